@@ -1,0 +1,79 @@
+//! What all verbs share on the command line: the store, colours, exit status.
+
+use crate::verbs;
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Test server tuning advice on the server it is meant for.
+#[derive(Parser)]
+#[command(
+    name = "assay",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = false
+)]
+pub struct Cli {
+    /// What to do; without it, assay says what it sees and what to do next.
+    #[command(subcommand)]
+    pub verb: Option<verbs::Verb>,
+    /// Options of every verb.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// Options of every verb.
+#[derive(clap::Args, Clone)]
+pub struct Global {
+    /// Database of runs [default: $XDG_DATA_HOME/assay/assay.db]
+    #[arg(long, global = true, value_name = "FILE", env = "ASSAY_STORE")]
+    pub store: Option<PathBuf>,
+    /// When to use colours; NO_COLOR is respected
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// When to use colours.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How assay ended, for scripts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Done, nothing to complain about.
+    Ok = 0,
+    /// Done; there are findings, or a criterion was missed.
+    Findings = 1,
+    /// Wrong usage, or a tool failed.
+    Error = 2,
+    /// Something needed could not be read.
+    Unreadable = 3,
+}
+
+/// Marks an error as "could not read what was needed" (exit status 3).
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+impl Status {
+    /// Status for an error: 3 when [`Unreadable`] is among its causes, else 2.
+    pub fn of(error: &anyhow::Error) -> Self {
+        match error.chain().any(|cause| cause.is::<Unreadable>()) {
+            true => Self::Unreadable,
+            false => Self::Error,
+        }
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status as u8)
+    }
+}

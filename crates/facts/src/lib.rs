@@ -1,0 +1,1 @@
+//! Facts of a machine with their provenance, one collector per source.

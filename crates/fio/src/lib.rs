@@ -1,0 +1,1 @@
+//! fio's languages: command lines, job files, JSON results. Pure.

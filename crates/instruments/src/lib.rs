@@ -1,0 +1,1 @@
+//! Load generators, one file each, and the counters read around them.

@@ -1,0 +1,1 @@
+//! Why a sample may not mean what it seems to: one rule per file.

@@ -1,0 +1,3 @@
+//! What samples mean: doubts, statistics, criteria, attribution. Pure.
+
+pub mod doubts;

@@ -1,0 +1,32 @@
+//! The nouns of assay: units, facts, workloads, plans, samples, doubts, results.
+//!
+//! Nothing here touches a machine, a clock or a random source. Samples are stored raw; everything
+//! in [`result`] is derived from them on read by `assay-judge`, so that old runs can be judged
+//! again by better rules.
+
+pub mod criterion;
+pub mod doubt;
+pub mod fact;
+pub mod histogram;
+pub mod plan;
+pub mod result;
+pub mod run;
+pub mod sample;
+pub mod target;
+pub mod units;
+pub mod workload;
+
+pub use criterion::Criterion;
+pub use doubt::{Doubt, Severity};
+pub use fact::{Fact, FactKind, FactValue, Facts};
+pub use histogram::Histogram;
+pub use plan::{Plan, PlanSpec};
+pub use run::{Origin, Run, RunId, RunState};
+pub use sample::Sample;
+pub use target::TargetInfo;
+pub use units::{Bytes, Nanos};
+pub use workload::Workload;
+
+/// Version of the JSON documents that assay prints and of the values in its store.
+/// Raised when a field changes its meaning or disappears; new fields do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;

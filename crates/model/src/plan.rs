@@ -1,0 +1,348 @@
+//! Plans. A [`PlanSpec`] is what a person writes (TOML, or flags); [`PlanSpec::resolve`] turns it
+//! into a [`Plan`], which leaves no choice to execution: the same value is executed, printed by
+//! `--print-plan` and stored with the run.
+
+mod builtin;
+mod parse;
+
+pub use builtin::{BUILTIN, builtin};
+pub use parse::PlanError;
+
+use crate::criterion::Criterion;
+use crate::units::{Bytes, Nanos};
+use crate::workload::{Durability, Engine, Pattern, Workload};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+/// A plan as written. Everything but the workloads has a default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanSpec {
+    /// Name, as in `assay run NAME`.
+    pub name: String,
+    /// One line: the question it answers.
+    #[serde(default)]
+    pub title: String,
+    /// How often each workload is run on each target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Measured time of one sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Nanos>,
+    /// Time before measuring starts, in each sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Nanos>,
+    /// Size of the scratch file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_size: Option<Bytes>,
+    /// Seed of the order and of fio's offsets and data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Criteria such as `randwrite-4k-qd1.p99 <= 20ms`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub want: Vec<Criterion>,
+    /// Directories, files or devices to measure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
+    /// Workloads one by one.
+    #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadSpec>,
+    /// Workloads as a product of lists.
+    #[serde(default, rename = "grid", skip_serializing_if = "Vec::is_empty")]
+    pub grids: Vec<Grid>,
+}
+
+/// A workload as written: the name may be left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// Name; made from the parameters when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Access pattern.
+    pub pattern: Pattern,
+    /// Size of one I/O.
+    pub block_size: Bytes,
+    /// I/Os in flight per job, 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
+    /// Concurrent jobs, 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// Share of reads in a mix, percent; 50 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_percent: Option<u8>,
+    /// How I/O is submitted; chosen when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// Bypass the page cache; true when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<bool>,
+    /// When a write counts as done; `none` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
+    /// Measured time; the plan's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Nanos>,
+    /// Time before measuring; the plan's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Nanos>,
+}
+
+/// A product of lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    /// Access patterns.
+    pub pattern: Vec<Pattern>,
+    /// Block sizes.
+    pub block_size: Vec<Bytes>,
+    /// Queue depths.
+    pub queue_depth: Vec<u32>,
+    /// How I/O is submitted; chosen when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// Bypass the page cache; true when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<bool>,
+    /// When a write counts as done; `none` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
+}
+
+/// What execution needs and a plan may leave open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Targets from the command line; they replace the plan's when there are any.
+    pub targets: Vec<String>,
+    /// What `Engine::Auto` becomes.
+    pub engine: Engine,
+    /// Seed when the plan has none.
+    pub seed: u64,
+}
+
+/// A plan that leaves nothing open.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name.
+    pub name: String,
+    /// One line: the question it answers.
+    pub title: String,
+    /// Rounds.
+    pub rounds: u32,
+    /// Size of the scratch file.
+    pub file_size: Bytes,
+    /// Seed of the order and of fio's offsets and data.
+    pub seed: u64,
+    /// Criteria.
+    pub want: Vec<Criterion>,
+    /// Targets as the user named them.
+    pub targets: Vec<String>,
+    /// Workloads; `runtime` and `ramp` are always set and `engine` is never `Auto`.
+    pub workloads: Vec<Workload>,
+    /// What is done, in this order.
+    pub order: Vec<Slot>,
+}
+
+/// One sample to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// 1-based round.
+    pub round: u32,
+    /// Index into `Plan::workloads`.
+    pub workload: usize,
+    /// Index into `Plan::targets`.
+    pub target: usize,
+    /// Seed of fio's offsets and data in this sample (`randseed`).
+    pub seed: u64,
+}
+
+/// Rounds when a plan does not say.
+pub const DEFAULT_ROUNDS: u32 = 5;
+/// Measured time of a sample when a plan does not say.
+pub const DEFAULT_RUNTIME: Nanos = Nanos(5_000_000_000);
+/// Time before measuring when a plan does not say.
+pub const DEFAULT_RAMP: Nanos = Nanos(500_000_000);
+/// Scratch file when a plan does not say.
+pub const DEFAULT_FILE_SIZE: Bytes = Bytes(1 << 30);
+
+impl WorkloadSpec {
+    fn resolve(&self, spec: &PlanSpec, settings: &Settings) -> Workload {
+        let engine = match self.engine.unwrap_or_default() {
+            Engine::Auto => settings.engine,
+            named => named,
+        };
+        let mut workload = Workload {
+            name: String::new(),
+            pattern: self.pattern,
+            block_size: self.block_size,
+            queue_depth: self.queue_depth.unwrap_or(1),
+            jobs: self.jobs.unwrap_or(1),
+            read_percent: self
+                .pattern
+                .mixed()
+                .then(|| self.read_percent.unwrap_or(50)),
+            engine,
+            direct: self.direct.unwrap_or(true),
+            durability: self.durability.unwrap_or_default(),
+            runtime: Some(self.runtime.or(spec.runtime).unwrap_or(DEFAULT_RUNTIME)),
+            ramp: Some(self.ramp.or(spec.ramp).unwrap_or(DEFAULT_RAMP)),
+        };
+        workload.name = self.name.clone().unwrap_or_else(|| workload.default_name());
+        workload
+    }
+}
+
+impl Grid {
+    /// The workloads in order: block size, then pattern, then queue depth.
+    fn expand(&self) -> impl Iterator<Item = WorkloadSpec> + '_ {
+        self.block_size.iter().flat_map(move |&block_size| {
+            self.pattern.iter().flat_map(move |&pattern| {
+                self.queue_depth
+                    .iter()
+                    .map(move |&queue_depth| WorkloadSpec {
+                        name: None,
+                        pattern,
+                        block_size,
+                        queue_depth: Some(queue_depth),
+                        jobs: None,
+                        read_percent: None,
+                        engine: self.engine,
+                        direct: self.direct,
+                        durability: self.durability,
+                        runtime: None,
+                        ramp: None,
+                    })
+            })
+        })
+    }
+}
+
+impl PlanSpec {
+    /// Settles everything that was left open. The order is a shuffle of all workloads × targets
+    /// within each round, so that drift of the machine meets every workload alike.
+    ///
+    /// # Errors
+    /// Names what is missing, doubled, zero or does not fit.
+    pub fn resolve(&self, settings: &Settings) -> Result<Plan, PlanError> {
+        let targets = if settings.targets.is_empty() {
+            self.targets.clone()
+        } else {
+            settings.targets.clone()
+        };
+        let grid = self.grids.iter().flat_map(Grid::expand);
+        let workloads: Vec<Workload> = self
+            .workloads
+            .iter()
+            .cloned()
+            .chain(grid)
+            .map(|workload| workload.resolve(self, settings))
+            .collect();
+        let mut plan = Plan {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            rounds: self.rounds.unwrap_or(DEFAULT_ROUNDS),
+            file_size: self.file_size.unwrap_or(DEFAULT_FILE_SIZE),
+            seed: self.seed.unwrap_or(settings.seed),
+            want: self.want.clone(),
+            targets,
+            workloads,
+            order: Vec::new(),
+        };
+        parse::check(&plan)?;
+        plan.order = order(&plan);
+        Ok(plan)
+    }
+}
+
+fn order(plan: &Plan) -> Vec<Slot> {
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(plan.seed);
+    let mut slots = Vec::new();
+    for round in 1..=plan.rounds {
+        let mut in_round: Vec<Slot> = (0..plan.targets.len())
+            .flat_map(|target| (0..plan.workloads.len()).map(move |workload| (workload, target)))
+            .map(|(workload, target)| Slot {
+                round,
+                workload,
+                target,
+                seed: 0,
+            })
+            .collect();
+        in_round.shuffle(&mut rng);
+        slots.extend(in_round);
+    }
+    for (i, slot) in slots.iter_mut().enumerate() {
+        // fio's randseed; distinct in every sample so that no offsets repeat (randrepeat).
+        slot.seed = plan.seed.wrapping_add(1 + i as u64) & i64::MAX as u64;
+    }
+    slots
+}
+
+impl Plan {
+    /// Sum of ramp and measured time over all slots; layout and overhead come on top.
+    #[must_use]
+    pub fn load_time(&self) -> Nanos {
+        let slot_time = |slot: &Slot| {
+            let workload = &self.workloads[slot.workload];
+            let ramp = workload.ramp.unwrap_or(DEFAULT_RAMP).0;
+            workload
+                .runtime
+                .unwrap_or(DEFAULT_RUNTIME)
+                .0
+                .saturating_add(ramp)
+        };
+        Nanos(
+            self.order
+                .iter()
+                .map(slot_time)
+                .fold(0, u64::saturating_add),
+        )
+    }
+
+    /// Whether any workload writes.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.workloads
+            .iter()
+            .any(|workload| workload.pattern.writes())
+    }
+
+    /// The plan as a TOML file that resolves to this plan again.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let spec = PlanSpec {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            rounds: Some(self.rounds),
+            runtime: None,
+            ramp: None,
+            file_size: Some(self.file_size),
+            seed: Some(self.seed),
+            want: self.want.clone(),
+            targets: self.targets.clone(),
+            grids: Vec::new(),
+            workloads: self
+                .workloads
+                .iter()
+                .map(|w| WorkloadSpec {
+                    name: Some(w.name.clone()),
+                    pattern: w.pattern,
+                    block_size: w.block_size,
+                    queue_depth: Some(w.queue_depth),
+                    jobs: Some(w.jobs),
+                    read_percent: w.read_percent,
+                    engine: Some(w.engine),
+                    direct: Some(w.direct),
+                    durability: Some(w.durability),
+                    runtime: w.runtime,
+                    ramp: w.ramp,
+                })
+                .collect(),
+        };
+        parse::print(&spec)
+    }
+}
+
+#[cfg(test)]
+mod tests;

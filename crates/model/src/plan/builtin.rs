@@ -1,0 +1,25 @@
+//! The plans that come with assay: the files in `plans/` at the root of the repository.
+
+use super::PlanSpec;
+
+/// Name and text of each built-in plan, in the order they are listed.
+pub const BUILTIN: [(&str, &str); 8] = [
+    ("quick", include_str!("../../../../plans/quick.toml")),
+    ("matrix", include_str!("../../../../plans/matrix.toml")),
+    ("sync", include_str!("../../../../plans/sync.toml")),
+    ("device", include_str!("../../../../plans/device.toml")),
+    ("web", include_str!("../../../../plans/web.toml")),
+    ("database", include_str!("../../../../plans/database.toml")),
+    ("log", include_str!("../../../../plans/log.toml")),
+    (
+        "throughput",
+        include_str!("../../../../plans/throughput.toml"),
+    ),
+];
+
+/// The built-in plan of that name.
+#[must_use]
+pub fn builtin(name: &str) -> Option<PlanSpec> {
+    let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+    PlanSpec::from_toml(text, name).ok()
+}

@@ -1,0 +1,236 @@
+//! Plans from and to TOML, with errors that name the line, the key and the nearest known one.
+
+use super::{Plan, PlanSpec};
+use std::fmt::Write as _;
+
+/// Why a plan cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Not TOML, an unknown key, or a value that does not fit.
+    #[error("{file}:{line}: {message}")]
+    Syntax {
+        /// File name as given.
+        file: String,
+        /// 1-based line.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// It reads well but cannot be carried out.
+    #[error("plan `{plan}`: {message}")]
+    Content {
+        /// Plan name.
+        plan: String,
+        /// What is wrong and what would be right.
+        message: String,
+    },
+}
+
+/// Turns serde's "unknown field `a`, expected one of `b`, `c`" into a hint with the nearest name.
+fn with_hint(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown_key = message.starts_with("unknown field");
+    let unknown_value = message.starts_with("unknown variant");
+    let (true, Some(unknown)) = (unknown_key || unknown_value, quoted.next()) else {
+        return message.to_owned();
+    };
+    let known: Vec<&str> = quoted.collect();
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(unknown, name), *name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len().max(unknown.len()) / 2);
+    let what = if unknown_key { "key" } else { "value" };
+    match nearest {
+        Some((_, name)) => format!("unknown {what} `{unknown}`: did you mean `{name}`?"),
+        None => format!("unknown {what} `{unknown}`: known are {}", known.join(", ")),
+    }
+}
+
+impl PlanSpec {
+    /// Reads a plan; `file` is only named in errors.
+    ///
+    /// # Errors
+    /// Names the line and the key.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, PlanError> {
+        toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start).min(text.len());
+            PlanError::Syntax {
+                file: file.to_owned(),
+                line: text.as_bytes()[..at]
+                    .iter()
+                    .filter(|b| **b == b'\n')
+                    .count()
+                    + 1,
+                message: with_hint(error.message()),
+            }
+        })
+    }
+}
+
+/// Checks what serde cannot.
+pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
+    let fail = |message: String| {
+        Err(PlanError::Content {
+            plan: plan.name.clone(),
+            message,
+        })
+    };
+    if plan.workloads.is_empty() {
+        return fail("it has no workload: add a [[workload]] or a [[grid]]".to_owned());
+    }
+    if plan.rounds == 0 || plan.rounds > 10_000 {
+        return fail(format!("rounds = {}: use 1 to 10000", plan.rounds));
+    }
+    let mut names = std::collections::BTreeSet::new();
+    for workload in &plan.workloads {
+        let name = &workload.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            return fail(format!(
+                "workload name `{}`: use 1 to 64 letters, digits, `-` and `_`",
+                name.escape_debug()
+            ));
+        }
+        if !names.insert(name) {
+            return fail(format!(
+                "two workloads are named `{name}`: names must differ"
+            ));
+        }
+        let size = workload.block_size.0;
+        if size == 0 || !size.is_multiple_of(512) || size > 1 << 30 {
+            return fail(format!(
+                "{name}: block_size = {size}: use a multiple of 512 bytes up to 1G"
+            ));
+        }
+        if size > plan.file_size.0 {
+            return fail(format!(
+                "{name}: block_size {} is larger than file_size {}",
+                workload.block_size, plan.file_size
+            ));
+        }
+        if !(1..=4096).contains(&workload.queue_depth) || !(1..=256).contains(&workload.jobs) {
+            return fail(format!(
+                "{name}: use queue_depth 1 to 4096 and jobs 1 to 256"
+            ));
+        }
+        if workload.engine == crate::workload::Engine::Psync && workload.queue_depth > 1 {
+            return fail(format!(
+                "{name}: engine psync does one I/O at a time, so queue_depth = {} would not be reached: use jobs, or another engine",
+                workload.queue_depth
+            ));
+        }
+        if workload.read_percent.is_some_and(|share| share > 100) {
+            return fail(format!("{name}: read_percent must be 0 to 100"));
+        }
+        if workload.durability != crate::workload::Durability::None && !workload.pattern.writes() {
+            return fail(format!(
+                "{name}: durability says when a write is done, but it only reads"
+            ));
+        }
+        let share = plan.file_size.0 / u64::from(workload.jobs);
+        if share < size {
+            return fail(format!(
+                "{name}: {} jobs share {} and none gets a whole block",
+                workload.jobs, plan.file_size
+            ));
+        }
+        match workload.runtime {
+            Some(time) if time.0 < 100_000_000 => {
+                return fail(format!(
+                    "{name}: runtime {time} is too short to measure: use 100ms or more"
+                ));
+            }
+            _ => {}
+        }
+    }
+    for criterion in &plan.want {
+        if !names.contains(&criterion.workload) {
+            let known: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            return fail(format!(
+                "criterion `{criterion}` names no workload of this plan; it has {}",
+                known.join(", ")
+            ));
+        }
+        if let Some(target) = &criterion.target
+            && !plan.targets.contains(target)
+        {
+            return fail(format!(
+                "criterion `{criterion}` names no target of this plan"
+            ));
+        }
+    }
+    let distinct: std::collections::BTreeSet<_> = plan.targets.iter().collect();
+    if distinct.len() < plan.targets.len() {
+        return fail("a target is named twice".to_owned());
+    }
+    Ok(())
+}
+
+/// Prints a plan so that a person can edit it.
+pub(super) fn print(spec: &PlanSpec) -> String {
+    // serde writes sizes and times as plain numbers; people edit the short forms.
+    let mut out = String::new();
+    let quote = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let list = |items: Vec<String>| {
+        let quoted: Vec<String> = items.iter().map(|item| quote(item)).collect();
+        format!("[{}]", quoted.join(", "))
+    };
+    let _ = writeln!(out, "name = {}", quote(&spec.name));
+    let _ = writeln!(out, "title = {}", quote(&spec.title));
+    if let Some(rounds) = spec.rounds {
+        let _ = writeln!(out, "rounds = {rounds}");
+    }
+    if let Some(size) = spec.file_size {
+        let _ = writeln!(out, "file_size = \"{}\"", size.short());
+    }
+    if let Some(seed) = spec.seed {
+        let _ = writeln!(out, "seed = {seed}");
+    }
+    if !spec.targets.is_empty() {
+        let _ = writeln!(out, "targets = {}", list(spec.targets.clone()));
+    }
+    if !spec.want.is_empty() {
+        let _ = writeln!(
+            out,
+            "want = {}",
+            list(spec.want.iter().map(ToString::to_string).collect())
+        );
+    }
+    for w in &spec.workloads {
+        let enum_name = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let _ = writeln!(out, "\n[[workload]]");
+        if let Some(name) = &w.name {
+            let _ = writeln!(out, "name = {}", quote(name));
+        }
+        let _ = writeln!(out, "pattern = \"{}\"", w.pattern.fio());
+        let _ = writeln!(out, "block_size = \"{}\"", w.block_size.short());
+        if let Some(depth) = w.queue_depth {
+            let _ = writeln!(out, "queue_depth = {depth}");
+        }
+        if let Some(jobs) = w.jobs {
+            let _ = writeln!(out, "jobs = {jobs}");
+        }
+        if let Some(share) = w.read_percent {
+            let _ = writeln!(out, "read_percent = {share}");
+        }
+        if let Some(engine) = w.engine {
+            let name = enum_name(serde_json::json!(engine));
+            let _ = writeln!(out, "engine = \"{name}\"");
+        }
+        if let Some(direct) = w.direct {
+            let _ = writeln!(out, "direct = {direct}");
+        }
+        if let Some(durability) = w.durability {
+            let name = enum_name(serde_json::json!(durability));
+            let _ = writeln!(out, "durability = \"{name}\"");
+        }
+        if let Some(time) = w.runtime {
+            let _ = writeln!(out, "runtime = \"{}\"", time.short());
+        }
+        if let Some(time) = w.ramp {
+            let _ = writeln!(out, "ramp = \"{}\"", time.short());
+        }
+    }
+    out
+}

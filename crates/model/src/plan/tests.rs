@@ -1,0 +1,129 @@
+use super::*;
+
+fn settings() -> Settings {
+    Settings {
+        targets: vec!["/srv".to_owned()],
+        engine: Engine::Libaio,
+        seed: 7,
+    }
+}
+
+fn error(text: &str) -> String {
+    match PlanSpec::from_toml(text, "my.toml") {
+        Err(error) => error.to_string(),
+        Ok(spec) => spec.resolve(&settings()).unwrap_err().to_string(),
+    }
+}
+
+#[test]
+fn every_builtin_plan_resolves_and_bears_its_own_name() {
+    for (name, text) in BUILTIN {
+        let spec = PlanSpec::from_toml(text, name).unwrap();
+        assert_eq!(spec.name, name);
+        assert!(!spec.title.is_empty());
+        let plan = spec.resolve(&settings()).unwrap();
+        assert!(
+            plan.rounds >= 5,
+            "{name}: SNIA steady state needs five rounds"
+        );
+    }
+}
+
+#[test]
+fn the_printed_plan_is_the_same_plan() {
+    for (name, text) in BUILTIN {
+        let plan = PlanSpec::from_toml(text, name)
+            .unwrap()
+            .resolve(&settings())
+            .unwrap();
+        let other = Settings {
+            targets: vec![],
+            engine: Engine::IoUring,
+            seed: 99,
+        };
+        let again = PlanSpec::from_toml(&plan.to_toml(), "printed")
+            .unwrap()
+            .resolve(&other)
+            .unwrap();
+        assert_eq!(again, plan);
+    }
+}
+
+#[test]
+fn each_round_holds_every_workload_on_every_target_once() {
+    let mut two = settings();
+    two.targets.push("/tmp".to_owned());
+    let plan = builtin("matrix").unwrap().resolve(&two).unwrap();
+    assert_eq!(plan.workloads.len(), 48);
+    for round in 1..=plan.rounds {
+        let mut seen: Vec<_> = plan
+            .order
+            .iter()
+            .filter(|s| s.round == round)
+            .map(|s| (s.workload, s.target))
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 96);
+    }
+    let first: Vec<_> = plan.order[..96].iter().map(|s| s.workload).collect();
+    let second: Vec<_> = plan.order[96..192].iter().map(|s| s.workload).collect();
+    assert_ne!(first, second, "rounds are shuffled");
+    let seeds: std::collections::BTreeSet<_> = plan.order.iter().map(|s| s.seed).collect();
+    assert_eq!(
+        seeds.len(),
+        plan.order.len(),
+        "no sample repeats another's offsets"
+    );
+}
+
+#[test]
+fn errors_name_the_line_the_key_and_the_nearest_known_one() {
+    let text = "name = \"x\"\n[[workload]]\npattern = \"randread\"\nblok_size = \"4k\"\n";
+    assert_eq!(
+        error(text),
+        "my.toml:4: unknown key `blok_size`: did you mean `block_size`?"
+    );
+    let text = "name = \"x\"\n[[workload]]\npattern = \"randraed\"\nblock_size = \"4k\"\n";
+    assert_eq!(
+        error(text),
+        "my.toml:3: unknown value `randraed`: did you mean `randread`?"
+    );
+    let text = "name = \"x\"\n[[workload]]\npattern = \"randread\"\nblock_size = \"4q\"\n";
+    assert!(
+        error(text).starts_with("my.toml:4: `4q` is not a size"),
+        "{}",
+        error(text)
+    );
+    assert!(error("name = ").starts_with("my.toml:1:"));
+}
+
+#[test]
+fn plans_that_cannot_work_say_why() {
+    let job = "[[workload]]\npattern = \"randread\"\nblock_size = \"4k\"\n";
+    for (text, hint) in [
+        ("name=\"x\"".to_owned(), "no workload"),
+        (format!("name=\"x\"\nrounds=0\n{job}"), "rounds"),
+        (format!("name=\"x\"\n{job}{job}"), "two workloads"),
+        (format!("name=\"x\"\n{job}name=\"a b\""), "letters"),
+        (
+            format!("name=\"x\"\n{job}engine=\"psync\"\nqueue_depth=4"),
+            "one I/O at a time",
+        ),
+        (
+            format!("name=\"x\"\n{job}durability=\"fsync\""),
+            "only reads",
+        ),
+        (
+            format!("name=\"x\"\nfile_size=\"1k\"\n{job}"),
+            "larger than",
+        ),
+        (
+            format!("name=\"x\"\nwant=[\"y.iops > 1\"]\n{job}"),
+            "names no workload",
+        ),
+        (format!("name=\"x\"\n{job}runtime=\"1ms\""), "too short"),
+    ] {
+        assert!(error(&text).contains(hint), "{text}: {}", error(&text));
+    }
+}

@@ -1,0 +1,220 @@
+//! A workload: what is done to a target, as one fio job would say it.
+
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Access pattern, with fio's own names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Random reads.
+    RandRead,
+    /// Random writes.
+    RandWrite,
+    /// Sequential mix.
+    Rw,
+    /// Random mix.
+    RandRw,
+}
+
+impl Pattern {
+    /// fio's `rw=` value.
+    #[must_use]
+    pub fn fio(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::Rw => "rw",
+            Self::RandRw => "randrw",
+        }
+    }
+
+    /// Whether offsets are random.
+    #[must_use]
+    pub fn random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+
+    /// Whether anything is written.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::RandRead)
+    }
+
+    /// Whether anything is read.
+    #[must_use]
+    pub fn reads(self) -> bool {
+        !matches!(self, Self::Write | Self::RandWrite)
+    }
+
+    /// Whether it is a mix, for which a read share is meaningful.
+    #[must_use]
+    pub fn mixed(self) -> bool {
+        matches!(self, Self::Rw | Self::RandRw)
+    }
+}
+
+/// How fio submits I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// io_uring when the kernel allows it, else libaio; settled before the plan is run.
+    #[default]
+    Auto,
+    /// io_uring.
+    #[serde(rename = "io_uring")]
+    IoUring,
+    /// Linux native asynchronous I/O.
+    Libaio,
+    /// One `pread`/`pwrite` at a time.
+    Psync,
+}
+
+impl Engine {
+    /// fio's `ioengine=` value; `Auto` has none.
+    #[must_use]
+    pub fn fio(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::IoUring => Some("io_uring"),
+            Self::Libaio => Some("libaio"),
+            Self::Psync => Some("psync"),
+        }
+    }
+}
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// When the kernel or device says so; it may sit in a volatile cache.
+    #[default]
+    None,
+    /// Opened with O_DSYNC (`sync=dsync`): the write itself returns when the data is durable.
+    Dsync,
+    /// `fdatasync` after every write; its time is part of the latency.
+    Fdatasync,
+    /// `fsync` after every write; its time is part of the latency.
+    Fsync,
+}
+
+/// One fio job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Name in results and criteria: letters, digits and `-`, e.g. `randwrite-4k-qd1`.
+    pub name: String,
+    /// Access pattern.
+    pub pattern: Pattern,
+    /// Size of one I/O.
+    pub block_size: Bytes,
+    /// I/Os in flight per job.
+    #[serde(default = "one")]
+    pub queue_depth: u32,
+    /// Concurrent jobs; each works on its own share of the file when sequential.
+    #[serde(default = "one")]
+    pub jobs: u32,
+    /// Share of reads in a mix, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_percent: Option<u8>,
+    /// How I/O is submitted.
+    #[serde(default)]
+    pub engine: Engine,
+    /// Bypass the page cache (O_DIRECT).
+    #[serde(default = "yes")]
+    pub direct: bool,
+    /// When a write counts as done.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Measured time; the plan's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Nanos>,
+    /// Time before measuring starts; the plan's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp: Option<Nanos>,
+}
+
+fn one() -> u32 {
+    1
+}
+fn yes() -> bool {
+    true
+}
+
+impl Workload {
+    /// The name a workload gets when nobody named it: `randwrite-4k-qd1`, `randrw75-4k-qd8-j4`,
+    /// with `-buffered`, `-dsync`, `-fdatasync` or `-fsync` where those were asked for.
+    #[must_use]
+    pub fn default_name(&self) -> String {
+        let mix = match self.read_percent {
+            Some(share) if self.pattern.mixed() => share.to_string(),
+            _ => String::new(),
+        };
+        let mut name = format!(
+            "{}{mix}-{}-qd{}",
+            self.pattern.fio(),
+            self.block_size.short().to_ascii_lowercase(),
+            self.queue_depth
+        );
+        if self.jobs > 1 {
+            name.push_str(&format!("-j{}", self.jobs));
+        }
+        if !self.direct {
+            name.push_str("-buffered");
+        }
+        name.push_str(match self.durability {
+            Durability::None => "",
+            Durability::Dsync => "-dsync",
+            Durability::Fdatasync => "-fdatasync",
+            Durability::Fsync => "-fsync",
+        });
+        name
+    }
+
+    /// I/Os in flight over all jobs.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.queue_depth.saturating_mul(self.jobs)
+    }
+
+    /// One line for people: `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let pattern = match self.pattern {
+            Pattern::Read => "sequential read".to_owned(),
+            Pattern::Write => "sequential write".to_owned(),
+            Pattern::RandRead => "random read".to_owned(),
+            Pattern::RandWrite => "random write".to_owned(),
+            Pattern::Rw => format!(
+                "sequential mix, {} % reads",
+                self.read_percent.unwrap_or(50)
+            ),
+            Pattern::RandRw => format!("random mix, {} % reads", self.read_percent.unwrap_or(50)),
+        };
+        let jobs = match self.jobs {
+            1 => String::new(),
+            n => format!(", {n} jobs"),
+        };
+        let direct = if self.direct {
+            "direct"
+        } else {
+            "through the page cache"
+        };
+        let durability = match self.durability {
+            Durability::None => "",
+            Durability::Dsync => ", durable (O_DSYNC)",
+            Durability::Fdatasync => ", fdatasync after every write",
+            Durability::Fsync => ", fsync after every write",
+        };
+        format!(
+            "{pattern}, {}, queue depth {}{jobs}, {direct}{durability}",
+            self.block_size, self.queue_depth
+        )
+    }
+}

@@ -1,0 +1,1 @@
+//! What people read: terminal tables, JSON, self-contained HTML with SVG charts.

@@ -1,0 +1,1 @@
+//! Carries a plan out: layout, slots in order, every sample stored; resume.
