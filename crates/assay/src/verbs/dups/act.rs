@@ -1,0 +1,319 @@
+//! `assay dups act` and `undo`.
+
+use super::{Place, explore, human, progress};
+use crate::cli::Status;
+use assay_dups::act::execute::{Options, execute, unfinished};
+use assay_dups::act::journal::{Journal, State};
+use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
+use assay_dups::act::undo::{recover, undo as take_back};
+use assay_dups::act::{Action, Refusal};
+use assay_dups::Index;
+use assay_dups::name::readable;
+use clap::{Args, ValueEnum};
+use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// Arguments of `assay dups act`.
+#[derive(Args)]
+#[command(
+    group = clap::ArgGroup::new("what").required(true),
+    after_help = "\
+Examples:
+  assay dups act --hardlink /srv/photos                       what would be linked
+  assay dups act --hardlink /srv/photos --apply               link it
+  assay dups act --delete /mnt/import --keep-in /srv --apply  delete what /srv has already
+  assay dups act --move /srv/trash --prefer oldest /srv/data
+  assay dups undo                                             runs that can be taken back
+
+The duplicates come from the index. At the moment of acting each pair is opened again, locked against
+writers by a lease, compared byte by byte, and replaced by an exchange of names; what changed since
+the scan is left alone and named."
+)]
+pub struct Act {
+    /// Act only on files at or below these [default: all in the index]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Make redundant files further names of the copy that stays
+    #[arg(long, group = "what")]
+    hardlink: bool,
+    /// Let redundant files share the blocks of the copy that stays
+    #[arg(long, group = "what")]
+    reflink: bool,
+    /// Delete redundant files
+    #[arg(long, group = "what")]
+    delete: bool,
+    /// Move redundant files below this folder, each with its whole path
+    #[arg(long = "move", group = "what", value_name = "DIR")]
+    move_to: Option<PathBuf>,
+    /// Do it; without this nothing is changed
+    #[arg(long)]
+    apply: bool,
+    /// Keep copies at or below this folder before others; the first named counts most
+    #[arg(long, value_name = "DIR")]
+    keep_in: Vec<PathBuf>,
+    /// Keep copies whose path matches this glob before others
+    #[arg(long, value_name = "GLOB")]
+    keep: Vec<String>,
+    /// Never act on files at or below this folder
+    #[arg(long, value_name = "DIR")]
+    protect: Vec<PathBuf>,
+    /// Which copy stays when nothing above decides
+    #[arg(long, value_enum, default_value_t = PreferArg::Shortest, value_name = "WHICH")]
+    prefer: PreferArg,
+    /// Act also where no lease can be had (NFS, FUSE, files of other users)
+    #[arg(long)]
+    without_lease: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy)]
+enum PreferArg {
+    /// Shortest path.
+    Shortest,
+    /// Changed last.
+    Newest,
+    /// Changed first.
+    Oldest,
+    /// First by name.
+    First,
+}
+
+/// Arguments of `assay dups undo`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  assay dups undo                        lists the runs of `act`
+  assay dups undo 1795263600000000000    takes that run back: moved files return, linked and
+                                         deleted ones become files of their own again")]
+pub struct Undo {
+    /// The run, as listed
+    run: Option<String>,
+    /// Set right what a crash left half done
+    #[arg(long, conflicts_with = "run")]
+    recover: bool,
+}
+
+/// Runs `assay dups act`.
+pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
+    let path = place.path()?;
+    let action = if args.hardlink {
+        Action::Hardlink
+    } else if args.reflink {
+        Action::Reflink
+    } else if let Some(target) = &args.move_to {
+        Action::Move(assay_dups::absolute(target)?.as_os_str().as_bytes().to_vec())
+    } else {
+        Action::Delete
+    };
+    let rules = Rules {
+        scope: super::absolute(&args.paths)?,
+        keep_in: super::absolute(&args.keep_in)?,
+        keep_matching: args.keep.clone(),
+        protect: super::absolute(&args.protect)?,
+        prefer: match args.prefer {
+            PreferArg::Shortest => Prefer::Shortest,
+            PreferArg::Newest => Prefer::Newest,
+            PreferArg::Oldest => Prefer::Oldest,
+            PreferArg::First => Prefer::First,
+        },
+    };
+    // Held while acting, so that no scan writes what is about to change.
+    let mut held = match args.apply {
+        true => {
+            let index = Index::open(&path)?;
+            finish_crashed(&path)?;
+            Some(index)
+        }
+        false => {
+            let crashed = unfinished(&path)?;
+            if !crashed.is_empty() {
+                eprintln!(
+                    "assay: an earlier run ended in the middle; `assay dups undo --recover` sets it right"
+                );
+            }
+            None
+        }
+    };
+    let (_, files, groups) = explore::load(place, &args.paths)?;
+    let plan = plan(&files, &groups, &action, &rules)?;
+    let Some(index) = &mut held else {
+        print_plan(&plan, place.json)?;
+        return Ok(Status::Ok);
+    };
+    if plan.steps.is_empty() {
+        print_plan(&plan, place.json)?;
+        return Ok(Status::Ok);
+    }
+    let mut journal = Journal::begin(&path)?;
+    let options = Options {
+        without_lease: args.without_lease,
+        ..Options::default()
+    };
+    let mut outcome =
+        progress::watch(None, |control| execute(&plan, &mut journal, &options, control))??;
+    outcome.refused.splice(0..0, plan.refused);
+    let amended = index.amend(&outcome.changes);
+    let run = journal
+        .path()
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    if place.json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&serde_json::json!({
+                "schema": 1, "done": outcome.done, "gained_bytes": outcome.gain,
+                "refused": outcome.refused, "run": run,
+            }))?
+        );
+    } else {
+        println!(
+            "{}: {}, {} gained",
+            action.word(),
+            human::plural(outcome.done, "file", "files"),
+            human::bytes(outcome.gain)
+        );
+        if outcome.done > 0 && action != Action::Reflink {
+            println!("take it back with `assay dups undo {run}`");
+        }
+        refusals(&outcome.refused);
+    }
+    amended?;
+    Ok(match outcome.refused.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+fn refusals(refused: &[Refusal]) {
+    for one in refused {
+        eprintln!("assay: left alone: {}: {}", readable(&one.path), one.why);
+    }
+}
+
+fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if json {
+        serde_json::to_writer_pretty(&mut out, plan)?;
+        writeln!(out)?;
+        out.flush()?;
+        return Ok(());
+    }
+    for step in &plan.steps {
+        let to = match &step.action {
+            Action::Move(target) => format!(" to {}", readable(target)),
+            _ => String::new(),
+        };
+        writeln!(
+            out,
+            "{} {}{to}\n  keeping {}",
+            step.action.word(),
+            readable(&step.remove.path),
+            readable(&step.keep.path)
+        )?;
+    }
+    writeln!(
+        out,
+        "{}, {} to gain{}",
+        human::plural(plan.steps.len() as u64, "step", "steps"),
+        human::bytes(plan.gain()),
+        if plan.steps.is_empty() {
+            ""
+        } else {
+            "; nothing was changed, --apply does it"
+        }
+    )?;
+    out.flush()?;
+    refusals(&plan.refused);
+    Ok(())
+}
+
+/// Sets right what crashed runs left, and says so.
+fn finish_crashed(index: &std::path::Path) -> anyhow::Result<()> {
+    for journal in unfinished(index)? {
+        let undone = recover(&journal)?;
+        eprintln!(
+            "assay: an earlier run ended in the middle: {} finished, {} as before",
+            human::plural(undone.finished, "step was", "steps were"),
+            human::plural(undone.restored, "file is", "files are"),
+        );
+        refusals(&undone.refused);
+    }
+    Ok(())
+}
+
+/// Runs `assay dups undo`.
+pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
+    let path = place.path()?;
+    if args.recover {
+        let _held = Index::open(&path)?;
+        if unfinished(&path)?.is_empty() {
+            eprintln!("assay: nothing is half done");
+        }
+        finish_crashed(&path)?;
+        return Ok(Status::Ok);
+    }
+    let journals = Journal::all(&path)?;
+    let Some(run) = &args.run else {
+        if journals.is_empty() {
+            eprintln!("assay: `assay dups act` has not run with this index");
+        }
+        for journal in &journals {
+            list(journal, place.json)?;
+        }
+        return Ok(Status::Ok);
+    };
+    let journal = journals
+        .iter()
+        .find(|journal| journal.file_stem().is_some_and(|stem| stem == run.as_str()))
+        .ok_or_else(|| anyhow::anyhow!("no run {run}; `assay dups undo` lists them"))?;
+    let _held = Index::open(&path)?;
+    finish_crashed(&path)?;
+    let undone = take_back(journal)?;
+    match place.json {
+        true => println!(
+            "{}",
+            serde_json::json!({ "schema": 1, "restored": undone.restored, "refused": undone.refused })
+        ),
+        false => {
+            println!("restored {}", human::plural(undone.restored, "file", "files"));
+            refusals(&undone.refused);
+        }
+    }
+    Ok(match undone.refused.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+fn list(journal: &std::path::Path, json: bool) -> anyhow::Result<()> {
+    let entries = Journal::load(journal)?;
+    let count = |state: State| entries.values().filter(|entry| entry.state == state).count() as u64;
+    let run = journal
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let action = entries.values().next().map_or("nothing", |entry| entry.step.action.word());
+    if json {
+        println!(
+            "{}",
+            serde_json::json!({
+                "schema": 1, "run": run, "action": action, "done": count(State::Done),
+                "untouched": count(State::Untouched), "undone": count(State::Undone),
+                "half_done": count(State::Open),
+            })
+        );
+        return Ok(());
+    }
+    println!(
+        "{run}  {action}: {} done, {} left alone, {} taken back{}",
+        human::count(count(State::Done)),
+        human::count(count(State::Untouched)),
+        human::count(count(State::Undone)),
+        match count(State::Open) {
+            0 => String::new(),
+            open => format!(", {} half done (--recover)", human::count(open)),
+        }
+    );
+    Ok(())
+}

@@ -1,0 +1,604 @@
+//! Questions to the index: `report`, `file`, `ls`, `uniques`, `dirs`, `validate`, `merge`,
+//! `forget`, `treemap`.
+
+use super::{Format, Place, human, progress};
+use crate::cli::Status;
+use assay_dups::group::by_hash;
+use assay_dups::name::{for_json, hex, lossless, readable};
+use assay_dups::{FileId, Files, Group, Index, format, report as ask, treemap as draw};
+use clap::Args;
+use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// Only part of the index.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups uniques /mnt/old-disk       what the old disk has that nothing else has")]
+pub struct Below {
+    /// Only files at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Arguments of `assay dups report`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  assay dups report --top 20
+  assay dups report /srv/photos --format fdupes")]
+pub struct Report {
+    /// Only groups with a file at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// How to print the groups [default: text]
+    #[arg(long, short, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Only the groups with most to gain
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+/// Arguments of `assay dups file`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups file ~/photo.jpg            exit status 1 when it has no copy")]
+pub struct OneFile {
+    /// The file
+    path: PathBuf,
+}
+
+/// Arguments of `assay dups ls`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups ls /srv/photos/2019")]
+pub struct Ls {
+    /// The folder
+    #[arg(default_value = ".")]
+    path: PathBuf,
+}
+
+/// Arguments of `assay dups dirs`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups dirs --top 50               also those that are equal only in part")]
+pub struct Dirs {
+    /// Only folders at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// How many of each kind to show; 0 = all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+}
+
+/// Arguments of `assay dups validate`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups validate /srv/photos        exit status 1 when something no longer agrees")]
+pub struct Validate {
+    /// Only groups with a file at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Arguments of `assay dups merge`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups scan /srv --hash-all --index nas.db        on each machine
+  assay dups merge --index both.db nas=nas.db laptop=laptop.db
+  assay dups report --index both.db")]
+pub struct Merge {
+    /// The indexes, each under a name for its machine
+    #[arg(required = true, value_name = "NAME=FILE")]
+    indexes: Vec<String>,
+}
+
+/// Arguments of `assay dups forget`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups forget /mnt/gone")]
+pub struct Forget {
+    /// The folders
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Arguments of `assay dups treemap`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups treemap > dups.html")]
+pub struct Treemap {
+    /// Only groups with a file at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+fn out() -> BufWriter<std::io::StdoutLock<'static>> {
+    BufWriter::with_capacity(256 * 1024, std::io::stdout().lock())
+}
+
+/// Everything in the index, and the groups that have a file at or below the paths.
+pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Vec<Group>)> {
+    let index = place.read()?;
+    let files = index.load(&[])?;
+    let mut groups = by_hash(&files);
+    if !paths.is_empty() {
+        let below = super::absolute(paths)?;
+        let inside = inside(&files, &below);
+        groups.retain(|group| {
+            group.files.iter().chain(group.links.iter().map(|one| &one.0)).any(|id| inside(*id))
+        });
+    }
+    Ok((index, files, groups))
+}
+
+fn inside<'a>(files: &'a Files, below: &'a [PathBuf]) -> impl Fn(FileId) -> bool + 'a {
+    move |id| {
+        let path = files.path(id);
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(&path));
+        below.is_empty() || below.iter().any(|root| path.starts_with(root))
+    }
+}
+
+/// A file's path with its machine, for people.
+fn shown(files: &Files, id: FileId) -> String {
+    let path = readable(&files.path(id));
+    match files.machine(id) {
+        "" => path,
+        machine => format!("{machine}:{path}"),
+    }
+}
+
+/// Totals and the groups with most to gain.
+pub fn groups_text(
+    out: &mut dyn Write,
+    files: &Files,
+    groups: &[Group],
+    most: usize,
+) -> anyhow::Result<()> {
+    let copies: u64 = groups.iter().map(|group| group.files.len() as u64 - 1).sum();
+    let gain: u64 = groups.iter().map(Group::gain).sum();
+    if groups.is_empty() {
+        writeln!(out, "no duplicates")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{} with {}: {} to gain",
+        human::plural(groups.len() as u64, "group", "groups"),
+        human::plural(copies, "redundant file", "redundant files"),
+        human::bytes(gain)
+    )?;
+    for group in groups.iter().take(most) {
+        let shared = group.files.len() as u64 - group.distinct;
+        let note = match shared {
+            0 => String::new(),
+            shared => format!(", {} shared already", human::count(shared)),
+        };
+        writeln!(
+            out,
+            "\n{} × {}{note}  {}",
+            human::count(group.files.len() as u64),
+            human::bytes(group.size),
+            files.hash(group.files[0]).map_or_else(String::new, |hash| hex(&hash[..8]))
+        )?;
+        for id in &group.files {
+            writeln!(out, "  {}", shown(files, *id))?;
+            for (name, _) in group.links.iter().filter(|(_, first)| first == id) {
+                writeln!(out, "    also named {}", shown(files, *name))?;
+            }
+        }
+    }
+    if groups.len() > most {
+        let rest = (groups.len() - most) as u64;
+        writeln!(out, "\n… and {}", human::plural(rest, "more group", "more groups"))?;
+    }
+    Ok(())
+}
+
+/// When the index was made, on stderr.
+fn dated(index: &Index) -> anyhow::Result<()> {
+    let now = assay_dups::now();
+    for root in index.roots()? {
+        let machine = match root.machine.as_str() {
+            "" => String::new(),
+            machine => format!("{machine}:"),
+        };
+        let part = if root.complete { "" } else { ", in part" };
+        eprintln!(
+            "{machine}{}: scanned {} ago{part}",
+            readable(root.path.as_os_str().as_bytes()),
+            human::age(now - root.scanned)
+        );
+    }
+    Ok(())
+}
+
+pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
+    let (index, files, mut groups) = load(place, &args.paths)?;
+    let default = if place.json { Format::Json } else { Format::Text };
+    let mut out = out();
+    match args.format.unwrap_or(default).machine() {
+        Some(wanted) => {
+            groups.truncate(args.top.unwrap_or(usize::MAX));
+            format::plain(&mut out, wanted, &files, &groups)?;
+        }
+        None => {
+            dated(&index)?;
+            groups_text(&mut out, &files, &groups, args.top.unwrap_or(usize::MAX))?;
+        }
+    }
+    out.flush()?;
+    Ok(Status::Ok)
+}
+
+fn path_json(path: &[u8]) -> serde_json::Value {
+    let mut value = serde_json::json!({ "path": for_json(path) });
+    if let Some(bytes) = lossless(path) {
+        value["bytes"] = bytes.into();
+    }
+    value
+}
+
+fn file_json(files: &Files, id: FileId) -> serde_json::Value {
+    let mut value = path_json(&files.path(id));
+    value["size"] = files.file(id).id.size.into();
+    if let Some(hash) = files.hash(id) {
+        value["hash"] = hex(hash).into();
+    }
+    if !files.machine(id).is_empty() {
+        value["machine"] = files.machine(id).into();
+    }
+    value
+}
+
+fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
+    let mut out = out();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
+
+pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
+    let (index, files, groups) = load(place, &[])?;
+    let path = assay_dups::absolute(&args.path)?;
+    let bytes = path.as_os_str().as_bytes();
+    let Some(id) = ask::find(&files, bytes) else {
+        let roots: Vec<String> = index
+            .roots()?
+            .iter()
+            .map(|root| readable(root.path.as_os_str().as_bytes()))
+            .collect();
+        anyhow::bail!(
+            "{} is not in the index (which covers {}; empty files and links are not kept); \
+             `assay dups scan` its folder",
+            readable(bytes),
+            roots.join(", ")
+        );
+    };
+    let group = groups.iter().find(|group| {
+        group.files.contains(&id) || group.links.iter().any(|(name, _)| *name == id)
+    });
+    let names = |group: &Group| -> Vec<FileId> {
+        let links = group.links.iter().map(|one| one.0);
+        group.files.iter().copied().chain(links).filter(|one| *one != id).collect()
+    };
+    if place.json {
+        let mut value = file_json(&files, id);
+        let copies = group.map(names).unwrap_or_default();
+        value["copies"] = copies.iter().map(|one| file_json(&files, *one)).collect();
+        print_json(&value)?;
+    } else {
+        let mut out = out();
+        writeln!(
+            out,
+            "{}: {}",
+            shown(&files, id),
+            human::bytes(files.file(id).id.size)
+        )?;
+        match group {
+            None => writeln!(out, "no copy")?,
+            Some(group) => {
+                for one in names(group) {
+                    let same = match files.inode(one) == files.inode(id) {
+                        true => "  (the same file by another name)",
+                        false => "",
+                    };
+                    writeln!(out, "  {}{same}", shown(&files, one))?;
+                }
+            }
+        }
+        out.flush()?;
+    }
+    Ok(match group {
+        Some(_) => Status::Ok,
+        None => Status::Findings,
+    })
+}
+
+pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, groups) = load(place, &[])?;
+    let path = assay_dups::absolute(&args.path)?;
+    let wanted = path.as_os_str().as_bytes();
+    let of = ask::group_of(&files, &groups);
+    let mut ids: Vec<FileId> = (0..files.dirs.len() as u32)
+        .filter(|dir| files.dir_path(*dir) == wanted)
+        .flat_map(|dir| files.dir_files(dir))
+        .filter(|id| files.machine(*id).is_empty())
+        .collect();
+    ids.sort_unstable_by_key(|id| files.name(*id));
+    anyhow::ensure!(
+        !ids.is_empty(),
+        "{}: no file of this folder is in the index; `assay dups scan` it",
+        readable(wanted)
+    );
+    let copies = |id: FileId| match of[id as usize] {
+        u32::MAX => 0,
+        group => groups[group as usize].files.len() - 1,
+    };
+    if place.json {
+        let list: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                let mut value = file_json(&files, *id);
+                value["copies"] = copies(*id).into();
+                value
+            })
+            .collect();
+        print_json(&serde_json::json!({ "schema": 1, "files": list }))?;
+        return Ok(Status::Ok);
+    }
+    let mut out = out();
+    for id in ids {
+        let count = match copies(id) {
+            0 => "unique".into(),
+            count => human::plural(count as u64, "copy", "copies"),
+        };
+        writeln!(
+            out,
+            "{:>9}  {count:>10}  {}",
+            human::bytes(files.file(id).id.size),
+            readable(files.name(id))
+        )?;
+    }
+    out.flush()?;
+    Ok(Status::Ok)
+}
+
+pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, groups) = load(place, &[])?;
+    let below = super::absolute(&args.paths)?;
+    let inside = inside(&files, &below);
+    let mut ids = ask::uniques(&files, &groups);
+    if !below.is_empty() {
+        ids.retain(|id| inside(*id));
+    }
+    let mut out = out();
+    if place.json {
+        let list: Vec<_> = ids.iter().map(|id| file_json(&files, *id)).collect();
+        drop(out);
+        print_json(&serde_json::json!({ "schema": 1, "files": list }))?;
+        return Ok(Status::Ok);
+    }
+    for id in &ids {
+        writeln!(out, "{}", shown(&files, *id))?;
+    }
+    out.flush()?;
+    let bytes: u64 = ids.iter().map(|id| files.file(*id).id.size).sum();
+    eprintln!(
+        "{} without a copy, {}",
+        human::plural(ids.len() as u64, "file", "files"),
+        human::bytes(bytes)
+    );
+    Ok(Status::Ok)
+}
+
+pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, groups) = load(place, &[])?;
+    let below = super::absolute(&args.paths)?;
+    let most = if args.top == 0 { usize::MAX } else { args.top };
+    let mut folders = ask::folders(&files, &groups);
+    let inside = |path: &[u8]| {
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+        below.is_empty() || below.iter().any(|root| path.starts_with(root))
+    };
+    folders.same.retain(|one| one.paths.iter().any(|path| inside(path)));
+    folders.overlapping.retain(|one| inside(&one.a) || inside(&one.b));
+    if place.json {
+        let same: Vec<_> = folders
+            .same
+            .iter()
+            .take(most)
+            .map(|one| {
+                let paths: Vec<_> = one.paths.iter().map(|path| path_json(path)).collect();
+                serde_json::json!({ "folders": paths, "files": one.files, "bytes": one.bytes })
+            })
+            .collect();
+        let overlapping: Vec<_> = folders
+            .overlapping
+            .iter()
+            .take(most)
+            .map(|one| {
+                serde_json::json!({
+                    "a": path_json(&one.a), "b": path_json(&one.b), "files": one.files,
+                    "bytes": one.bytes, "bytes_a": one.bytes_a, "bytes_b": one.bytes_b,
+                })
+            })
+            .collect();
+        print_json(&serde_json::json!({ "schema": 1, "same": same, "overlapping": overlapping }))?;
+        return Ok(Status::Ok);
+    }
+    let mut out = out();
+    if folders.same.is_empty() {
+        writeln!(out, "no two folders are wholly equal")?;
+    } else {
+        writeln!(
+            out,
+            "wholly equal: {}",
+            human::plural(folders.same.len() as u64, "set of folders", "sets of folders")
+        )?;
+    }
+    for one in folders.same.iter().take(most) {
+        writeln!(
+            out,
+            "\n{} × {} in {}",
+            one.paths.len(),
+            human::bytes(one.bytes),
+            human::plural(one.files, "file", "files")
+        )?;
+        for path in &one.paths {
+            writeln!(out, "  {}", readable(path))?;
+        }
+    }
+    if !folders.overlapping.is_empty() {
+        writeln!(
+            out,
+            "\nequal in part: {} (each folder without its subfolders)",
+            human::plural(folders.overlapping.len() as u64, "pair of folders", "pairs of folders")
+        )?;
+    }
+    for one in folders.overlapping.iter().take(most) {
+        let part = |whole: u64| one.bytes as f64 * 100.0 / whole.max(1) as f64;
+        writeln!(
+            out,
+            "\n{} in {}\n  {:>3.0} % of {}\n  {:>3.0} % of {}",
+            human::bytes(one.bytes),
+            human::plural(one.files, "file", "files"),
+            part(one.bytes_a),
+            readable(&one.a),
+            part(one.bytes_b),
+            readable(&one.b)
+        )?;
+    }
+    out.flush()?;
+    Ok(Status::Ok)
+}
+
+pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, mut groups) = load(place, &args.paths)?;
+    // What is on another machine cannot be read here.
+    for group in &mut groups {
+        group.files.retain(|id| files.machine(*id).is_empty());
+    }
+    groups.retain(|group| group.files.len() > 1);
+    let (skipped, differing) =
+        progress::watch(None, |control| ask::validate(&files, &groups, control))?;
+    if place.json {
+        let list: Vec<_> = skipped
+            .details
+            .iter()
+            .map(|skip| {
+                let mut value = path_json(&skip.path);
+                value["reason"] = serde_json::to_value(skip.reason).unwrap_or_default();
+                value["detail"] = skip.detail.as_str().into();
+                value
+            })
+            .chain(differing.iter().map(|id| {
+                let mut value = path_json(&files.path(*id));
+                value["reason"] = "differs".into();
+                value
+            }))
+            .collect();
+        print_json(&serde_json::json!({
+            "schema": 1, "groups": groups.len(), "problems": list,
+        }))?;
+    } else {
+        let mut out = out();
+        for skip in &skipped.details {
+            writeln!(out, "{}: {}", readable(&skip.path), skip.detail)?;
+        }
+        for id in &differing {
+            writeln!(out, "{}: its bytes differ from its copies'", shown(&files, *id))?;
+        }
+        let wrong = (skipped.details.len() + differing.len()) as u64;
+        writeln!(
+            out,
+            "{} compared byte by byte, {}",
+            human::plural(groups.len() as u64, "group", "groups"),
+            human::plural(wrong, "file no longer agrees", "files no longer agree"),
+        )?;
+        out.flush()?;
+    }
+    Ok(match skipped.details.is_empty() && differing.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
+    anyhow::ensure!(
+        place.index.is_some(),
+        "name the index to merge into with --index FILE, so that your own stays as it is"
+    );
+    let mut pairs = Vec::new();
+    for text in &args.indexes {
+        let (name, file) = text
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty() && !name.contains(['/', ':']))
+            .ok_or_else(|| anyhow::anyhow!("`{text}`: expected NAME=FILE, e.g. nas=nas.db"))?;
+        pairs.push((name, Index::read(file.as_ref())?));
+    }
+    let mut into = Index::open(&place.path()?)?;
+    let mut lines = Vec::new();
+    for (name, index) in &pairs {
+        let folders = into.merge(name, index)?;
+        let unhashed = index
+            .load(&[])?
+            .files
+            .iter()
+            .filter(|file| file.hash == assay_dups::table::NO_HASH)
+            .count();
+        lines.push((name, folders, unhashed));
+    }
+    if place.json {
+        let list: Vec<_> = lines
+            .iter()
+            .map(|(name, folders, unhashed)| {
+                serde_json::json!({ "machine": name, "folders": folders, "files_without_hash": unhashed })
+            })
+            .collect();
+        print_json(&serde_json::json!({ "schema": 1, "merged": list }))?;
+        return Ok(Status::Ok);
+    }
+    for (name, folders, unhashed) in lines {
+        println!("{name}: {}", human::plural(folders, "folder", "folders"));
+        if unhashed > 0 {
+            eprintln!(
+                "assay: {name}: {} without a hash cannot be compared with other machines; \
+                 scan there with --hash-all",
+                human::plural(unhashed as u64, "file", "files")
+            );
+        }
+    }
+    Ok(Status::Ok)
+}
+
+pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
+    let mut index = Index::open(&place.path()?)?;
+    for path in super::absolute(&args.paths)? {
+        let count = index.forget(&path)?;
+        println!(
+            "{}: forgot {}",
+            readable(path.as_os_str().as_bytes()),
+            human::plural(count as u64, "folder", "folders")
+        );
+    }
+    Ok(Status::Ok)
+}
+
+pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, groups) = load(place, &args.paths)?;
+    let mut out = out();
+    out.write_all(draw::html(&files, &groups).as_bytes())?;
+    out.flush()?;
+    Ok(Status::Ok)
+}

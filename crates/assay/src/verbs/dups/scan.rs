@@ -1,0 +1,269 @@
+//! `assay dups scan` and `refresh`.
+
+use super::{Format, Place, human, progress};
+use crate::cli::Status;
+use assay_dups::filter::parse_size;
+use assay_dups::{Filter, Index, Reason, ScanOptions, WalkOptions, format, name, scan};
+use clap::Args;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+/// Arguments of `assay dups scan`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  assay dups scan /srv/data
+  assay dups scan /home /srv --min-size 1M -g '!*.iso' --gitignore
+  assay dups scan . --format fdupes --no-index | less
+  assay dups scan /srv/data --format json | jq '.summary'
+
+The default compares the bytes themselves, or BLAKE3 of the whole content where many files are alike
+or the index knows one side. Files that the index remembers are not opened while device, inode, size,
+mtime and ctime are the same.")]
+pub struct Scan {
+    /// Folders to scan
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// How to print the groups [default: text]
+    #[arg(long, short, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Neither read nor write an index
+    #[arg(long, conflicts_with = "rehash")]
+    no_index: bool,
+    /// Trust nothing that the index remembers
+    #[arg(long)]
+    rehash: bool,
+    /// Compare every group byte by byte once more at the end
+    #[arg(long)]
+    paranoid: bool,
+    /// Hash every file, so that indexes of several machines can be merged
+    #[arg(long)]
+    hash_all: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Enter folders on other file systems too (btrfs subvolumes are such)
+    #[arg(long)]
+    other_filesystems: bool,
+    /// Enter .zfs, .snapshot and .snapshots too
+    #[arg(long)]
+    snapshots: bool,
+    /// Threads [default: as many as pay]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+}
+
+#[derive(Args)]
+struct FilterArgs {
+    /// Least size, e.g. 4k
+    #[arg(long, short = 's', value_name = "SIZE", value_parser = parse_size)]
+    min_size: Option<u64>,
+    /// Largest size, e.g. 2G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_size: Option<u64>,
+    /// Only what matches; with ! in front, all but what matches; the last match decides
+    #[arg(long, short, value_name = "GLOB")]
+    glob: Vec<String>,
+    /// Respect .gitignore and .ignore files
+    #[arg(long)]
+    gitignore: bool,
+    /// Changed within this time, e.g. 7d
+    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
+    newer_than: Option<i64>,
+    /// Not changed within this time, e.g. 1y
+    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
+    older_than: Option<i64>,
+    /// Owned by this user (name or number)
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
+}
+
+impl FilterArgs {
+    fn filter(&self) -> anyhow::Result<Filter> {
+        let now = assay_dups::now();
+        Ok(Filter {
+            min_size: self.min_size.unwrap_or(1).max(1),
+            max_size: self.max_size.unwrap_or(u64::MAX),
+            globs: self.glob.clone(),
+            ignore_files: self.gitignore,
+            newer: self.newer_than.map(|age| now - age),
+            older: self.older_than.map(|age| now - age),
+            owner: self.owner.as_deref().map(user).transpose()?,
+        })
+    }
+}
+
+/// Number of a user, from a number or a name in /etc/passwd (passwd(5)).
+fn user(text: &str) -> anyhow::Result<u32> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let table = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    table
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields[0] == text)
+        .and_then(|fields| fields.get(2)?.parse().ok())
+        .ok_or_else(|| {
+            anyhow::anyhow!("--owner {text}: no such user in /etc/passwd; give the number instead")
+        })
+}
+
+/// Arguments of `assay dups refresh`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups refresh                  every folder that was scanned before")]
+pub struct Refresh {
+    /// Only these of the folders scanned before
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Runs `assay dups scan`.
+pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
+    let roots = super::absolute(&args.paths)?;
+    let options = ScanOptions {
+        walk: WalkOptions {
+            filter: args.filter.filter()?,
+            other_filesystems: args.other_filesystems,
+            snapshots: args.snapshots,
+        },
+        paranoid: args.paranoid,
+        hash_all: args.hash_all,
+        fresh: args.rehash,
+    };
+    let index = match args.no_index {
+        true => None,
+        false => Some(Index::open(&place.path()?)?),
+    };
+    let format = args.format.unwrap_or(if place.json {
+        Format::Json
+    } else {
+        Format::Text
+    });
+    go(&roots, &options, index, format, args.threads.map(usize::from))
+}
+
+/// Runs `assay dups refresh`.
+pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
+    let index = Index::open(&place.path()?)?;
+    let mut known: Vec<PathBuf> = index
+        .roots()?
+        .into_iter()
+        .filter(|root| root.machine.is_empty())
+        .map(|root| root.path)
+        .collect();
+    if !args.paths.is_empty() {
+        let wanted = super::absolute(&args.paths)?;
+        if let Some(strange) = wanted.iter().find(|path| !known.contains(path)) {
+            anyhow::bail!(
+                "{} was not scanned before; `assay dups scan` it",
+                name::readable(std::os::unix::ffi::OsStrExt::as_bytes(strange.as_os_str()))
+            );
+        }
+        known = wanted;
+    }
+    anyhow::ensure!(
+        !known.is_empty(),
+        "nothing was scanned yet; `assay dups scan PATH` does"
+    );
+    let format = if place.json {
+        Format::Json
+    } else {
+        Format::Text
+    };
+    go(&known, &ScanOptions::default(), Some(index), format, None)
+}
+
+fn go(
+    roots: &[PathBuf],
+    options: &ScanOptions,
+    mut index: Option<Index>,
+    format: Format,
+    threads: Option<usize>,
+) -> anyhow::Result<Status> {
+    let found = progress::watch(threads, |control| {
+        scan(roots, options, index.as_mut(), control)
+    })??;
+    let stdout = std::io::stdout().lock();
+    let mut out = BufWriter::with_capacity(256 * 1024, stdout);
+    match format.machine() {
+        Some(format::Format::Json) => {
+            let around = format::Around {
+                skipped: &found.skipped,
+                cost: found.cost,
+                interrupted: found.interrupted,
+            };
+            format::json(&mut out, &found.files, &found.groups, Some(&around))?;
+        }
+        Some(other) => format::plain(&mut out, other, &found.files, &found.groups)?,
+        None => summary(&mut out, &found, index.is_some())?,
+    }
+    out.flush()?;
+    notes(&found, format)?;
+    let unreadable = found.skipped.count(Reason::Unreadable)
+        + found.skipped.count(Reason::UnreadableFolder);
+    if let Some(error) = &found.index_error {
+        eprintln!("assay: the result above is whole, but it could not be remembered: {error}");
+        return Ok(Status::Error);
+    }
+    Ok(match (found.interrupted, unreadable) {
+        (true, _) => Status::Error,
+        (false, 0) => Status::Ok,
+        _ => Status::Unreadable,
+    })
+}
+
+/// What could not be looked at, on stderr.
+fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
+    let mut err = BufWriter::new(std::io::stderr().lock());
+    for skip in &found.skipped.details {
+        writeln!(
+            err,
+            "assay: left out: {}: {}",
+            name::readable(&skip.path),
+            skip.detail
+        )?;
+    }
+    if found.interrupted {
+        writeln!(
+            err,
+            "assay: interrupted; what was compared so far is right and remembered, the rest is missing"
+        )?;
+    }
+    if format != Format::Text && format != Format::Json && found.skipped.counts().next().is_some() {
+        let counts: Vec<String> = found
+            .skipped
+            .counts()
+            .map(|(reason, count)| format!("{} {}", human::count(count), reason.words()))
+            .collect();
+        writeln!(err, "assay: left out: {}", counts.join(", "))?;
+    }
+    err.flush()?;
+    Ok(())
+}
+
+/// Most groups that the summary shows.
+const SHOWN: usize = 10;
+
+fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyhow::Result<()> {
+    let bytes: u64 = found.files.files.iter().map(|file| file.id.size).sum();
+    writeln!(
+        out,
+        "{}, {}",
+        human::plural(found.files.files.len() as u64, "file", "files"),
+        human::bytes(bytes)
+    )?;
+    super::explore::groups_text(out, &found.files, &found.groups, SHOWN)?;
+    for (reason, count) in found.skipped.counts() {
+        writeln!(out, "left out: {} {}", human::count(count), reason.words())?;
+    }
+    if indexed && !found.groups.is_empty() {
+        writeln!(
+            out,
+            "\nNext: `assay dups report` lists all groups, `assay dups dirs` compares folders,\n\
+             `assay dups act --hardlink PATH` shows what linking would do."
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Stage 6: acting on duplicates. [`plan`] decides and touches nothing; [`execute`] does what the
+//! plan says and decides nothing but to refuse; [`journal`] remembers, [`undo`] takes back.
+
+pub mod execute;
+pub mod journal;
+pub mod plan;
+pub mod undo;
+
+use crate::Identity;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a redundant file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Its name becomes one more name of the kept file.
+    Hardlink,
+    /// It stays a file of its own but shares its blocks with the kept one.
+    Reflink,
+    /// It is deleted.
+    Delete,
+    /// It is moved below a folder, where it keeps its whole path.
+    Move(#[serde(with = "bytes")] Vec<u8>),
+}
+
+impl Action {
+    /// The word for it in messages.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Hardlink => "hardlink",
+            Self::Reflink => "reflink",
+            Self::Delete => "delete",
+            Self::Move(_) => "move",
+        }
+    }
+}
+
+/// A file as it was when the plan was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Absolute path.
+    #[serde(with = "bytes")]
+    pub path: Vec<u8>,
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Length, bytes.
+    pub size: u64,
+    /// Time of the last change of the content, nanoseconds since 1970.
+    pub mtime: i64,
+    /// Time of the last change of anything, nanoseconds since 1970.
+    pub ctime: i64,
+    /// Permissions (the low twelve bits of the mode).
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl Subject {
+    pub(crate) fn identity(&self) -> Identity {
+        Identity {
+            ino: self.ino,
+            size: self.size,
+            mtime: self.mtime,
+            ctime: self.ctime,
+        }
+    }
+
+    pub(crate) fn from_stat(path: Vec<u8>, stat: &rustix::fs::Statx) -> Self {
+        let id = crate::sys::identity(stat);
+        Self {
+            path,
+            device: crate::sys::device(stat),
+            ino: id.ino,
+            size: id.size,
+            mtime: id.mtime,
+            ctime: id.ctime,
+            mode: u32::from(stat.stx_mode) & 0o7777,
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What.
+    pub action: Action,
+    /// The copy that stays.
+    pub keep: Subject,
+    /// The copy that is acted on.
+    pub remove: Subject,
+    /// Bytes that this frees, if the file has no further names.
+    pub gain: u64,
+}
+
+/// Something that will not or did not happen, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// The file that stays as it is.
+    #[serde(with = "bytes")]
+    pub path: Vec<u8>,
+    /// Why.
+    pub why: String,
+}
+
+/// Names in JSON: a string when they are UTF-8, else `{"hex": "…"}`.
+pub(crate) mod bytes {
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(untagged)]
+    enum Name {
+        Text(String),
+        Raw { hex: String },
+    }
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => to.serialize_str(text),
+            Err(_) => Name::Raw {
+                hex: crate::name::hex(bytes),
+            }
+            .serialize(to),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        match Name::deserialize(from)? {
+            Name::Text(text) => Ok(text.into_bytes()),
+            Name::Raw { hex } => (0..hex.len())
+                .step_by(2)
+                .map(|at| {
+                    hex.get(at..at + 2)
+                        .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                        .ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
+                })
+                .collect(),
+        }
+    }
+}

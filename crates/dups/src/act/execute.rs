@@ -1,0 +1,518 @@
+//! Does what a plan says, so that no edit of a file can be lost.
+//!
+//! Each pair is opened without following links, its identity compared with the plan, a read lease
+//! taken on both (nobody has them open for writing, and whoever wants to waits), and compared byte
+//! for byte. Only then the name is changed, by an exchange or a rename that replaces nothing, so
+//! that whatever stood under the name, even if it had just been replaced, is still there and is
+//! looked at again. The old file is removed only at the end of the batch, when the lease still
+//! holds and its times have not moved; else everything is put back.
+
+use super::journal::{Journal, State};
+use super::plan::Plan;
+use super::{Action, Refusal, Step, Subject};
+use crate::index::split;
+use crate::read::{CHUNK, Cost};
+use crate::sys::{self, Deduped};
+use crate::{Control, Error, Identity};
+use rustix::fs::{AtFlags, CWD, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::Path;
+
+/// Steps between two entries of the journal that are forced to disk. The last look at a file is at
+/// the end of its batch.
+const BATCH: usize = 32;
+/// Bytes deduplicated by one call; btrfs takes no more (ioctl_fideduperange(2)).
+const DEDUPE: u64 = 16 * 1024 * 1024;
+
+/// Moments within a step; tests let other programs interfere there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The intent is written, nothing is open yet.
+    Intended,
+    /// Both are open and leased, not yet compared.
+    Opened,
+    /// Compared, the name not yet changed.
+    Compared,
+    /// The name is changed, the old file still there.
+    Exchanged,
+    /// About to look for the last time.
+    Finishing,
+    /// Done.
+    Done,
+}
+
+/// How to execute.
+pub struct Options<'a> {
+    /// Whether to act also where the file system grants no leases (NFS, FUSE, files of others): a
+    /// program that already has the file open could then write to a file that is being removed.
+    pub without_lease: bool,
+    /// Called at each moment of each step.
+    pub interfere: &'a dyn Fn(Moment, &Step),
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            without_lease: false,
+            interfere: &|_, _| {},
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Steps done.
+    pub done: u64,
+    /// Bytes freed by them.
+    pub gain: u64,
+    /// What was not done, and why.
+    pub refused: Vec<Refusal>,
+    /// What the names are now, for the index.
+    pub changes: BTreeMap<Vec<u8>, Option<Identity>>,
+}
+
+/// Executes a plan.
+///
+/// # Errors
+/// When the journal cannot be written; what was begun has been put back or is recovered at the
+/// next start.
+pub fn execute(
+    plan: &Plan,
+    journal: &mut Journal,
+    options: &Options<'_>,
+    control: &Control<'_>,
+) -> Result<Outcome, Error> {
+    // A broken lease is announced by SIGIO, which would end the process.
+    // SAFETY: ignoring a signal installs no handler of ours.
+    unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+    let mut run = Run {
+        options,
+        control,
+        outcome: Outcome::default(),
+        touched: HashMap::new(),
+        buffers: (vec![0; CHUNK], vec![0; CHUNK]),
+    };
+    for (number, batch) in plan.steps.chunks(BATCH).enumerate() {
+        if control.stopped() {
+            break;
+        }
+        let asides: Vec<Vec<u8>> = (0..batch.len())
+            .map(|at| {
+                let unique = sys::now() ^ i64::from(std::process::id()) << 40;
+                format!(".assay-dups-{unique:x}-{number}-{at}").into_bytes()
+            })
+            .collect();
+        let first = journal.intend(batch.iter().zip(asides.iter().map(Vec::as_slice)))?;
+        let states = run.batch(batch, &asides);
+        journal.conclude((first..).zip(states))?;
+    }
+    Ok(run.outcome)
+}
+
+struct Run<'a> {
+    options: &'a Options<'a>,
+    control: &'a Control<'a>,
+    outcome: Outcome,
+    /// Identities that our own steps have changed (a new link changes ctime).
+    touched: HashMap<(u64, u64), Identity>,
+    buffers: (Vec<u8>, Vec<u8>),
+}
+
+/// A step whose name is changed and whose old file is still there.
+struct Pending {
+    keep: OwnedFd,
+    remove: OwnedFd,
+    parent: OwnedFd,
+}
+
+impl Run<'_> {
+    fn batch(&mut self, steps: &[Step], asides: &[Vec<u8>]) -> Vec<State> {
+        let mut pending = Vec::new();
+        let mut states = vec![State::Untouched; steps.len()];
+        for (at, (step, aside)) in steps.iter().zip(asides).enumerate() {
+            self.control.tick();
+            if self.control.stopped() {
+                break;
+            }
+            (self.options.interfere)(Moment::Intended, step);
+            match self.begin(step, aside) {
+                Ok(Some(open)) => pending.push((at, open)),
+                Ok(None) => {
+                    states[at] = State::Done;
+                    self.done(step);
+                }
+                Err(why) => self.refuse(step, why),
+            }
+        }
+        for (at, open) in pending {
+            let (step, aside) = (&steps[at], &asides[at]);
+            (self.options.interfere)(Moment::Finishing, step);
+            match self.finish(step, aside, &open) {
+                Ok(()) => {
+                    states[at] = State::Done;
+                    self.done(step);
+                }
+                Err(why) => self.refuse(step, why),
+            }
+            sys::release(&open.remove);
+            sys::release(&open.keep);
+        }
+        states
+    }
+
+    fn refuse(&mut self, step: &Step, why: String) {
+        self.outcome.refused.push(Refusal {
+            path: step.remove.path.clone(),
+            why,
+        });
+    }
+
+    fn done(&mut self, step: &Step) {
+        (self.options.interfere)(Moment::Done, step);
+        self.outcome.done += 1;
+        self.outcome.gain += step.gain;
+        for subject in [&step.keep, &step.remove] {
+            let now = rustix::fs::statx(
+                CWD,
+                sys::path(&subject.path),
+                AtFlags::SYMLINK_NOFOLLOW,
+                sys::WANTED,
+            );
+            self.outcome.changes.insert(
+                subject.path.clone(),
+                now.ok().map(|stat| sys::identity(&stat)),
+            );
+        }
+    }
+
+    /// Opens a subject and checks that it is what the plan says.
+    fn open(&self, subject: &Subject) -> Result<OwnedFd, String> {
+        let fd = sys::open_file(&subject.path).map_err(|errno| match errno {
+            Errno::LOOP => "a symbolic link took its place".into(),
+            errno => cannot("open", &subject.path, errno),
+        })?;
+        let stat = sys::stat_fd(&fd).map_err(|errno| cannot("examine", &subject.path, errno))?;
+        let now = Subject::from_stat(subject.path.clone(), &stat);
+        let expected = self
+            .touched
+            .get(&(subject.device, subject.ino))
+            .copied()
+            .unwrap_or_else(|| subject.identity());
+        let same = now.identity() == expected
+            && now.device == subject.device
+            && (now.mode, now.uid, now.gid) == (subject.mode, subject.uid, subject.gid);
+        match same {
+            true => Ok(fd),
+            false => Err(format!(
+                "{} changed since the plan was made",
+                crate::name::readable(&subject.path)
+            )),
+        }
+    }
+
+    fn lease(&self, fd: &OwnedFd, subject: &Subject) -> Result<(), String> {
+        match sys::lease(fd) {
+            Ok(()) => Ok(()),
+            Err(Errno::AGAIN) => Err(format!(
+                "{} is open for writing in some program",
+                crate::name::readable(&subject.path)
+            )),
+            Err(_) if self.options.without_lease => Ok(()),
+            Err(errno) => Err(format!(
+                "no lease on {} ({}); --without-lease acts nevertheless",
+                crate::name::readable(&subject.path),
+                sys::words(errno)
+            )),
+        }
+    }
+
+    fn leased(&self, fd: &OwnedFd) -> bool {
+        self.options.without_lease || sys::lease_holds(fd)
+    }
+
+    /// All of a step up to its last look; `None` when there is nothing left to look at.
+    fn begin(&mut self, step: &Step, aside: &[u8]) -> Result<Option<Pending>, String> {
+        let keep = self.open(&step.keep)?;
+        let remove = self.open(&step.remove)?;
+        if (step.keep.device, step.keep.ino) == (step.remove.device, step.remove.ino) {
+            return Err("it is the kept file itself".into());
+        }
+        if step.action == Action::Reflink {
+            (self.options.interfere)(Moment::Opened, step);
+            reflink(&keep, &remove, step)?;
+            return Ok(None);
+        }
+        self.lease(&keep, &step.keep)?;
+        self.lease(&remove, &step.remove)?;
+        (self.options.interfere)(Moment::Opened, step);
+        self.compare(&keep, &remove, step)?;
+        if step.action == Action::Hardlink && attributes(&keep) != attributes(&remove) {
+            return Err("the copy that stays has other extended attributes or ACLs".into());
+        }
+        (self.options.interfere)(Moment::Compared, step);
+        if !self.leased(&keep) || !self.leased(&remove) {
+            return Err("a program began to write to it".into());
+        }
+        let (folder, name) = split(&step.remove.path);
+        let parent = rustix::fs::open(
+            sys::path(folder),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            rustix::fs::Mode::empty(),
+        )
+        .map_err(|errno| cannot("open", folder, errno))?;
+        match &step.action {
+            Action::Hardlink => self.exchange(step, aside, &keep, &parent, name)?,
+            Action::Delete => set_away(step, &parent, name, &parent, aside)?,
+            Action::Move(target) => {
+                let to = destination(target, &step.remove.path);
+                let (to_folder, to_name) = split(&to);
+                std::fs::create_dir_all(sys::path(to_folder))
+                    .map_err(|error| format!("cannot create the folder to move to: {error}"))?;
+                let to_parent = rustix::fs::open(
+                    sys::path(to_folder),
+                    OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                    rustix::fs::Mode::empty(),
+                )
+                .map_err(|errno| cannot("open", to_folder, errno))?;
+                set_away(step, &parent, name, &to_parent, to_name)?;
+            }
+            Action::Reflink => {}
+        }
+        for (fd, subject) in [(&keep, &step.keep), (&remove, &step.remove)] {
+            if let Ok(now) = sys::identity_now(fd) {
+                self.touched.insert((subject.device, subject.ino), now);
+            }
+        }
+        (self.options.interfere)(Moment::Exchanged, step);
+        Ok(Some(Pending {
+            keep,
+            remove,
+            parent,
+        }))
+    }
+
+    fn compare(&mut self, keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> {
+        let mut cost = Cost::default();
+        let mut offset = 0;
+        let (a, b) = &mut self.buffers;
+        while offset < step.remove.size {
+            let length = CHUNK.min((step.remove.size - offset) as usize);
+            for (fd, buffer) in [(keep, &mut *a), (remove, &mut *b)] {
+                cost.fill(fd, &mut buffer[..length], offset)
+                    .map_err(|trouble| trouble.detail)?;
+            }
+            if a[..length] != b[..length] {
+                return Err("it no longer has the content of the copy that stays".into());
+            }
+            offset += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Puts a further name of the kept file in the place of the other, and the other under `aside`.
+    fn exchange(
+        &self,
+        step: &Step,
+        aside: &[u8],
+        keep: &OwnedFd,
+        parent: &OwnedFd,
+        name: &[u8],
+    ) -> Result<(), String> {
+        let descriptor = format!("/proc/self/fd/{}", keep.as_raw_fd());
+        rustix::fs::linkat(CWD, descriptor, parent, aside, AtFlags::SYMLINK_FOLLOW)
+            .map_err(|errno| cannot("link to", &step.keep.path, errno))?;
+        if let Err(errno) = swap(parent, aside, name) {
+            let _ = rustix::fs::unlinkat(parent, aside, AtFlags::empty());
+            return Err(match errno {
+                Errno::INVAL | Errno::NOSYS => {
+                    "this file system cannot exchange two names at once".into()
+                }
+                errno => cannot("replace", &step.remove.path, errno),
+            });
+        }
+        if inode(parent, aside) != Some((step.remove.device, step.remove.ino)) {
+            self.put_back(step, aside, parent, name);
+            return Err("another file took its place".into());
+        }
+        Ok(())
+    }
+
+    /// Undoes [`Self::exchange`]. If yet another file stands under the name by now, it stays there.
+    fn put_back(&self, step: &Step, aside: &[u8], parent: &OwnedFd, name: &[u8]) -> bool {
+        let keep = Some((step.keep.device, step.keep.ino));
+        if inode(parent, name) != keep || swap(parent, aside, name).is_err() {
+            return false;
+        }
+        if inode(parent, aside) == keep {
+            return rustix::fs::unlinkat(parent, aside, AtFlags::empty()).is_ok();
+        }
+        // Someone replaced the name between the two calls: theirs goes back on top.
+        let _ = swap(parent, aside, name);
+        false
+    }
+
+    /// The last look at the old file, then its end.
+    fn finish(&mut self, step: &Step, aside: &[u8], open: &Pending) -> Result<(), String> {
+        let still = |fd: &OwnedFd, subject: &Subject| {
+            sys::identity_now(fd)
+                .is_ok_and(|now| (now.size, now.mtime) == (subject.size, subject.mtime))
+        };
+        let kept_in_place = inode(CWD, &step.keep.path) == Some((step.keep.device, step.keep.ino));
+        let good = kept_in_place
+            && self.leased(&open.keep)
+            && self.leased(&open.remove)
+            && still(&open.keep, &step.keep)
+            && still(&open.remove, &step.remove);
+        let (_, name) = split(&step.remove.path);
+        let why = if kept_in_place {
+            "a program began to write to it; put back"
+        } else {
+            "the copy that was to stay is gone from its place; put back"
+        };
+        let left = |path: &[u8]| {
+            format!(
+                "a program wrote to it and another file took its name; it is now {}",
+                crate::name::readable(path)
+            )
+        };
+        match (&step.action, good) {
+            (Action::Hardlink | Action::Delete, true) => {
+                if inode(&open.parent, aside) != Some((step.remove.device, step.remove.ino)) {
+                    return Err("the name it was set aside under was taken away".into());
+                }
+                rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
+                    .map_err(|errno| cannot("remove", aside, errno))?;
+                if let Ok(now) = sys::identity_now(&open.remove) {
+                    self.touched
+                        .insert((step.remove.device, step.remove.ino), now);
+                }
+                Ok(())
+            }
+            (Action::Hardlink, false) => match self.put_back(step, aside, &open.parent, name) {
+                true => Err(why.into()),
+                false => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
+            },
+            (Action::Delete, false) => {
+                match rename_new(&open.parent, aside, &open.parent, name) {
+                    Ok(()) => Err(why.into()),
+                    Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
+                }
+            }
+            // A moved file is whole wherever it is; a program that writes to it goes on doing so.
+            (Action::Move(_) | Action::Reflink, _) => Ok(()),
+        }
+    }
+}
+
+/// Where a file is moved to: its whole path below the folder.
+pub(crate) fn destination(target: &[u8], path: &[u8]) -> Vec<u8> {
+    crate::table::join(target, path.strip_prefix(b"/").unwrap_or(path))
+}
+
+/// Gives a file another name that must be free, and checks that it was the right file.
+fn set_away(
+    step: &Step,
+    from: &OwnedFd,
+    name: &[u8],
+    to: &OwnedFd,
+    new: &[u8],
+) -> Result<(), String> {
+    rename_new(from, name, to, new).map_err(|errno| match errno {
+        Errno::XDEV => "the folder to move to is on another file system".into(),
+        Errno::EXIST => "the place to move it to is taken".into(),
+        Errno::INVAL | Errno::NOSYS => {
+            "this file system cannot rename without replacing".to_owned()
+        }
+        errno => cannot("rename", &step.remove.path, errno),
+    })?;
+    if inode(to, new) == Some((step.remove.device, step.remove.ino)) {
+        return Ok(());
+    }
+    match rename_new(to, new, from, name) {
+        Ok(()) => Err("another file took its place".into()),
+        Err(_) => Err(format!(
+            "another file took its place twice; one is now named {}",
+            crate::name::readable(new)
+        )),
+    }
+}
+
+pub(crate) fn swap(parent: &OwnedFd, a: &[u8], b: &[u8]) -> Result<(), Errno> {
+    rustix::fs::renameat_with(parent, a, parent, b, RenameFlags::EXCHANGE)
+}
+
+pub(crate) fn rename_new(
+    from: &OwnedFd,
+    name: &[u8],
+    to: &OwnedFd,
+    new: &[u8],
+) -> Result<(), Errno> {
+    rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE)
+}
+
+/// Device and inode of what a name stands for now.
+pub(crate) fn inode(parent: impl std::os::fd::AsFd, name: &[u8]) -> Option<(u64, u64)> {
+    let stat =
+        rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, sys::WANTED).ok()?;
+    Some((sys::device(&stat), stat.stx_ino))
+}
+
+fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {
+    format!(
+        "cannot {verb} {}: {}",
+        crate::name::readable(path),
+        sys::words(errno)
+    )
+}
+
+/// Shares all blocks, as far as the kernel finds them equal.
+fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> {
+    let mut offset = 0;
+    while offset < step.remove.size {
+        let length = DEDUPE.min(step.remove.size - offset);
+        match sys::dedupe(keep.as_fd(), remove.as_fd(), offset, length) {
+            Ok(Deduped::Bytes(0)) => return Err("the kernel shared nothing".into()),
+            Ok(Deduped::Bytes(bytes)) => offset += bytes,
+            Ok(Deduped::Differs) => {
+                return Err("it no longer has the content of the copy that stays".into());
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => {
+                return Err("this file system cannot share blocks between files".into());
+            }
+            Err(errno) => return Err(cannot("share blocks with", &step.keep.path, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Extended attributes by name, ACLs among them; `None` where the file system has none.
+fn attributes(fd: &OwnedFd) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut names = vec![0; 64 * 1024];
+    let length = rustix::fs::flistxattr(fd, &mut names[..]).ok()?;
+    let mut found = BTreeMap::new();
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = vec![0; 64 * 1024];
+        let length = rustix::fs::fgetxattr(fd, name, &mut value[..]).unwrap_or(0);
+        value.truncate(length);
+        found.insert(name.to_vec(), value);
+    }
+    Some(found)
+}
+
+/// Journals of runs that ended in the middle; [`super::undo::recover`] sets them right.
+///
+/// # Errors
+/// When a journal cannot be read.
+pub fn unfinished(index: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+    let mut found = Vec::new();
+    for path in Journal::all(index)? {
+        let entries = Journal::load(&path)?;
+        if entries.values().any(|entry| entry.state == State::Open) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,71 @@
+//! What can stop a whole operation. Trouble with one file never does: it is a [`crate::skip::Skip`].
+
+use std::path::PathBuf;
+
+/// What stops a scan, a query or an action.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A root named by the user, or a file that assay itself keeps, could not be used.
+    #[error("{}: {doing}: {source}", show(path))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried, e.g. `cannot open`.
+        doing: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// SQLite refused.
+    #[error("index {}: {source}; if the file is damaged, move it away and scan again", show(path))]
+    Index {
+        /// The index file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The file is no index of assay, or of a newer assay.
+    #[error("index {}: {what}", show(path))]
+    Foreign {
+        /// The index file.
+        path: PathBuf,
+        /// What was found, what was expected, and the way out.
+        what: String,
+    },
+    /// Another process updates the same index.
+    #[error(
+        "index {}: another scan or action is using it; wait for it, or name another file with --index",
+        show(path)
+    )]
+    Busy {
+        /// The index file.
+        path: PathBuf,
+    },
+    /// A filter cannot be understood.
+    #[error("{0}")]
+    Filter(String),
+    /// An argument contradicts another or the index.
+    #[error("{0}")]
+    Usage(String),
+    /// Output could not be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// A path with control characters escaped, for messages.
+fn show(path: &std::path::Path) -> String {
+    use std::os::unix::ffi::OsStrExt as _;
+    crate::name::readable(path.as_os_str().as_bytes())
+}
+
+/// Attaches a path and what was tried to an I/O error.
+pub(crate) fn io(
+    path: impl Into<PathBuf>,
+    doing: &'static str,
+) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.into();
+    move |source| Error::Io {
+        path,
+        doing,
+        source,
+    }
+}

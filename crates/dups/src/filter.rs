@@ -1,0 +1,156 @@
+//! Which files are looked at.
+
+use crate::Error;
+use crate::sys;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::overrides::{Override, OverrideBuilder};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the user wants looked at. [`Filter::default`] takes every file that is not empty.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// Least size, bytes.
+    pub min_size: u64,
+    /// Largest size, bytes.
+    pub max_size: u64,
+    /// Globs as `rg --glob` takes them: `*.jpg` keeps only those, `!*.tmp` leaves those out, the
+    /// last that matches decides.
+    pub globs: Vec<String>,
+    /// Whether `.gitignore` and `.ignore` files in the folders are respected.
+    pub ignore_files: bool,
+    /// Changed at this time or later, nanoseconds since 1970.
+    pub newer: Option<i64>,
+    /// Changed before this time, nanoseconds since 1970.
+    pub older: Option<i64>,
+    /// Owned by this user.
+    pub owner: Option<u32>,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self {
+            min_size: 1,
+            max_size: u64::MAX,
+            globs: Vec::new(),
+            ignore_files: false,
+            newer: None,
+            older: None,
+            owner: None,
+        }
+    }
+}
+
+impl Filter {
+    /// Globs made ready for one root.
+    ///
+    /// # Errors
+    /// When a glob is malformed; the message names it.
+    pub(crate) fn globs_for(&self, root: &Path) -> Result<Option<Override>, Error> {
+        if self.globs.is_empty() {
+            return Ok(None);
+        }
+        let mut builder = OverrideBuilder::new(root);
+        for glob in &self.globs {
+            builder
+                .add(glob)
+                .map_err(|error| Error::Filter(format!("glob `{glob}`: {error}")))?;
+        }
+        builder
+            .build()
+            .map(Some)
+            .map_err(|error| Error::Filter(format!("globs: {error}")))
+    }
+
+    /// Whether a file of this size, time and owner is wanted.
+    pub(crate) fn wants(&self, size: u64, mtime: i64, owner: u32) -> bool {
+        (self.min_size..=self.max_size).contains(&size)
+            && self.newer.is_none_or(|limit| mtime >= limit)
+            && self.older.is_none_or(|limit| mtime < limit)
+            && self.owner.is_none_or(|wanted| wanted == owner)
+    }
+}
+
+/// Whether globs leave a path out.
+pub(crate) fn glob_excludes(globs: Option<&Override>, path: &[u8], is_dir: bool) -> bool {
+    globs.is_some_and(|globs| globs.matched(sys::path(path), is_dir).is_ignore())
+}
+
+/// The ignore files of a folder and of those above it, innermost first.
+pub(crate) struct IgnoreChain {
+    rules: Gitignore,
+    above: Option<Arc<Self>>,
+}
+
+impl IgnoreChain {
+    /// The chain for a folder: the one above, longer by the folder's own ignore files if any.
+    pub(crate) fn descend(above: Option<&Arc<Self>>, folder: &[u8]) -> Option<Arc<Self>> {
+        let folder = sys::path(folder);
+        let mut builder = GitignoreBuilder::new(folder);
+        let mut any = false;
+        for name in [".gitignore", ".ignore"] {
+            let file: PathBuf = folder.join(name);
+            if file.is_file() {
+                // A malformed line is skipped by the library; the other lines hold.
+                let _ = builder.add(file);
+                any = true;
+            }
+        }
+        match builder.build() {
+            Ok(rules) if any => Some(Arc::new(Self {
+                rules,
+                above: above.cloned(),
+            })),
+            _ => above.cloned(),
+        }
+    }
+
+    /// Whether a path is left out.
+    pub(crate) fn excludes(chain: Option<&Arc<Self>>, path: &[u8], is_dir: bool) -> bool {
+        let mut link = chain;
+        while let Some(one) = link {
+            match one.rules.matched(sys::path(path), is_dir) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => link = one.above.as_ref(),
+            }
+        }
+        false
+    }
+}
+
+/// Bytes out of `10`, `4k`, `1.5M`, `2GiB`: K, M, G, T are powers of 1024.
+///
+/// # Errors
+/// When the text is no such size; the message says what was expected.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size; expected e.g. 4096, 64k, 1.5M or 2GiB");
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
+    let factor = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" | "kib" => 1024.0,
+        "m" | "mb" | "mib" => 1024.0 * 1024.0,
+        "g" | "gb" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        "t" | "tb" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(wrong()),
+    };
+    Ok((number * factor) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("4k"), Ok(4096));
+        assert_eq!(parse_size("1.5M"), Ok(1_572_864));
+        assert_eq!(parse_size("7"), Ok(7));
+        assert!(parse_size("many").is_err());
+        assert!(parse_size("3x").is_err());
+    }
+}

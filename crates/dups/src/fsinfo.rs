@@ -1,0 +1,91 @@
+//! What matters of a file system: its lasting identity, and how far its clock can be trusted.
+
+use std::os::fd::AsFd;
+
+/// A file system, as statfs(2) describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FsInfo {
+    /// Identity that survives a reboot: `f_fsid`; the device number where that is zero.
+    pub fsid: i64,
+    /// Whether its files are made up by the kernel.
+    pub pseudo: bool,
+    /// A file changed less than this many nanoseconds before it was examined can change again
+    /// without a trace in its times.
+    pub blur: i64,
+}
+
+/// Magic numbers of file systems whose files are no stored data (linux/magic.h, Linux 6.18).
+const PSEUDO: [u32; 16] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x1cd1,      // devpts
+    0x7363_6673, // securityfs
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0xf97c_ff8c, // selinux
+    0x6265_6570, // configfs
+    0x1980_0202, // mqueue
+    0x4249_4e4d, // binfmt_misc
+    0x6e73_6673, // nsfs
+];
+
+/// Local file systems that stamp with the kernel's clock, in nanoseconds.
+const EXACT: [u32; 9] = [
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // xfs
+    0x9123_683e, // btrfs
+    0x2fc1_2fc1, // zfs
+    0x0102_1994, // tmpfs
+    0xf2f5_2010, // f2fs
+    0xca45_1a4e, // bcachefs
+    0x794c_7630, // overlayfs
+    0x8584_58f6, // ramfs
+];
+
+/// File systems on which files can share blocks and FIEMAP tells where they are.
+const REFLINKS: [u32; 4] = [
+    0x9123_683e, // btrfs
+    0x5846_5342, // xfs
+    0xca45_1a4e, // bcachefs
+    0x7461_636f, // ocfs2
+];
+
+/// Whether files can share blocks there.
+pub fn has_reflinks(path: &std::path::Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|stat| REFLINKS.contains(&(stat.f_type as u32)))
+}
+
+/// The kernel's clock for files advances with its tick, at most 10 ms; five ticks.
+const EXACT_BLUR: i64 = 50_000_000;
+/// Two seconds on FAT, one on ext3 and HFS+, and another clock behind NFS and SMB.
+const VAGUE_BLUR: i64 = 3_000_000_000;
+
+/// Asks about the file system of an open file or folder whose device number is `device`.
+pub fn of(fd: impl AsFd, device: u64) -> FsInfo {
+    let fallback = FsInfo {
+        fsid: device.cast_signed(),
+        pseudo: false,
+        blur: VAGUE_BLUR,
+    };
+    let Ok(stat) = rustix::fs::fstatfs(fd) else {
+        return fallback;
+    };
+    let kind = stat.f_type as u32;
+    // SAFETY: fsid_t is two C ints without padding or invalid values; libc keeps them private.
+    let [low, high]: [u32; 2] = unsafe { std::mem::transmute_copy(&stat.f_fsid) };
+    let fsid = (u64::from(high) << 32 | u64::from(low)).cast_signed();
+    FsInfo {
+        fsid: if fsid == 0 { fallback.fsid } else { fsid },
+        pseudo: PSEUDO.contains(&kind),
+        blur: if EXACT.contains(&kind) {
+            EXACT_BLUR
+        } else {
+            VAGUE_BLUR
+        },
+    }
+}

@@ -1,0 +1,106 @@
+//! Duplicate files: found fast, remembered in an index, removed safely.
+//!
+//! A scan runs in stages, one module each: [`walk`] (the tree) → [`group`] (equal sizes, hard links
+//! counted once) → [`compare`](mod@compare) or, on rotating disks, [`rotational`](mod@rotational)
+//! (probes, then the bytes) → [`index`] (what is remembered) → [`report`] and [`format`](mod@format)
+//! (what is told). Acting is [`act`]: a plan as data, printed by a dry run and executed as the same
+//! value, with a journal.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate reads the files that the user names and keeps an index"
+)]
+
+pub mod act;
+mod blob;
+mod compare;
+mod error;
+pub mod filter;
+pub mod format;
+mod fsinfo;
+pub mod group;
+pub mod index;
+pub mod name;
+mod pool;
+pub mod read;
+pub mod report;
+mod rotational;
+pub mod scan;
+mod sharing;
+pub mod skip;
+mod sys;
+pub mod table;
+pub mod treemap;
+pub mod walk;
+
+pub use error::Error;
+pub use filter::Filter;
+pub use group::Group;
+pub use index::Index;
+pub use scan::{Scan, ScanOptions, scan};
+pub use skip::{Reason, Skip, Skipped};
+pub use table::{FileId, Files, Identity};
+pub use walk::WalkOptions;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a scan has come; counters only ever grow.
+#[derive(Default, Debug)]
+pub struct Progress {
+    /// Files found by the walk.
+    pub files_seen: AtomicU64,
+    /// Their sizes added up, bytes.
+    pub bytes_seen: AtomicU64,
+    /// Bytes that must be read at most; 0 until the walk has ended.
+    pub bytes_planned: AtomicU64,
+    /// Bytes read.
+    pub bytes_read: AtomicU64,
+}
+
+impl Progress {
+    fn plan(&self, bytes: u64) {
+        self.bytes_planned.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a long operation is given from outside.
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    /// Set to stop at the next file; what is known by then is kept.
+    pub stop: &'a AtomicBool,
+    /// Counters to watch.
+    pub progress: &'a Progress,
+    /// Called about every 10 ms, and at least once a file, from the thread that called.
+    pub tick: &'a (dyn Fn() + Sync),
+    /// At most this many threads; None = as many as pay.
+    pub threads: Option<usize>,
+}
+
+impl Control<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn tick(&self) {
+        (self.tick)();
+    }
+}
+
+/// The wall clock in nanoseconds since 1970, for the ages in filters and reports.
+pub fn now() -> i64 {
+    sys::now()
+}
+
+/// An absolute path without `.` and `..` and without following links, which is how the index names
+/// everything.
+///
+/// # Errors
+/// When the working folder is unknown or the path is empty.
+pub fn absolute(path: &std::path::Path) -> Result<std::path::PathBuf, Error> {
+    use std::path::Component;
+    let whole = std::path::absolute(path).map_err(error::io(path, "cannot make absolute"))?;
+    if whole.components().any(|part| part == Component::ParentDir) {
+        // `..` after a link means the link's target's parent, so the links have to be resolved.
+        return std::fs::canonicalize(path).map_err(error::io(path, "cannot resolve"));
+    }
+    Ok(whole)
+}

@@ -1,0 +1,70 @@
+//! File names are bytes: how they are shown, and how none is lost.
+
+use std::fmt::Write as _;
+
+/// A name as people can read it: UTF-8 as it is, control characters (also the invisible ones that
+/// turn text around) and invalid bytes escaped as `\n`, `\t`, `\u{…}` and `\xNN`.
+///
+/// Two different names can look alike here; programs use [`lossless`].
+pub fn readable(name: &[u8]) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\t' => out.push_str("\\t"),
+                '\r' => out.push_str("\\r"),
+                c if c.is_control() || is_format(c) => {
+                    let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+                }
+                c => out.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+/// Characters that hide or reorder what surrounds them (Unicode bidirectional controls, joiners).
+fn is_format(c: char) -> bool {
+    matches!(u32::from(c), 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x2069 | 0xfeff)
+}
+
+/// The bytes of a name as lower-case hexadecimal digits when it is not UTF-8, else nothing, because
+/// then a JSON string carries it exactly.
+pub fn lossless(name: &[u8]) -> Option<String> {
+    std::str::from_utf8(name).is_err().then(|| hex(name))
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+/// The string that stands for a name in JSON: the name itself when it is UTF-8 (JSON escapes what
+/// it must), else [`readable`].
+pub fn for_json(name: &[u8]) -> std::borrow::Cow<'_, str> {
+    match std::str::from_utf8(name) {
+        Ok(text) => text.into(),
+        Err(_) => readable(name).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_are_visible_and_harmless() {
+        assert_eq!(readable(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\\xff");
+        assert_eq!(readable("\u{202e}gpj".as_bytes()), "\\u{202e}gpj");
+        assert_eq!(lossless("grün".as_bytes()), None);
+        assert_eq!(lossless(b"\xff\x00"), Some("ff00".into()));
+    }
+}

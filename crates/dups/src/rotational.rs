@@ -1,0 +1,119 @@
+//! Stage 3 on rotating disks: one reader, in the order in which the data lies on the disk.
+
+use crate::Control;
+use crate::compare::{Learnt, Worker};
+use crate::group::Sizes;
+use crate::read::SMALL;
+use crate::sys;
+use crate::table::{FileId, Files};
+use rustix::fs::{Mode, OFlags};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// A rotating disk needs at least half a turn on average (4 ms at 7,200/min) for a block elsewhere;
+/// what answers faster does not rotate, whatever it says of itself.
+const TURN: Duration = Duration::from_millis(2);
+/// Blocks read to find out.
+const SAMPLES: usize = 9;
+
+/// Whether the files lie on a disk that rotates: it must both say so (virtual disks often do
+/// wrongly) and be as slow as one.
+pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
+    let Some(group) = sizes.open.first() else {
+        return false;
+    };
+    let first = sizes.order[group.files.start];
+    let Ok(fd) = sys::open_file(&files.path(first)) else {
+        return false;
+    };
+    let Ok(stat) = sys::stat_fd(&fd) else {
+        return false;
+    };
+    claims_to_rotate(stat.stx_dev_major, stat.stx_dev_minor) && answers_slowly(files, sizes)
+}
+
+/// `queue/rotational` of the disk below a partition or volume (sysfs-block ABI). File systems
+/// without a block device of their own (ZFS, NFS, tmpfs) do not claim it.
+fn claims_to_rotate(major: u32, minor: u32) -> bool {
+    let base = format!("/sys/dev/block/{major}:{minor}");
+    ["queue/rotational", "../queue/rotational"]
+        .iter()
+        .find_map(|file| std::fs::read_to_string(format!("{base}/{file}")).ok())
+        .is_some_and(|text| text.trim() == "1")
+}
+
+/// Median time to read one block past the page cache, in files spread over all that must be read.
+fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
+    #[repr(align(4096))]
+    struct Block([u8; 4096]);
+    let step = (sizes.order.len() / SAMPLES).max(1);
+    let mut times = Vec::new();
+    for id in sizes.order.iter().step_by(step).take(SAMPLES) {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::DIRECT;
+        let path = files.path(*id);
+        let Ok(fd) = rustix::fs::open(sys::path(&path), flags, Mode::empty()) else {
+            continue;
+        };
+        let mut block = Block([0; 4096]);
+        let begun = Instant::now();
+        if rustix::io::pread(&fd, &mut block.0, 0).is_ok() {
+            times.push(begun.elapsed());
+        }
+    }
+    times.sort_unstable();
+    // Where direct reading is impossible the disk's own word stands.
+    times.get(times.len() / 2).is_none_or(|median| *median > TURN)
+}
+
+/// Reads everything that is open in two sweeps over the disk: small files whole and the probes of
+/// large ones, then the large ones whose probes agree. BLAKE3 of the whole content decides.
+pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>) -> Learnt {
+    let mut first = Vec::new();
+    for group in &sizes.open {
+        first.extend_from_slice(&sizes.order[group.files.clone()]);
+    }
+    let mut worker = Worker::new(files, control);
+    let mut probes: HashMap<(u64, [u8; 16]), Vec<FileId>> = HashMap::new();
+    let mut second = Vec::new();
+    for id in by_place(files, &first) {
+        if control.stopped() {
+            return worker.learnt;
+        }
+        control.tick();
+        let size = files.file(id).id.size;
+        if size <= SMALL {
+            worker.hash_all(&[id]);
+        } else if all {
+            second.push(id);
+        } else if let Some(key) = worker.probe_one(id) {
+            probes.entry((size, key)).or_default().push(id);
+        }
+    }
+    second.extend(probes.into_values().filter(|same| same.len() > 1).flatten());
+    for id in by_place(files, &second) {
+        control.tick();
+        worker.hash_all(&[id]);
+    }
+    if !control.stopped() {
+        worker.learnt.finished = (0..sizes.open.len()).collect();
+    }
+    worker.learnt
+}
+
+/// Files in the order of the physical address of their first extent; those whose place is not
+/// known by inode number, which is the next best guess.
+fn by_place(files: &Files, ids: &[FileId]) -> Vec<FileId> {
+    let mut placed: Vec<(u64, u64, FileId)> = ids
+        .iter()
+        .map(|id| {
+            let place = sys::open_file(&files.path(*id))
+                .and_then(|fd| sys::extents(fd, 1))
+                .ok()
+                .and_then(|extents| extents.first().map(|extent| extent.physical))
+                .unwrap_or(0);
+            (place, files.file(*id).id.ino, *id)
+        })
+        .collect();
+    placed.sort_unstable();
+    placed.into_iter().map(|one| one.2).collect()
+}

@@ -1,0 +1,169 @@
+//! A scan from beginning to end: walk, group, compare, remember.
+
+use crate::compare::{self, Learnt};
+use crate::group::{self, Group, SizeGroup};
+use crate::index::Index;
+use crate::read::Cost;
+use crate::skip::{Reason, Skipped};
+use crate::table::{FileId, Files, NO_HASH};
+use crate::walk::{self, Memory, WalkOptions};
+use crate::{Control, Error, rotational, sharing};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// How to scan.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    /// Where to go and which files to take.
+    pub walk: WalkOptions,
+    /// Whether to compare every reported group byte by byte once more at the end, with what is
+    /// on disk then, whatever the index remembers.
+    pub paranoid: bool,
+    /// Whether to hash every file, also those of a size of their own, so that indexes of several
+    /// machines can be compared.
+    pub hash_all: bool,
+    /// Whether to believe nothing that the index remembers.
+    pub fresh: bool,
+}
+
+/// What a scan found.
+#[derive(Debug)]
+pub struct Scan {
+    /// All files that were looked at.
+    pub files: Files,
+    /// Groups of equal content, largest gain first.
+    pub groups: Vec<Group>,
+    /// What was left out and why.
+    pub skipped: Skipped,
+    /// What it cost to read.
+    pub cost: Cost,
+    /// Whether it was stopped before the end; what is reported is right but not everything.
+    pub interrupted: bool,
+    /// Why the index could not be brought up to date, if so (a full disk, say).
+    pub index_error: Option<Error>,
+}
+
+/// Scans the roots (absolute paths).
+///
+/// # Errors
+/// When a root cannot be opened, a glob is malformed, or the index cannot be read.
+pub fn scan(
+    roots: &[PathBuf],
+    options: &ScanOptions,
+    mut index: Option<&mut Index>,
+    control: &Control<'_>,
+) -> Result<Scan, Error> {
+    let memory = match &mut index {
+        Some(index) if !options.fresh => index.remember(roots)?,
+        _ => Memory::default(),
+    };
+    let (mut files, mut skipped) = walk::walk(roots, &options.walk, &memory, control)?;
+    let generation = index.as_ref().map_or(1, |index| index.generation() + 1);
+    let sizes = group::by_size(&files, options.hash_all);
+    control.progress.plan(compare::planned(&sizes.open));
+    let learnt = match rotational::is_spinning(&files, &sizes) {
+        true => rotational::run(&files, &sizes, options.hash_all, control),
+        false => compare::run(&files, &sizes, options.hash_all, control),
+    };
+    let mut cost = learnt.cost;
+    let open: Vec<SizeGroup> = sizes.open.clone();
+    apply(&mut files, &mut skipped, learnt, |number| {
+        sizes.order[open[number].files.clone()].to_vec()
+    }, generation);
+    spread_to_links(&mut files, &mut skipped, &sizes.links);
+    let mut groups = group::by_hash(&files);
+    if options.paranoid && !control.stopped() {
+        let (again, differing) = compare::verify(&files, &groups, control);
+        cost.opens += again.cost.opens;
+        cost.bytes += again.cost.bytes;
+        for id in differing {
+            skipped.note(
+                files.path(id),
+                Reason::Changed,
+                "its bytes are not what its hash and times promised",
+            );
+            set_aside(&mut files, id);
+        }
+        for id in again.aside {
+            set_aside(&mut files, id);
+        }
+        skipped.absorb(again.skipped);
+        groups = group::by_hash(&files);
+    }
+    if !control.stopped() {
+        cost.opens += sharing::recognise(&mut files, &mut groups);
+    }
+    let interrupted = control.stopped();
+    let index_error =
+        index.and_then(|index| index.save(roots, &files, &memory, generation, interrupted).err());
+    skipped.details.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Scan {
+        files,
+        groups,
+        skipped,
+        cost,
+        interrupted,
+        index_error,
+    })
+}
+
+/// Enters what was learnt into the table and marks the folders that the index must be told about.
+fn apply(
+    files: &mut Files,
+    skipped: &mut Skipped,
+    learnt: Learnt,
+    members: impl Fn(usize) -> Vec<FileId>,
+    generation: u32,
+) {
+    let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
+    for (id, hash) in learnt.hashes {
+        let number = *numbers
+            .entry(hash)
+            .or_insert_with(|| files.add_hash(hash));
+        files.files[id as usize].hash = number;
+        mark(files, id);
+    }
+    for number in learnt.finished {
+        for id in members(number) {
+            files.files[id as usize].generation = generation;
+            mark(files, id);
+        }
+    }
+    for id in learnt.aside {
+        set_aside(files, id);
+    }
+    skipped.absorb(learnt.skipped);
+}
+
+fn mark(files: &mut Files, id: FileId) {
+    let dir = files.file(id).dir;
+    files.dirs[dir as usize].dirty = true;
+}
+
+fn set_aside(files: &mut Files, id: FileId) {
+    files.files[id as usize].set_aside();
+    mark(files, id);
+}
+
+/// Gives what was learnt of an inode to its further names.
+fn spread_to_links(files: &mut Files, skipped: &mut Skipped, links: &[(FileId, FileId)]) {
+    for (name, first) in links {
+        let (first, old) = (*files.file(*first), *files.file(*name));
+        let known = first.hash != NO_HASH && old.hash != NO_HASH;
+        if first.is_aside() || first.id != old.id && first.hash != NO_HASH {
+            if !first.is_aside() {
+                skipped.note(
+                    files.path(*name),
+                    Reason::Changed,
+                    "its times changed between two of its names",
+                );
+            }
+            set_aside(files, *name);
+        } else if !known && first.hash != old.hash || first.generation != old.generation {
+            let file = &mut files.files[*name as usize];
+            file.hash = first.hash;
+            file.generation = first.generation;
+            mark(files, *name);
+        }
+    }
+}

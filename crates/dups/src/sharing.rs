@@ -1,0 +1,74 @@
+//! Stage 5, on file systems with reflinks: which copies already share their blocks, so that what
+//! is shared is not promised again.
+
+use crate::group::{self, Group};
+use crate::table::{FileId, Files};
+use crate::{fsinfo, sys};
+use std::collections::HashMap;
+
+/// Most extents looked at; a file in more pieces counts as sharing nothing.
+const EXTENTS: usize = 65_536;
+
+/// Asks where the copies lie whose place is not remembered; returns how many were opened.
+pub(crate) fn recognise(files: &mut Files, groups: &mut [Group]) -> u64 {
+    let mut capable: HashMap<u16, bool> = HashMap::new();
+    let mut opened = 0;
+    let mut changed = false;
+    for group in &mut *groups {
+        let mut places: Vec<(FileId, u64)> = Vec::new();
+        for id in &group.files {
+            let fs = files.file(*id).fs;
+            let able = *capable
+                .entry(fs)
+                .or_insert_with(|| fsinfo::has_reflinks(sys::path(&files.path(*id))));
+            if able && !files.shares.contains_key(id) {
+                opened += 1;
+                places.extend(fingerprint(&files.path(*id)).map(|place| (*id, place)));
+            }
+        }
+        for (id, place) in places {
+            files.shares.insert(id, place);
+            let dir = files.file(id).dir;
+            files.dirs[dir as usize].dirty = true;
+            changed = true;
+        }
+        if changed {
+            group.count_distinct(files);
+        }
+    }
+    if changed {
+        group::sort(files, groups);
+    }
+    opened
+}
+
+/// A fingerprint of where a file lies: equal for two files exactly when all their extents are the
+/// same. `None` when the place of a part is not known (not yet written, or inside metadata).
+fn fingerprint(path: &[u8]) -> Option<u64> {
+    let fd = sys::open_file(path).ok()?;
+    let extents = sys::extents(&fd, EXTENTS).ok()?;
+    if extents.is_empty() || extents.len() >= EXTENTS || extents.iter().any(|one| !one.known) {
+        return None;
+    }
+    let mut hasher = blake3::Hasher::new();
+    // Neighbouring extents of one run may be reported in one piece or in several.
+    let mut runs: Vec<sys::Extent> = Vec::new();
+    for extent in extents {
+        match runs.last_mut() {
+            Some(last)
+                if last.logical + last.length == extent.logical
+                    && last.physical + last.length == extent.physical =>
+            {
+                last.length += extent.length;
+            }
+            _ => runs.push(extent),
+        }
+    }
+    for run in runs {
+        hasher.update(&run.logical.to_le_bytes());
+        hasher.update(&run.physical.to_le_bytes());
+        hasher.update(&run.length.to_le_bytes());
+    }
+    let hash = hasher.finalize();
+    hash.as_bytes().first_chunk().map(|head| u64::from_le_bytes(*head))
+}

@@ -1,0 +1,347 @@
+//! The system calls of this crate: opening without following links, identities, time, extents.
+
+use crate::table::Identity;
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Longest path that the kernel takes in one call, with its final zero byte (limits.h, PATH_MAX).
+const PATH_MAX: usize = 4096;
+
+/// What is asked about each file.
+pub const WANTED: StatxFlags = StatxFlags::TYPE
+    .union(StatxFlags::MODE)
+    .union(StatxFlags::INO)
+    .union(StatxFlags::SIZE)
+    .union(StatxFlags::BLOCKS)
+    .union(StatxFlags::NLINK)
+    .union(StatxFlags::UID)
+    .union(StatxFlags::GID)
+    .union(StatxFlags::MTIME)
+    .union(StatxFlags::CTIME);
+
+/// Opens `path` below `base` without following any symbolic link in it, also when it is longer
+/// than the kernel takes at once.
+pub fn open_below(base: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut rest = path;
+    let mut held: Option<OwnedFd> = None;
+    loop {
+        let at = held.as_ref().map_or(base, |fd| fd.as_fd());
+        if rest.len() < PATH_MAX {
+            return open_no_links(at, rest, flags);
+        }
+        let cut = rest[..PATH_MAX - 1]
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .ok_or(Errno::NAMETOOLONG)?;
+        let step = open_no_links(at, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY)?;
+        rest = &rest[cut + 1..];
+        held = Some(step);
+    }
+}
+
+/// openat2(2) refuses links in the middle of the path as well; kernels before 5.6 and some
+/// containers lack it, then only the last component is safe and the caller's check of identity
+/// has to do.
+fn open_no_links(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let path = if path.is_empty() { b".".as_slice() } else { path };
+    match rustix::fs::openat2(at, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
+            rustix::fs::openat(at, path, flags, Mode::empty())
+        }
+        other => other,
+    }
+}
+
+/// Opens a file by its absolute path for reading: never blocks on what replaced it, follows no
+/// link at its end, and leaves its access time alone where that is allowed.
+pub fn open_file(path: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let open = |flags| {
+        if path.len() < PATH_MAX {
+            rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())
+        } else {
+            open_below(rustix::fs::CWD, path, flags)
+        }
+    };
+    match open(flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => open(flags),
+        other => other,
+    }
+}
+
+/// statx(2) of an open file.
+pub fn stat_fd(fd: impl AsFd) -> Result<Statx, Errno> {
+    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED)
+}
+
+/// Inode, size and times out of statx.
+pub fn identity(stat: &Statx) -> Identity {
+    Identity {
+        ino: stat.stx_ino,
+        size: stat.stx_size,
+        mtime: nanos(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+        ctime: nanos(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+    }
+}
+
+/// Identity of an open file as it is now, and its device.
+pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
+    let stat = rustix::fs::fstat(fd)?;
+    Ok(Identity {
+        ino: stat.st_ino,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime: nanos(stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+        ctime: nanos(stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+    })
+}
+
+/// Device number out of statx.
+pub fn device(stat: &Statx) -> u64 {
+    rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)
+}
+
+fn nanos(seconds: i64, nanos: u32) -> i64 {
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(i64::from(nanos))
+}
+
+/// The wall clock in nanoseconds since 1970, as coarse as the one that stamps files.
+pub fn now() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    nanos(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Processor time of this process so far, nanoseconds.
+pub fn cpu_time() -> i64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    nanos(used.tv_sec, u32::try_from(used.tv_nsec).unwrap_or(0))
+}
+
+/// How often this process has given up its processor to wait (`ru_nvcsw`, getrusage(2)).
+pub fn waits() -> i64 {
+    // SAFETY: rusage is plain numbers, for which zero is valid, and the kernel fills it.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage.ru_nvcsw
+    }
+}
+
+/// A path as the kernel calls want it.
+pub fn bytes(path: &std::path::Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+/// Bytes as a path.
+pub fn path(bytes: &[u8]) -> &std::path::Path {
+    std::path::Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// What a kernel error means, without Rust's "(os error N)".
+pub fn words(error: Errno) -> String {
+    let text = std::io::Error::from(error).to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// A run of a file on its device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Where it begins in the file, bytes.
+    pub logical: u64,
+    /// Where it begins on the device (or in the file system's address space), bytes.
+    pub physical: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Whether the physical address means something: not delayed, inline or encoded.
+    pub known: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+const EXTENTS_AT_ONCE: usize = 64;
+
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; EXTENTS_AT_ONCE],
+}
+
+/// `_IOWR('f', 11, struct fiemap)` with its 32-byte head (linux/fs.h).
+const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
+const FIEMAP_EXTENT_LAST: u32 = 1;
+/// UNKNOWN, DELALLOC, ENCODED, DATA_ENCRYPTED, NOT_ALIGNED, DATA_INLINE, DATA_TAIL (linux/fiemap.h).
+const FIEMAP_VAGUE: u32 = 0x2 | 0x4 | 0x80 | 0x100 | 0x200 | 0x400;
+
+/// Where a file lies, by the FIEMAP ioctl; at most `most` extents. Errors where the file system
+/// does not tell (ZFS, tmpfs, NFS).
+pub fn extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut map = Fiemap {
+            start,
+            length: u64::MAX - start,
+            flags: 0,
+            mapped: 0,
+            count: u32::try_from(EXTENTS_AT_ONCE.min(most)).unwrap_or(1),
+            reserved: 0,
+            extents: [FiemapExtent::default(); EXTENTS_AT_ONCE],
+        };
+        // SAFETY: the kernel writes at most `count` extents, which is at most the array's length,
+        // and the struct has the layout of `struct fiemap`.
+        let status = unsafe {
+            libc::ioctl(
+                fd.as_fd().as_raw_fd(),
+                FS_IOC_FIEMAP,
+                std::ptr::from_mut(&mut map),
+            )
+        };
+        if status != 0 {
+            return Err(last_error());
+        }
+        let mapped = (map.mapped as usize).min(EXTENTS_AT_ONCE);
+        for extent in &map.extents[..mapped] {
+            found.push(Extent {
+                logical: extent.logical,
+                physical: extent.physical,
+                length: extent.length,
+                known: extent.flags & FIEMAP_VAGUE == 0 && extent.physical != 0,
+            });
+        }
+        let last = map.extents[..mapped].last();
+        match last {
+            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 && found.len() < most => {
+                start = last.logical + last.length;
+            }
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// `_IOWR(0x94, 54, struct file_dedupe_range)` (linux/fs.h).
+const FIDEDUPERANGE: libc::c_ulong = 0xc018_9436;
+
+#[repr(C)]
+struct DedupeRange {
+    src_offset: u64,
+    src_length: u64,
+    dest_count: u16,
+    reserved1: u16,
+    reserved2: u32,
+    dest_fd: i64,
+    dest_offset: u64,
+    bytes_deduped: u64,
+    status: i32,
+    reserved: u32,
+}
+
+/// What the kernel did with a range.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Deduped {
+    /// This many bytes are shared now.
+    Bytes(u64),
+    /// The ranges differ; nothing was done.
+    Differs,
+}
+
+/// Shares a range of `from` with `to` by FIDEDUPERANGE: the kernel locks both, compares, and does
+/// nothing when they differ (ioctl_fideduperange(2)).
+pub fn dedupe(
+    from: impl AsFd,
+    to: impl AsFd,
+    offset: u64,
+    length: u64,
+) -> Result<Deduped, Errno> {
+    let mut range = DedupeRange {
+        src_offset: offset,
+        src_length: length,
+        dest_count: 1,
+        reserved1: 0,
+        reserved2: 0,
+        dest_fd: i64::from(to.as_fd().as_raw_fd()),
+        dest_offset: offset,
+        bytes_deduped: 0,
+        status: 0,
+        reserved: 0,
+    };
+    // SAFETY: the struct has the layout of `struct file_dedupe_range` with one destination, as
+    // `dest_count` says, and lives through the call.
+    let status = unsafe {
+        libc::ioctl(
+            from.as_fd().as_raw_fd(),
+            FIDEDUPERANGE,
+            std::ptr::from_mut(&mut range),
+        )
+    };
+    match (status, range.status) {
+        (0, 0) => Ok(Deduped::Bytes(range.bytes_deduped)),
+        (0, 1) => Ok(Deduped::Differs),
+        (0, error) => Err(Errno::from_raw_os_error(-error)),
+        _ => Err(last_error()),
+    }
+}
+
+/// Takes a read lease: succeeds only when nobody has the file open for writing, and from then on
+/// anybody who wants to waits until the lease is given back (fcntl(2), F_SETLEASE). The process
+/// must ignore SIGIO.
+pub fn lease(fd: impl AsFd) -> Result<(), Errno> {
+    set_lease(fd, libc::F_RDLCK)
+}
+
+/// Gives a lease back.
+pub fn release(fd: impl AsFd) {
+    let _ = set_lease(fd, libc::F_UNLCK);
+}
+
+fn set_lease(fd: impl AsFd, kind: libc::c_int) -> Result<(), Errno> {
+    // SAFETY: fcntl with an integer argument touches no memory of ours.
+    match unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETLEASE, kind) } {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
+
+/// Whether a lease is still whole: nobody has begun to open the file for writing.
+pub fn lease_holds(fd: impl AsFd) -> bool {
+    // SAFETY: fcntl without an argument touches no memory of ours.
+    unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structs_have_the_kernels_layout() {
+        assert_eq!(std::mem::size_of::<FiemapExtent>(), 56);
+        assert_eq!(std::mem::offset_of!(Fiemap, extents), 32);
+        assert_eq!(std::mem::size_of::<DedupeRange>(), 24 + 32);
+        assert_eq!(std::mem::offset_of!(DedupeRange, dest_fd), 24);
+    }
+}

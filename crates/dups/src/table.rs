@@ -1,0 +1,300 @@
+//! The files of a scan in memory: about 60 bytes each plus the name.
+
+/// Number of a file in [`Files::files`].
+pub type FileId = u32;
+
+/// A BLAKE3 hash of a whole content.
+pub type Hash = [u8; 32];
+
+/// No hash known; see [`File::hash`].
+pub const NO_HASH: u32 = u32::MAX;
+
+/// A slice of [`Files::bytes`].
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    at: u64,
+    len: u32,
+}
+
+/// A folder.
+#[derive(Clone, Debug)]
+pub struct Dir {
+    /// Absolute path.
+    pub path: Span,
+    /// Number of its file system in [`Files::filesystems`].
+    pub fs: u16,
+    /// Its first file; they are contiguous.
+    pub first: FileId,
+    /// How many files of it are in the table.
+    pub count: u32,
+    /// Whether the index does not yet hold what this table knows of the folder.
+    pub dirty: bool,
+}
+
+/// What distinguishes a state of a file from every other: if all of it is the same, so is the
+/// content, unless the change happened within the resolution of the clock of file times
+/// (see [`File::is_fresh`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Identity {
+    /// Inode number.
+    pub ino: u64,
+    /// Length in bytes.
+    pub size: u64,
+    /// Time of the last change of the content, nanoseconds since 1970.
+    pub mtime: i64,
+    /// Time of the last change of content or metadata, nanoseconds since 1970; it cannot be set
+    /// back by a program.
+    pub ctime: i64,
+}
+
+/// A regular file.
+#[derive(Clone, Copy, Debug)]
+pub struct File {
+    /// Inode, size and times.
+    pub id: Identity,
+    /// Position of the name in [`Files::bytes`].
+    name_at: u64,
+    /// Number of its folder in [`Files::dirs`].
+    pub dir: u32,
+    /// Number of its hash in [`Files::hashes`], or [`NO_HASH`].
+    pub hash: u32,
+    /// The scan that last compared this file with all others of its size; 0 = none.
+    pub generation: u32,
+    /// Number of its file system in [`Files::filesystems`].
+    pub fs: u16,
+    name_len: u8,
+    flags: u8,
+}
+
+const SPARSE: u8 = 1;
+const FRESH: u8 = 2;
+const ASIDE: u8 = 4;
+const LINKED: u8 = 8;
+
+impl File {
+    /// Whether it takes less space on disk than its length, so that it may have holes.
+    pub fn is_sparse(&self) -> bool {
+        self.flags & SPARSE != 0
+    }
+
+    /// Whether it changed so shortly before it was examined that a further change might not show
+    /// in its times. Nothing that is remembered of it is trusted.
+    pub fn is_fresh(&self) -> bool {
+        self.flags & FRESH != 0
+    }
+
+    /// Whether it was set aside: unreadable, or changed during the scan.
+    pub fn is_aside(&self) -> bool {
+        self.flags & ASIDE != 0
+    }
+
+    /// Whether it had more than one name when it was seen.
+    pub fn is_linked(&self) -> bool {
+        self.flags & LINKED != 0
+    }
+
+    /// Sets it aside.
+    pub fn set_aside(&mut self) {
+        self.flags |= ASIDE;
+        self.hash = NO_HASH;
+        self.generation = 0;
+    }
+}
+
+/// A file that is about to be added to the table.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFile {
+    /// Inode, size and times.
+    pub id: Identity,
+    /// Number of its file system.
+    pub fs: u16,
+    /// See [`File::is_sparse`].
+    pub sparse: bool,
+    /// See [`File::is_fresh`].
+    pub fresh: bool,
+    /// See [`File::is_linked`].
+    pub linked: bool,
+    /// What the index remembers of this very state: generation, and hash if there is one.
+    pub known: Option<Known>,
+}
+
+/// What the index remembers of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// See [`File::generation`].
+    pub generation: u32,
+    /// BLAKE3 of its content.
+    pub hash: Option<Hash>,
+    /// See [`Files::shares`].
+    pub share: Option<u64>,
+}
+
+/// What is known of a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Which machine's, for merged indexes; empty for this one.
+    pub machine: String,
+    /// Identity that survives a reboot (`f_fsid` of statfs(2), else the device number).
+    pub fsid: i64,
+}
+
+/// All files of a scan or an index.
+#[derive(Default, Debug)]
+pub struct Files {
+    /// Paths and names.
+    pub bytes: Vec<u8>,
+    /// Folders.
+    pub dirs: Vec<Dir>,
+    /// Files, in the order of their folders.
+    pub files: Vec<File>,
+    /// Hashes, each perhaps of several files.
+    pub hashes: Vec<Hash>,
+    /// File systems.
+    pub filesystems: Vec<FileSystem>,
+    /// Fingerprint of the physical extents of a file that lies on a file system with reflinks:
+    /// files with the same one share all their blocks.
+    pub shares: std::collections::HashMap<FileId, u64>,
+}
+
+impl Files {
+    /// Adds a folder.
+    pub fn add_dir(&mut self, path: &[u8], fs: u16) -> u32 {
+        let path = self.keep(path);
+        self.dirs.push(Dir {
+            path,
+            fs,
+            first: index(self.files.len()),
+            count: 0,
+            dirty: false,
+        });
+        index(self.dirs.len() - 1)
+    }
+
+    /// Adds a file to the folder added last; `name` is at most 255 bytes, as Linux guarantees.
+    pub fn add_file(&mut self, dir: u32, name: &[u8], new: NewFile) -> FileId {
+        let span = self.keep(name);
+        let hash = match new.known.and_then(|known| known.hash) {
+            Some(hash) => self.add_hash(hash),
+            None => NO_HASH,
+        };
+        if let Some(share) = new.known.and_then(|known| known.share) {
+            self.shares.insert(index(self.files.len()), share);
+        }
+        let mut flags = 0;
+        for (set, flag) in [
+            (new.sparse, SPARSE),
+            (new.fresh, FRESH),
+            (new.linked, LINKED),
+        ] {
+            if set {
+                flags |= flag;
+            }
+        }
+        self.dirs[dir as usize].count += 1;
+        self.files.push(File {
+            id: new.id,
+            name_at: span.at,
+            name_len: u8::try_from(name.len()).unwrap_or(u8::MAX),
+            dir,
+            hash,
+            generation: new.known.map_or(0, |known| known.generation),
+            fs: new.fs,
+            flags,
+        });
+        index(self.files.len() - 1)
+    }
+
+    /// Adds a hash and returns its number.
+    pub fn add_hash(&mut self, hash: Hash) -> u32 {
+        self.hashes.push(hash);
+        index(self.hashes.len() - 1)
+    }
+
+    /// Number of a file system, added if new.
+    pub fn filesystem(&mut self, wanted: FileSystem) -> u16 {
+        let found = self.filesystems.iter().position(|one| *one == wanted);
+        let at = found.unwrap_or_else(|| {
+            self.filesystems.push(wanted);
+            self.filesystems.len() - 1
+        });
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Span {
+        let at = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(bytes);
+        Span {
+            at,
+            len: index(bytes.len()),
+        }
+    }
+
+    /// The bytes of a span.
+    pub fn text(&self, span: Span) -> &[u8] {
+        let at = span.at as usize;
+        &self.bytes[at..at + span.len as usize]
+    }
+
+    /// Path of a folder.
+    pub fn dir_path(&self, dir: u32) -> &[u8] {
+        self.text(self.dirs[dir as usize].path)
+    }
+
+    /// Name of a file within its folder.
+    pub fn name(&self, file: FileId) -> &[u8] {
+        let file = &self.files[file as usize];
+        let at = file.name_at as usize;
+        &self.bytes[at..at + usize::from(file.name_len)]
+    }
+
+    /// Full path of a file.
+    pub fn path(&self, file: FileId) -> Vec<u8> {
+        join(
+            self.dir_path(self.files[file as usize].dir),
+            self.name(file),
+        )
+    }
+
+    /// Machine that a file is on; empty for this one.
+    pub fn machine(&self, file: FileId) -> &str {
+        &self.filesystems[usize::from(self.files[file as usize].fs)].machine
+    }
+
+    /// A file.
+    pub fn file(&self, file: FileId) -> &File {
+        &self.files[file as usize]
+    }
+
+    /// Hash of a file, when known.
+    pub fn hash(&self, file: FileId) -> Option<&Hash> {
+        self.hashes.get(self.files[file as usize].hash as usize)
+    }
+
+    /// The files of a folder.
+    pub fn dir_files(&self, dir: u32) -> std::ops::Range<FileId> {
+        let dir = &self.dirs[dir as usize];
+        dir.first..dir.first + dir.count
+    }
+
+    /// What tells one inode from all others.
+    pub fn inode(&self, file: FileId) -> (u16, u64) {
+        let file = self.file(file);
+        (file.fs, file.id.ino)
+    }
+}
+
+/// Joins a folder and a name.
+pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(dir.len() + 1 + name.len());
+    path.extend_from_slice(dir);
+    if !dir.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// Table positions are 32 bits wide: four thousand million files need another machine anyway.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("more than 4 billion entries in one scan")
+}

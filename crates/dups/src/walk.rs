@@ -1,0 +1,495 @@
+//! Stage 1: the tree. Folders are listed and their files examined on plain threads, relative to
+//! open folders, without following links.
+
+use crate::blob::Decoder;
+use crate::filter::{Filter, IgnoreChain, glob_excludes};
+use crate::fsinfo::{self, FsInfo};
+use crate::skip::{self, Reason, Skipped};
+use crate::sys;
+use crate::table::{FileSystem, Files, Known, NewFile, join};
+use crate::{Control, Error, pool};
+use ignore::overrides::Override;
+use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
+use std::collections::{HashMap, HashSet};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Where a walk goes and where it does not.
+#[derive(Clone, Debug, Default)]
+pub struct WalkOptions {
+    /// Which files are wanted.
+    pub filter: Filter,
+    /// Whether to enter folders on other file systems than their root's.
+    pub other_filesystems: bool,
+    /// Whether to enter `.zfs`, `.snapshot` and `.snapshots`.
+    pub snapshots: bool,
+}
+
+/// What the index remembers: the block of each folder by its absolute path.
+pub type Memory = HashMap<Box<[u8]>, Box<[u8]>>;
+
+/// Names under which file systems and tools keep snapshots: ZFS, NetApp, snapper.
+pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snapshots"];
+/// Bytes of folder listing read at once.
+const LISTING: usize = 32 * 1024;
+
+/// Walks the roots (absolute paths) and returns the files wanted.
+///
+/// # Errors
+/// When a root cannot be opened, or a glob is malformed.
+pub fn walk(
+    roots: &[PathBuf],
+    options: &WalkOptions,
+    memory: &Memory,
+    control: &Control<'_>,
+) -> Result<(Files, Skipped), Error> {
+    let mut places = Vec::new();
+    let mut files = Files::default();
+    let mut skipped = Skipped::default();
+    let mut tasks = Vec::new();
+    for root in roots {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = rustix::fs::open(root.as_path(), flags, rustix::fs::Mode::empty())
+            .map_err(|errno| crate::error::io(root, "cannot open")(errno.into()))?;
+        let stat = sys::stat_fd(&fd)
+            .map_err(|errno| crate::error::io(root, "cannot examine")(errno.into()))?;
+        if !FileType::from_raw_mode(stat.stx_mode.into()).is_dir() {
+            return Err(Error::Usage(format!(
+                "{}: not a folder; name the folder that holds the files",
+                crate::name::readable(sys::bytes(root))
+            )));
+        }
+        let device = sys::device(&stat);
+        let info = fsinfo::of(&fd, device);
+        if info.pseudo {
+            skipped.add(Reason::Pseudo);
+            continue;
+        }
+        let fs = numbered(&mut files, device, info);
+        tasks.push(Task {
+            path: sys::bytes(root).into(),
+            root: places.len(),
+            fs,
+            ignores: None,
+        });
+        places.push(Place {
+            fd,
+            length: sys::bytes(root).len(),
+            globs: options.filter.globs_for(root)?,
+        });
+    }
+    tasks.reverse();
+    let walker = Walker {
+        places,
+        options,
+        memory,
+        control,
+        queue: Mutex::new(Queue { tasks, active: 0 }),
+        more: Condvar::new(),
+        found: Mutex::new(Found {
+            files,
+            devices: HashMap::new(),
+        }),
+        seen: Mutex::default(),
+        skipped: Mutex::new(skipped),
+        started: sys::now(),
+    };
+    pool::run(control, None, || walker.work(), || control.tick());
+    let skipped = walker
+        .skipped
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let found = walker
+        .found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok((found.files, skipped))
+}
+
+/// A root, open.
+struct Place {
+    fd: OwnedFd,
+    length: usize,
+    globs: Option<Override>,
+}
+
+/// A file system with its number in the table.
+#[derive(Clone, Copy)]
+struct FsRef {
+    device: u64,
+    number: u16,
+    info: FsInfo,
+}
+
+fn numbered(files: &mut Files, device: u64, info: FsInfo) -> FsRef {
+    let number = files.filesystem(FileSystem {
+        machine: String::new(),
+        fsid: info.fsid,
+    });
+    FsRef {
+        device,
+        number,
+        info,
+    }
+}
+
+/// A folder to be listed.
+struct Task {
+    path: Box<[u8]>,
+    root: usize,
+    /// The file system of the folder above it.
+    fs: FsRef,
+    ignores: Option<Arc<IgnoreChain>>,
+}
+
+struct Queue {
+    tasks: Vec<Task>,
+    active: usize,
+}
+
+struct Found {
+    files: Files,
+    devices: HashMap<u64, FsRef>,
+}
+
+struct Walker<'a> {
+    places: Vec<Place>,
+    options: &'a WalkOptions,
+    memory: &'a Memory,
+    control: &'a Control<'a>,
+    queue: Mutex<Queue>,
+    more: Condvar,
+    found: Mutex<Found>,
+    seen: Mutex<HashSet<(u64, u64)>>,
+    skipped: Mutex<Skipped>,
+    started: i64,
+}
+
+/// What one thread keeps between folders.
+struct Scratch {
+    listing: Box<[MaybeUninit<u8>]>,
+    names: Vec<u8>,
+    pending: Vec<(usize, NewFile)>,
+    below: Vec<Task>,
+    skipped: Skipped,
+}
+
+impl Walker<'_> {
+    fn work(&self) {
+        let mut scratch = Scratch {
+            listing: vec![MaybeUninit::uninit(); LISTING].into_boxed_slice(),
+            names: Vec::new(),
+            pending: Vec::new(),
+            below: Vec::new(),
+            skipped: Skipped::default(),
+        };
+        while let Some(task) = self.next() {
+            if !self.control.stopped() {
+                self.folder(task, &mut scratch);
+            }
+            let mut queue = skip::lock(&self.queue);
+            queue.active -= 1;
+            let wake = !scratch.below.is_empty() || queue.active == 0;
+            queue.tasks.append(&mut scratch.below);
+            drop(queue);
+            if wake {
+                self.more.notify_all();
+            }
+        }
+        skip::merge(&self.skipped, scratch.skipped);
+    }
+
+    fn next(&self) -> Option<Task> {
+        let mut queue = skip::lock(&self.queue);
+        loop {
+            if let Some(task) = queue.tasks.pop() {
+                queue.active += 1;
+                return Some(task);
+            }
+            if queue.active == 0 {
+                return None;
+            }
+            queue = self
+                .more
+                .wait(queue)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    fn folder(&self, task: Task, scratch: &mut Scratch) {
+        let place = &self.places[task.root];
+        let below = task.path.get(place.length..).unwrap_or_default();
+        let below = below.strip_prefix(b"/").unwrap_or(below);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+        let unreadable = |scratch: &mut Scratch, errno| {
+            scratch.skipped.note(
+                task.path.to_vec(),
+                Reason::UnreadableFolder,
+                sys::words(errno),
+            );
+        };
+        let fd = match sys::open_below(place.fd.as_fd(), below, flags) {
+            Ok(fd) => fd,
+            Err(errno) => return unreadable(scratch, errno),
+        };
+        let stat = match sys::stat_fd(&fd) {
+            Ok(stat) => stat,
+            Err(errno) => return unreadable(scratch, errno),
+        };
+        let device = sys::device(&stat);
+        let fs = if device == task.fs.device {
+            task.fs
+        } else if !self.options.other_filesystems {
+            return scratch.skipped.add(Reason::OtherFilesystem);
+        } else {
+            self.filesystem(device, fd.as_fd())
+        };
+        if fs.info.pseudo {
+            return scratch.skipped.add(Reason::Pseudo);
+        }
+        if !skip::lock(&self.seen).insert((device, stat.stx_ino)) {
+            return scratch.skipped.add(Reason::SeenAlready);
+        }
+        let ignores = match self.options.filter.ignore_files {
+            true => IgnoreChain::descend(task.ignores.as_ref(), &task.path),
+            false => None,
+        };
+        let remembered = self.memory.get(&task.path);
+        let mut recall = Recall::new(remembered.map(|block| &**block));
+        scratch.names.clear();
+        scratch.pending.clear();
+        let mut listing = std::mem::take(&mut scratch.listing);
+        let mut dir = RawDir::new(&fd, &mut listing);
+        while let Some(entry) = dir.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(errno) => {
+                    unreadable(scratch, errno);
+                    break;
+                }
+            };
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let mut kind = entry.file_type();
+            let mut stat = None;
+            if matches!(kind, FileType::RegularFile | FileType::Unknown) {
+                match rustix::fs::statx(
+                    &fd,
+                    entry.file_name(),
+                    AtFlags::SYMLINK_NOFOLLOW,
+                    sys::WANTED,
+                ) {
+                    Ok(found) => {
+                        kind = FileType::from_raw_mode(found.stx_mode.into());
+                        stat = Some(found);
+                    }
+                    Err(errno) => {
+                        let reason = match errno {
+                            rustix::io::Errno::NOENT => Reason::Changed,
+                            _ => Reason::Unreadable,
+                        };
+                        let path = join(&task.path, name);
+                        scratch.skipped.note(path, reason, sys::words(errno));
+                        continue;
+                    }
+                }
+            }
+            match (kind, stat) {
+                (FileType::RegularFile, Some(stat)) => {
+                    self.file(&task, fs, &fd, name, &stat, &ignores, &mut recall, scratch);
+                }
+                (FileType::Directory, _) => {
+                    if !self.options.snapshots && SNAPSHOT_FOLDERS.contains(&name) {
+                        scratch.skipped.add(Reason::Snapshot);
+                        continue;
+                    }
+                    let path = join(&task.path, name);
+                    if glob_excludes(place.globs.as_ref(), &path, true) {
+                        scratch.skipped.add(Reason::Filtered);
+                    } else if IgnoreChain::excludes(ignores.as_ref(), &path, true) {
+                        scratch.skipped.add(Reason::Ignored);
+                    } else {
+                        scratch.below.push(Task {
+                            path: path.into(),
+                            root: task.root,
+                            fs,
+                            ignores: ignores.clone(),
+                        });
+                    }
+                }
+                (FileType::Symlink, _) => scratch.skipped.add(Reason::Symlink),
+                _ => scratch.skipped.add(Reason::Special),
+            }
+        }
+        drop(dir);
+        scratch.listing = listing;
+        let dirty = !recall.was_complete();
+        self.keep(&task, fs, dirty, scratch);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one entry of a listing and its surroundings")]
+    fn file(
+        &self,
+        task: &Task,
+        fs: FsRef,
+        dir: &OwnedFd,
+        name: &[u8],
+        stat: &rustix::fs::Statx,
+        ignores: &Option<Arc<IgnoreChain>>,
+        recall: &mut Recall<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let id = sys::identity(stat);
+        if id.size == 0 {
+            return scratch.skipped.add(Reason::Empty);
+        }
+        let globs = self.places[task.root].globs.as_ref();
+        if !self.options.filter.wants(id.size, id.mtime, stat.stx_uid)
+            || globs.is_some() && glob_excludes(globs, &join(&task.path, name), false)
+        {
+            return scratch.skipped.add(Reason::Filtered);
+        }
+        if ignores.is_some()
+            && IgnoreChain::excludes(ignores.as_ref(), &join(&task.path, name), false)
+        {
+            return scratch.skipped.add(Reason::Ignored);
+        }
+        // On overlayfs a file can be on another device than its folder without being a mount.
+        let device = sys::device(stat);
+        let fs = match device == fs.device {
+            true => fs,
+            false => self.filesystem(device, dir.as_fd()),
+        };
+        let fresh = id.ctime > self.started - fs.info.blur;
+        let known = match fresh {
+            true => {
+                recall.forget(name);
+                None
+            }
+            false => recall.find(name, id, fs.info.fsid),
+        };
+        scratch.pending.push((
+            scratch.names.len(),
+            NewFile {
+                id,
+                fs: fs.number,
+                sparse: stat.stx_blocks.saturating_mul(512) < id.size,
+                fresh,
+                linked: stat.stx_nlink > 1,
+                known,
+            },
+        ));
+        scratch.names.extend_from_slice(name);
+    }
+
+    /// Hands a folder's files to the table.
+    fn keep(&self, task: &Task, fs: FsRef, dirty: bool, scratch: &mut Scratch) {
+        if scratch.pending.is_empty() {
+            return;
+        }
+        let bytes: u64 = scratch.pending.iter().map(|(_, file)| file.id.size).sum();
+        let progress = self.control.progress;
+        progress
+            .files_seen
+            .fetch_add(scratch.pending.len() as u64, Ordering::Relaxed);
+        progress.bytes_seen.fetch_add(bytes, Ordering::Relaxed);
+        let mut found = skip::lock(&self.found);
+        let dir = found.files.add_dir(&task.path, fs.number);
+        found.files.dirs[dir as usize].dirty = dirty;
+        for (number, (at, file)) in scratch.pending.iter().enumerate() {
+            let end = scratch
+                .pending
+                .get(number + 1)
+                .map_or(scratch.names.len(), |(next, _)| *next);
+            found.files.add_file(dir, &scratch.names[*at..end], *file);
+        }
+    }
+
+    fn filesystem(&self, device: u64, fd: BorrowedFd<'_>) -> FsRef {
+        let mut found = skip::lock(&self.found);
+        if let Some(known) = found.devices.get(&device) {
+            return *known;
+        }
+        let fs = numbered(&mut found.files, device, fsinfo::of(fd, device));
+        found.devices.insert(device, fs);
+        fs
+    }
+}
+
+/// Looks a folder's files up in what is remembered of it, in the order in which they were written,
+/// which is the order in which an unchanged folder is listed again.
+struct Recall<'a> {
+    next: Option<Decoder<'a>>,
+    block: Option<&'a [u8]>,
+    by_name: Option<HashMap<&'a [u8], crate::blob::Entry<'a>>>,
+    complete: bool,
+}
+
+impl<'a> Recall<'a> {
+    fn new(block: Option<&'a [u8]>) -> Self {
+        let next = block.and_then(|block| Decoder::new(block).ok());
+        Self {
+            complete: next.is_some(),
+            block: next.is_some().then_some(block).flatten(),
+            next,
+            by_name: None,
+        }
+    }
+
+    /// What is remembered of a file if it is still in the very same state.
+    fn find(
+        &mut self,
+        name: &[u8],
+        id: crate::table::Identity,
+        fsid: i64,
+    ) -> Option<Known> {
+        let entry = self.entry(name);
+        match entry {
+            Some(entry) if entry.id == id && entry.fsid == fsid && !entry.fresh => {
+                Some(Known {
+                    generation: entry.generation,
+                    hash: entry.hash,
+                    share: entry.share,
+                })
+            }
+            _ => {
+                self.complete = false;
+                None
+            }
+        }
+    }
+
+    /// Passes a file whose state is not to be trusted.
+    fn forget(&mut self, name: &[u8]) {
+        self.complete = false;
+        let _ = self.entry(name);
+    }
+
+    fn entry(&mut self, name: &[u8]) -> Option<crate::blob::Entry<'a>> {
+        if self.by_name.is_none() {
+            match self.next.as_mut()?.next() {
+                Some(Ok(entry)) if entry.name == name => return Some(entry),
+                _ => {
+                    self.complete = false;
+                    let all = Decoder::new(self.block?).ok()?;
+                    self.by_name = Some(all.flatten().map(|one| (one.name, one)).collect());
+                }
+            }
+        }
+        self.by_name.as_ref()?.get(name).copied()
+    }
+
+    /// Whether every file was remembered as it is, and nothing else was.
+    fn was_complete(&mut self) -> bool {
+        let exhausted = match &mut self.next {
+            Some(decoder) => decoder.next().is_none(),
+            None => false,
+        };
+        self.complete && exhausted
+    }
+}
