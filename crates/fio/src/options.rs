@@ -6,7 +6,7 @@ mod command_line;
 mod job_file;
 mod quantity;
 
-pub use command_line::{Invocation, command_line};
+pub use command_line::{Invocation, command_line, command_words};
 pub use job_file::job_file;
 pub use quantity::{bytes, unit_trap};
 
@@ -395,6 +395,35 @@ impl JobOptions {
         quantity::time(text)
             .map(Some)
             .ok_or_else(|| refuse(key, text, "a time such as 60, 1500ms or 5m, not negative"))
+    }
+}
+
+/// Reads a job file, or text with calls of fio in it such as a script; `file` is only named in
+/// errors.
+///
+/// # Errors
+/// As [`job_file`] and [`command_line`].
+pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError> {
+    let place = |error: OptionsError| OptionsError {
+        place: format!("{}: ", file.escape_debug()),
+        ..error
+    };
+    let first = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    match first {
+        None => Err(place(OptionsError::new(
+            "it is empty: expected a job file of fio or a command line",
+        ))),
+        Some(line) if line.starts_with('{') => Err(place(OptionsError::new(
+            "this looks like a result of fio: `assay import` reads those",
+        ))),
+        Some(line) if line.starts_with('[') => Ok(vec![Invocation {
+            jobs: job_file(text, file)?,
+            ..Invocation::default()
+        }]),
+        Some(_) => command_line(text).map_err(place),
     }
 }
 

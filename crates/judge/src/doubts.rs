@@ -44,10 +44,12 @@ mod wrong_mount;
 
 pub use evidence::{Evidence, Origin};
 
+use assay_fio::import;
 use assay_fio::json::Document;
 use assay_fio::options::JobOptions;
 use assay_model::doubt::Severity;
 use assay_model::{Doubt, Run, Sample};
+use std::ops::Range;
 
 /// Share of bytes or time from which something counts as reached: what is missing may be other
 /// processes, rounding and the edges of the sample.
@@ -237,25 +239,40 @@ pub fn judge_options(options: &JobOptions) -> Vec<Doubt> {
     })
 }
 
-/// What each job of a foreign result did not measure; one list per job of the document.
+/// What each group of equal jobs of a foreign result did not measure.
 #[must_use]
-pub fn judge_result(document: &Document) -> Vec<Vec<Doubt>> {
-    let alone = document.jobs.len() == 1;
-    (0..document.jobs.len())
-        .map(|index| {
-            let job = &document.jobs[index];
-            let options = options_of(job);
-            judge(&Evidence {
+pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
+    let groups = import::groups(document);
+    let alone = groups.len() == 1;
+    groups
+        .into_iter()
+        .map(|range| {
+            let jobs = &document.jobs[range.clone()];
+            let options = jobs.first().and_then(options_of);
+            let doubts = judge(&Evidence {
                 options: options.as_ref(),
-                results: std::slice::from_ref(job),
+                results: jobs,
                 // fio counts the disks over all jobs together.
                 disks: if alone { &document.disks } else { &[] },
-                unified: document.unified.contains(&index),
+                unified: document.unified.iter().any(|index| range.contains(index)),
                 source: Origin::Imported,
                 ..Evidence::default()
-            })
+            });
+            JudgedJobs {
+                jobs: range,
+                doubts,
+            }
         })
         .collect()
+}
+
+/// Jobs that are copies of one another (`numjobs`), and their doubts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgedJobs {
+    /// Indices into `Document::jobs`.
+    pub jobs: Range<usize>,
+    /// Their doubts.
+    pub doubts: Vec<Doubt>,
 }
 
 /// What a sample of a run did not measure.

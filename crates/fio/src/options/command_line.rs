@@ -90,6 +90,19 @@ pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     Ok(found)
 }
 
+/// Reads one call of fio that a shell has already split into words.
+///
+/// # Errors
+/// As [`command_line`].
+pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
+    let mut mended = Vec::new();
+    let arguments = arguments(words)
+        .ok_or_else(|| OptionsError::new("no call of fio in it: expected `fio --name=… --rw=…`"))?;
+    let mut call = invocation(arguments, &mut mended)?;
+    call.mended = mended;
+    Ok(call)
+}
+
 /// Undoes what web pages and word processors do to a command line.
 fn mend(text: &str, mended: &mut Vec<String>) -> String {
     let mut out = text.replace("\r\n", "\n");

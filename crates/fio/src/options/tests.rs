@@ -199,3 +199,21 @@ proptest! {
         let _ = JobOptions::from_result(&job);
     }
 }
+
+#[test]
+fn text_is_a_job_file_or_a_script() {
+    assert_eq!(
+        read_text("; c\n[a]\nrw=read\n", "f").unwrap()[0].jobs.len(),
+        1
+    );
+    let script = "#!/bin/sh\nset -e\nfio --name=a --rw=read\necho done\n";
+    assert_eq!(read_text(script, "f").unwrap()[0].jobs.len(), 1);
+    for (text, expected) in [
+        ("", "f: it is empty"),
+        ("{\"fio version\": 1}", "f: this looks like a result"),
+        ("hello", "f: no call of fio"),
+    ] {
+        let error = read_text(text, "f").unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
