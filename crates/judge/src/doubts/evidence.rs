@@ -56,6 +56,8 @@ pub(crate) struct Share {
 const LEAST_BYTES: u64 = 1 << 20;
 /// The largest request the block layer makes by default (`max_sectors_kb` = 1280).
 const LARGEST_REQUEST: u64 = 1280 << 10;
+/// Below this fio's counters of the disks are too late to compare.
+const LEAST_TIME: Nanos = Nanos(1_000_000_000);
 /// Random I/O up to this size is not merged into larger requests.
 const UNMERGED: u64 = 128 << 10;
 
@@ -165,7 +167,7 @@ impl Evidence<'_> {
         ios: u64,
         disk_ios: Option<u64>,
     ) -> Option<Share> {
-        if bytes < LEAST_BYTES {
+        if bytes < LEAST_BYTES || self.unified {
             return None;
         }
         if let Some(device) = device {
@@ -178,21 +180,23 @@ impl Evidence<'_> {
                 ),
             });
         }
-        // fio counts requests of the disk, not bytes.
+        // fio counts requests of the disk, not bytes, and reads the counters late: up to 250 ms of a
+        // run are missing (`DISK_UTIL_MSEC`, fio 3.33), so only gross differences mean something.
         let requests = disk_ios?;
+        if self.longest_runtime().is_none_or(|time| time < LEAST_TIME) {
+            return None;
+        }
         let random = self.options.is_some_and(|options| options.access.random);
         let size = bytes / ios.max(1);
-        let value = if random && size <= UNMERGED && ios > 0 {
-            requests as f64 / ios as f64
+        let (value, exact) = if random && size <= UNMERGED && ios > 0 {
+            (requests as f64 / ios as f64, true)
         } else {
-            requests.saturating_mul(LARGEST_REQUEST) as f64 / bytes as f64
+            let most = requests.saturating_mul(LARGEST_REQUEST);
+            (most as f64 / bytes as f64, false)
         };
-        let value = if value >= super::ENOUGH && !random {
-            // Requests of unknown size: enough of them proves nothing.
+        if value >= super::HALF && !(exact && value >= super::ENOUGH) {
             return None;
-        } else {
-            value
-        };
+        }
         Some(Share {
             value,
             seen: format!(

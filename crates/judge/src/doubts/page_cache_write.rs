@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 /// Name of the rule.
 pub const CODE: &str = "page-cache-write";
+const BELOW: &str = "Something below the file system kept the data (ZFS's ARC, a host's cache): use sync=dsync or fdatasync=1, or run until it is full.";
 const REMEDY: &str = "Add direct=1 for the speed of the device; sync=dsync or fdatasync=1 for the time until a write is durable.";
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
@@ -19,7 +20,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     if options.direct {
         // Something below the file system took the data and kept it.
         let share = share.filter(|share| share.value < HALF)?;
-        return Some(void(CODE, format!("direct=1, but {}", share.seen), REMEDY));
+        return Some(void(CODE, format!("direct=1, but {}", share.seen), BELOW));
     }
     if options.flushes() {
         return None;

@@ -135,3 +135,330 @@ fn hostile_values_cannot_break_a_line() {
     assert_eq!(text, "a\\u{1b}[2J\\nb");
     assert_eq!(clean(&"x".repeat(500)).chars().count(), 81);
 }
+
+mod measured {
+    use super::*;
+    use assay_model::sample::{
+        ArcDelta, Counters, DeviceDelta, IoStats, JobResult, Latency, RatePoint, Throttle,
+    };
+    use assay_model::target::{FileState, TargetInfo, TargetKind};
+    use assay_model::{Bytes, FactKind, Facts, Nanos};
+    use std::collections::BTreeMap;
+
+    /// What one correct sample of assay looks like; tests spoil it.
+    struct Case {
+        options: BTreeMap<String, String>,
+        job: JobResult,
+        counters: Counters,
+        target: TargetInfo,
+        file: FileState,
+        facts: Facts,
+        series: Vec<RatePoint>,
+    }
+
+    fn case(rw: &str) -> Case {
+        let options = [
+            ("rw", rw),
+            ("ioengine", "io_uring"),
+            ("iodepth", "16"),
+            ("direct", "1"),
+            ("bs", "4096"),
+            ("size", "1073741824"),
+            ("numjobs", "1"),
+            ("time_based", "1"),
+            ("runtime", "1500ms"),
+            ("ramp_time", "250ms"),
+            ("randrepeat", "0"),
+            ("randseed", "7"),
+            ("refill_buffers", "1"),
+            ("allow_file_create", "0"),
+            ("fallocate", "none"),
+            ("filename", "/srv/.assay-scratch"),
+        ];
+        let io = IoStats {
+            bytes: Bytes(60_000 * 4096),
+            ios: 60_000,
+            runtime: Nanos(1_501_000_000),
+            iops: 40_000.0,
+            bytes_per_s: 163_840_000.0,
+            slat: Latency {
+                n: 60_000,
+                mean: 5_000.0,
+                max: 90_000,
+                ..Latency::default()
+            },
+            clat: Latency {
+                n: 60_000,
+                mean: 395_000.0,
+                max: 9_000_000,
+                ..Latency::default()
+            },
+            lat: Latency {
+                n: 60_000,
+                mean: 400_000.0,
+                max: 9_000_000,
+                ..Latency::default()
+            },
+            ..IoStats::default()
+        };
+        let reads = rw.contains("read");
+        Case {
+            options: options.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            job: JobResult {
+                name: "w".to_owned(),
+                runtime: Nanos(1_500_000_000),
+                read: reads.then(|| io.clone()),
+                write: (!reads).then_some(io),
+                usr_cpu: 8.0,
+                sys_cpu: 40.0,
+                iodepth_level: [("1".to_owned(), 0.1), ("16".to_owned(), 99.9)].into(),
+                ..JobResult::default()
+            },
+            counters: Counters {
+                devices: vec![DeviceDelta {
+                    name: "vda".to_owned(),
+                    read_bytes: Bytes(if reads { 70_000 * 4096 } else { 0 }),
+                    write_bytes: Bytes(if reads { 0 } else { 70_000 * 4096 }),
+                    ..DeviceDelta::default()
+                }],
+                ..Counters::default()
+            },
+            target: TargetInfo {
+                name: "/srv".to_owned(),
+                kind: TargetKind::Directory,
+                fs_type: Some("ext4".to_owned()),
+                mount_point: Some("/".to_owned()),
+                mount_options: None,
+                mount_source: Some("/dev/vda".to_owned()),
+                devices: vec!["vda".to_owned()],
+                disks: vec!["vda".to_owned()],
+                size: Bytes(1 << 30),
+                free: None,
+            },
+            file: FileState {
+                size: Bytes(1 << 30),
+                allocated: Bytes(1 << 30),
+                written: Some(Bytes(1 << 30)),
+                unwritten: Some(Bytes(0)),
+                compress_ratio: Some(1.0),
+            },
+            facts: Facts::default(),
+            series: Vec::new(),
+        }
+    }
+
+    impl Case {
+        fn set(mut self, key: &str, value: &str) -> Self {
+            self.options.insert(key.to_owned(), value.to_owned());
+            self
+        }
+        fn with(mut self, spoil: impl FnOnce(&mut Self)) -> Self {
+            spoil(&mut self);
+            self
+        }
+        fn doubts(&self) -> Vec<String> {
+            let job = JobResult {
+                options: self.options.clone(),
+                ..self.job.clone()
+            };
+            let options = JobOptions::from_result(&job);
+            judge(&Evidence {
+                options: Some(&options),
+                results: std::slice::from_ref(&job),
+                series: &self.series,
+                counters: Some(&self.counters),
+                target: Some(&self.target),
+                file: Some(&self.file),
+                facts: Some(&self.facts),
+                source: Origin::Measured,
+                ..Evidence::default()
+            })
+            .iter()
+            .map(|d| format!("{}:{:?}", d.code, d.severity).to_lowercase())
+            .collect()
+        }
+        fn io(&mut self) -> &mut IoStats {
+            self.job.read.as_mut().or(self.job.write.as_mut()).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_correct_sample_has_no_doubt() {
+        for rw in ["randread", "randwrite", "read", "write"] {
+            assert_eq!(case(rw).doubts(), [""; 0], "{rw}");
+        }
+        let durable = case("randwrite")
+            .set("sync", "dsync")
+            .set("ioengine", "psync")
+            .set("iodepth", "1");
+        assert_eq!(durable.doubts(), [""; 0]);
+        let flushed = case("write").set("direct", "0").set("fsync", "1");
+        assert_eq!(flushed.doubts(), [""; 0]);
+        let unknown = case("randread").with(|c| {
+            c.counters = Counters::default();
+            c.target.devices.clear();
+            c.file = FileState::default();
+        });
+        assert_eq!(unknown.doubts(), [""; 0]);
+    }
+
+    #[test]
+    fn the_device_tells_what_a_cache_did() {
+        let device = |c: &mut Case, bytes| {
+            c.counters.devices[0].read_bytes = Bytes(bytes);
+            c.counters.devices[0].write_bytes = Bytes(bytes);
+        };
+        assert_eq!(
+            case("randread").with(|c| device(c, 0)).doubts(),
+            ["cache-hit-read:void"]
+        );
+        let most = 60_000 * 4096 / 4 * 3;
+        assert_eq!(
+            case("randread").with(|c| device(c, most)).doubts(),
+            ["cache-hit-read:suspect"]
+        );
+        assert_eq!(
+            case("randwrite").with(|c| device(c, 0)).doubts(),
+            ["page-cache-write:void"]
+        );
+        let buffered = case("read").set("direct", "0");
+        assert_eq!(buffered.doubts(), [""; 0], "the device delivered all of it");
+        assert_eq!(
+            buffered.with(|c| device(c, 4096)).doubts(),
+            ["page-cache-read:void"]
+        );
+        let arc = case("randread").with(|c| {
+            c.target.fs_type = Some("zfs".to_owned());
+            c.counters.devices.clear();
+            c.facts
+                .known("zfs.version", "2.3.1", FactKind::Runtime, "test");
+            c.counters.arc = Some(ArcDelta {
+                demand_data_hits: 59_000,
+                demand_data_misses: 1_000,
+                ..ArcDelta::default()
+            });
+        });
+        assert_eq!(arc.doubts(), ["cache-hit-read:void"]);
+    }
+
+    #[test]
+    fn the_file_and_the_place() {
+        let sparse = |c: &mut Case| c.file.written = Some(Bytes(0));
+        assert_eq!(case("randread").with(sparse).doubts(), ["sparse-file:void"]);
+        assert_eq!(
+            case("randwrite").with(sparse).doubts(),
+            ["sparse-file:suspect"]
+        );
+        let zeroes = |c: &mut Case| c.file.compress_ratio = Some(40.0);
+        assert_eq!(
+            case("randread").with(zeroes).doubts(),
+            ["compressible-data:suspect"]
+        );
+        let ram = |c: &mut Case| {
+            c.target.fs_type = Some("tmpfs".to_owned());
+            c.counters.devices.clear();
+        };
+        assert_eq!(case("randread").with(ram).doubts(), ["tmpfs:void"]);
+        let unmounted = |c: &mut Case| c.target.name = "/mnt/tank".to_owned();
+        assert_eq!(
+            case("randread").with(unmounted).doubts(),
+            ["wrong-mount:suspect"]
+        );
+    }
+
+    #[test]
+    fn zfs_and_o_direct() {
+        let zfs = |version: Option<&'static str>| {
+            move |c: &mut Case| {
+                c.target.fs_type = Some("zfs".to_owned());
+                if let Some(version) = version {
+                    c.facts
+                        .known("zfs.version", version, FactKind::Runtime, "test");
+                }
+            }
+        };
+        for (version, expected) in [
+            (None, &["direct-ignored-zfs:suspect"][..]),
+            (Some("2.1.11-1"), &["direct-ignored-zfs:suspect"]),
+            (Some("zfs-2.3.1"), &[]),
+        ] {
+            assert_eq!(
+                case("randread").with(zfs(version)).doubts(),
+                expected,
+                "{version:?}"
+            );
+        }
+        let durable = case("randwrite").set("sync", "dsync").with(zfs(None));
+        assert_eq!(durable.doubts(), [""; 0]);
+    }
+
+    #[test]
+    fn time_heat_and_the_processor() {
+        let took = |ms: u64| move |c: &mut Case| c.io().runtime = Nanos(ms * 1_000_000);
+        assert_eq!(
+            case("randread").with(took(2100)).doubts(),
+            ["overrun:suspect"]
+        );
+        assert_eq!(case("randread").with(took(1700)).doubts(), [""; 0]);
+        assert_eq!(
+            case("randread").with(took(900)).doubts(),
+            ["cut-short:suspect"]
+        );
+        let hot = |c: &mut Case| {
+            c.counters.throttle = Some(Throttle {
+                nvme_celsius: Some((85.0, 84.0)),
+                ..Throttle::default()
+            });
+        };
+        assert_eq!(case("randread").with(hot).doubts(), ["throttled:suspect"]);
+        let busy = |c: &mut Case| c.job.sys_cpu = 91.0;
+        assert_eq!(case("randread").with(busy).doubts(), ["tool-cpu:suspect"]);
+        let refill = |c: &mut Case| c.job.usr_cpu = 52.0;
+        assert_eq!(
+            case("randwrite").with(refill).doubts(),
+            ["tool-cpu:suspect"]
+        );
+        assert_eq!(case("randread").with(refill).doubts(), [""; 0]);
+        let falling = |c: &mut Case| {
+            c.series = (0..12)
+                .map(|i| RatePoint {
+                    at_ms: i * 100,
+                    read_iops: 0.0,
+                    write_iops: 0.0,
+                    read_bytes_per_s: 0.0,
+                    write_bytes_per_s: if i < 6 { 1e9 } else { 1e8 },
+                })
+                .collect();
+        };
+        assert_eq!(case("randwrite").with(falling).doubts(), ["burst:suspect"]);
+    }
+
+    #[test]
+    fn errors_and_limits_of_the_result() {
+        let failed = |c: &mut Case| c.job.error = 5;
+        assert_eq!(case("randread").with(failed).doubts(), ["io-error:void"]);
+        let short = |c: &mut Case| c.io().short_ios = 3;
+        assert_eq!(case("randread").with(short).doubts(), ["short-io:suspect"]);
+        let stall = |c: &mut Case| c.io().clat.max = 20_000_000_000;
+        assert_eq!(
+            case("randread").with(stall).doubts(),
+            ["histogram-capped:suspect"]
+        );
+        let nothing = |c: &mut Case| c.job.read = None;
+        assert_eq!(case("randread").with(nothing).doubts(), ["no-io:void"]);
+        let alone = |c: &mut Case| c.job.iodepth_level = [("1".to_owned(), 99.0)].into();
+        assert_eq!(
+            case("randread").with(alone).doubts(),
+            ["depth-not-reached:void"]
+        );
+        let blocking = |c: &mut Case| c.io().slat.mean = 24_000.0;
+        assert_eq!(
+            case("randwrite").with(blocking).doubts(),
+            ["depth-not-reached:suspect"]
+        );
+        let grouped = case("randread")
+            .set("numjobs", "4")
+            .with(|c| c.job.runtime = Nanos(6_000_000_000));
+        assert_eq!(grouped.doubts(), ["grouped-jobs:suspect"]);
+    }
+}
