@@ -1,9 +1,9 @@
 //! Everything that is settled before the first byte is written.
 
+use crate::RunError;
 use crate::estimate::{self, Pace};
 use crate::remarks::remarks;
 use crate::targets::{Checked, Permission, check};
-use crate::{RunError, estimate as estimates};
 use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::fio::Fio;
@@ -14,6 +14,7 @@ use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
 use assay_model::{Nanos, Sample};
 use jiff::Timestamp;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// What a run needs from outside.
@@ -51,6 +52,7 @@ pub struct Prepared {
     pub(crate) fio: Fio,
     pub(crate) session: Session,
     pub(crate) targets: Vec<PathBuf>,
+    pub(crate) _claims: Vec<File>,
     pub(crate) pace: Pace,
 }
 
@@ -203,10 +205,13 @@ fn finish(
         .map(|t| t.size.0)
         .sum();
     let estimate = Nanos(
-        estimates::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace).0
+        estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace).0
             + estimate::layout(assay_model::Bytes(layouts), &pace).0,
     );
-    let targets = checked.into_iter().map(|target| target.path).collect();
+    let (targets, claims): (Vec<PathBuf>, Vec<Option<File>>) = checked
+        .into_iter()
+        .map(|target| (target.path, target.claim))
+        .unzip();
     Ok(Prepared {
         run,
         todo,
@@ -215,6 +220,7 @@ fn finish(
         fio,
         session,
         targets,
+        _claims: claims.into_iter().flatten().collect(),
         pace,
     })
 }

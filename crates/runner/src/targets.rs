@@ -5,6 +5,8 @@ use assay_host::Host;
 use assay_model::plan::Plan;
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, TargetInfo};
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// What the user allowed.
@@ -116,12 +118,15 @@ pub enum TargetRefused {
 }
 
 /// A target that may be used.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Checked {
     /// What it is and what lies below.
     pub info: TargetInfo,
     /// Where it really is.
     pub path: PathBuf,
+    /// A device that will be overwritten is held with O_EXCL until the run ends, so that nobody
+    /// mounts it or adds it to an array in between.
+    pub claim: Option<File>,
 }
 
 /// Stays free on the file system: 5 % of the test file and at least 64 MiB.
@@ -163,6 +168,7 @@ fn check_one(
     };
     let mut info = assay_facts::target(host, &real)?;
     info.name = name.clone();
+    let mut claim = None;
     match info.kind {
         TargetKind::Directory => {
             info.size = plan.file_size;
@@ -186,11 +192,15 @@ fn check_one(
             }
             info.size = Bytes(info.size.0.min(plan.file_size.0));
             if plan.writes() {
-                destroyable(host, plan, &info, path, &real, permission)?;
+                claim = destroyable(host, plan, &info, path, &real, permission)?;
             }
         }
     }
-    Ok(Checked { info, path: real })
+    Ok(Checked {
+        info,
+        path: real,
+        claim,
+    })
 }
 
 fn writable(real: &Path, name: &str) -> Result<(), TargetRefused> {
@@ -224,7 +234,7 @@ fn destroyable(
     path: &Path,
     real: &Path,
     permission: Permission,
-) -> Result<(), TargetRefused> {
+) -> Result<Option<File>, TargetRefused> {
     let target = info.name.clone();
     let device = info.kind == TargetKind::BlockDevice;
     if !permission.destroy_data {
@@ -236,14 +246,20 @@ fn destroyable(
         });
     }
     if !device {
-        return Ok(());
+        return Ok(None);
     }
     if path.is_symlink() {
         let device = real.display().to_string();
         return Err(TargetRefused::NotExact { target, device });
     }
     assay_facts::device_use(host, real).map_err(|in_use| TargetRefused::InUse {
+        target: target.clone(),
+        reasons: in_use.reasons.join("; "),
+    })?;
+    let flags = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or(0);
+    let claim = File::options().read(true).custom_flags(flags).open(real);
+    claim.map(Some).map_err(|error| TargetRefused::InUse {
         target,
-        reasons: in_use.to_string(),
+        reasons: format!("it was taken by something else just now: {error}"),
     })
 }
