@@ -41,9 +41,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
 }
 
 fn zfs_version(facts: &Facts) -> Option<(u32, u32)> {
-    let text = facts
-        .str("zfs.version")
-        .or_else(|| facts.str("zfs.module.version"))?;
+    let text = facts.str("zfs.version")?;
     let mut numbers = text
         .trim_start_matches(|c: char| !c.is_ascii_digit())
         .split(|c: char| !c.is_ascii_digit())
