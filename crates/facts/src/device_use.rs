@@ -16,12 +16,29 @@ use std::path::{Path, PathBuf};
 
 /// Why a device must not be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}", path.display(), reasons.join("; "))]
+#[error("{}: {}", path.display(), self.words())]
 pub struct DeviceInUse {
     /// The path that was checked.
     pub path: PathBuf,
-    /// Every reason that was found, in words; what could not be checked says so.
+    /// Every use that was found, in words.
     pub reasons: Vec<String>,
+    /// What could not be checked, and why: reason enough to refuse, but no proof of a use.
+    pub unchecked: Vec<String>,
+}
+
+impl DeviceInUse {
+    fn words(&self) -> String {
+        let unchecked = self
+            .unchecked
+            .iter()
+            .map(|what| format!("could not be checked: {what}"));
+        self.reasons
+            .iter()
+            .cloned()
+            .chain(unchecked)
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
 }
 
 /// Checks that a device may be overwritten: `path` is the device node itself and no link; it is
@@ -31,22 +48,26 @@ pub struct DeviceInUse {
 /// # Errors
 /// All reasons against it. What could not be checked is a reason.
 pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
-    let mut reasons = Vec::new();
-    if let Some(device) = identify(host, path, &mut reasons) {
-        let checks: [Look; 11] = [
-            writable,
-            partitions,
-            holders,
-            mounts,
-            btrfs,
-            swaps,
-            loops,
-            blkid,
-            wipefs,
-            open_handles,
-            exclusive,
-        ];
-        match everything_above(host, &device) {
+    let checks: [Look; 11] = [
+        writable,
+        partitions,
+        holders,
+        mounts,
+        btrfs,
+        swaps,
+        loops,
+        blkid,
+        wipefs,
+        open_handles,
+        exclusive,
+    ];
+    let mut against = DeviceInUse {
+        path: path.to_owned(),
+        reasons: Vec::new(),
+        unchecked: Vec::new(),
+    };
+    match identify(host, path) {
+        Ok(Ok(device)) => match everything_above(host, &device) {
             Ok(above) => {
                 let numbers = above
                     .iter()
@@ -61,20 +82,19 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
                 };
                 for look in checks {
                     match look(&check) {
-                        Ok(found) => reasons.extend(found),
-                        Err(reason) => reasons.push(format!("could not be checked: {reason}")),
+                        Ok(found) => against.reasons.extend(found),
+                        Err(reason) => against.unchecked.push(reason),
                     }
                 }
             }
-            Err(error) => reasons.push(format!("could not be checked: {error}")),
-        }
+            Err(error) => against.unchecked.push(words(error)),
+        },
+        Ok(Err(reason)) => against.reasons.push(reason),
+        Err(error) => against.unchecked.push(words(error)),
     }
-    match reasons.is_empty() {
+    match against.reasons.is_empty() && against.unchecked.is_empty() {
         true => Ok(()),
-        false => Err(DeviceInUse {
-            path: path.to_owned(),
-            reasons,
-        }),
+        false => Err(against),
     }
 }
 
@@ -97,37 +117,20 @@ impl Check<'_> {
     }
 }
 
-fn identify(host: &dyn Host, path: &Path, reasons: &mut Vec<String>) -> Option<Device> {
-    let unchecked = |error: HostError| format!("could not be checked: {error}");
+/// The device, or why the path is none that may be written to.
+fn identify(host: &dyn Host, path: &Path) -> Result<Result<Device, String>, HostError> {
     match host.realpath(path) {
         Ok(real) if real == path => {}
         Ok(real) => {
-            reasons.push(format!(
+            return Ok(Err(format!(
                 "a link to {0}: name the device itself, {0}",
                 real.display()
-            ));
-            return None;
+            )));
         }
-        Err(error) if error.is_absent() => {
-            reasons.push("no such device".to_owned());
-            return None;
-        }
-        Err(error) => {
-            reasons.push(unchecked(error));
-            return None;
-        }
+        Err(error) if error.is_absent() => return Ok(Err("no such device".to_owned())),
+        Err(error) => return Err(error),
     }
-    match Device::of_node(host, path) {
-        Ok(Some(device)) => Some(device),
-        Ok(None) => {
-            reasons.push("not a block device".to_owned());
-            None
-        }
-        Err(error) => {
-            reasons.push(unchecked(error));
-            None
-        }
-    }
+    Ok(Device::of_node(host, path)?.ok_or_else(|| "not a block device".to_owned()))
 }
 
 type Found = Result<Vec<String>, String>;
@@ -333,57 +336,71 @@ fn wipefs(check: &Check<'_>) -> Found {
     })
 }
 
-/// Processes that hold the device, or what is on it, open.
+/// Processes that hold the device, or what is on it, open. Some sandboxes hide a process even from
+/// root; what it has open cannot be known, also not by an exclusive open, which only meets others.
 fn open_handles(check: &Check<'_>) -> Found {
     let proc = Path::new("/proc");
-    let (mut found, mut hidden) = (Vec::new(), 0usize);
+    let (mut found, mut hidden) = (Vec::new(), Vec::new());
     let pids = check.host.list(proc).map_err(words)?;
     for pid in pids
         .iter()
         .filter(|pid| pid.as_bytes().iter().all(u8::is_ascii_digit))
     {
-        let dir = proc.join(pid).join("fd");
-        let handles = match check.host.list(&dir) {
-            Ok(handles) => handles,
-            Err(error) if has_ended(&error) => continue,
-            Err(_) => {
-                hidden += 1;
-                continue;
-            }
+        let dir = proc.join(pid);
+        let name = || {
+            let comm = check.host.read_text(&dir.join("comm")).unwrap_or_default();
+            format!("{} ({})", pid.to_string_lossy(), comm.trim())
         };
-        for handle in handles {
-            let stat = match check.host.stat(&dir.join(handle)) {
-                Ok(stat) => stat,
-                Err(error) if has_ended(&error) => continue,
-                Err(_) => {
-                    hidden += 1;
-                    break;
-                }
-            };
-            if stat.kind != FileKind::BlockDevice {
-                continue;
+        match opened_by(check, &dir.join("fd")) {
+            Ok(Some(device)) => {
+                found.push(check.about(&device, &format!("open in process {}", name())))
             }
-            if let Some(device) = check.numbers.get(&stat.rdev) {
-                let name = check
-                    .host
-                    .read_text(&proc.join(pid).join("comm"))
-                    .unwrap_or_default();
-                let process = format!(
-                    "open in process {} ({})",
-                    pid.to_string_lossy(),
-                    name.trim()
-                );
-                found.push(check.about(device, &process));
-                break;
-            }
+            Ok(None) => {}
+            Err(error) => hidden.push(format!("{}: {}", name(), error.reason())),
         }
     }
-    if hidden > 0 {
-        found.push(format!(
-            "could not be checked: the open files of {hidden} processes are hidden (run as root)"
-        ));
+    if hidden.is_empty() || !found.is_empty() {
+        return Ok(found);
     }
-    Ok(found)
+    let more = hidden.len().saturating_sub(3);
+    hidden.truncate(3);
+    let others = if more > 0 {
+        format!(" and {more} others")
+    } else {
+        String::new()
+    };
+    Err(format!(
+        "what these processes have open (root sees most): {}{others}",
+        hidden.join(", ")
+    ))
+}
+
+/// The first device among the open files of a process that would be hit.
+fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError> {
+    let gone = |error: HostError| {
+        if has_ended(&error) {
+            Ok(None)
+        } else {
+            Err(error)
+        }
+    };
+    let handles = match check.host.list(dir) {
+        Ok(handles) => handles,
+        Err(error) => return gone(error),
+    };
+    for handle in handles {
+        match check.host.stat(&dir.join(handle)) {
+            Ok(stat) if stat.kind == FileKind::BlockDevice => {
+                if let Some(device) = check.numbers.get(&stat.rdev) {
+                    return Ok(Some(device.clone()));
+                }
+            }
+            Ok(_) => {}
+            Err(error) if has_ended(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 /// ESRCH: a process that ended while we looked.

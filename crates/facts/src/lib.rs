@@ -6,8 +6,10 @@
 //! left out.
 
 mod block;
+mod collectors;
 mod device_use;
 mod dm;
+mod gather;
 mod mountinfo;
 mod redact;
 mod signatures;
@@ -15,10 +17,12 @@ mod target;
 mod zpool;
 
 pub use device_use::{DeviceInUse, device_use};
+pub use redact::redact;
 pub use target::{TargetError, target};
 
 use assay_host::Host;
 use assay_model::Facts;
+use gather::Gather;
 use std::path::PathBuf;
 
 /// What to collect.
@@ -33,6 +37,44 @@ pub struct Options<'a> {
 /// Collects the facts of a machine. Never fails: what could not be read is unknown, and says why.
 #[must_use]
 pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
-    let _ = (host, options);
-    Facts::default()
+    let identity = options.with_identity;
+    // Commands take milliseconds each, files microseconds: commands run beside one another.
+    std::thread::scope(|scope| {
+        let mut parts = Vec::new();
+        for which in 0..collectors::tools::COUNT {
+            parts.push(scope.spawn(move || part(host, |g| collectors::tools::collect(g, which))));
+        }
+        parts.push(
+            scope.spawn(move || part(host, |g| collectors::virtualisation::collect(g, identity))),
+        );
+        parts.push(scope.spawn(move || part(host, collectors::dm::collect)));
+        parts.push(
+            scope.spawn(move || part(host, |g| collectors::mounts::collect(g, options.targets))),
+        );
+        let mut facts = part(host, |g| {
+            collectors::kernel::collect(g, identity);
+            collectors::cpu::collect(g);
+            collectors::memory::collect(g);
+            collectors::sysctl::collect(g);
+            collectors::modprobe::collect(g);
+            collectors::cgroup::collect(g);
+            collectors::thermal::collect(g);
+            collectors::zfs::collect(g);
+            collectors::btrfs::collect(g);
+            collectors::disk::collect(g, identity);
+        });
+        for part in parts {
+            match part.join() {
+                Ok(found) => facts.map.extend(found.map),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        facts
+    })
+}
+
+fn part(host: &dyn Host, collect: impl FnOnce(&mut Gather<'_>)) -> Facts {
+    let mut g = Gather::new(host);
+    collect(&mut g);
+    g.facts
 }

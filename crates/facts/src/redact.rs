@@ -1,5 +1,7 @@
 //! What must not leave the machine unless asked for: host names, addresses, secrets.
 
+use std::path::Path;
+
 /// Stands where something was left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
@@ -44,6 +46,70 @@ pub(crate) fn mount_options(options: &str) -> String {
     options.split(',').map(clean).collect::<Vec<_>>().join(",")
 }
 
+/// The kernel's command line without secrets, host names and addresses.
+pub(crate) fn cmdline(text: &str) -> String {
+    const PARTS: [&str; 8] = [
+        "pass",
+        "secret",
+        "token",
+        "credential",
+        "hostname",
+        "iscsi",
+        "nfs",
+        "auth=",
+    ];
+    let clean = |word: &str| match word.split_once('=') {
+        Some((name, value)) => {
+            let lower = format!("{}=", name.to_ascii_lowercase());
+            // `0.0.0.0:2024` and other addresses name a machine too.
+            let address = lower == "ip=" || value.parse::<std::net::SocketAddr>().is_ok();
+            match address || PARTS.iter().any(|part| lower.contains(part)) {
+                true => format!("{name}={LEFT_OUT}"),
+                false => word.to_owned(),
+            }
+        }
+        None => word.to_owned(),
+    };
+    text.split(' ').map(clean).collect::<Vec<_>>().join(" ")
+}
+
+/// What a capture may keep of a file: as much as the facts say.
+#[must_use]
+pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
+    let lines = |clean: fn(&str) -> String| {
+        let text = String::from_utf8_lossy(&contents).into_owned();
+        text.split('\n')
+            .map(clean)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .into_bytes()
+    };
+    match path.to_str() {
+        Some(crate::collectors::kernel::CMDLINE) => lines(cmdline),
+        Some(crate::target::MOUNTINFO) => lines(mount_line),
+        _ => contents,
+    }
+}
+
+fn mount_line(line: &str) -> String {
+    let Some((head, tail)) = line.split_once(" - ") else {
+        return line.to_owned();
+    };
+    let fields: Vec<&str> = tail.splitn(3, ' ').collect();
+    match fields.as_slice() {
+        // mountinfo separates by spaces, so there must be none inside.
+        [fs_type, source, options] => {
+            let escape = |text: String| text.replace(' ', "\\040");
+            let (source, options) = (
+                escape(mount_source(fs_type, source)),
+                escape(mount_options(options)),
+            );
+            format!("{head} - {fs_type} {source} {options}")
+        }
+        _ => line.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +132,26 @@ mod tests {
         assert_eq!(
             mount_options("rw,vers=4.2,addr=10.0.0.1,sec=sys"),
             "rw,vers=4.2,addr=(left out),sec=sys"
+        );
+    }
+    #[test]
+    fn a_command_line_keeps_what_explains_figures() {
+        assert_eq!(
+            cmdline(
+                "root=/dev/vda mitigations=off ip=10.0.0.2::::box luks.passphrase=x systemd.hostname=box"
+            ),
+            "root=/dev/vda mitigations=off ip=(left out) luks.passphrase=(left out) systemd.hostname=(left out)"
+        );
+    }
+
+    #[test]
+    fn a_capture_keeps_no_server() {
+        let line = b"30 1 0:30 / /srv rw - nfs4 files.example.org:/a rw,addr=10.0.0.1\n".to_vec();
+        let clean = redact(Path::new("/proc/self/mountinfo"), line);
+        let text = String::from_utf8(clean).unwrap();
+        assert_eq!(
+            text,
+            "30 1 0:30 / /srv rw - nfs4 (left\\040out):/a rw,addr=(left\\040out)\n"
         );
     }
 }

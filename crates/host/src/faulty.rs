@@ -6,10 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Passes calls on to another host, except every call whose number is a multiple of n.
+/// Passes calls on to another host, except the n-th, or every n-th.
 pub struct Faulty<'a> {
     inner: &'a dyn Host,
     every: usize,
+    repeat: bool,
     calls: AtomicUsize,
 }
 
@@ -20,7 +21,17 @@ impl<'a> Faulty<'a> {
         Self {
             inner,
             every,
+            repeat: true,
             calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// Fails call number `nth` alone.
+    #[must_use]
+    pub fn once(inner: &'a dyn Host, nth: usize) -> Self {
+        Self {
+            repeat: false,
+            ..Self::new(inner, nth)
         }
     }
 
@@ -32,7 +43,10 @@ impl<'a> Faulty<'a> {
 
     fn fails(&self) -> bool {
         let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        self.every > 0 && call.is_multiple_of(self.every)
+        match self.repeat {
+            true => self.every > 0 && call.is_multiple_of(self.every),
+            false => call == self.every,
+        }
     }
 
     fn path<T>(
