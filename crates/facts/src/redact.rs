@@ -46,7 +46,8 @@ pub(crate) fn mount_options(options: &str) -> String {
     options.split(',').map(clean).collect::<Vec<_>>().join(",")
 }
 
-/// The kernel's command line without secrets, host names and addresses.
+/// The kernel's command line without secrets, host names and addresses. What follows `--` is for
+/// init, explains no figure and may be anything.
 pub(crate) fn cmdline(text: &str) -> String {
     const PARTS: [&str; 8] = [
         "pass",
@@ -70,7 +71,11 @@ pub(crate) fn cmdline(text: &str) -> String {
         }
         None => word.to_owned(),
     };
-    text.split(' ').map(clean).collect::<Vec<_>>().join(" ")
+    let (text, init) = match text.split_once(" -- ") {
+        Some((text, _)) => (text, format!(" -- {LEFT_OUT}")),
+        None => (text, String::new()),
+    };
+    text.split(' ').map(clean).collect::<Vec<_>>().join(" ") + &init
 }
 
 /// What a capture may keep of a file: as much as the facts say.
@@ -142,6 +147,13 @@ mod tests {
             ),
             "root=/dev/vda mitigations=off ip=(left out) luks.passphrase=(left out) systemd.hostname=(left out)"
         );
+    }
+
+    #[test]
+    fn what_init_is_told_is_left_out() {
+        let once = cmdline("quiet -- --token abc");
+        assert_eq!(once, "quiet -- (left out)");
+        assert_eq!(cmdline(&once), once);
     }
 
     #[test]

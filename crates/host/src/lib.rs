@@ -123,11 +123,21 @@ impl CommandOutput {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The first non-empty line of standard error, or the exit status: what to tell a user.
+    /// What standard error says, or the exit status: what to tell a user. That is its first line
+    /// with a colon, because some tools print their name and version first.
     #[must_use]
     pub fn complaint(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
-        match stderr.lines().map(str::trim).find(|line| !line.is_empty()) {
+        let lines = || {
+            stderr
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+        };
+        match lines()
+            .find(|line| line.contains(':'))
+            .or_else(|| lines().next())
+        {
             Some(line) => format!("exit status {}: {line}", self.status),
             None => format!("exit status {}", self.status),
         }

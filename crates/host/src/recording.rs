@@ -159,16 +159,24 @@ impl Host for Recording<'_> {
             && let Ok(copy) = self.mirror(dir, true)
         {
             self.write(&copy, || std::fs::create_dir_all(&copy));
-            // Directories and links are copied as such; files when they are read.
+            // Links and directories are copied as such; a file stands there empty until it is read.
             for path in names.iter().map(|name| dir.join(name)) {
-                let place = self.mirror(&path, false);
-                let directory = self.inner.link(&path).is_err()
-                    && self
-                        .inner
-                        .stat(&path)
-                        .is_ok_and(|stat| stat.kind == FileKind::Directory);
-                if let (true, Ok(place)) = (directory, place) {
-                    self.write(&place, || std::fs::create_dir_all(&place));
+                let Ok(place) = self.mirror(&path, false) else {
+                    continue;
+                };
+                if place.is_symlink() {
+                    continue;
+                }
+                let stat = self.inner.stat(&path);
+                match stat.is_ok_and(|stat| stat.kind == FileKind::Directory) {
+                    true => self.write(&place, || std::fs::create_dir_all(&place)),
+                    false => self.write(&place, || {
+                        std::fs::OpenOptions::new()
+                            .append(true)
+                            .create(true)
+                            .open(&place)
+                            .map(drop)
+                    }),
                 }
             }
         }
