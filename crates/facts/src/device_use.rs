@@ -16,28 +16,22 @@ use std::path::{Path, PathBuf};
 
 /// Why a device must not be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}", path.display(), self.words())]
+#[error("{}: {}", path.display(), reasons.join("; "))]
 pub struct DeviceInUse {
     /// The path that was checked.
     pub path: PathBuf,
-    /// Every use that was found, in words.
+    /// Every reason, in words; what could not be checked is one and says so.
     pub reasons: Vec<String>,
-    /// What could not be checked, and why: reason enough to refuse, but no proof of a use.
+    /// Those that say only that something could not be checked: enough to refuse, but no proof of
+    /// a use.
     pub unchecked: Vec<String>,
 }
 
 impl DeviceInUse {
-    fn words(&self) -> String {
-        let unchecked = self
-            .unchecked
-            .iter()
-            .map(|what| format!("could not be checked: {what}"));
-        self.reasons
-            .iter()
-            .cloned()
-            .chain(unchecked)
-            .collect::<Vec<_>>()
-            .join("; ")
+    fn unchecked(&mut self, why: &str) {
+        let reason = format!("could not be checked: {why}");
+        self.reasons.push(reason.clone());
+        self.unchecked.push(reason);
     }
 }
 
@@ -83,16 +77,16 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
                 for look in checks {
                     match look(&check) {
                         Ok(found) => against.reasons.extend(found),
-                        Err(reason) => against.unchecked.push(reason),
+                        Err(reason) => against.unchecked(&reason),
                     }
                 }
             }
-            Err(error) => against.unchecked.push(words(error)),
+            Err(error) => against.unchecked(&words(error)),
         },
         Ok(Err(reason)) => against.reasons.push(reason),
-        Err(error) => against.unchecked.push(words(error)),
+        Err(error) => against.unchecked(&words(error)),
     }
-    match against.reasons.is_empty() && against.unchecked.is_empty() {
+    match against.reasons.is_empty() {
         true => Ok(()),
         false => Err(against),
     }
