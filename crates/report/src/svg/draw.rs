@@ -35,7 +35,7 @@ pub(super) fn px(value: f64) -> String {
         0.0
     };
     match tenths {
-        t if t == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         t if t % 10.0 == 0.0 => format!("{:.0}", t / 10.0),
         t => format!("{:.1}", t / 10.0),
     }
