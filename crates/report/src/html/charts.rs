@@ -244,6 +244,7 @@ fn tick(quantity: Quantity, v: f64) -> String {
 /// A rate on an axis: `0`, `250`, `10k`, `1.5M`.
 pub(super) fn rate_tick(v: f64) -> String {
     let (v, unit) = match v {
+        v if !v.is_finite() => return NONE.to_owned(),
         v if v >= 1e6 => (v / 1e6, "M"),
         v if v >= 1e3 => (v / 1e3, "k"),
         v => (v, ""),

@@ -152,10 +152,11 @@ fn table(comparison: &RunComparison, out: &mut String, style: Style) {
     }
     let changed = |change| rows.iter().filter(|row| row.verdict == change).count();
     let text = format!(
-        "\n{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)\n",
+        "{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)",
         changed(Change::Better),
         changed(Change::Worse),
         changed(Change::Unclear)
     );
-    out.push_str(&text);
+    out.push('\n');
+    style.paragraph(out, "", 0, &text);
 }
