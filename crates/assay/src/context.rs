@@ -29,13 +29,17 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Opens the store that `--store` or the environment names.
+/// The store that `--store` or the environment names.
+pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
+    match &global.store {
+        Some(path) => Ok(path.clone()),
+        None => Ok(xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db")),
+    }
+}
+
+/// Opens the store, making it when there is none.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
-    let path = match &global.store {
-        Some(path) => path.clone(),
-        None => xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db"),
-    };
-    Ok(Store::open(&path)?)
+    Ok(Store::open(&store_path(global)?)?)
 }
 
 /// The wall clock.

@@ -3,6 +3,8 @@
 pub mod facts;
 pub mod import;
 pub mod lint;
+mod overview;
+pub mod report;
 pub mod run;
 
 use crate::cli::{Cli, Status};
@@ -14,6 +16,7 @@ pub enum Verb {
     Facts(facts::Args),
     Lint(lint::Args),
     Import(import::Args),
+    Report(report::Args),
 }
 
 /// Runs the verb.
@@ -24,6 +27,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Lint(args)) => lint::run(&args),
         Some(Verb::Import(args)) => import::run(&args, global),
-        None => Ok(Status::Ok),
+        Some(Verb::Report(args)) => report::run(&args, global),
+        None => overview::run(global),
     }
 }
