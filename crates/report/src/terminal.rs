@@ -6,7 +6,7 @@ mod matrix;
 mod outcome;
 mod rows;
 
-pub use comparison::comparison;
+pub use comparison::{comparison, comparison_in_full};
 pub(crate) use comparison::{plain, plain_change, shown};
 pub use doubts::doubts;
 pub(crate) use doubts::{Carried, carried};

@@ -37,7 +37,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         .open(path);
     match made {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(StoreError::file(path, &error));
+            Err(StoreError::file(path, &error))
         }
         _ => open_existing(path),
     }

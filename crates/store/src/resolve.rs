@@ -73,11 +73,10 @@ fn find(runs: &[RunRow], asked: &str) -> Found {
         return Found::One(run.id);
     }
     let hex = asked.bytes().all(|c| c.is_ascii_hexdigit());
-    if !digits && !(hex && asked.len() >= UID_CHARS) {
-        return Found::NoName;
-    }
-    if asked.len() < UID_CHARS {
-        return Found::None;
+    match asked.len() {
+        UID_CHARS.. if hex => {}
+        _ if digits => return Found::None,
+        _ => return Found::NoName,
     }
     let asked = asked.to_ascii_lowercase();
     let fitting: Vec<&RunRow> = runs

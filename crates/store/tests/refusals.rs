@@ -1,4 +1,8 @@
 //! What is refused, what is left as it was, and what the user is told.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests look at files and mount one file system"
+)]
 
 mod common;
 
