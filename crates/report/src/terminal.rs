@@ -10,7 +10,7 @@ pub use comparison::{comparison, comparison_in_full};
 pub(crate) use comparison::{plain, plain_change, shown};
 pub use doubts::doubts;
 pub(crate) use doubts::{Carried, carried};
-pub(crate) use outcome::{by_limit, criterion_words, limit_name};
+pub(crate) use outcome::{burst_reason, by_limit, criterion_words, limit_name};
 
 use crate::format::count;
 use crate::grid;

@@ -72,12 +72,13 @@ fn percentile_curves() {
         label: "qd 1".to_owned(),
         points: curves::points(&histogram, 40),
     }];
-    let scale = curves::scale(curves.iter());
+    let scale = curves::scale(curves.iter(), false);
     let panel = curves::Panel {
         id: "c".to_owned(),
         title: "latency".to_owned(),
         description: "percentiles".to_owned(),
         curves,
+        large: false,
     };
     insta::assert_snapshot!(lines(&curves::draw(&panel, &scale, 3.0)));
 }
