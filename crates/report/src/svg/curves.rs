@@ -33,7 +33,7 @@ pub struct Panel {
 /// Characters of a label.
 const LABEL: usize = 26;
 /// Width without the labels, and height: one of many panels, or one by itself.
-const SMALL: (f64, f64) = (312.0, 210.0);
+const SMALL: (f64, f64) = (290.0, 210.0);
 const LARGE: (f64, f64) = (640.0, 300.0);
 const LEFT: f64 = 52.0;
 const TOP: f64 = 8.0;
@@ -119,7 +119,7 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
     let (right, height) = if panel.large { LARGE } else { SMALL };
     let foot = height - BOTTOM;
     let x = Scale::linear(0.0, nines.clamp(1.0, 12.0), LEFT, right);
-    let mut svg = Svg::new(right + names.unwrap_or(0) as f64 * 6.6 + 8.0, height);
+    let mut svg = Svg::new(right + names.unwrap_or(0) as f64 * 6.6 + 30.0, height);
     for tick in y.ticks(6) {
         svg.line((LEFT, y.at(tick)), (right, y.at(tick)), "gr");
         svg.text(
@@ -144,14 +144,18 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
             .map(|(at, nanos)| (x.at(*at), y.at(*nanos)))
             .collect();
         svg.path(&points, &line_class(i));
-        if let Some((_, end)) = points.last() {
+        if let Some((at, end)) = points.last() {
+            svg.circle(*at, *end, 2.0, &format!("l{}", i % 4));
             labels.push((*end, i));
         }
     }
     for (at, i) in spread(labels, 12.0, TOP + 4.0, foot) {
+        // The sample beside the name shows the dashes, so that colour alone never tells.
+        let sample = [(right + 5.0, at), (right + 23.0, at)];
+        svg.path(&sample, &line_class(i));
         let label = shorten(&panel.curves[i].label, LABEL);
         svg.text(
-            right + 6.0,
+            right + 28.0,
             at + 4.0,
             Anchor::Start,
             &format!("l{}", i % 4),
