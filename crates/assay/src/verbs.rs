@@ -1,15 +1,48 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
+pub mod compare;
+pub mod export;
+pub mod dups;
+pub mod facts;
+pub mod import;
+pub mod lint;
+mod overview;
+pub mod report;
+pub mod run;
+pub mod runs;
+pub mod show;
+
 use crate::cli::{Cli, Status};
 
 /// What to do.
 #[derive(clap::Subcommand)]
-pub enum Verb {}
+pub enum Verb {
+    Run(run::Args),
+    Runs(runs::Args),
+    Show(show::Args),
+    Compare(compare::Args),
+    Export(export::Args),
+    Dups(dups::Args),
+    Facts(facts::Args),
+    Lint(lint::Args),
+    Import(import::Args),
+    Report(report::Args),
+}
 
 /// Runs the verb.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
+    let global = &cli.global;
     match cli.verb {
-        Some(verb) => match verb {},
-        None => Ok(Status::Ok),
+        Some(Verb::Run(args)) => run::run(&args, global),
+        Some(Verb::Runs(args)) => runs::run(&args, global),
+        Some(Verb::Show(args)) => show::run(&args, global),
+        Some(Verb::Compare(args)) => compare::run(&args, global),
+        Some(Verb::Export(args)) => export::run(&args, global),
+        Some(Verb::Dups(args)) => dups::run(args),
+        Some(Verb::Facts(args)) => facts::run(&args, global),
+        Some(Verb::Lint(args)) => lint::run(&args),
+        Some(Verb::Import(args)) => import::run(&args, global),
+        Some(Verb::Report(args)) => report::run(&args, global),
+        None => overview::run(global),
     }
 }

@@ -9,11 +9,11 @@ mod scan;
 use crate::cli::Status;
 use anyhow::Context as _;
 use assay_dups::Index;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// Arguments of `assay dups`.
-#[derive(Args)]
+/// Find duplicate files, remember them, explore and remove them safely
+#[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   assay dups scan /srv/data                     scan, remember, summarise
@@ -21,7 +21,7 @@ Examples:
   assay dups report                             what the last scans found, without reading again
   assay dups dirs                               folders that are copies of each other
   assay dups act --hardlink /srv/data           what linking would do; --apply does it")]
-pub struct Dups {
+pub struct Args {
     #[command(subcommand)]
     verb: DupsVerb,
     /// The index [default: $XDG_DATA_HOME/assay/dups.db]
@@ -97,7 +97,7 @@ impl Format {
 ///
 /// # Errors
 /// On wrong usage, an unusable index, or output that cannot be written.
-pub fn run(args: Dups) -> anyhow::Result<Status> {
+pub fn run(args: Args) -> anyhow::Result<Status> {
     let place = Place {
         index: args.index,
         json: args.json,

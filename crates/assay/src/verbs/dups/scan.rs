@@ -208,7 +208,7 @@ fn go(
         return Ok(Status::Error);
     }
     Ok(match (found.interrupted, unreadable) {
-        (true, _) => Status::Error,
+        (true, _) => Status::Interrupted,
         (false, 0) => Status::Ok,
         _ => Status::Unreadable,
     })
