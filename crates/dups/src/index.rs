@@ -56,14 +56,14 @@ impl Index {
                 .map_err(crate::error::io(parent, "cannot create the folder of the index"))?;
         }
         let lock = lock(path)?;
+        let new = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0) || !path.exists();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
         index._lock = Some(lock);
-        let empty: i64 = index.ask("SELECT count(*) FROM sqlite_master")?;
-        if empty == 0 {
+        if new {
             index.run(&format!(
-                "PRAGMA page_size = 16384; PRAGMA application_id = {APPLICATION};
-                 PRAGMA user_version = {VERSION}; BEGIN; {SCHEMA} COMMIT;"
+                "PRAGMA page_size = 16384; BEGIN; PRAGMA application_id = {APPLICATION};
+                 PRAGMA user_version = {VERSION}; {SCHEMA} COMMIT;"
             ))?;
         }
         index.check()?;

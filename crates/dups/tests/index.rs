@@ -1,0 +1,205 @@
+//! What the index remembers, and what it must not believe.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod common;
+
+use assay_dups::{Control, Error, Index, Progress, ScanOptions, scan};
+use common::{groups_of, let_settle, noise, oracle, put, scan_tree};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+fn tree(root: &Path) {
+    for number in 0..40 {
+        put(root.join(format!("one/{number}")), &noise(number, 5_000));
+        put(root.join(format!("two/{number}")), &noise(number, 5_000));
+        put(root.join(format!("odd/{number}")), &noise(number + 100, 5_000));
+        put(root.join(format!("big/{number}")), &noise(number % 20, 200_000));
+    }
+}
+
+#[test]
+fn an_unchanged_rescan_opens_nothing_and_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    tree(&root);
+    let_settle();
+    let db = dir.path().join("index.db");
+    let mut index = Index::open(&db).unwrap();
+    let first = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert!(first.cost.opens > 0);
+    let written = std::fs::read(&db).unwrap();
+    let second = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(second.cost, assay_dups::read::Cost::default());
+    assert_eq!(groups_of(&second), groups_of(&first));
+    assert_eq!(std::fs::read(&db).unwrap(), written);
+}
+
+#[test]
+fn only_what_changed_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    tree(&root);
+    let_settle();
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    // A further copy of a large file: itself, and the probes of those of its size.
+    put(root.join("new"), &noise(3, 200_000));
+    std::fs::remove_file(root.join("one/7")).unwrap();
+    let_settle();
+    let again = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(groups_of(&again), oracle(&root));
+    assert!(again.cost.bytes < 200_000 + 41 * 3 * 4096 + 1, "{:?}", again.cost);
+    let third = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(third.cost.opens, 0);
+}
+
+/// The edit that fooled the caches of other programs: same size, mtime set back.
+#[test]
+fn an_edit_with_its_time_set_back_is_no_duplicate() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    let a = put(root.join("a"), b"same content");
+    put(root.join("b"), b"same content");
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    // At once after the scan as well as later.
+    for settle in [true, false, true, false] {
+        std::fs::write(&a, b"same content").unwrap();
+        if settle {
+            let_settle();
+        }
+        let found = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+        assert_eq!(found.groups.len(), 1);
+        let mtime = std::fs::metadata(&a).unwrap().modified().unwrap();
+        std::fs::write(&a, b"same kontent").unwrap();
+        let file = std::fs::File::options().write(true).open(&a).unwrap();
+        file.set_modified(mtime).unwrap();
+        drop(file);
+        let found = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+        assert_eq!(found.groups.len(), 0, "settle: {settle}");
+    }
+}
+
+/// Files that were compared in different scans have not been compared with each other.
+#[test]
+fn roots_scanned_apart_are_compared_when_scanned_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    for (name, seed) in [("x/1", 1), ("x/2", 2), ("y/1", 1), ("y/3", 3)] {
+        put(root.join(name), &noise(seed, 9_000));
+    }
+    let_settle();
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    for part in ["x", "y"] {
+        let found = scan_tree(&root.join(part), &ScanOptions::default(), Some(&mut index));
+        assert!(found.groups.is_empty());
+    }
+    let found = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(groups_of(&found), oracle(&root));
+    assert_eq!(found.groups.len(), 1);
+}
+
+#[test]
+fn an_interrupted_scan_keeps_what_it_knows_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    tree(&root);
+    let_settle();
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    let stop = AtomicBool::new(false);
+    let progress = Progress::default();
+    let tick = || {
+        if progress.bytes_read.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let control = Control { stop: &stop, progress: &progress, tick: &tick, threads: Some(1) };
+    let cut = scan(&[root.clone()], &ScanOptions::default(), Some(&mut index), &control).unwrap();
+    for group in groups_of(&cut) {
+        assert!(oracle(&root).iter().any(|whole| group.iter().all(|file| whole.contains(file))));
+    }
+    let whole = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(groups_of(&whole), oracle(&root));
+    assert!(!whole.interrupted);
+    assert_eq!(scan_tree(&root, &ScanOptions::default(), Some(&mut index)).cost.opens, 0);
+}
+
+#[test]
+fn a_foreign_or_truncated_index_is_named_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = put(dir.path().join("notes.txt"), &noise(1, 3000));
+    assert!(matches!(Index::open(&text), Err(Error::Foreign { .. })));
+    assert_eq!(std::fs::read(&text).unwrap(), noise(1, 3000));
+    let other = dir.path().join("other.db");
+    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    assert!(matches!(Index::open(&other), Err(Error::Foreign { .. })));
+    // Cut off in the middle.
+    let root = dir.path().join("tree");
+    for number in 0..2000 {
+        put(root.join(format!("{}/{number}", number / 20)), &noise(number, 60));
+    }
+    let cut = dir.path().join("cut.db");
+    scan_tree(&root, &ScanOptions::default(), Some(&mut Index::open(&cut).unwrap()));
+    let whole = std::fs::read(&cut).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let result = Index::open(&cut).and_then(|index| index.load(&[]).map(drop));
+    let message = result.err().unwrap().to_string();
+    assert!(message.contains("cut.db"), "{message}");
+}
+
+#[test]
+fn two_scans_at_once_are_kept_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("index.db");
+    let held = Index::open(&db).unwrap();
+    assert!(matches!(Index::open(&db), Err(Error::Busy { .. })));
+    assert!(Index::read(&db).is_ok());
+    drop(held);
+    assert!(Index::open(&db).is_ok());
+}
+
+#[test]
+fn indexes_of_several_machines_answer_one_question() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ScanOptions { hash_all: true, ..ScanOptions::default() };
+    put(dir.path().join("nas/film"), &noise(1, 3000));
+    put(dir.path().join("nas/only"), &noise(2, 300));
+    put(dir.path().join("laptop/film copy"), &noise(1, 3000));
+    let mut both = Index::open(&dir.path().join("both.db")).unwrap();
+    for name in ["nas", "laptop"] {
+        let db = dir.path().join(format!("{name}.db"));
+        scan_tree(&dir.path().join(name), &options, Some(&mut Index::open(&db).unwrap()));
+        for _ in 0..2 {
+            both.merge(name, &Index::read(&db).unwrap()).unwrap();
+        }
+    }
+    let files = both.load(&[]).unwrap();
+    let groups = assay_dups::group::by_hash(&files);
+    assert_eq!(groups.len(), 1);
+    let machines: Vec<&str> = groups[0].files.iter().map(|id| files.machine(*id)).collect();
+    assert_eq!(machines, ["laptop", "nas"]);
+    assert_eq!(assay_dups::report::uniques(&files, &groups).len(), 1);
+    assert_eq!(both.roots().unwrap().len(), 2);
+}
+
+#[test]
+fn folders_that_are_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    for copy in ["x", "y"] {
+        for number in 0..5 {
+            put(root.join(format!("{copy}/sub/{number}")), &noise(number, 1000));
+        }
+        put(root.join(format!("{copy}/top")), b"top");
+    }
+    put(root.join("z/0"), &noise(0, 1000));
+    put(root.join("z/own"), b"own");
+    let found = scan_tree(&root, &ScanOptions::default(), None);
+    let folders = assay_dups::report::folders(&found.files, &found.groups);
+    assert_eq!(folders.same.len(), 1);
+    let ends: Vec<bool> = folders.same[0].paths.iter().zip(["/x", "/y"])
+        .map(|(path, end)| path.ends_with(end.as_bytes()))
+        .collect();
+    assert_eq!(ends, [true, true]);
+    assert_eq!(folders.same[0].files, 6);
+    assert!(folders.overlapping.iter().any(|one| one.b.ends_with(b"/z") && one.files == 1));
+}
