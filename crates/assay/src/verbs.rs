@@ -1,8 +1,8 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
 pub mod compare;
-pub mod export;
 pub mod dups;
+pub mod export;
 pub mod facts;
 pub mod import;
 pub mod lint;

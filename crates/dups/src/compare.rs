@@ -67,11 +67,13 @@ pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>
     let mut units = Vec::new();
     for (number, group) in sizes.open.iter().enumerate() {
         let members = &sizes.order[group.files.clone()];
-        let known = members.iter().filter(|id| files.hash(**id).is_some()).count();
+        let known = members
+            .iter()
+            .filter(|id| files.hash(**id).is_some())
+            .count();
         let together = members.len() <= SIDE_BY_SIDE
             && (group.size > SMALL
-                || members.len() <= ARENA_FILES
-                    && members.len() * group.size as usize <= ARENA
+                || members.len() <= ARENA_FILES && members.len() * group.size as usize <= ARENA
                 || known > 0);
         if together && !all {
             units.push(Unit::Group(number));
@@ -124,11 +126,13 @@ fn second_round(
             units.extend(same.iter().map(|one| vec![one.0]));
         }
     }
-    spread(files, control, units.len(), |worker, at| match &units[at][..] {
-        [one] => worker.hash_all(&[*one]),
-        several => {
-            let open = worker.open_all(several);
-            worker.side_by_side(open);
+    spread(files, control, units.len(), |worker, at| {
+        match &units[at][..] {
+            [one] => worker.hash_all(&[*one]),
+            several => {
+                let open = worker.open_all(several);
+                worker.side_by_side(open);
+            }
         }
     })
 }
@@ -156,10 +160,15 @@ pub(crate) fn verify(
         worker.side_by_side(open);
         let found = worker.learnt.hashes.split_off(before);
         let wanted = files.hash(units[at][0]);
-        let agreed = found.iter().filter(|(_, hash)| Some(hash) == wanted).count();
+        let agreed = found
+            .iter()
+            .filter(|(_, hash)| Some(hash) == wanted)
+            .count();
         if agreed < count && !worker.control.stopped() {
             let wrong = units[at].iter().filter(|id| {
-                !found.iter().any(|(one, hash)| one == *id && Some(hash) == wanted)
+                !found
+                    .iter()
+                    .any(|(one, hash)| one == *id && Some(hash) == wanted)
                     && !worker.learnt.aside.contains(id)
             });
             skip::lock(&differing).extend(wrong);
@@ -473,7 +482,10 @@ impl<'a> Worker<'a> {
                 self.aside(open.id, trouble);
                 continue;
             }
-            match parts.iter_mut().find(|(other, _)| other[..length] == *chunk) {
+            match parts
+                .iter_mut()
+                .find(|(other, _)| other[..length] == *chunk)
+            {
                 Some((_, same)) => same.push(open),
                 None => {
                     let kept = std::mem::replace(&mut scratch, self.buffer());

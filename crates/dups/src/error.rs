@@ -16,7 +16,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// SQLite refused.
-    #[error("index {}: {source}; if the file is damaged, move it away and scan again", show(path))]
+    #[error(
+        "index {}: {source}; if the file is damaged, move it away and scan again",
+        show(path)
+    )]
     Index {
         /// The index file.
         path: PathBuf,

@@ -26,7 +26,12 @@ pub enum Format {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn plain(out: &mut dyn Write, format: Format, files: &Files, groups: &[Group]) -> io::Result<()> {
+pub fn plain(
+    out: &mut dyn Write,
+    format: Format,
+    files: &Files,
+    groups: &[Group],
+) -> io::Result<()> {
     match format {
         Format::Json => json(out, files, groups, None),
         Format::Csv => csv(out, files, groups),
@@ -57,7 +62,13 @@ pub fn plain(out: &mut dyn Write, format: Format, files: &Files, groups: &[Group
 fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
     for group in groups {
-        write!(out, "{},{},{}", group.size, hash(files, group), group.files.len())?;
+        write!(
+            out,
+            "{},{},{}",
+            group.size,
+            hash(files, group),
+            group.files.len()
+        )?;
         for file in &group.files {
             let path = files.path(*file);
             let path = crate::name::readable(&path);
@@ -91,7 +102,9 @@ fn fclones(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<(
 }
 
 fn hash(files: &Files, group: &Group) -> String {
-    files.hash(group.files[0]).map_or_else(String::new, |hash| hex(hash))
+    files
+        .hash(group.files[0])
+        .map_or_else(String::new, |hash| hex(hash))
 }
 
 /// What a scan can say beside its groups.
@@ -151,7 +164,11 @@ pub fn json(
             serde_json::to_writer(&mut *out, &links(files, &group.links))?;
         }
         if machines {
-            let names: Vec<&str> = group.files.iter().map(|file| files.machine(*file)).collect();
+            let names: Vec<&str> = group
+                .files
+                .iter()
+                .map(|file| files.machine(*file))
+                .collect();
             out.write_all(b", \"machines\": ")?;
             serde_json::to_writer(&mut *out, &names)?;
         }

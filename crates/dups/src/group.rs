@@ -74,11 +74,7 @@ fn inodes(files: &Files, same_ino: &[(u64, u64, FileId)], sizes: &mut Sizes) {
 fn settled(files: &Files, members: &[FileId], all: bool) -> bool {
     let first = files.file(members[0]).generation;
     members.iter().all(|id| files.hash(*id).is_some())
-        || !all
-            && first != 0
-            && members
-                .iter()
-                .all(|id| files.file(*id).generation == first)
+        || !all && first != 0 && members.iter().all(|id| files.file(*id).generation == first)
 }
 
 /// Files of one content, at least two inodes.
@@ -188,12 +184,14 @@ fn one_group(files: &Files, same: &[FileId]) -> Option<Group> {
 /// Compares two paths bytewise, as if they were written out.
 pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> std::cmp::Ordering {
     let (one, two) = (files.file(a), files.file(b));
-    match one.dir == two.dir {
-        true => files.name(a).cmp(files.name(b)),
-        false => {
-            let left = files.dir_path(one.dir).iter().chain(b"/").chain(files.name(a));
-            let right = files.dir_path(two.dir).iter().chain(b"/").chain(files.name(b));
-            left.cmp(right)
-        }
+    if one.dir == two.dir {
+        return files.name(a).cmp(files.name(b));
     }
+    let (left, right) = (files.dir_path(one.dir), files.dir_path(two.dir));
+    let common = left.len().min(right.len());
+    left[..common].cmp(&right[..common]).then_with(|| {
+        let rest_left = left[common..].iter().chain(b"/").chain(files.name(a));
+        let rest_right = right[common..].iter().chain(b"/").chain(files.name(b));
+        rest_left.cmp(rest_right)
+    })
 }

@@ -4,12 +4,12 @@
 //! that there is one truth. Everything a scan changed is written in one transaction, in the order
 //! of the table, so that a crash leaves either the old state or the new one.
 
-use crate::blob::{self, Decoder};
+use crate::blob::{self, Decoder, Entry};
 use crate::table::{FileId, FileSystem, Files, Known, NewFile};
 use crate::walk::Memory;
-use crate::{Error, sys};
+use crate::{Error, Identity, sys};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -52,8 +52,10 @@ impl Index {
     /// When another process updates it, when the file is not an index, or cannot be written.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent().filter(|one| !one.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)
-                .map_err(crate::error::io(parent, "cannot create the folder of the index"))?;
+            std::fs::create_dir_all(parent).map_err(crate::error::io(
+                parent,
+                "cannot create the folder of the index",
+            ))?;
         }
         let lock = lock(path)?;
         let new = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0) || !path.exists();
@@ -89,6 +91,9 @@ impl Index {
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(failed(path))?;
+        // Reading the blocks through the page cache itself saves copying all of them.
+        db.pragma_update(None, "mmap_size", 1_i64 << 30)
+            .map_err(failed(path))?;
         db.busy_timeout(std::time::Duration::from_secs(10))
             .map_err(failed(path))?;
         Ok(Self {
@@ -208,7 +213,12 @@ impl Index {
             let seen: HashSet<&[u8]> = (0..files.dirs.len() as u32)
                 .map(|dir| files.dir_path(dir))
                 .collect();
-            vanished.extend(memory.keys().map(|key| &**key).filter(|key| !seen.contains(key)));
+            vanished.extend(
+                memory
+                    .keys()
+                    .map(|key| &**key)
+                    .filter(|key| !seen.contains(key)),
+            );
         }
         let now = sys::now();
         let known = self.roots()?;
@@ -292,6 +302,41 @@ impl Index {
     /// # Errors
     /// When the index cannot be read or a block of it is damaged.
     pub fn load(&self, below: &[PathBuf]) -> Result<Files, Error> {
+        self.load_where(below, &|_, _| true)
+    }
+
+    /// The files of one folder of this machine, and from everywhere the files of equal content:
+    /// enough to say how many copies each has, at the cost of one pass over the index.
+    ///
+    /// # Errors
+    /// As [`Index::load`].
+    pub fn load_around(&self, folder: &Path) -> Result<Files, Error> {
+        let mut wanted = HashSet::new();
+        let home = sys::bytes(folder);
+        self.db
+            .query_row(
+                "SELECT block FROM folders WHERE machine = '' AND path = ?1",
+                [home],
+                |row| {
+                    let decoder = Decoder::new(row.get_ref(0)?.as_blob()?);
+                    for entry in decoder.into_iter().flatten().flatten() {
+                        wanted.extend(entry.hash);
+                    }
+                    Ok(())
+                },
+            )
+            .optional()
+            .map_err(failed(&self.path))?;
+        self.load_where(&[], &|path, entry| {
+            path == home || entry.hash.is_some_and(|hash| wanted.contains(&hash))
+        })
+    }
+
+    fn load_where(
+        &self,
+        below: &[PathBuf],
+        wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
+    ) -> Result<Files, Error> {
         let mut files = Files::default();
         let mut taken: HashSet<(String, Vec<u8>)> = HashSet::new();
         let mut damaged = None;
@@ -302,7 +347,7 @@ impl Index {
                 if some.len() > 1 && !taken.insert((machine.into(), path.into())) {
                     return;
                 }
-                if enter(&mut files, machine, path, block).is_err() && damaged.is_none() {
+                if enter(&mut files, machine, path, block, wants).is_err() && damaged.is_none() {
                     damaged = Some(path.to_vec());
                 }
             })?;
@@ -392,12 +437,8 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be written; the next scan then finds out by itself.
-    pub fn amend(
-        &mut self,
-        changes: &std::collections::BTreeMap<Vec<u8>, Option<crate::Identity>>,
-    ) -> Result<(), Error> {
-        let mut by_dir: std::collections::BTreeMap<&[u8], Vec<(&[u8], Option<crate::Identity>)>> =
-            Default::default();
+    pub fn amend(&mut self, changes: &BTreeMap<Vec<u8>, Option<Identity>>) -> Result<(), Error> {
+        let mut by_dir: BTreeMap<&[u8], Vec<Change<'_>>> = BTreeMap::new();
         for (path, now) in changes {
             let (dir, name) = split(path);
             by_dir.entry(dir).or_default().push((name, *now));
@@ -444,6 +485,9 @@ impl Index {
     }
 }
 
+/// A name within a folder, and what it is now; `None` = gone.
+type Change<'a> = (&'a [u8], Option<Identity>);
+
 /// Folder and name of a path.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
@@ -459,6 +503,7 @@ fn enter(
     machine: &str,
     path: &[u8],
     block: &[u8],
+    wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
 ) -> Result<(), blob::Damaged> {
     let decoder = Decoder::new(block)?;
     let number = |files: &mut Files, fsid| {
@@ -469,9 +514,13 @@ fn enter(
     };
     let home = decoder.fsid();
     let home_number = number(files, home);
-    let dir = files.add_dir(path, home_number);
+    let mut dir = None;
     for entry in decoder {
         let entry = entry?;
+        if !wants(path, &entry) {
+            continue;
+        }
+        let dir = *dir.get_or_insert_with(|| files.add_dir(path, home_number));
         let fs = match entry.fsid == home {
             true => home_number,
             false => number(files, entry.fsid),
@@ -525,7 +574,9 @@ fn lock(path: &Path) -> Result<File, Error> {
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy { path: path.into() }),
-        Err(errno) => Err(crate::error::io(&name, "cannot lock the index")(errno.into())),
+        Err(errno) => Err(crate::error::io(&name, "cannot lock the index")(
+            errno.into(),
+        )),
     }
 }
 

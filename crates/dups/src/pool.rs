@@ -19,9 +19,17 @@ const WAITS: i64 = 4;
 /// Runs `work` on several threads at once until all return; `work` takes its tasks from a shared
 /// queue and returns when there are none left. `most` limits the threads (None = adaptive).
 /// Every tick, `tick` runs on the calling thread.
-pub(crate) fn run(control: &Control<'_>, most: Option<usize>, work: impl Fn() + Sync, tick: impl Fn()) {
+pub(crate) fn run(
+    control: &Control<'_>,
+    most: Option<usize>,
+    work: impl Fn() + Sync,
+    tick: impl Fn(),
+) {
     let processors = std::thread::available_parallelism().map_or(2, |n| n.get());
-    let most = most.or(control.threads).unwrap_or(MOST.max(processors)).max(1);
+    let most = most
+        .or(control.threads)
+        .unwrap_or(MOST.max(processors))
+        .max(1);
     let done = Done::default();
     std::thread::scope(|scope| {
         let body = || {

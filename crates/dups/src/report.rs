@@ -2,7 +2,7 @@
 
 use crate::group::Group;
 use crate::table::{FileId, Files, Hash, join};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Files without any copy: no other inode in the table has the same content.
 ///
@@ -10,7 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 pub fn uniques(files: &Files, groups: &[Group]) -> Vec<FileId> {
     let mut copied = vec![false; files.files.len()];
     for group in groups {
-        for id in group.files.iter().chain(group.links.iter().map(|one| &one.0)) {
+        for id in group
+            .files
+            .iter()
+            .chain(group.links.iter().map(|one| &one.0))
+        {
             copied[*id as usize] = true;
         }
     }
@@ -25,7 +29,11 @@ pub fn uniques(files: &Files, groups: &[Group]) -> Vec<FileId> {
 pub fn group_of(files: &Files, groups: &[Group]) -> Vec<u32> {
     let mut of = vec![u32::MAX; files.files.len()];
     for (number, group) in groups.iter().enumerate() {
-        for id in group.files.iter().chain(group.links.iter().map(|one| &one.0)) {
+        for id in group
+            .files
+            .iter()
+            .chain(group.links.iter().map(|one| &one.0))
+        {
             of[*id as usize] = number as u32;
         }
     }
@@ -111,7 +119,11 @@ pub fn folders(files: &Files, groups: &[Group]) -> Folders {
             }
         }
         let mut path = label(dir);
-        while let Some(at) = path.iter().rposition(|byte| *byte == b'/').filter(|at| *at > 0) {
+        while let Some(at) = path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .filter(|at| *at > 0)
+        {
             path.truncate(at);
             if tree.contains_key(&path) {
                 break;
@@ -120,10 +132,16 @@ pub fn folders(files: &Files, groups: &[Group]) -> Folders {
         }
     }
     let same = same_folders(&mut tree);
+    let tops: HashSet<&[u8]> = same
+        .iter()
+        .flat_map(|one| &one.paths)
+        .map(Vec::as_slice)
+        .collect();
     let inside = |path: &[u8]| {
-        same.iter()
-            .flat_map(|one| &one.paths)
-            .any(|top| path.strip_prefix(&top[..]).is_some_and(|rest| rest.is_empty() || rest[0] == b'/'))
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        ends.map(|(at, _)| at)
+            .chain([path.len()])
+            .any(|at| tops.contains(&path[..at]))
     };
     let mut overlapping = overlaps(files, groups, &label);
     overlapping.retain(|one| !(inside(&one.a) && inside(&one.b)));
@@ -136,7 +154,9 @@ fn same_folders(tree: &mut BTreeMap<Vec<u8>, Node>) -> Vec<SameFolders> {
     let mut by_digest: HashMap<Hash, Vec<usize>> = HashMap::new();
     // A folder sorts before all that is in it.
     for (number, path) in paths.iter().enumerate().rev() {
-        let Some(node) = tree.get_mut(path) else { continue };
+        let Some(node) = tree.get_mut(path) else {
+            continue;
+        };
         if !node.unknown {
             node.entries.sort_unstable();
             let mut hasher = blake3::Hasher::new();
@@ -228,7 +248,11 @@ fn overlaps(files: &Files, groups: &[Group], label: &dyn Fn(u32) -> Vec<u8>) -> 
             }
         })
         .collect();
-    found.sort_by(|x, y| y.bytes.cmp(&x.bytes).then_with(|| (&x.a, &x.b).cmp(&(&y.a, &y.b))));
+    found.sort_by(|x, y| {
+        y.bytes
+            .cmp(&x.bytes)
+            .then_with(|| (&x.a, &x.b).cmp(&(&y.a, &y.b)))
+    });
     found
 }
 

@@ -62,7 +62,9 @@ fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
     }
     times.sort_unstable();
     // Where direct reading is impossible the disk's own word stands.
-    times.get(times.len() / 2).is_none_or(|median| *median > TURN)
+    times
+        .get(times.len() / 2)
+        .is_none_or(|median| *median > TURN)
 }
 
 /// Reads everything that is open in two sweeps over the disk: small files whole and the probes of

@@ -8,7 +8,6 @@ use crate::skip::{Reason, Skipped};
 use crate::table::{FileId, Files, NO_HASH};
 use crate::walk::{self, Memory, WalkOptions};
 use crate::{Control, Error, rotational, sharing};
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// How to scan.
@@ -67,9 +66,13 @@ pub fn scan(
     };
     let mut cost = learnt.cost;
     let open: Vec<SizeGroup> = sizes.open.clone();
-    apply(&mut files, &mut skipped, learnt, |number| {
-        sizes.order[open[number].files.clone()].to_vec()
-    }, generation);
+    apply(
+        &mut files,
+        &mut skipped,
+        learnt,
+        |number| sizes.order[open[number].files.clone()].to_vec(),
+        generation,
+    );
     spread_to_links(&mut files, &mut skipped, &sizes.links);
     let mut groups = group::by_hash(&files);
     if options.paranoid && !control.stopped() {
@@ -94,8 +97,11 @@ pub fn scan(
         cost.opens += sharing::recognise(&mut files, &mut groups);
     }
     let interrupted = control.stopped();
-    let index_error =
-        index.and_then(|index| index.save(roots, &files, &memory, generation, interrupted).err());
+    let index_error = index.and_then(|index| {
+        index
+            .save(roots, &files, &memory, generation, interrupted)
+            .err()
+    });
     skipped.details.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Scan {
         files,
@@ -115,11 +121,14 @@ fn apply(
     members: impl Fn(usize) -> Vec<FileId>,
     generation: u32,
 ) {
-    let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
+    // Files of one content come one after the other, except from different threads.
+    let mut last = None;
     for (id, hash) in learnt.hashes {
-        let number = *numbers
-            .entry(hash)
-            .or_insert_with(|| files.add_hash(hash));
+        let number = match last {
+            Some((known, number)) if known == hash => number,
+            _ => files.add_hash(hash),
+        };
+        last = Some((hash, number));
         files.files[id as usize].hash = number;
         mark(files, id);
     }

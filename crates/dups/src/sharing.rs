@@ -70,5 +70,7 @@ fn fingerprint(path: &[u8]) -> Option<u64> {
         hasher.update(&run.length.to_le_bytes());
     }
     let hash = hasher.finalize();
-    hash.as_bytes().first_chunk().map(|head| u64::from_le_bytes(*head))
+    hash.as_bytes()
+        .first_chunk()
+        .map(|head| u64::from_le_bytes(*head))
 }

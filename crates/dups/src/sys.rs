@@ -46,7 +46,11 @@ pub fn open_below(base: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Ow
 /// has to do.
 fn open_no_links(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let path = if path.is_empty() { b".".as_slice() } else { path };
+    let path = if path.is_empty() {
+        b".".as_slice()
+    } else {
+        path
+    };
     match rustix::fs::openat2(at, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
             rustix::fs::openat(at, path, flags, Mode::empty())
@@ -94,8 +98,14 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     Ok(Identity {
         ino: stat.st_ino,
         size: u64::try_from(stat.st_size).unwrap_or(0),
-        mtime: nanos(stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
-        ctime: nanos(stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+        mtime: nanos(
+            stat.st_mtime,
+            u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        ),
+        ctime: nanos(
+            stat.st_ctime,
+            u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
+        ),
     })
 }
 
@@ -268,12 +278,7 @@ pub enum Deduped {
 
 /// Shares a range of `from` with `to` by FIDEDUPERANGE: the kernel locks both, compares, and does
 /// nothing when they differ (ioctl_fideduperange(2)).
-pub fn dedupe(
-    from: impl AsFd,
-    to: impl AsFd,
-    offset: u64,
-    length: u64,
-) -> Result<Deduped, Errno> {
+pub fn dedupe(from: impl AsFd, to: impl AsFd, offset: u64, length: u64) -> Result<Deduped, Errno> {
     let mut range = DedupeRange {
         src_offset: offset,
         src_length: length,

@@ -27,7 +27,10 @@ pub fn html(files: &Files, groups: &[Group]) -> String {
             let path = files.dir_path(files.file(*id).dir);
             let mut node = &mut root;
             node.bytes += group.size;
-            for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            for part in path
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty())
+            {
                 node = node.children.entry(part.to_vec()).or_default();
                 node.bytes += group.size;
             }
@@ -45,7 +48,11 @@ pub fn html(files: &Files, groups: &[Group]) -> String {
     }
     let mut svg = String::new();
     draw(top, &path, [0.0, 0.0, WIDTH, HEIGHT], 0, &mut svg);
-    let title = escape(&crate::name::readable(if path.is_empty() { b"/" } else { &path }));
+    let title = escape(&crate::name::readable(if path.is_empty() {
+        b"/"
+    } else {
+        &path
+    }));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
 <meta name=\"viewport\" content=\"width=device-width\"><title>Duplicates in {title}</title>\n\

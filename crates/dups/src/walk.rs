@@ -326,13 +326,15 @@ impl Walker<'_> {
                 _ => scratch.skipped.add(Reason::Special),
             }
         }
-        drop(dir);
         scratch.listing = listing;
         let dirty = !recall.was_complete();
         self.keep(&task, fs, dirty, scratch);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one entry of a listing and its surroundings")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one entry of a listing and its surroundings"
+    )]
     fn file(
         &self,
         task: &Task,
@@ -442,21 +444,14 @@ impl<'a> Recall<'a> {
     }
 
     /// What is remembered of a file if it is still in the very same state.
-    fn find(
-        &mut self,
-        name: &[u8],
-        id: crate::table::Identity,
-        fsid: i64,
-    ) -> Option<Known> {
+    fn find(&mut self, name: &[u8], id: crate::table::Identity, fsid: i64) -> Option<Known> {
         let entry = self.entry(name);
         match entry {
-            Some(entry) if entry.id == id && entry.fsid == fsid && !entry.fresh => {
-                Some(Known {
-                    generation: entry.generation,
-                    hash: entry.hash,
-                    share: entry.share,
-                })
-            }
+            Some(entry) if entry.id == id && entry.fsid == fsid && !entry.fresh => Some(Known {
+                generation: entry.generation,
+                hash: entry.hash,
+                share: entry.share,
+            }),
             _ => {
                 self.complete = false;
                 None

@@ -12,8 +12,14 @@ fn tree(root: &Path) {
     for number in 0..40 {
         put(root.join(format!("one/{number}")), &noise(number, 5_000));
         put(root.join(format!("two/{number}")), &noise(number, 5_000));
-        put(root.join(format!("odd/{number}")), &noise(number + 100, 5_000));
-        put(root.join(format!("big/{number}")), &noise(number % 20, 200_000));
+        put(
+            root.join(format!("odd/{number}")),
+            &noise(number + 100, 5_000),
+        );
+        put(
+            root.join(format!("big/{number}")),
+            &noise(number % 20, 200_000),
+        );
     }
 }
 
@@ -48,7 +54,11 @@ fn only_what_changed_is_read_again() {
     let_settle();
     let again = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert_eq!(groups_of(&again), oracle(&root));
-    assert!(again.cost.bytes < 200_000 + 41 * 3 * 4096 + 1, "{:?}", again.cost);
+    assert!(
+        again.cost.bytes < 200_000 + 41 * 3 * 4096 + 1,
+        "{:?}",
+        again.cost
+    );
     let third = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert_eq!(third.cost.opens, 0);
 }
@@ -108,19 +118,43 @@ fn an_interrupted_scan_keeps_what_it_knows_and_loses_nothing() {
     let stop = AtomicBool::new(false);
     let progress = Progress::default();
     let tick = || {
-        if progress.bytes_read.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+        if progress
+            .bytes_read
+            .load(std::sync::atomic::Ordering::Relaxed)
+            > 0
+        {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let control = Control { stop: &stop, progress: &progress, tick: &tick, threads: Some(1) };
-    let cut = scan(&[root.clone()], &ScanOptions::default(), Some(&mut index), &control).unwrap();
+    let control = Control {
+        stop: &stop,
+        progress: &progress,
+        tick: &tick,
+        threads: Some(1),
+    };
+    let cut = scan(
+        &[root.clone()],
+        &ScanOptions::default(),
+        Some(&mut index),
+        &control,
+    )
+    .unwrap();
     for group in groups_of(&cut) {
-        assert!(oracle(&root).iter().any(|whole| group.iter().all(|file| whole.contains(file))));
+        assert!(
+            oracle(&root)
+                .iter()
+                .any(|whole| group.iter().all(|file| whole.contains(file)))
+        );
     }
     let whole = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert_eq!(groups_of(&whole), oracle(&root));
     assert!(!whole.interrupted);
-    assert_eq!(scan_tree(&root, &ScanOptions::default(), Some(&mut index)).cost.opens, 0);
+    assert_eq!(
+        scan_tree(&root, &ScanOptions::default(), Some(&mut index))
+            .cost
+            .opens,
+        0
+    );
 }
 
 #[test]
@@ -130,15 +164,25 @@ fn a_foreign_or_truncated_index_is_named_and_left_alone() {
     assert!(matches!(Index::open(&text), Err(Error::Foreign { .. })));
     assert_eq!(std::fs::read(&text).unwrap(), noise(1, 3000));
     let other = dir.path().join("other.db");
-    rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    rusqlite::Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (a)")
+        .unwrap();
     assert!(matches!(Index::open(&other), Err(Error::Foreign { .. })));
     // Cut off in the middle.
     let root = dir.path().join("tree");
     for number in 0..2000 {
-        put(root.join(format!("{}/{number}", number / 20)), &noise(number, 60));
+        put(
+            root.join(format!("{}/{number}", number / 20)),
+            &noise(number, 60),
+        );
     }
     let cut = dir.path().join("cut.db");
-    scan_tree(&root, &ScanOptions::default(), Some(&mut Index::open(&cut).unwrap()));
+    scan_tree(
+        &root,
+        &ScanOptions::default(),
+        Some(&mut Index::open(&cut).unwrap()),
+    );
     let whole = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     let result = Index::open(&cut).and_then(|index| index.load(&[]).map(drop));
@@ -160,14 +204,21 @@ fn two_scans_at_once_are_kept_apart() {
 #[test]
 fn indexes_of_several_machines_answer_one_question() {
     let dir = tempfile::tempdir().unwrap();
-    let options = ScanOptions { hash_all: true, ..ScanOptions::default() };
+    let options = ScanOptions {
+        hash_all: true,
+        ..ScanOptions::default()
+    };
     put(dir.path().join("nas/film"), &noise(1, 3000));
     put(dir.path().join("nas/only"), &noise(2, 300));
     put(dir.path().join("laptop/film copy"), &noise(1, 3000));
     let mut both = Index::open(&dir.path().join("both.db")).unwrap();
     for name in ["nas", "laptop"] {
         let db = dir.path().join(format!("{name}.db"));
-        scan_tree(&dir.path().join(name), &options, Some(&mut Index::open(&db).unwrap()));
+        scan_tree(
+            &dir.path().join(name),
+            &options,
+            Some(&mut Index::open(&db).unwrap()),
+        );
         for _ in 0..2 {
             both.merge(name, &Index::read(&db).unwrap()).unwrap();
         }
@@ -175,7 +226,11 @@ fn indexes_of_several_machines_answer_one_question() {
     let files = both.load(&[]).unwrap();
     let groups = assay_dups::group::by_hash(&files);
     assert_eq!(groups.len(), 1);
-    let machines: Vec<&str> = groups[0].files.iter().map(|id| files.machine(*id)).collect();
+    let machines: Vec<&str> = groups[0]
+        .files
+        .iter()
+        .map(|id| files.machine(*id))
+        .collect();
     assert_eq!(machines, ["laptop", "nas"]);
     assert_eq!(assay_dups::report::uniques(&files, &groups).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
@@ -187,7 +242,10 @@ fn folders_that_are_copies() {
     let root = dir.path().join("tree");
     for copy in ["x", "y"] {
         for number in 0..5 {
-            put(root.join(format!("{copy}/sub/{number}")), &noise(number, 1000));
+            put(
+                root.join(format!("{copy}/sub/{number}")),
+                &noise(number, 1000),
+            );
         }
         put(root.join(format!("{copy}/top")), b"top");
     }
@@ -196,10 +254,18 @@ fn folders_that_are_copies() {
     let found = scan_tree(&root, &ScanOptions::default(), None);
     let folders = assay_dups::report::folders(&found.files, &found.groups);
     assert_eq!(folders.same.len(), 1);
-    let ends: Vec<bool> = folders.same[0].paths.iter().zip(["/x", "/y"])
+    let ends: Vec<bool> = folders.same[0]
+        .paths
+        .iter()
+        .zip(["/x", "/y"])
         .map(|(path, end)| path.ends_with(end.as_bytes()))
         .collect();
     assert_eq!(ends, [true, true]);
     assert_eq!(folders.same[0].files, 6);
-    assert!(folders.overlapping.iter().any(|one| one.b.ends_with(b"/z") && one.files == 1));
+    assert!(
+        folders
+            .overlapping
+            .iter()
+            .any(|one| one.b.ends_with(b"/z") && one.files == 1)
+    );
 }

@@ -33,8 +33,22 @@ fn specs() -> impl Strategy<Value = Vec<Spec>> {
         any::<u8>().prop_filter("no name", |byte| *byte != 0 && *byte != b'/'),
         1..12,
     );
-    let spec = (0..6_u8, name, 0..3_u8, sizes, proptest::option::weighted(0.4, any::<u8>()), 0..20_u8)
-        .prop_map(|(folder, name, seed, size, flip, kind)| Spec { folder, name, seed, size, flip, kind });
+    let spec = (
+        0..6_u8,
+        name,
+        0..3_u8,
+        sizes,
+        proptest::option::weighted(0.4, any::<u8>()),
+        0..20_u8,
+    )
+        .prop_map(|(folder, name, seed, size, flip, kind)| Spec {
+            folder,
+            name,
+            seed,
+            size,
+            flip,
+            kind,
+        });
     proptest::collection::vec(spec, 1..60)
 }
 
@@ -157,7 +171,10 @@ fn files_that_change_are_set_aside() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().to_path_buf();
     for number in 0..300 {
-        put(root.join(format!("f{number}")), &noise(number % 30, 140_000));
+        put(
+            root.join(format!("f{number}")),
+            &noise(number % 30, 140_000),
+        );
     }
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -224,10 +241,9 @@ fn overlapping_roots_count_once() {
     put(dir.path().join("sub/a"), b"same");
     put(dir.path().join("b"), b"same");
     let roots = [dir.path().to_path_buf(), dir.path().join("sub")];
-    let found = common::free(|control| {
-        assay_dups::scan(&roots, &ScanOptions::default(), None, control)
-    })
-    .unwrap();
+    let found =
+        common::free(|control| assay_dups::scan(&roots, &ScanOptions::default(), None, control))
+            .unwrap();
     assert_eq!(found.groups.len(), 1);
     assert_eq!(found.groups[0].files.len(), 2);
     assert_eq!(found.skipped.count(Reason::SeenAlready), 1);
@@ -245,10 +261,17 @@ fn paths_longer_than_the_kernel_takes_at_once() {
     .unwrap();
     for _ in 0..30 {
         rustix::fs::mkdirat(&at, &part, rustix::fs::Mode::from_raw_mode(0o755)).unwrap();
-        at = rustix::fs::openat(&at, &part, rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
+        at = rustix::fs::openat(
+            &at,
+            &part,
+            rustix::fs::OFlags::PATH,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
     }
     let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
-    let deep = rustix::fs::openat(&at, "deep", flags, rustix::fs::Mode::from_raw_mode(0o644)).unwrap();
+    let deep =
+        rustix::fs::openat(&at, "deep", flags, rustix::fs::Mode::from_raw_mode(0o644)).unwrap();
     rustix::io::write(&deep, b"same").unwrap();
     put(dir.path().join("shallow"), b"same");
     let found = scan_tree(dir.path(), &ScanOptions::default(), None);

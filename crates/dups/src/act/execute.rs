@@ -395,12 +395,10 @@ impl Run<'_> {
                 true => Err(why.into()),
                 false => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
             },
-            (Action::Delete, false) => {
-                match rename_new(&open.parent, aside, &open.parent, name) {
-                    Ok(()) => Err(why.into()),
-                    Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
-                }
-            }
+            (Action::Delete, false) => match rename_new(&open.parent, aside, &open.parent, name) {
+                Ok(()) => Err(why.into()),
+                Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
+            },
             // A moved file is whole wherever it is; a program that writes to it goes on doing so.
             (Action::Move(_) | Action::Reflink, _) => Ok(()),
         }
@@ -455,8 +453,7 @@ pub(crate) fn rename_new(
 
 /// Device and inode of what a name stands for now.
 pub(crate) fn inode(parent: impl std::os::fd::AsFd, name: &[u8]) -> Option<(u64, u64)> {
-    let stat =
-        rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, sys::WANTED).ok()?;
+    let stat = rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, sys::WANTED).ok()?;
     Some((sys::device(&stat), stat.stx_ino))
 }
 
@@ -493,7 +490,10 @@ fn attributes(fd: &OwnedFd) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut names = vec![0; 64 * 1024];
     let length = rustix::fs::flistxattr(fd, &mut names[..]).ok()?;
     let mut found = BTreeMap::new();
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    for name in names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
         let mut value = vec![0; 64 * 1024];
         let length = rustix::fs::fgetxattr(fd, name, &mut value[..]).unwrap_or(0);
         value.truncate(length);

@@ -19,7 +19,7 @@ enum Line {
         /// Number within the journal.
         number: u64,
         /// What.
-        step: Step,
+        step: Box<Step>,
         /// Name used in the folder of the file acted on while the step is under way.
         #[serde(with = "super::bytes")]
         aside: Vec<u8>,
@@ -136,7 +136,7 @@ impl Journal {
         for (step, aside) in steps {
             let line = Line::Intent {
                 number: self.next,
-                step: step.clone(),
+                step: Box::new(step.clone()),
                 aside: aside.to_vec(),
             };
             serde_json::to_writer(&mut text, &line).map_err(|e| Error::Output(e.into()))?;
@@ -187,7 +187,7 @@ impl Journal {
                     entries.insert(
                         number,
                         Entry {
-                            step,
+                            step: *step,
                             aside,
                             state: State::Open,
                         },

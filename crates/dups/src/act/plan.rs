@@ -59,7 +59,12 @@ impl Plan {
 ///
 /// # Errors
 /// When a pattern is malformed.
-pub fn plan(files: &Files, groups: &[Group], action: &Action, rules: &Rules) -> Result<Plan, Error> {
+pub fn plan(
+    files: &Files,
+    groups: &[Group],
+    action: &Action,
+    rules: &Rules,
+) -> Result<Plan, Error> {
     let mut builder = OverrideBuilder::new("/");
     for glob in &rules.keep_matching {
         builder
@@ -96,7 +101,9 @@ fn one_group(
     let mut copies: Vec<Copy> = Vec::new();
     for first in &group.files {
         let links = group.links.iter().filter(|(_, of)| of == first);
-        let names: Vec<FileId> = std::iter::once(*first).chain(links.map(|one| one.0)).collect();
+        let names: Vec<FileId> = std::iter::once(*first)
+            .chain(links.map(|one| one.0))
+            .collect();
         let names: Vec<Subject> = names
             .into_iter()
             .filter(|id| files.machine(*id).is_empty())
@@ -111,7 +118,11 @@ fn one_group(
     }
     let linking = matches!(action, Action::Hardlink | Action::Reflink);
     copies.sort_by_cached_key(|copy| {
-        let best = copy.names.iter().map(|name| rank(name, rules, matching)).min();
+        let best = copy
+            .names
+            .iter()
+            .map(|name| rank(name, rules, matching))
+            .min();
         // Links do not reach across file systems: each keeps a copy of its own.
         (linking.then_some(copy.names[0].device), best)
     });

@@ -184,11 +184,17 @@ fn copy_back(step: &Step, aside: &[u8]) -> Result<(), String> {
         (false, Some(_)) => return Err("another file has its name by now".into()),
         _ => {}
     }
-    let source = if linked { &step.remove.path } else { &step.keep.path };
+    let source = if linked {
+        &step.remove.path
+    } else {
+        &step.keep.path
+    };
     let fd = sys::open_file(source).map_err(sys::words)?;
     let now = sys::identity_now(&fd).map_err(sys::words)?;
     if (now.ino, now.size, now.mtime) != (step.keep.ino, step.keep.size, step.keep.mtime) {
-        return Err("the copy that stayed has been changed since; there is nothing to restore from".into());
+        return Err(
+            "the copy that stayed has been changed since; there is nothing to restore from".into(),
+        );
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let create = || rustix::fs::openat(&parent, aside, flags, Mode::from_raw_mode(0o600));
@@ -208,21 +214,27 @@ fn copy_back(step: &Step, aside: &[u8]) -> Result<(), String> {
     };
     fill(fd, new, step).map_err(give_up)?;
     let placed = match linked {
-        true => swap(&parent, aside, name).and_then(|()| {
-            match inode(&parent, aside) == keep_inode {
+        true => {
+            swap(&parent, aside, name).and_then(|()| match inode(&parent, aside) == keep_inode {
                 true => rustix::fs::unlinkat(&parent, aside, AtFlags::empty()),
                 false => swap(&parent, aside, name),
-            }
-        }),
+            })
+        }
         false => rename_new(&parent, aside, &parent, name),
     };
-    placed.map_err(|errno| give_up(format!("cannot put the copy in its place: {}", sys::words(errno))))
+    placed.map_err(|errno| {
+        give_up(format!(
+            "cannot put the copy in its place: {}",
+            sys::words(errno)
+        ))
+    })
 }
 
 /// Copies content, owner, permissions, extended attributes and times.
 fn fill(from: OwnedFd, to: OwnedFd, step: &Step) -> Result<(), String> {
     let (mut from, mut to) = (File::from(from), File::from(to));
-    let copied = std::io::copy(&mut from, &mut to).map_err(|error| format!("cannot copy: {error}"))?;
+    let copied =
+        std::io::copy(&mut from, &mut to).map_err(|error| format!("cannot copy: {error}"))?;
     if copied != step.keep.size {
         return Err("the copy that stayed changed while it was copied".into());
     }

@@ -2,12 +2,12 @@
 
 use super::{Place, explore, human, progress};
 use crate::cli::Status;
+use assay_dups::Index;
 use assay_dups::act::execute::{Options, execute, unfinished};
 use assay_dups::act::journal::{Journal, State};
 use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
 use assay_dups::act::undo::{recover, undo as take_back};
 use assay_dups::act::{Action, Refusal};
-use assay_dups::Index;
 use assay_dups::name::readable;
 use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
@@ -101,7 +101,12 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
     } else if args.reflink {
         Action::Reflink
     } else if let Some(target) = &args.move_to {
-        Action::Move(assay_dups::absolute(target)?.as_os_str().as_bytes().to_vec())
+        Action::Move(
+            assay_dups::absolute(target)?
+                .as_os_str()
+                .as_bytes()
+                .to_vec(),
+        )
     } else {
         Action::Delete
     };
@@ -149,8 +154,9 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         without_lease: args.without_lease,
         ..Options::default()
     };
-    let mut outcome =
-        progress::watch(None, |control| execute(&plan, &mut journal, &options, control))??;
+    let mut outcome = progress::watch(None, |control| {
+        execute(&plan, &mut journal, &options, control)
+    })??;
     outcome.refused.splice(0..0, plan.refused);
     let amended = index.amend(&outcome.changes);
     let run = journal
@@ -276,7 +282,10 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
             serde_json::json!({ "schema": 1, "restored": undone.restored, "refused": undone.refused })
         ),
         false => {
-            println!("restored {}", human::plural(undone.restored, "file", "files"));
+            println!(
+                "restored {}",
+                human::plural(undone.restored, "file", "files")
+            );
             refusals(&undone.refused);
         }
     }
@@ -288,12 +297,20 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
 
 fn list(journal: &std::path::Path, json: bool) -> anyhow::Result<()> {
     let entries = Journal::load(journal)?;
-    let count = |state: State| entries.values().filter(|entry| entry.state == state).count() as u64;
+    let count = |state: State| {
+        entries
+            .values()
+            .filter(|entry| entry.state == state)
+            .count() as u64
+    };
     let run = journal
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default();
-    let action = entries.values().next().map_or("nothing", |entry| entry.step.action.word());
+    let action = entries
+        .values()
+        .next()
+        .map_or("nothing", |entry| entry.step.action.word());
     if json {
         println!(
             "{}",

@@ -134,7 +134,11 @@ pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, V
         let below = super::absolute(paths)?;
         let inside = inside(&files, &below);
         groups.retain(|group| {
-            group.files.iter().chain(group.links.iter().map(|one| &one.0)).any(|id| inside(*id))
+            group
+                .files
+                .iter()
+                .chain(group.links.iter().map(|one| &one.0))
+                .any(|id| inside(*id))
         });
     }
     Ok((index, files, groups))
@@ -164,7 +168,10 @@ pub fn groups_text(
     groups: &[Group],
     most: usize,
 ) -> anyhow::Result<()> {
-    let copies: u64 = groups.iter().map(|group| group.files.len() as u64 - 1).sum();
+    let copies: u64 = groups
+        .iter()
+        .map(|group| group.files.len() as u64 - 1)
+        .sum();
     let gain: u64 = groups.iter().map(Group::gain).sum();
     if groups.is_empty() {
         writeln!(out, "no duplicates")?;
@@ -188,7 +195,9 @@ pub fn groups_text(
             "\n{} × {}{note}  {}",
             human::count(group.files.len() as u64),
             human::bytes(group.size),
-            files.hash(group.files[0]).map_or_else(String::new, |hash| hex(&hash[..8]))
+            files
+                .hash(group.files[0])
+                .map_or_else(String::new, |hash| hex(&hash[..8]))
         )?;
         for id in &group.files {
             writeln!(out, "  {}", shown(files, *id))?;
@@ -199,7 +208,11 @@ pub fn groups_text(
     }
     if groups.len() > most {
         let rest = (groups.len() - most) as u64;
-        writeln!(out, "\n… and {}", human::plural(rest, "more group", "more groups"))?;
+        writeln!(
+            out,
+            "\n… and {}",
+            human::plural(rest, "more group", "more groups")
+        )?;
     }
     Ok(())
 }
@@ -224,7 +237,11 @@ fn dated(index: &Index) -> anyhow::Result<()> {
 
 pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     let (index, files, mut groups) = load(place, &args.paths)?;
-    let default = if place.json { Format::Json } else { Format::Text };
+    let default = if place.json {
+        Format::Json
+    } else {
+        Format::Text
+    };
     let mut out = out();
     match args.format.unwrap_or(default).machine() {
         Some(wanted) => {
@@ -269,8 +286,11 @@ fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
 }
 
 pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
-    let (index, files, groups) = load(place, &[])?;
+    let index = place.read()?;
     let path = assay_dups::absolute(&args.path)?;
+    let folder = path.parent().unwrap_or(&path);
+    let files = index.load_around(folder)?;
+    let groups = by_hash(&files);
     let bytes = path.as_os_str().as_bytes();
     let Some(id) = ask::find(&files, bytes) else {
         let roots: Vec<String> = index
@@ -285,12 +305,18 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
             roots.join(", ")
         );
     };
-    let group = groups.iter().find(|group| {
-        group.files.contains(&id) || group.links.iter().any(|(name, _)| *name == id)
-    });
+    let group = groups
+        .iter()
+        .find(|group| group.files.contains(&id) || group.links.iter().any(|(name, _)| *name == id));
     let names = |group: &Group| -> Vec<FileId> {
         let links = group.links.iter().map(|one| one.0);
-        group.files.iter().copied().chain(links).filter(|one| *one != id).collect()
+        group
+            .files
+            .iter()
+            .copied()
+            .chain(links)
+            .filter(|one| *one != id)
+            .collect()
     };
     if place.json {
         let mut value = file_json(&files, id);
@@ -326,8 +352,9 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
-    let (_, files, groups) = load(place, &[])?;
     let path = assay_dups::absolute(&args.path)?;
+    let files = place.read()?.load_around(&path)?;
+    let groups = by_hash(&files);
     let wanted = path.as_os_str().as_bytes();
     let of = ask::group_of(&files, &groups);
     let mut ids: Vec<FileId> = (0..files.dirs.len() as u32)
@@ -411,8 +438,12 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
         below.is_empty() || below.iter().any(|root| path.starts_with(root))
     };
-    folders.same.retain(|one| one.paths.iter().any(|path| inside(path)));
-    folders.overlapping.retain(|one| inside(&one.a) || inside(&one.b));
+    folders
+        .same
+        .retain(|one| one.paths.iter().any(|path| inside(path)));
+    folders
+        .overlapping
+        .retain(|one| inside(&one.a) || inside(&one.b));
     if place.json {
         let same: Vec<_> = folders
             .same
@@ -444,7 +475,11 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "wholly equal: {}",
-            human::plural(folders.same.len() as u64, "set of folders", "sets of folders")
+            human::plural(
+                folders.same.len() as u64,
+                "set of folders",
+                "sets of folders"
+            )
         )?;
     }
     for one in folders.same.iter().take(most) {
@@ -463,7 +498,11 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "\nequal in part: {} (each folder without its subfolders)",
-            human::plural(folders.overlapping.len() as u64, "pair of folders", "pairs of folders")
+            human::plural(
+                folders.overlapping.len() as u64,
+                "pair of folders",
+                "pairs of folders"
+            )
         )?;
     }
     for one in folders.overlapping.iter().take(most) {
@@ -517,7 +556,11 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
             writeln!(out, "{}: {}", readable(&skip.path), skip.detail)?;
         }
         for id in &differing {
-            writeln!(out, "{}: its bytes differ from its copies'", shown(&files, *id))?;
+            writeln!(
+                out,
+                "{}: its bytes differ from its copies'",
+                shown(&files, *id)
+            )?;
         }
         let wrong = (skipped.details.len() + differing.len()) as u64;
         writeln!(

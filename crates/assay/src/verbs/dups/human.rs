@@ -54,8 +54,12 @@ pub fn age(nanos: i64) -> String {
 
 /// Nanoseconds out of `90s`, `15m`, `12h`, `7d`, `4w`, `1y`.
 pub fn parse_age(text: &str) -> Result<i64, String> {
-    let wrong = || format!("`{text}` is no age; expected a number and s, m, h, d, w or y, e.g. 30d");
-    let split = text.len().checked_sub(1).filter(|at| text.is_char_boundary(*at));
+    let wrong =
+        || format!("`{text}` is no age; expected a number and s, m, h, d, w or y, e.g. 30d");
+    let split = text
+        .len()
+        .checked_sub(1)
+        .filter(|at| text.is_char_boundary(*at));
     let (number, unit) = text.split_at(split.ok_or_else(wrong)?);
     let number: u32 = number.parse().map_err(|_| wrong())?;
     let seconds: i64 = match unit {

@@ -15,10 +15,7 @@ const EVERY_MS: i64 = 200;
 ///
 /// # Errors
 /// When signals cannot be caught.
-pub fn watch<T>(
-    threads: Option<usize>,
-    work: impl FnOnce(&Control<'_>) -> T,
-) -> anyhow::Result<T> {
+pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) -> anyhow::Result<T> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second one ends the process at once.

@@ -141,7 +141,13 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     });
-    go(&roots, &options, index, format, args.threads.map(usize::from))
+    go(
+        &roots,
+        &options,
+        index,
+        format,
+        args.threads.map(usize::from),
+    )
 }
 
 /// Runs `assay dups refresh`.
@@ -201,8 +207,8 @@ fn go(
     }
     out.flush()?;
     notes(&found, format)?;
-    let unreadable = found.skipped.count(Reason::Unreadable)
-        + found.skipped.count(Reason::UnreadableFolder);
+    let unreadable =
+        found.skipped.count(Reason::Unreadable) + found.skipped.count(Reason::UnreadableFolder);
     if let Some(error) = &found.index_error {
         eprintln!("assay: the result above is whole, but it could not be remembered: {error}");
         return Ok(Status::Error);
