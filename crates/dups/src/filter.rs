@@ -141,6 +141,23 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     Ok((number * factor) as u64)
 }
 
+/// Number of a user, from a number or a name in /etc/passwd (passwd(5)).
+///
+/// # Errors
+/// When no such user is listed there; the message says what to give instead.
+pub fn parse_user(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let table = std::fs::read("/etc/passwd").unwrap_or_default();
+    String::from_utf8_lossy(&table)
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields[0] == text)
+        .and_then(|fields| fields.get(2)?.parse().ok())
+        .ok_or_else(|| format!("no such user `{text}` in /etc/passwd; give the number instead"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,7 +49,7 @@ impl Reason {
         Self::SeenAlready,
     ];
 
-    /// In words, for a count before it ("3 …").
+    /// In words, for a count behind it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Symlink => "symbolic links",

@@ -133,7 +133,7 @@ fn an_interrupted_scan_keeps_what_it_knows_and_loses_nothing() {
         threads: Some(1),
     };
     let cut = scan(
-        &[root.clone()],
+        std::slice::from_ref(&root),
         &ScanOptions::default(),
         Some(&mut index),
         &control,

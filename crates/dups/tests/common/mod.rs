@@ -34,9 +34,12 @@ pub fn groups_of(scan: &Scan) -> Groups {
         .collect()
 }
 
+/// Names by device and inode.
+type Inodes = BTreeMap<(u64, u64), BTreeSet<Vec<u8>>>;
+
 /// SHA-256 of every regular file that is not empty, by plain means.
 pub fn oracle(root: &Path) -> Groups {
-    let mut contents: BTreeMap<Vec<u8>, BTreeMap<(u64, u64), BTreeSet<Vec<u8>>>> = BTreeMap::new();
+    let mut contents: BTreeMap<Vec<u8>, Inodes> = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
     let mut seen = HashSet::new();
     while let Some(folder) = folders.pop() {

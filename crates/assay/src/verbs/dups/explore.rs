@@ -128,6 +128,10 @@ fn out() -> BufWriter<std::io::StdoutLock<'static>> {
 /// Everything in the index, and the groups that have a file at or below the paths.
 pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Vec<Group>)> {
     let index = place.read()?;
+    anyhow::ensure!(
+        !index.roots()?.is_empty(),
+        "nothing was scanned yet; `assay dups scan PATH` does"
+    );
     let files = index.load(&[])?;
     let mut groups = by_hash(&files);
     if !paths.is_empty() {

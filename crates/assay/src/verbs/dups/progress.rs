@@ -5,7 +5,6 @@ use assay_dups::{Control, Progress};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Instant;
 
 /// Begin of the display, and its interval.
 const FIRST_MS: i64 = 1000;
@@ -23,11 +22,11 @@ pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) ->
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let progress = Progress::default();
-    let begun = Instant::now();
+    let begun = assay_dups::now();
     let shown = AtomicI64::new(FIRST_MS - EVERY_MS);
     let visible = std::io::stderr().is_terminal();
     let tick = || {
-        let now = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let now = (assay_dups::now() - begun) / 1_000_000;
         if visible && now - shown.load(Ordering::Relaxed) >= EVERY_MS {
             shown.store(now, Ordering::Relaxed);
             let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(&progress, now));

@@ -2,7 +2,7 @@
 
 use super::{Format, Place, human, progress};
 use crate::cli::Status;
-use assay_dups::filter::parse_size;
+use assay_dups::filter::{parse_size, parse_user};
 use assay_dups::{Filter, Index, Reason, ScanOptions, WalkOptions, format, name, scan};
 use clap::Args;
 use std::io::{BufWriter, Write};
@@ -73,39 +73,23 @@ struct FilterArgs {
     #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
     older_than: Option<i64>,
     /// Owned by this user (name or number)
-    #[arg(long, value_name = "USER")]
-    owner: Option<String>,
+    #[arg(long, value_name = "USER", value_parser = parse_user)]
+    owner: Option<u32>,
 }
 
 impl FilterArgs {
-    fn filter(&self) -> anyhow::Result<Filter> {
+    fn filter(&self) -> Filter {
         let now = assay_dups::now();
-        Ok(Filter {
+        Filter {
             min_size: self.min_size.unwrap_or(1).max(1),
             max_size: self.max_size.unwrap_or(u64::MAX),
             globs: self.glob.clone(),
             ignore_files: self.gitignore,
             newer: self.newer_than.map(|age| now - age),
             older: self.older_than.map(|age| now - age),
-            owner: self.owner.as_deref().map(user).transpose()?,
-        })
+            owner: self.owner,
+        }
     }
-}
-
-/// Number of a user, from a number or a name in /etc/passwd (passwd(5)).
-fn user(text: &str) -> anyhow::Result<u32> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    let table = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    table
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>())
-        .find(|fields| fields[0] == text)
-        .and_then(|fields| fields.get(2)?.parse().ok())
-        .ok_or_else(|| {
-            anyhow::anyhow!("--owner {text}: no such user in /etc/passwd; give the number instead")
-        })
 }
 
 /// Arguments of `assay dups refresh`.
@@ -124,7 +108,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
     let roots = super::absolute(&args.paths)?;
     let options = ScanOptions {
         walk: WalkOptions {
-            filter: args.filter.filter()?,
+            filter: args.filter.filter(),
             other_filesystems: args.other_filesystems,
             snapshots: args.snapshots,
         },
@@ -237,16 +221,23 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
             "assay: interrupted; what was compared so far is right and remembered, the rest is missing"
         )?;
     }
-    if format != Format::Text && format != Format::Json && found.skipped.counts().next().is_some() {
-        let counts: Vec<String> = found
-            .skipped
-            .counts()
-            .map(|(reason, count)| format!("{} {}", human::count(count), reason.words()))
-            .collect();
-        writeln!(err, "assay: left out: {}", counts.join(", "))?;
+    if format != Format::Text && format != Format::Json {
+        left_out(&mut err, &found.skipped)?;
     }
     err.flush()?;
     Ok(())
+}
+
+/// One line of counts.
+fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Result<()> {
+    let counts: Vec<String> = skipped
+        .counts()
+        .map(|(reason, count)| format!("{} {}", reason.words(), human::count(count)))
+        .collect();
+    match counts.is_empty() {
+        true => Ok(()),
+        false => writeln!(to, "left out: {}", counts.join(", ")),
+    }
 }
 
 /// Most groups that the summary shows.
@@ -261,9 +252,7 @@ fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyh
         human::bytes(bytes)
     )?;
     super::explore::groups_text(out, &found.files, &found.groups, SHOWN)?;
-    for (reason, count) in found.skipped.counts() {
-        writeln!(out, "left out: {} {}", human::count(count), reason.words())?;
-    }
+    left_out(out, &found.skipped)?;
     if indexed && !found.groups.is_empty() {
         writeln!(
             out,

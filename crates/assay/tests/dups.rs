@@ -1,0 +1,211 @@
+//! `assay dups` from outside: what users see, exit statuses, hostile names.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        let root = place.root();
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        let content = "fifteen letters".repeat(20_000);
+        for name in ["big", "sub/big too"] {
+            std::fs::write(root.join(name), &content).unwrap();
+        }
+        for name in [
+            OsStr::new("plain"),
+            OsStr::from_bytes(b"new\nline \xff\x1b[31m"),
+        ] {
+            std::fs::write(root.join(name), "small").unwrap();
+        }
+        std::fs::write(root.join("sub/lone"), "nothing like it").unwrap();
+        std::os::unix::fs::symlink("big", root.join("link")).unwrap();
+        std::fs::write(root.join("empty"), "").unwrap();
+        place
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.path().join("tree")
+    }
+
+    fn dups(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_assay"))
+            .arg("dups")
+            .args(arguments)
+            .env("ASSAY_DUPS_INDEX", self.0.path().join("index.db"))
+            .env_remove("NO_COLOR")
+            .current_dir(self.root())
+            .output()
+            .unwrap()
+    }
+
+    /// Standard output with the place's own path taken out; the status must be as expected.
+    fn text(&self, arguments: &[&str], status: i32) -> String {
+        let output = self.dups(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments:?}: {errors}"
+        );
+        let own = self.root().display().to_string();
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .replace(&own, "TREE")
+    }
+}
+
+#[test]
+fn scan_says_what_it_found_and_what_it_left_out() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.text(&["scan", "."], 0), @r"
+    5 files, 586 KiB
+    2 groups with 2 redundant files: 293 KiB to gain
+
+    2 × 293 KiB  0a33251581576144
+      TREE/big
+      TREE/sub/big too
+
+    2 × 5 B  b0f55908f814f261
+      TREE/new\nline \xff\u{1b}[31m
+      TREE/plain
+    left out: symbolic links 1, empty files 1
+
+    Next: `assay dups report` lists all groups, `assay dups dirs` compares folders,
+    `assay dups act --hardlink PATH` shows what linking would do.
+    ");
+    assert_eq!(place.text(&["uniques"], 0), "TREE/sub/lone\n");
+    insta::assert_snapshot!(place.text(&["ls", "sub"], 0), @r"
+      293 KiB      1 copy  big too
+         15 B      unique  lone
+    ");
+    insta::assert_snapshot!(place.text(&["file", "big"], 0), @r"
+    TREE/big: 293 KiB
+      TREE/sub/big too
+    ");
+    assert_eq!(
+        place.text(&["file", "sub/lone"], 1),
+        "TREE/sub/lone: 15 B\nno copy\n"
+    );
+    place.text(&["file", "link"], 2);
+    assert!(place.text(&["treemap"], 0).contains("<svg"));
+    assert!(
+        place
+            .text(&["dirs"], 0)
+            .contains("equal in part: 1 pair of folders")
+    );
+    assert!(place.text(&["refresh"], 0).starts_with("5 files"));
+    assert!(
+        place
+            .text(&["validate"], 0)
+            .contains("0 files no longer agree")
+    );
+    std::fs::write(place.root().join("plain"), "sm4ll").unwrap();
+    assert!(place.text(&["validate"], 1).contains("plain"));
+}
+
+#[test]
+fn json_loses_no_name() {
+    let place = Place::new();
+    let text = place.text(&["scan", ".", "--format", "json", "--no-index"], 0);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let groups = value["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2);
+    assert_eq!(groups[0]["size"], 300_000);
+    assert_eq!(groups[0]["hash"].as_str().unwrap().len(), 64);
+    let exact = groups[1]["bytes"]["0"].as_str().unwrap();
+    assert!(exact.ends_with("6e65770a6c696e6520ff1b5b33316d"), "{exact}");
+    assert_eq!(value["skipped"]["symlink"], 1);
+    assert_eq!(value["summary"]["redundant_files"], 2);
+    assert!(!place.0.path().join("index.db").exists());
+    let csv = place.text(&["scan", ".", "--format", "csv", "--no-index"], 0);
+    assert!(csv.starts_with("size,hash,count,files\n300000,"));
+    let fdupes = place
+        .dups(&["scan", ".", "--format", "nul", "--no-index"])
+        .stdout;
+    assert_eq!(
+        fdupes
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .count(),
+        4
+    );
+}
+
+#[test]
+fn acting_is_dry_until_told_and_can_be_taken_back() {
+    let place = Place::new();
+    place.text(&["scan", "."], 0);
+    let (a, b) = (place.root().join("big"), place.root().join("sub/big too"));
+    let ino = |path: &Path| std::fs::metadata(path).unwrap().ino();
+    let dry = place.text(&["act", "--hardlink", "sub"], 0);
+    assert!(
+        dry.contains("hardlink TREE/sub/big too\n  keeping TREE/big\n"),
+        "{dry}"
+    );
+    assert_ne!(ino(&a), ino(&b));
+    let done = place.text(&["act", "--hardlink", "sub", "--apply"], 0);
+    assert!(
+        done.starts_with("hardlink: 1 file, 293 KiB gained\n"),
+        "{done}"
+    );
+    assert_eq!(ino(&a), ino(&b));
+    let run = done
+        .rsplit("undo ")
+        .next()
+        .unwrap()
+        .trim()
+        .trim_end_matches('`');
+    assert_eq!(place.text(&["undo", run], 0), "restored 1 file\n");
+    assert_ne!(ino(&a), ino(&b));
+    assert!(place.text(&["undo"], 0).contains("1 taken back"));
+    // Edited since the scan: left alone, said so.
+    place.text(&["refresh"], 0);
+    std::fs::write(&b, "edited").unwrap();
+    let output = place.dups(&["act", "--delete", "--apply"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("changed since it was scanned"));
+    assert_eq!(std::fs::read(&b).unwrap(), b"edited");
+}
+
+#[test]
+fn bad_input_is_named_with_the_way_out() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (&["scan", "nowhere"][..], "nowhere: cannot open"),
+        (&["scan", "plain"], "plain: not a folder"),
+        (&["scan", ".", "--min-size", "many"], "is no size"),
+        (&["scan", ".", "--older-than", "soon"], "is no age"),
+        (&["scan", ".", "-g", "a{b"], "glob `a{b`"),
+        (&["scan", ".", "--owner", "no such user"], "no such user"),
+        (&["report"], "assay dups scan PATH"),
+        (&["undo", "7"], "no run 7"),
+        (&["merge", "x"], "--index FILE"),
+        (&["act"], "--hardlink"),
+    ] {
+        let output = place.dups(arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+        assert!(!text.contains("panicked"), "{text}");
+    }
+    std::fs::write(place.0.path().join("index.db"), "these are my notes").unwrap();
+    let output = place.dups(&["scan", "."]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("left alone"), "{text}");
+    let notes = std::fs::read(place.0.path().join("index.db")).unwrap();
+    assert_eq!(notes, b"these are my notes");
+}
+
+/// /proc as a root, and a folder that vanishes: a line, no crash.
+#[test]
+fn a_kernel_file_system_is_left_out() {
+    let place = Place::new();
+    let text = place.text(&["scan", "/proc", "--no-index"], 0);
+    assert!(text.contains("kernel file systems 1"), "{text}");
+}
