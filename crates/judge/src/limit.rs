@@ -29,7 +29,7 @@ const GAIN: f64 = 1.10;
 
 /// What kept the workload from going faster.
 pub(crate) fn judge(evidence: &Evidence) -> Limit {
-    const DECISIONS: [fn(&Evidence) -> Option<Limit>; 11] = [
+    const DECISIONS: [fn(&Evidence) -> Option<Limit>; 12] = [
         nothing,
         throttling,
         memory,
@@ -41,6 +41,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Limit {
         link::judge,
         one_at_a_time,
         device,
+        one_cpu,
     ];
     let found = DECISIONS.iter().find_map(|decide| decide(evidence));
     found.unwrap_or_else(|| unknown(evidence))
@@ -123,21 +124,26 @@ fn tool_cpu(e: &Evidence) -> Option<Limit> {
 }
 
 fn machine_cpu(e: &Evidence) -> Option<Limit> {
-    if let Some(busy) = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL) {
-        let own = e.job_cpu.map_or_else(String::new, |(user, kernel)| {
-            format!("; fio's busiest job used {} of one", percent(user + kernel))
-        });
-        let said = format!(
+    let busy = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL)?;
+    let own = e.job_cpu.map_or_else(String::new, |(user, kernel)| {
+        format!("; fio's busiest job used {} of one", percent(user + kernel))
+    });
+    limit(
+        LimitKind::MachineCpu,
+        format!(
             "all CPUs together were busy {} of the time{own}",
             percent(busy)
-        );
-        return limit(LimitKind::MachineCpu, said);
-    }
+        ),
+    )
+}
+
+/// Comes last: the busy CPU may have worked for somebody else.
+fn one_cpu(e: &Evidence) -> Option<Limit> {
     let busiest = e.busiest_cpu.filter(|busy| *busy >= MACHINE_FULL)?;
     limit(
         LimitKind::MachineCpu,
         format!(
-            "one CPU was busy {} of the time, and it was not fio alone: a kernel thread or an interrupt handler works on one CPU only",
+            "one CPU was busy {} of the time, not with fio alone: an interrupt handler, a kernel thread or another program; nothing else was at its limit",
             percent(busiest)
         ),
     )
