@@ -3,9 +3,9 @@
 mod log;
 
 use crate::Cancel;
-use assay_model::Nanos;
 use assay_model::sample::RatePoint;
 use assay_model::workload::Engine;
+use assay_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::ffi::OsStr;
@@ -103,6 +103,8 @@ pub struct Request<'a> {
     pub work_dir: &'a Path,
     /// Interval of the rate over time.
     pub log_every: Nanos,
+    /// Size of one I/O.
+    pub block: Bytes,
     /// Killed when it runs longer.
     pub limit: Nanos,
 }
@@ -192,6 +194,7 @@ impl Fio {
             job,
             work_dir,
             log_every: Nanos(100_000_000),
+            block: Bytes(4096),
             limit: Nanos(30_000_000_000),
         };
         Ok(self.run(&request, cancel)?.wall)
@@ -248,7 +251,7 @@ impl Fio {
             stderr: read_start(&stderr),
             ended,
             cpu,
-            series: log::read(dir, request.log_every),
+            series: log::read(dir, request.log_every, request.block),
         })
     }
 }

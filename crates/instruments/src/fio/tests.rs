@@ -50,6 +50,7 @@ fn request(dir: &Path, limit: u64) -> Request<'_> {
         job: "",
         work_dir: dir,
         log_every: Nanos(100_000_000),
+        block: Bytes(4096),
         limit: Nanos(limit),
     }
 }
@@ -105,5 +106,9 @@ fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
     assert!(output.json.starts_with(b"{"));
     assert!(output.cpu.is_some());
     assert!(output.series.len() >= 3, "{:?}", output.series);
-    assert!(output.series.iter().all(|point| point.read_iops > 0.0));
+    let seen = output.series.iter().map(|point| point.read_iops);
+    assert!(
+        seen.clone().all(|iops| (200.0..5000.0).contains(&iops)),
+        "1000 a second were asked for"
+    );
 }
