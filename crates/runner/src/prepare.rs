@@ -2,6 +2,7 @@
 
 use crate::RunError;
 use crate::estimate::{self, Pace};
+use crate::relevant::relevant;
 use crate::remarks::remarks;
 use crate::targets::{Checked, Permission, check};
 use assay_host::Host;
@@ -12,7 +13,7 @@ use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
-use assay_model::{Nanos, Sample};
+use assay_model::{Nanos, Sample, TargetInfo};
 use jiff::Timestamp;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ pub fn prepare(
     let checked = check(env.host, &plan, env.permission)?;
     swept.extend(sweep_targets(&checked));
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
-    let facts = facts(env.host, &checked);
+    let facts = facts(env.host, &checked, &infos);
     let mut remarks = remarks(&plan, &infos, &facts);
     remarks.extend(fio.remark.clone());
     let run = Run {
@@ -159,15 +160,13 @@ pub fn prepare_resume(
     finish(run, todo, swept, fio, session, checked, env)
 }
 
-fn facts(host: &dyn Host, targets: &[Checked]) -> assay_model::Facts {
+fn facts(host: &dyn Host, targets: &[Checked], infos: &[TargetInfo]) -> assay_model::Facts {
     let paths: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
-    assay_facts::collect(
-        host,
-        &assay_facts::Options {
-            with_identity: false,
-            targets: &paths,
-        },
-    )
+    let options = assay_facts::Options {
+        with_identity: false,
+        targets: &paths,
+    };
+    relevant(assay_facts::collect(host, &options), infos)
 }
 
 fn sweep_targets(targets: &[Checked]) -> Vec<Swept> {
