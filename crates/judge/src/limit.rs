@@ -36,10 +36,10 @@ pub(crate) fn judge(evidence: &Evidence) -> Limit {
         steal,
         flush,
         tool_cpu,
-        machine_cpu,
         rate_limit::judge,
         link::judge,
         one_at_a_time,
+        machine_cpu,
         device,
         one_cpu,
     ];
@@ -151,10 +151,24 @@ fn one_cpu(e: &Evidence) -> Option<Limit> {
 
 fn one_at_a_time(e: &Evidence) -> Option<Limit> {
     let occupied = e.latency? / 1e9 * e.iops;
+    let starved = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL);
+    let starved = starved.map_or_else(String::new, |busy| {
+        format!(
+            "; all CPUs were busy {} of the time, which makes each slower",
+            percent(busy)
+        )
+    });
+    let above = e.device_busy.filter(|busy| *busy < HALF);
+    let above = above.map_or_else(String::new, |busy| {
+        format!(
+            "; the device was busy only {} of the time, so most of it is spent above the device",
+            percent(busy)
+        )
+    });
     (e.in_flight == 1 && occupied >= FULL).then(|| Limit {
         what: LimitKind::OneAtATime,
         evidence: format!(
-            "one request at a time: {} each make {} per second{}",
+            "{} each make {} per second{}{above}{starved}",
             time(e.latency.unwrap_or_default()),
             significant(e.iops),
             deeper(e).map_or_else(String::new, |text| format!("; {text}"))
