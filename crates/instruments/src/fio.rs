@@ -3,6 +3,7 @@
 mod log;
 
 use crate::Cancel;
+use assay_host::{Host, HostError, Limits};
 use assay_model::sample::RatePoint;
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos};
@@ -120,19 +121,18 @@ impl Fio {
     ///
     /// # Errors
     /// Missing, too old, or not fio at all.
-    pub fn find(program: Option<&Path>) -> Result<Self, FioError> {
+    pub fn find(host: &dyn Host, program: Option<&Path>) -> Result<Self, FioError> {
         let program = program.unwrap_or(Path::new("fio")).to_owned();
-        let output = Command::new(&program)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output();
-        let output = output.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => FioError::Missing,
-            _ => FioError::Start {
-                program: program.clone(),
-                source,
-            },
-        })?;
+        let argv = [program.as_os_str(), OsStr::new("--version")];
+        let output = host
+            .run(&argv, Limits::default())
+            .map_err(|error| match error {
+                HostError::NoCommand { .. } | HostError::NotFound { .. } => FioError::Missing,
+                error => FioError::Version {
+                    program: program.clone(),
+                    answer: error.reason(),
+                },
+            })?;
         let answer = String::from_utf8_lossy(&output.stdout);
         let answer = answer.lines().next().unwrap_or_default().trim().to_owned();
         match parse_version(&answer) {
@@ -153,28 +153,18 @@ impl Fio {
     /// The asynchronous engine that works here: io_uring when fio and the kernel have it (it is
     /// often forbidden in containers), else libaio.
     #[must_use]
-    pub fn best_engine(&self, work_dir: &Path) -> Engine {
+    pub fn best_engine(&self, work_dir: &Path, cancel: &Cancel) -> Engine {
         let probe = work_dir.join("probe");
+        let request = Request {
+            job: "[probe]\nfilename=probe\nioengine=io_uring\nrw=read\nbs=4096\nsize=4096\nthread=1\n",
+            ..self.small(work_dir)
+        };
         let works = File::create(&probe)
             .and_then(|file| file.set_len(4096))
             .is_ok()
-            && Command::new(&self.program)
-                .current_dir(work_dir)
-                .args([
-                    "--name=probe",
-                    "--filename=probe",
-                    "--ioengine=io_uring",
-                    "--rw=read",
-                ])
-                .args([
-                    "--bs=4096",
-                    "--size=4096",
-                    "--thread=1",
-                    "--output-format=json",
-                ])
-                .stdin(Stdio::null())
-                .output()
-                .is_ok_and(|output| output.status.success());
+            && self
+                .run(&request, cancel)
+                .is_ok_and(|output| output.ended == Ended::Exited(0));
         let _ = fs::remove_file(&probe);
         if works {
             Engine::IoUring
@@ -189,15 +179,22 @@ impl Fio {
     /// # Errors
     /// When fio cannot be started or does not do the simplest job.
     pub fn overhead(&self, work_dir: &Path, cancel: &Cancel) -> Result<Nanos, FioError> {
-        let job = "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n";
         let request = Request {
-            job,
+            job: "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n",
+            ..self.small(work_dir)
+        };
+        Ok(self.run(&request, cancel)?.wall)
+    }
+
+    /// A job that does next to nothing.
+    fn small<'a>(&self, work_dir: &'a Path) -> Request<'a> {
+        Request {
+            job: "",
             work_dir,
             log_every: Nanos(100_000_000),
             block: Bytes(4096),
-            limit: Nanos(30_000_000_000),
-        };
-        Ok(self.run(&request, cancel)?.wall)
+            limit: Nanos(20_000_000_000),
+        }
     }
 
     /// Runs one job file to its end.

@@ -66,10 +66,10 @@ pub fn prepare(
     targets: Vec<String>,
     env: &Environment<'_>,
 ) -> Result<Prepared, RunError> {
-    let fio = Fio::find(env.fio)?;
+    let fio = Fio::find(env.host, env.fio)?;
     let mut swept = env.state.sweep();
     let session = env.state.begin(&env.uid)?;
-    let engine = fio.best_engine(session.dir());
+    let engine = fio.best_engine(session.dir(), env.cancel);
     let plan = spec.resolve(&Settings {
         targets,
         engine,
@@ -130,7 +130,7 @@ pub fn prepare_resume(
             "all of its samples are there; `assay run` starts a new one".to_owned(),
         );
     }
-    let fio = Fio::find(env.fio)?;
+    let fio = Fio::find(env.host, env.fio)?;
     let mut swept = env.state.sweep();
     let session = env.state.begin(&run.uid)?;
     let checked = check(env.host, &run.plan, env.permission)?;
