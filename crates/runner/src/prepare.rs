@@ -3,7 +3,7 @@
 use crate::RunError;
 use crate::estimate::{self, Pace};
 use crate::relevant::relevant;
-use crate::remarks::remarks;
+use crate::remarks::{part_of, remarks};
 use crate::targets::{Checked, Permission, check};
 use assay_host::Host;
 use assay_instruments::Cancel;
@@ -80,6 +80,7 @@ pub fn prepare(
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
     let facts = facts(env.host, &checked, &infos);
     let mut remarks = remarks(&plan, &infos, &facts);
+    remarks.extend(checked.iter().filter_map(part_of));
     remarks.extend(fio.remark.clone());
     let run = Run {
         id: RunId(0),
