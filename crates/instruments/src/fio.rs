@@ -365,15 +365,5 @@ pub fn complaint(stderr: &str) -> Option<&str> {
         .or_else(|| lines.next())
 }
 
-/// A command that reruns a job file by hand.
-#[must_use]
-pub fn rerun(program: &OsStr, job: &Path) -> Vec<std::ffi::OsString> {
-    vec![
-        program.to_owned(),
-        "--output-format=json+".into(),
-        job.as_os_str().to_owned(),
-    ]
-}
-
 #[cfg(test)]
 mod tests;
