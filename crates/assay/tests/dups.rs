@@ -185,7 +185,7 @@ fn bad_input_is_named_with_the_way_out() {
         (&["scan", ".", "--owner", "no such user"], "no such user"),
         (&["report"], "assay dups scan PATH"),
         (&["undo", "7"], "no run 7"),
-        (&["merge", "x"], "--index FILE"),
+        (&["merge", "x"], "expected NAME=FILE"),
         (&["act"], "--hardlink"),
     ] {
         let output = place.dups(arguments);
