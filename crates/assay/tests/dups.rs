@@ -209,3 +209,47 @@ fn a_kernel_file_system_is_left_out() {
     let text = place.text(&["scan", "/proc", "--no-index"], 0);
     assert!(text.contains("kernel file systems 1"), "{text}");
 }
+
+/// SIGKILL at some moment of a real run, again and again: no content is lost, no name is left over.
+#[test]
+fn killed_while_acting() {
+    for round in 0..12_u64 {
+        let place = Place::new();
+        let many = place.root().join("many");
+        std::fs::create_dir(&many).unwrap();
+        for number in 0..300 {
+            for copy in ["a", "b"] {
+                std::fs::write(
+                    many.join(format!("{copy}{number}")),
+                    format!("content {number}"),
+                )
+                .unwrap();
+            }
+        }
+        place.text(&["scan", "many"], 0);
+        let action = ["--hardlink", "--delete"][round as usize % 2];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .args(["dups", "act", action, "many", "--apply"])
+            .env("ASSAY_DUPS_INDEX", place.0.path().join("index.db"))
+            .current_dir(place.root())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(4 * round + 8));
+        let _ = child.kill();
+        let _ = child.wait();
+        place.text(&["undo", "--recover"], 0);
+        let mut found = std::collections::BTreeMap::<Vec<u8>, u32>::new();
+        for entry in std::fs::read_dir(&many).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().as_bytes();
+            assert!(!name.starts_with(b".assay"), "round {round}: {path:?}");
+            *found.entry(std::fs::read(&path).unwrap()).or_default() += 1;
+        }
+        assert_eq!(found.len(), 300, "round {round}");
+        if action == "--hardlink" {
+            assert!(found.values().all(|copies| *copies == 2), "round {round}");
+        }
+    }
+}

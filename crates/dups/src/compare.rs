@@ -5,7 +5,7 @@
 //! computed along the way, once per content. Groups too large to be read side by side, and those
 //! with members whose hash the index knows, are decided by BLAKE3 of the whole content.
 
-use crate::group::{SizeGroup, Sizes};
+use crate::group::SizeGroup;
 use crate::read::{CHUNK, Cost, Holes, PROBE, SMALL, Trouble, unchanged, zeros};
 use crate::skip::{self, Skipped};
 use crate::table::{FileId, Files, Hash};
@@ -62,11 +62,17 @@ enum Unit {
     Probe(std::ops::Range<usize>),
 }
 
-/// Compares all groups that are open.
-pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>) -> Learnt {
+/// Compares groups; their ranges are positions in `order`.
+pub(crate) fn run(
+    files: &Files,
+    order: &[FileId],
+    open: &[SizeGroup],
+    all: bool,
+    control: &Control<'_>,
+) -> Learnt {
     let mut units = Vec::new();
-    for (number, group) in sizes.open.iter().enumerate() {
-        let members = &sizes.order[group.files.clone()];
+    for (number, group) in open.iter().enumerate() {
+        let members = &order[group.files.clone()];
         let known = members
             .iter()
             .filter(|id| files.hash(**id).is_some())
@@ -89,12 +95,12 @@ pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>
     }
     let mut learnt = spread(files, control, units.len(), |worker, at| match &units[at] {
         Unit::Group(number) => {
-            let group = &sizes.open[*number];
-            worker.group(&sizes.order[group.files.clone()], group.size);
+            let group = &open[*number];
+            worker.group(&order[group.files.clone()], group.size);
             worker.finish(*number);
         }
-        Unit::Hash(part) => worker.hash_all(&sizes.order[part.clone()]),
-        Unit::Probe(part) => worker.probe_all(&sizes.order[part.clone()]),
+        Unit::Hash(part) => worker.hash_all(&order[part.clone()]),
+        Unit::Probe(part) => worker.probe_all(&order[part.clone()]),
     });
     if control.stopped() {
         return learnt;
@@ -102,7 +108,7 @@ pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>
     let probes = std::mem::take(&mut learnt.probes);
     learnt.absorb(second_round(files, probes, control));
     if !control.stopped() {
-        learnt.finished = (0..sizes.open.len()).collect();
+        learnt.finished = (0..open.len()).collect();
     }
     learnt
 }

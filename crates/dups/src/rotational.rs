@@ -2,7 +2,7 @@
 
 use crate::Control;
 use crate::compare::{Learnt, Worker};
-use crate::group::Sizes;
+use crate::group::{SizeGroup, Sizes};
 use crate::read::SMALL;
 use crate::sys;
 use crate::table::{FileId, Files};
@@ -69,10 +69,16 @@ fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
 
 /// Reads everything that is open in two sweeps over the disk: small files whole and the probes of
 /// large ones, then the large ones whose probes agree. BLAKE3 of the whole content decides.
-pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>) -> Learnt {
+pub(crate) fn run(
+    files: &Files,
+    order: &[FileId],
+    open: &[SizeGroup],
+    all: bool,
+    control: &Control<'_>,
+) -> Learnt {
     let mut first = Vec::new();
-    for group in &sizes.open {
-        first.extend_from_slice(&sizes.order[group.files.clone()]);
+    for group in open {
+        first.extend_from_slice(&order[group.files.clone()]);
     }
     let mut worker = Worker::new(files, control);
     let mut probes: HashMap<(u64, [u8; 16]), Vec<FileId>> = HashMap::new();
@@ -97,7 +103,7 @@ pub(crate) fn run(files: &Files, sizes: &Sizes, all: bool, control: &Control<'_>
         worker.hash_all(&[id]);
     }
     if !control.stopped() {
-        worker.learnt.finished = (0..sizes.open.len()).collect();
+        worker.learnt.finished = (0..open.len()).collect();
     }
     worker.learnt
 }

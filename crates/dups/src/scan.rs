@@ -60,19 +60,27 @@ pub fn scan(
     let generation = index.as_ref().map_or(1, |index| index.generation() + 1);
     let sizes = group::by_size(&files, options.hash_all);
     control.progress.plan(compare::planned(&sizes.open));
-    let learnt = match rotational::is_spinning(&files, &sizes) {
-        true => rotational::run(&files, &sizes, options.hash_all, control),
-        false => compare::run(&files, &sizes, options.hash_all, control),
-    };
-    let mut cost = learnt.cost;
-    let open: Vec<SizeGroup> = sizes.open.clone();
-    apply(
-        &mut files,
-        &mut skipped,
-        learnt,
-        |number| sizes.order[open[number].files.clone()].to_vec(),
-        generation,
-    );
+    let spinning = rotational::is_spinning(&files, &sizes);
+    let mut cost = Cost::default();
+    let mut rest = &sizes.open[..];
+    while !rest.is_empty() && !control.stopped() {
+        let part;
+        (part, rest) = rest.split_at(part_length(rest));
+        let learnt = match spinning {
+            true => rotational::run(&files, &sizes.order, part, options.hash_all, control),
+            false => compare::run(&files, &sizes.order, part, options.hash_all, control),
+        };
+        cost.opens += learnt.cost.opens;
+        cost.bytes += learnt.cost.bytes;
+        let members = |number: usize| &sizes.order[part[number].files.clone()];
+        apply(&mut files, &mut skipped, learnt, members, generation);
+        if let Some(index) = index.as_deref_mut().filter(|_| !rest.is_empty()) {
+            // A failure will show again at the end.
+            if index.save(roots, &files, &memory, generation, true).is_ok() {
+                files.dirs.iter_mut().for_each(|dir| dir.dirty = false);
+            }
+        }
+    }
     spread_to_links(&mut files, &mut skipped, &sizes.links);
     let mut groups = group::by_hash(&files);
     if options.paranoid && !control.stopped() {
@@ -113,12 +121,26 @@ pub fn scan(
     })
 }
 
+/// Bytes to read at most between two states of the index that are kept even if the process is
+/// killed: a minute or so on a fast disk.
+const PART: u64 = 32 * 1024 * 1024 * 1024;
+
+/// How many groups make a part; at least one.
+fn part_length(open: &[SizeGroup]) -> usize {
+    let mut bytes = 0_u64;
+    let fitting = open.iter().take_while(|group| {
+        bytes = bytes.saturating_add(group.size.saturating_mul(group.files.len() as u64));
+        bytes <= PART
+    });
+    fitting.count().max(1)
+}
+
 /// Enters what was learnt into the table and marks the folders that the index must be told about.
-fn apply(
+fn apply<'a>(
     files: &mut Files,
     skipped: &mut Skipped,
     learnt: Learnt,
-    members: impl Fn(usize) -> Vec<FileId>,
+    members: impl Fn(usize) -> &'a [FileId],
     generation: u32,
 ) {
     // Files of one content come one after the other, except from different threads.
@@ -134,8 +156,8 @@ fn apply(
     }
     for number in learnt.finished {
         for id in members(number) {
-            files.files[id as usize].generation = generation;
-            mark(files, id);
+            files.files[*id as usize].generation = generation;
+            mark(files, *id);
         }
     }
     for id in learnt.aside {

@@ -23,6 +23,8 @@ use std::path::Path;
 /// Steps between two entries of the journal that are forced to disk. The last look at a file is at
 /// the end of its batch.
 const BATCH: usize = 32;
+/// … and bytes compared within one batch: programs that want to write to its files wait that long.
+const BATCH_BYTES: u64 = 256 * 1024 * 1024;
 /// Bytes deduplicated by one call; btrfs takes no more (ioctl_fideduperange(2)).
 const DEDUPE: u64 = 16 * 1024 * 1024;
 
@@ -95,10 +97,12 @@ pub fn execute(
         touched: HashMap::new(),
         buffers: (vec![0; CHUNK], vec![0; CHUNK]),
     };
-    for (number, batch) in plan.steps.chunks(BATCH).enumerate() {
-        if control.stopped() {
-            break;
-        }
+    let mut rest = &plan.steps[..];
+    let mut number = 0_u64;
+    while !rest.is_empty() && !control.stopped() {
+        let batch;
+        (batch, rest) = rest.split_at(batch_length(rest));
+        number += 1;
         let asides: Vec<Vec<u8>> = (0..batch.len())
             .map(|at| {
                 let unique = sys::now() ^ i64::from(std::process::id()) << 40;
@@ -110,6 +114,16 @@ pub fn execute(
         journal.conclude((first..).zip(states))?;
     }
     Ok(run.outcome)
+}
+
+/// How many steps fit into a batch; at least one.
+fn batch_length(steps: &[Step]) -> usize {
+    let mut bytes = 0_u64;
+    let fitting = steps.iter().take(BATCH).take_while(|step| {
+        bytes = bytes.saturating_add(step.remove.size);
+        bytes <= BATCH_BYTES
+    });
+    fitting.count().max(1)
 }
 
 struct Run<'a> {
