@@ -152,7 +152,13 @@ pub fn json(
             if let Some(bytes) = lossless(&path) {
                 exact.insert(position.to_string(), bytes.into());
             }
-            serde_json::to_writer(&mut *out, for_json(&path).as_ref())?;
+            if path.iter().all(|byte| is_plain(*byte)) {
+                out.write_all(b"\"")?;
+                out.write_all(&path)?;
+                out.write_all(b"\"")?;
+            } else {
+                serde_json::to_writer(&mut *out, for_json(&path).as_ref())?;
+            }
         }
         out.write_all(b"]")?;
         if !exact.is_empty() {
@@ -213,6 +219,11 @@ pub fn json(
         write!(out, ",\n\"interrupted\": {}", around.interrupted)?;
     }
     out.write_all(b"\n}\n")
+}
+
+/// Bytes that stand for themselves in a JSON string (RFC 8259, section 7), among ASCII.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
 fn slug(reason: crate::Reason) -> String {

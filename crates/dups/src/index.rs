@@ -61,6 +61,9 @@ impl Index {
         let new = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0) || !path.exists();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
+        // In this mode a crash of the machine cannot leave half a transaction either (SQLite
+        // documentation, PRAGMA synchronous), on any file system that keeps its promises.
+        index.run("PRAGMA synchronous = NORMAL")?;
         index._lock = Some(lock);
         if new {
             index.run(&format!(
@@ -205,8 +208,10 @@ impl Index {
         generation: u32,
         interrupted: bool,
     ) -> Result<(), Error> {
+        // Nothing was remembered or to be believed: everything is replaced at the end.
+        let afresh = memory.is_empty() && !interrupted;
         let mut dirty: Vec<u32> = (0..files.dirs.len() as u32)
-            .filter(|dir| files.dirs[*dir as usize].dirty)
+            .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
             .collect();
         let mut vanished: Vec<&[u8]> = Vec::new();
         if !interrupted && !memory.is_empty() {
@@ -237,7 +242,7 @@ impl Index {
         let path = self.path.clone();
         let write = || -> rusqlite::Result<()> {
             let transaction = self.db.transaction()?;
-            if memory.is_empty() && !interrupted {
+            if afresh {
                 for root in roots {
                     let (exact, from, to) = range(Some(root));
                     transaction.execute(

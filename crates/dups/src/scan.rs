@@ -23,6 +23,9 @@ pub struct ScanOptions {
     pub hash_all: bool,
     /// Whether to believe nothing that the index remembers.
     pub fresh: bool,
+    /// Bytes to read at most between two states of the index that are kept even if the process is
+    /// killed; None = 32 GiB, a minute or so on a fast disk.
+    pub checkpoint: Option<u64>,
 }
 
 /// What a scan found.
@@ -65,7 +68,7 @@ pub fn scan(
     let mut rest = &sizes.open[..];
     while !rest.is_empty() && !control.stopped() {
         let part;
-        (part, rest) = rest.split_at(part_length(rest));
+        (part, rest) = rest.split_at(part_length(rest, options.checkpoint.unwrap_or(PART)));
         let learnt = match spinning {
             true => rotational::run(&files, &sizes.order, part, options.hash_all, control),
             false => compare::run(&files, &sizes.order, part, options.hash_all, control),
@@ -82,6 +85,28 @@ pub fn scan(
         }
     }
     spread_to_links(&mut files, &mut skipped, &sizes.links);
+    // Without a further look at the files, the index is written while the groups are sorted.
+    if !options.paranoid && !sharing::possible(roots) && !control.stopped() {
+        let (groups, index_error) = std::thread::scope(|scope| {
+            let save = scope.spawn(|| {
+                index.and_then(|index| index.save(roots, &files, &memory, generation, false).err())
+            });
+            let groups = group::by_hash(&files);
+            let error = save
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (groups, error)
+        });
+        skipped.details.sort_by(|a, b| a.path.cmp(&b.path));
+        return Ok(Scan {
+            files,
+            groups,
+            skipped,
+            cost,
+            interrupted: false,
+            index_error,
+        });
+    }
     let mut groups = group::by_hash(&files);
     if options.paranoid && !control.stopped() {
         let (again, differing) = compare::verify(&files, &groups, control);
@@ -121,16 +146,15 @@ pub fn scan(
     })
 }
 
-/// Bytes to read at most between two states of the index that are kept even if the process is
-/// killed: a minute or so on a fast disk.
+/// Default of [`ScanOptions::checkpoint`].
 const PART: u64 = 32 * 1024 * 1024 * 1024;
 
 /// How many groups make a part; at least one.
-fn part_length(open: &[SizeGroup]) -> usize {
+fn part_length(open: &[SizeGroup], most: u64) -> usize {
     let mut bytes = 0_u64;
     let fitting = open.iter().take_while(|group| {
         bytes = bytes.saturating_add(group.size.saturating_mul(group.files.len() as u64));
-        bytes <= PART
+        bytes <= most
     });
     fitting.count().max(1)
 }

@@ -9,6 +9,12 @@ use std::collections::HashMap;
 /// Most extents looked at; a file in more pieces counts as sharing nothing.
 const EXTENTS: usize = 65_536;
 
+/// Whether any root lies on a file system with reflinks. Others below it are only entered when
+/// asked for, and then count as copies in full.
+pub(crate) fn possible(roots: &[std::path::PathBuf]) -> bool {
+    roots.iter().any(|root| fsinfo::has_reflinks(root))
+}
+
 /// Asks where the copies lie whose place is not remembered; returns how many were opened.
 pub(crate) fn recognise(files: &mut Files, groups: &mut [Group]) -> u64 {
     let mut capable: HashMap<u16, bool> = HashMap::new();

@@ -269,3 +269,27 @@ fn folders_that_are_copies() {
             .any(|one| one.b.ends_with(b"/z") && one.files == 1)
     );
 }
+
+/// States kept on the way to the end of a long scan do not get lost at its end.
+#[test]
+fn a_scan_kept_in_parts_is_whole_at_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    tree(&root);
+    let_settle();
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    let options = ScanOptions {
+        checkpoint: Some(1),
+        ..ScanOptions::default()
+    };
+    for _ in 0..2 {
+        let found = scan_tree(&root, &options, Some(&mut index));
+        assert_eq!(groups_of(&found), oracle(&root));
+        assert_eq!(
+            index.load(&[]).unwrap().files.len(),
+            found.files.files.len()
+        );
+    }
+    let again = scan_tree(&root, &options, Some(&mut index));
+    assert_eq!(again.cost.opens, 0);
+}

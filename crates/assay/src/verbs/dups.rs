@@ -5,6 +5,7 @@ mod explore;
 mod human;
 mod progress;
 mod scan;
+mod upkeep;
 
 use crate::cli::Status;
 use anyhow::Context as _;
@@ -49,17 +50,17 @@ enum DupsVerb {
     /// Folders that are copies of each other, wholly or in part
     Dirs(explore::Dirs),
     /// Read all duplicates again and compare them byte by byte
-    Validate(explore::Validate),
+    Validate(upkeep::Validate),
     /// Bring the indexes of several machines together
-    Merge(explore::Merge),
+    Merge(upkeep::Merge),
     /// Remove folders from the index; no file is touched
-    Forget(explore::Forget),
+    Forget(upkeep::Forget),
     /// Replace, move or delete duplicates; without --apply it only says what it would do
     Act(act::Act),
     /// Take back what `act` did, or what a crash left half done
     Undo(act::Undo),
     /// Draw the bytes to gain as a self-contained HTML page
-    Treemap(explore::Treemap),
+    Treemap(upkeep::Treemap),
 }
 
 /// Formats of a list of groups.
@@ -110,12 +111,12 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Ls(ls) => explore::ls(&ls, &place),
         DupsVerb::Uniques(below) => explore::uniques(&below, &place),
         DupsVerb::Dirs(dirs) => explore::dirs(&dirs, &place),
-        DupsVerb::Validate(validate) => explore::validate(&validate, &place),
-        DupsVerb::Merge(merge) => explore::merge(&merge, &place),
-        DupsVerb::Forget(forget) => explore::forget(&forget, &place),
+        DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
+        DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),
+        DupsVerb::Forget(forget) => upkeep::forget(&forget, &place),
         DupsVerb::Act(act) => act::run(&act, &place),
         DupsVerb::Undo(undo) => act::undo(&undo, &place),
-        DupsVerb::Treemap(treemap) => explore::treemap(&treemap, &place),
+        DupsVerb::Treemap(treemap) => upkeep::treemap(&treemap, &place),
     }
 }
 

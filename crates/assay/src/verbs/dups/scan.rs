@@ -115,6 +115,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
         paranoid: args.paranoid,
         hash_all: args.hash_all,
         fresh: args.rehash,
+        checkpoint: None,
     };
     let index = match args.no_index {
         true => None,

@@ -1,0 +1,181 @@
+//! Upkeep of the index and pictures of it: `validate`, `merge`, `forget`, `treemap`.
+
+use super::explore::{load, out, path_json, print_json, shown};
+use super::{Place, human, progress};
+use crate::cli::Status;
+use assay_dups::name::readable;
+use assay_dups::{Index, report as ask, treemap as draw};
+use clap::Args;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// Arguments of `assay dups validate`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups validate /srv/photos        exit status 1 when something no longer agrees")]
+pub struct Validate {
+    /// Only groups with a file at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Arguments of `assay dups merge`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups scan /srv --hash-all --index nas.db        on each machine
+  assay dups merge --index both.db nas=nas.db laptop=laptop.db
+  assay dups report --index both.db")]
+pub struct Merge {
+    /// The indexes, each under a name for its machine
+    #[arg(required = true, value_name = "NAME=FILE")]
+    indexes: Vec<String>,
+}
+
+/// Arguments of `assay dups forget`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups forget /mnt/gone")]
+pub struct Forget {
+    /// The folders
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Arguments of `assay dups treemap`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups treemap > dups.html")]
+pub struct Treemap {
+    /// Only groups with a file at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, mut groups) = load(place, &args.paths)?;
+    // What is on another machine cannot be read here.
+    for group in &mut groups {
+        group.files.retain(|id| files.machine(*id).is_empty());
+    }
+    groups.retain(|group| group.files.len() > 1);
+    let (skipped, differing) =
+        progress::watch(None, |control| ask::validate(&files, &groups, control))?;
+    if place.json {
+        let list: Vec<_> = skipped
+            .details
+            .iter()
+            .map(|skip| {
+                let mut value = path_json(&skip.path);
+                value["reason"] = serde_json::to_value(skip.reason).unwrap_or_default();
+                value["detail"] = skip.detail.as_str().into();
+                value
+            })
+            .chain(differing.iter().map(|id| {
+                let mut value = path_json(&files.path(*id));
+                value["reason"] = "differs".into();
+                value
+            }))
+            .collect();
+        print_json(&serde_json::json!({
+            "schema": 1, "groups": groups.len(), "problems": list,
+        }))?;
+    } else {
+        let mut out = out();
+        for skip in &skipped.details {
+            writeln!(out, "{}: {}", readable(&skip.path), skip.detail)?;
+        }
+        for id in &differing {
+            writeln!(
+                out,
+                "{}: its bytes differ from its copies'",
+                shown(&files, *id)
+            )?;
+        }
+        let wrong = (skipped.details.len() + differing.len()) as u64;
+        writeln!(
+            out,
+            "{} compared byte by byte, {}",
+            human::plural(groups.len() as u64, "group", "groups"),
+            human::plural(wrong, "file no longer agrees", "files no longer agree"),
+        )?;
+        out.flush()?;
+    }
+    Ok(match skipped.details.is_empty() && differing.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
+    anyhow::ensure!(
+        place.index.is_some(),
+        "name the index to merge into with --index FILE, so that your own stays as it is"
+    );
+    let mut pairs = Vec::new();
+    for text in &args.indexes {
+        let (name, file) = text
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty() && !name.contains(['/', ':']))
+            .ok_or_else(|| anyhow::anyhow!("`{text}`: expected NAME=FILE, e.g. nas=nas.db"))?;
+        pairs.push((name, Index::read(file.as_ref())?));
+    }
+    let mut into = Index::open(&place.path()?)?;
+    let mut lines = Vec::new();
+    for (name, index) in &pairs {
+        let folders = into.merge(name, index)?;
+        let unhashed = index
+            .load(&[])?
+            .files
+            .iter()
+            .filter(|file| file.hash == assay_dups::table::NO_HASH)
+            .count();
+        lines.push((name, folders, unhashed));
+    }
+    if place.json {
+        let list: Vec<_> = lines
+            .iter()
+            .map(|(name, folders, unhashed)| {
+                serde_json::json!({ "machine": name, "folders": folders, "files_without_hash": unhashed })
+            })
+            .collect();
+        print_json(&serde_json::json!({ "schema": 1, "merged": list }))?;
+        return Ok(Status::Ok);
+    }
+    for (name, folders, unhashed) in lines {
+        println!("{name}: {}", human::plural(folders, "folder", "folders"));
+        if unhashed > 0 {
+            eprintln!(
+                "assay: {name}: {} without a hash cannot be compared with other machines; \
+                 scan there with --hash-all",
+                human::plural(unhashed as u64, "file", "files")
+            );
+        }
+    }
+    Ok(Status::Ok)
+}
+
+pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
+    let mut index = Index::open(&place.path()?)?;
+    for path in super::absolute(&args.paths)? {
+        let count = index.forget(&path)?;
+        println!(
+            "{}: forgot {}",
+            readable(path.as_os_str().as_bytes()),
+            human::plural(count as u64, "folder", "folders")
+        );
+    }
+    Ok(Status::Ok)
+}
+
+pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
+    let (_, files, groups) = load(place, &args.paths)?;
+    let mut out = out();
+    out.write_all(draw::html(&files, &groups).as_bytes())?;
+    out.flush()?;
+    Ok(Status::Ok)
+}
