@@ -1,0 +1,12 @@
+//! Storage planning: capacity, layout, write distribution, clone lineage, caches, durability.
+//!
+//! Pure: sizes, recorded tool output and options in, figures out. Formulas are those of the
+//! OpenZFS and btrfs sources, cited where they are used, and are checked against measured pools in
+//! `fixtures/`.
+
+pub mod btrfs;
+pub mod error;
+pub mod size;
+pub mod zfs;
+
+pub use error::PlanError;
