@@ -5,6 +5,7 @@
 //! `fixtures/`.
 
 pub mod btrfs;
+pub mod durability;
 pub mod error;
 pub mod size;
 pub mod zfs;
