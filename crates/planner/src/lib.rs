@@ -5,8 +5,10 @@
 //! `fixtures/`.
 
 pub mod btrfs;
+pub mod clones;
 pub mod durability;
 pub mod error;
+pub mod layout;
 pub mod size;
 pub mod zfs;
 
