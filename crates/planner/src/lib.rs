@@ -5,7 +5,10 @@
 //! `fixtures/`.
 
 pub mod btrfs;
+pub mod cache;
+pub mod capacity;
 pub mod clones;
+pub mod distribute;
 pub mod durability;
 pub mod error;
 pub mod layout;
