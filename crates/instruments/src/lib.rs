@@ -1,1 +1,17 @@
-//! Load generators, one file each, and the counters read around them.
+//! Load generators, one file each, and what is read from the kernel around them.
+//!
+//! An instrument executes what it is told and returns what it saw. It chooses nothing, prints
+//! nothing and judges nothing.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate starts load generators and owns its scratch files"
+)]
+
+pub mod cancel;
+pub mod counters;
+pub mod file_state;
+pub mod fio;
+pub mod layout;
+pub mod scratch;
+
+pub use cancel::Cancel;

@@ -207,9 +207,6 @@ pub struct Counters {
     /// MemAvailable before the sample.
     #[serde(default)]
     pub mem_available: Option<Bytes>,
-    /// Bytes of the tested file in the page cache before the sample (mincore), when known.
-    #[serde(default)]
-    pub file_cached: Option<Bytes>,
 }
 
 /// Differences of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst).

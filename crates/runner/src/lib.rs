@@ -1,1 +1,71 @@
-//! Carries a plan out: layout, slots in order, every sample stored; resume.
+//! Carries a plan out. The plan leaves no choice: [`prepare`] checks that it can be done here and
+//! without harm, [`execute`] does its slots in order and stores every sample as it comes.
+//!
+//! Nothing is printed: whoever calls is told by [`Event`]s.
+
+pub mod estimate;
+pub mod event;
+mod execute;
+mod prepare;
+mod remarks;
+mod sample;
+mod targets;
+
+pub use event::Event;
+pub use execute::{Finished, execute};
+pub use prepare::{Environment, Prepared, prepare, prepare_resume};
+pub use targets::{Permission, TargetRefused};
+
+use assay_store::StoreError;
+
+/// Why a run could not begin, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan cannot be carried out.
+    #[error(transparent)]
+    Plan(#[from] assay_model::plan::PlanError),
+    /// A target was refused.
+    #[error(transparent)]
+    Target(#[from] TargetRefused),
+    /// fio cannot be used.
+    #[error(transparent)]
+    Fio(#[from] assay_instruments::fio::FioError),
+    /// No scratch space.
+    #[error(transparent)]
+    Scratch(#[from] assay_instruments::scratch::ScratchError),
+    /// A file could not be laid out.
+    #[error("{target}: laying out the test file stopped {source}")]
+    Layout {
+        /// The target.
+        target: String,
+        /// How far it got and why it stopped.
+        source: assay_instruments::layout::LayoutError,
+    },
+    /// A job file could not be written for a workload.
+    #[error("workload {workload}: {message}")]
+    Job {
+        /// The workload.
+        workload: String,
+        /// Why.
+        message: String,
+    },
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Several samples in a row failed.
+    #[error("{count} samples in a row failed, so the run was stopped; the last one: {last}")]
+    Failing {
+        /// How many.
+        count: u32,
+        /// What the last one said.
+        last: String,
+    },
+    /// The run cannot be resumed.
+    #[error("run {run} cannot be resumed: {message}")]
+    Resume {
+        /// The run.
+        run: assay_model::RunId,
+        /// Why, and what to do instead.
+        message: String,
+    },
+}

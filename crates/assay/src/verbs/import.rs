@@ -1,0 +1,338 @@
+//! `assay import`: what a result of fio really measured; kept as a run.
+
+use super::lint::{doubt_json, doubt_text, wrap};
+use crate::cli::{Global, Status, Unreadable};
+use crate::context::{self, print};
+use anyhow::Context as _;
+use assay_fio::import;
+use assay_fio::json::{self, DiskUtil, Document, Kind};
+use assay_fio::options::JobOptions;
+use assay_judge::doubts::{self, JudgedJobs};
+use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::units::{mb_per_s, significant};
+use assay_model::{Nanos, Run, SCHEMA_VERSION, Sample};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay import result.json                  explain it, and keep it as a run
+  assay import result.json --json --no-store
+  assay import before.json after.json && assay compare 1 2
+
+Reads what fio 2.x to 3.4x print with --output-format=json or json+, also with text around it and
+with several documents (--status-interval: the last one counts).
+Exit status: 0 nothing to doubt, 1 doubts, 2 not a result of fio, 3 cannot be read.";
+
+/// Explain what a result of fio really measured, and keep it as a run
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Results of fio, JSON or JSON+
+    #[arg(value_name = "RESULT", required = true)]
+    files: Vec<PathBuf>,
+    /// Print one JSON object with the list `doubts`
+    #[arg(long)]
+    json: bool,
+    /// Only explain, keep nothing
+    #[arg(long)]
+    no_store: bool,
+}
+
+/// One result as read.
+struct Imported {
+    file: String,
+    documents: usize,
+    document: Document,
+    judged: Vec<JudgedJobs>,
+    run: Run,
+    samples: Vec<Sample>,
+    /// False when the store had it before.
+    new: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    // Everything is read before anything is kept: a wrong file leaves no half of an import.
+    let mut results =
+        args.files.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    if !args.no_store {
+        let mut store = context::open_store(global)?;
+        for result in &mut results {
+            let (id, new) = store.import_run(&result.run, &result.samples)?;
+            result.run.id = id;
+            result.new = new;
+        }
+    }
+    let found = results.iter().any(|r| r.judged.iter().any(|jobs| !jobs.doubts.is_empty()));
+    if args.json {
+        print(&format!("{:#}\n", to_json(&results)))?;
+    } else {
+        let texts: Vec<String> = results.iter().map(to_text).collect();
+        print(&texts.join("\n"))?;
+    }
+    Ok(if found { Status::Findings } else { Status::Ok })
+}
+
+#[allow(clippy::disallowed_methods, reason = "the user named this file on the command line")]
+fn read(path: &Path) -> anyhow::Result<Imported> {
+    let shown = path.to_string_lossy().escape_debug().to_string();
+    let bytes =
+        std::fs::read(path).map_err(|error| Unreadable(format!("{shown}: {error}")))?;
+    let parsed = json::parse(&bytes);
+    let uid = fingerprint(&bytes);
+    drop(bytes);
+    let mut documents = parsed.context(shown.clone())?;
+    let count = documents.len();
+    let document = documents.pop().with_context(|| format!("{shown}: no document in it"))?;
+    anyhow::ensure!(
+        !document.jobs.is_empty(),
+        "{shown}: no job in it: fio was stopped before one had begun; run it again"
+    );
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let about = import::Context {
+        file: name.to_string_lossy().escape_debug().to_string(),
+        uid,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: context::now(),
+    };
+    let (run, samples) = import::run(&document, &about);
+    let judged = doubts::judge_result(&document);
+    Ok(Imported { file: shown, documents: count, document, judged, run, samples, new: true })
+}
+
+/// The same file is the same run, however often it is imported: FNV-1a, 128 bits
+/// (draft-eastlake-fnv).
+fn fingerprint(bytes: &[u8]) -> String {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    for byte in bytes {
+        hash = (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+    format!("{hash:032x}")
+}
+
+fn to_json(results: &[Imported]) -> serde_json::Value {
+    let mut doubts = Vec::new();
+    let mut files = Vec::new();
+    for result in results {
+        let mut jobs = Vec::new();
+        for group in &result.judged {
+            let entries = &result.document.jobs[group.jobs.clone()];
+            let name = entries.first().map_or("", |job| job.name.as_str());
+            for doubt in &group.doubts {
+                let mut value = doubt_json(name, doubt);
+                value["file"] = result.file.clone().into();
+                doubts.push(value);
+            }
+            let codes: Vec<&str> = group.doubts.iter().map(|d| d.code.as_str()).collect();
+            jobs.push(serde_json::json!({
+                "name": name,
+                "copies": entries.len(),
+                "read": direction_json(entries, |job| job.read.as_ref()),
+                "write": direction_json(entries, |job| job.write.as_ref()),
+                "doubts": codes,
+            }));
+        }
+        files.push(serde_json::json!({
+            "file": result.file,
+            "run": (result.run.id.0 != 0).then_some(result.run.id.0),
+            "tool": result.document.fio_version,
+            "documents": result.documents,
+            "jobs": jobs,
+        }));
+    }
+    serde_json::json!({ "schema": SCHEMA_VERSION, "doubts": doubts, "files": files })
+}
+
+type Pick = fn(&JobResult) -> Option<&IoStats>;
+
+fn direction_json(jobs: &[JobResult], pick: Pick) -> Option<serde_json::Value> {
+    let summary = Summary::of(jobs, pick)?;
+    let at = |percent| summary.latency.percentile(percent);
+    Some(serde_json::json!({
+        "iops": summary.iops,
+        "bytes_per_s": summary.bytes_per_s,
+        "ios": summary.ios,
+        "p50_ns": at(50.0),
+        "p99_ns": at(99.0),
+        "p999_ns": at(99.9),
+        "max_ns": summary.latency.max,
+    }))
+}
+
+/// One direction over copies of a job.
+struct Summary {
+    iops: f64,
+    bytes_per_s: f64,
+    ios: u64,
+    latency: Latency,
+}
+
+impl Summary {
+    fn of(jobs: &[JobResult], pick: Pick) -> Option<Self> {
+        let all: Vec<&IoStats> = jobs.iter().filter_map(pick).collect();
+        let first = all.first()?;
+        let mut latency = Latency::default();
+        for io in &all {
+            latency.histogram.merge(&io.clat.histogram);
+            latency.max = latency.max.max(io.clat.max);
+        }
+        if all.len() == 1 {
+            // Percentiles of several jobs cannot be merged without their histograms.
+            latency.percentiles.clone_from(&first.clat.percentiles);
+        }
+        Some(Self {
+            iops: all.iter().map(|io| io.iops).sum(),
+            bytes_per_s: all.iter().map(|io| io.bytes_per_s).sum(),
+            ios: all.iter().map(|io| io.ios).fold(0, u64::saturating_add),
+            latency,
+        })
+    }
+
+    fn text(&self, what: &str) -> String {
+        let rate =
+            format!("{what}: {} IOPS, {} MB/s", significant(self.iops), mb_per_s(self.bytes_per_s));
+        let rate = joined(&rate);
+        wrap(&format!("{rate}; {}", latency_text(&self.latency)), "  ")
+    }
+}
+
+/// Kept on one line.
+fn joined(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+fn latency_text(latency: &Latency) -> String {
+    let mut out = String::new();
+    for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)] {
+        if let Some(ns) = latency.percentile(percent) {
+            out.push_str(&joined(&format!("{name} {}", Nanos(ns))));
+            out.push_str(", ");
+        }
+    }
+    out + &joined(&format!("max {}", Nanos(latency.max)))
+}
+
+fn to_text(result: &Imported) -> String {
+    let document = &result.document;
+    let mut out = result.file.clone();
+    if !document.fio_version.is_empty() {
+        out.push_str(&format!(": {}", document.fio_version.escape_debug()));
+    }
+    out.push_str(&format!(", {}", result.run.started.strftime("%Y-%m-%d %H:%M UTC")));
+    if document.kind == Kind::Client {
+        out.push_str(", run by fio --client on other machines");
+    }
+    if result.documents > 1 {
+        out.push_str(&format!(
+            "; the last of {} documents, which holds the totals",
+            result.documents
+        ));
+    }
+    let mut out = wrap(&out, "");
+    // fio counts the disks over all jobs together.
+    let disks: &[DiskUtil] = if result.judged.len() == 1 { &document.disks } else { &[] };
+    for group in &result.judged {
+        out.push_str(&group_text(&document.jobs[group.jobs.clone()], group, disks));
+    }
+    match result.run.id.0 {
+        0 => {}
+        id if !result.new => out.push_str(&format!("run {id} holds it already\n")),
+        id => out.push_str(&format!("kept as run {id}\n")),
+    }
+    out
+}
+
+fn group_text(jobs: &[JobResult], group: &JudgedJobs, disks: &[DiskUtil]) -> String {
+    let Some(first) = jobs.first() else {
+        return String::new();
+    };
+    let mut out = format!("\n{}: {}\n", first.name.escape_debug(), describe(jobs));
+    for (what, pick) in
+        [("read", (|job| job.read.as_ref()) as Pick), ("write", |job| job.write.as_ref())]
+    {
+        if let Some(summary) = Summary::of(jobs, pick) {
+            out.push_str(&summary.text(what));
+        }
+    }
+    if let [job] = jobs
+        && let Some(sync) = &job.sync
+    {
+        let flushes = format!("flush: {} of them, mean {}", sync.n, Nanos(sync.mean as u64));
+        out.push_str(&wrap(&format!("{flushes}; {}", latency_text(sync)), "  "));
+    }
+    out.push_str(&wrap(&load(jobs, disks), "  "));
+    for doubt in &group.doubts {
+        out.push_str(&doubt_text(doubt, "  "));
+    }
+    out
+}
+
+/// What ran, in one line.
+fn describe(jobs: &[JobResult]) -> String {
+    let Some(first) = jobs.first() else {
+        return String::new();
+    };
+    let time = jobs.iter().flat_map(|job| job.read.iter().chain(&job.write));
+    let time = time.map(|io| io.runtime).max().unwrap_or_default();
+    if first.options.is_empty() {
+        return format!("options unknown, {time}");
+    }
+    let options = JobOptions::from_result(first);
+    let block = if options.access.reads { options.block_size.0 } else { options.block_size.1 };
+    let mut out = format!(
+        "{}, {block}, {}, iodepth {}",
+        options.given("rw").unwrap_or("read").escape_debug(),
+        options.engine.escape_debug(),
+        options.iodepth
+    );
+    if jobs.len() > 1 {
+        out.push_str(&format!(", {} jobs", jobs.len()));
+    }
+    out.push_str(if options.direct { ", direct" } else { ", through the page cache" });
+    out.push_str(&format!(", {time}"));
+    out
+}
+
+/// Percent from which a CPU or a device had nothing left.
+const FULL: f64 = 95.0;
+/// I/Os in flight up to which they follow one another.
+const ALONE: f64 = 1.1;
+
+/// How many I/Os were in flight (Little's law: rate × latency), and what that says about the limit.
+fn load(jobs: &[JobResult], disks: &[DiskUtil]) -> String {
+    let mut in_flight = 0.0;
+    let mut flushing = 0.0;
+    for job in jobs {
+        for io in job.read.iter().chain(&job.write) {
+            let mean = if io.lat.mean > 0.0 { io.lat.mean } else { io.slat.mean + io.clat.mean };
+            in_flight += io.iops * mean / 1e9;
+        }
+        if let Some(sync) = &job.sync
+            && job.runtime.0 > 0
+        {
+            flushing += sync.n as f64 * sync.mean / job.runtime.0 as f64 * 100.0;
+        }
+    }
+    let busiest = jobs.iter().map(|job| job.usr_cpu + job.sys_cpu).fold(0.0, f64::max);
+    let util = disks.iter().map(|disk| disk.util).fold(0.0, f64::max);
+    let which = if jobs.len() > 1 { " in the busiest job" } else { "" };
+    let mut out = format!(
+        "{} in flight on average; {busiest:.0} % of a CPU{which}",
+        significant(in_flight)
+    );
+    out.push_str(&if busiest >= FULL {
+        ": fio's processor was the limit".to_owned()
+    } else if flushing >= HALF {
+        format!("; {flushing:.0} % of the time went into flushes: they were the limit")
+    } else if in_flight > 0.0 && in_flight <= ALONE * jobs.len() as f64 && jobs.len() == 1 {
+        "; one at a time: the latency was the limit".to_owned()
+    } else if util >= FULL {
+        format!("; the device was busy {util:.0} % of the time")
+    } else {
+        String::new()
+    });
+    out
+}
+
+/// Percent of the time from which one thing explains the rate.
+const HALF: f64 = 50.0;

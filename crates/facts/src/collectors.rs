@@ -1,0 +1,18 @@
+//! The collectors: one file per source.
+
+pub(crate) mod btrfs;
+pub(crate) mod cgroup;
+pub(crate) mod cpu;
+pub(crate) mod disk;
+pub(crate) mod dm;
+pub(crate) mod ext4;
+pub(crate) mod kernel;
+pub(crate) mod memory;
+pub(crate) mod modprobe;
+pub(crate) mod mounts;
+pub(crate) mod sysctl;
+pub(crate) mod thermal;
+pub(crate) mod tools;
+pub(crate) mod virtualisation;
+pub(crate) mod xfs;
+pub(crate) mod zfs;

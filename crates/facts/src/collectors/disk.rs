@@ -1,0 +1,265 @@
+//! Block devices: what they are, how the kernel treats them, what they are built of. See the
+//! kernel's Documentation/ABI/stable/sysfs-block.
+
+use crate::block::Device;
+use crate::gather::{Gather, chosen, lossy};
+use assay_model::FactKind;
+use serde_json::Value;
+use std::path::Path;
+
+const BLOCK: &str = "/sys/block";
+const EINVAL: i32 = 22;
+
+pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
+    for name in g.list("disk", BLOCK) {
+        let key = format!("disk.{}", lossy(&name));
+        let device = match Device::at(g.host, &Path::new(BLOCK).join(&name)) {
+            Ok(device) => device,
+            Err(error) => {
+                g.fault(&key, &error, FactKind::Runtime, BLOCK);
+                continue;
+            }
+        };
+        match device.size(g.host) {
+            // Loop and zram devices that are not set up, drives without a medium.
+            Ok(0) => {}
+            Ok(size) => {
+                g.facts.known(
+                    format!("{key}.size"),
+                    size,
+                    FactKind::Runtime,
+                    format!("{BLOCK}/{}/size", device.name),
+                );
+                one(g, &key, &device, with_identity);
+            }
+            Err(error) => g.fault(
+                &key,
+                &error,
+                FactKind::Runtime,
+                &format!("{BLOCK}/{}/size", device.name),
+            ),
+        }
+    }
+}
+
+fn one(g: &mut Gather<'_>, key: &str, device: &Device, with_identity: bool) {
+    let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
+    for (name, file) in [
+        ("model", "device/model"),
+        ("vendor", "device/vendor"),
+        ("firmware", "device/firmware_rev"),
+        ("revision", "device/rev"),
+        ("write_cache", "queue/write_cache"),
+        ("zoned", "queue/zoned"),
+    ] {
+        g.text(&format!("{key}.{name}"), &at(file));
+    }
+    for (name, file) in [
+        ("rotational", "queue/rotational"),
+        ("read_only", "ro"),
+        ("removable", "removable"),
+        ("fua", "queue/fua"),
+        ("iostats", "queue/iostats"),
+        ("dax", "queue/dax"),
+    ] {
+        g.flag(&format!("{key}.{name}"), &at(file));
+    }
+    for (name, file, unit) in [
+        ("logical_block_size", "queue/logical_block_size", 1),
+        ("physical_block_size", "queue/physical_block_size", 1),
+        ("minimum_io_size", "queue/minimum_io_size", 1),
+        ("optimal_io_size", "queue/optimal_io_size", 1),
+        ("discard_granularity", "queue/discard_granularity", 1),
+        ("nr_requests", "queue/nr_requests", 1),
+        ("nomerges", "queue/nomerges", 1),
+        ("rq_affinity", "queue/rq_affinity", 1),
+        ("read_ahead", "queue/read_ahead_kb", 1024),
+        ("max_request", "queue/max_sectors_kb", 1024),
+        ("queue_depth", "device/queue_depth", 1),
+    ] {
+        g.number(&format!("{key}.{name}"), &at(file), unit);
+    }
+    g.value(&format!("{key}.scheduler"), &at("queue/scheduler"), chosen);
+    write_back_throttling(g, key, &at("queue/wbt_lat_usec"));
+    transport(g, key, device);
+    link(g, key, device);
+    stacked(g, key, device);
+    partitions(g, key, device);
+    if with_identity {
+        g.text(&format!("{key}.serial"), &at("serial"));
+        g.text(&format!("{key}.serial"), &at("device/serial"));
+        g.text(&format!("{key}.wwid"), &at("wwid"));
+        g.text(&format!("{key}.wwid"), &at("device/wwid"));
+    }
+}
+
+/// Nanoseconds; 0 means off. EINVAL means that the kernel has no throttling for this device.
+fn write_back_throttling(g: &mut Gather<'_>, key: &str, path: &str) {
+    match g.host.read_text(Path::new(path)) {
+        Err(error) if error.errno() == Some(EINVAL) => {}
+        _ => g.number(&format!("{key}.wbt_latency"), path, 1000),
+    }
+}
+
+/// How the device is attached, from its place in the tree of devices.
+fn transport(g: &mut Gather<'_>, key: &str, device: &Device) {
+    let dir = device.dir.to_string_lossy();
+    let parts: Vec<&str> = dir.split('/').collect();
+    let some = |start: &str| {
+        parts.iter().any(|part| {
+            part.strip_prefix(start)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    let transport = match () {
+        () if parts.contains(&"virtual") && !some("nvme") => "virtual",
+        () if some("virtio") && some("host") => "virtio-scsi",
+        () if some("virtio") => "virtio-blk",
+        () if some("nvme") => "nvme",
+        () if some("usb") => "usb",
+        () if some("ata") => "ata",
+        () if some("mmc") => "mmc",
+        () if some("session") => "iscsi",
+        () if some("end_device-") => "sas",
+        () if some("rport-") => "fibre-channel",
+        () if some("vmbus_") || dir.contains("/VMBUS") => "hyper-v",
+        () if some("host") => "scsi",
+        () if dir.contains("/vbd-") => "xen",
+        () => return,
+    };
+    g.facts.known(
+        format!("{key}.transport"),
+        transport,
+        FactKind::Runtime,
+        dir.clone(),
+    );
+}
+
+/// Speed of the SATA link and of the nearest PCI Express link above the device.
+fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
+    let parts = device
+        .dir
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let port = parts
+        .filter_map(|part| part.strip_prefix("ata")?.parse::<u32>().ok())
+        .next();
+    if let Some(port) = port {
+        let dir = format!("/sys/class/ata_link/link{port}");
+        g.text(&format!("{key}.sata_speed"), &format!("{dir}/sata_spd"));
+        g.text(
+            &format!("{key}.sata_speed_max"),
+            &format!("{dir}/hw_sata_spd_limit"),
+        );
+    }
+    let is_pci = |dir: &&Path| {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        // 0000:00:1f.2
+        name.len() >= 12 && name.matches(':').count() == 2 && name.contains('.')
+    };
+    if let Some(dir) = device.dir.ancestors().find(is_pci) {
+        for (name, file) in [
+            ("pcie_speed", "current_link_speed"),
+            ("pcie_width", "current_link_width"),
+            ("pcie_speed_max", "max_link_speed"),
+            ("pcie_width_max", "max_link_width"),
+        ] {
+            let path = dir.join(file).display().to_string();
+            // Devices of a hypervisor have these files and answer EINVAL.
+            if g.host
+                .read(Path::new(&path))
+                .is_err_and(|error| error.errno() == Some(EINVAL))
+            {
+                continue;
+            }
+            g.value(&format!("{key}.{name}"), &path, |text| {
+                Some(crate::gather::scalar(text))
+            });
+        }
+    }
+}
+
+/// Device mapper, Linux RAID, loop, zram: what it is built of.
+fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
+    let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
+    match device.slaves(g.host) {
+        Ok(slaves) if slaves.is_empty() => {}
+        Ok(slaves) => {
+            let names: Vec<Value> = slaves.into_iter().map(|slave| slave.name.into()).collect();
+            g.facts.known(
+                format!("{key}.built_on"),
+                names,
+                FactKind::Runtime,
+                at("slaves"),
+            );
+        }
+        Err(error) => g.fault(
+            &format!("{key}.built_on"),
+            &error,
+            FactKind::Runtime,
+            &at("slaves"),
+        ),
+    }
+    let start = |prefix: &str| device.name.starts_with(prefix);
+    if start("dm-") {
+        g.text(&format!("{key}.dm_name"), &at("dm/name"));
+        g.value(&format!("{key}.dm_kind"), &at("dm/uuid"), |uuid| {
+            Some(crate::dm::kind(uuid))
+        });
+    }
+    if start("md") {
+        for name in [
+            "level",
+            "sync_action",
+            "bitmap/location",
+            "consistency_policy",
+        ] {
+            g.text(
+                &format!("{key}.md_{}", name.replace('/', "_")),
+                &at(&format!("md/{name}")),
+            );
+        }
+        for name in ["raid_disks", "chunk_size", "degraded", "stripe_cache_size"] {
+            g.number(&format!("{key}.md_{name}"), &at(&format!("md/{name}")), 1);
+        }
+    }
+    if start("loop") {
+        g.text(&format!("{key}.backing_file"), &at("loop/backing_file"));
+        g.flag(&format!("{key}.direct_io"), &at("loop/dio"));
+        g.number(&format!("{key}.offset"), &at("loop/offset"), 1);
+    }
+    if start("zram") {
+        g.value(&format!("{key}.compression"), &at("comp_algorithm"), chosen);
+    }
+}
+
+fn partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
+    let partitions = match device.partitions(g.host) {
+        Ok(partitions) => partitions,
+        Err(error) => {
+            return g.fault(
+                &format!("{key}.partition"),
+                &error,
+                FactKind::Runtime,
+                &format!("{BLOCK}/{}", device.name),
+            );
+        }
+    };
+    for partition in partitions {
+        let key = format!("{key}.partition.{}", partition.name);
+        let at = |file: &str| format!("{BLOCK}/{}/{}/{file}", device.name, partition.name);
+        g.number(&format!("{key}.start"), &at("start"), 512);
+        g.number(&format!("{key}.size"), &at("size"), 512);
+        // Bytes by which its start misses the device's physical blocks.
+        g.number(&format!("{key}.misalignment"), &at("alignment_offset"), 1);
+        if let Some(start) = g.facts.u64(&format!("{key}.start")) {
+            let aligned = start.is_multiple_of(4096);
+            g.facts.known(
+                format!("{key}.aligned_4k"),
+                aligned,
+                FactKind::Runtime,
+                at("start"),
+            );
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Kernel: version, command line, page size; the operating system; the host name if asked for.
+
+use crate::gather::Gather;
+use crate::redact;
+use assay_model::FactKind;
+
+pub(crate) const CMDLINE: &str = "/proc/cmdline";
+
+pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
+    g.text("kernel.release", "/proc/sys/kernel/osrelease");
+    g.text("kernel.arch", "/proc/sys/kernel/arch");
+    g.value("kernel.cmdline", CMDLINE, |text| {
+        Some(if with_identity {
+            text.to_owned()
+        } else {
+            redact::cmdline(text)
+        })
+    });
+    page_size(g);
+    os_name(g);
+    if with_identity {
+        g.text("host.name", "/proc/sys/kernel/hostname");
+    }
+}
+
+/// From the auxiliary vector, which every process gets from the kernel (getauxval(3)).
+fn page_size(g: &mut Gather<'_>) {
+    const KEY: &str = "kernel.page_size";
+    const AUXV: &str = "/proc/self/auxv";
+    match g.host.read(std::path::Path::new(AUXV)) {
+        Ok(bytes) => match page_size_of(&bytes) {
+            Some(size) => g.facts.known(KEY, size, FactKind::Runtime, AUXV),
+            None => g
+                .facts
+                .unknown(KEY, "no AT_PAGESZ in it", FactKind::Runtime, AUXV),
+        },
+        Err(error) => g.fault(KEY, &error, FactKind::Runtime, AUXV),
+    }
+}
+
+/// AT_PAGESZ in pairs of 64-bit or 32-bit little-endian words.
+fn page_size_of(auxv: &[u8]) -> Option<u64> {
+    const AT_PAGESZ: u64 = 6;
+    let find = |width: usize| {
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0u64, |value, byte| value << 8 | u64::from(*byte))
+        };
+        auxv.chunks_exact(2 * width)
+            .map(|pair| (word(&pair[..width]), word(&pair[width..])))
+            .find(|(tag, value)| {
+                *tag == AT_PAGESZ && value.is_power_of_two() && (4096..=1 << 20).contains(value)
+            })
+            .map(|(_, size)| size)
+    };
+    find(8).or_else(|| find(4))
+}
+
+fn os_name(g: &mut Gather<'_>) {
+    const KEY: &str = "os.name";
+    let path = "/etc/os-release";
+    let Some(text) = g.read(KEY, path) else {
+        return;
+    };
+    let line = text
+        .lines()
+        .enumerate()
+        .find_map(|(at, line)| Some((at, line.strip_prefix("PRETTY_NAME=")?)));
+    if let Some((at, name)) = line {
+        g.facts.known(
+            KEY,
+            name.trim_matches('"'),
+            FactKind::Configured,
+            format!("{path}:{}", at + 1),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_size_in_both_widths() {
+        let wide: Vec<u8> = [33u64, 7, 6, 4096, 0, 0]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        assert_eq!(page_size_of(&wide), Some(4096));
+        let narrow: Vec<u8> = [16u32, 7, 6, 65536, 0, 0]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        assert_eq!(page_size_of(&narrow), Some(65536));
+        assert_eq!(page_size_of(b"short"), None);
+    }
+}

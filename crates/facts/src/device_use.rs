@@ -1,0 +1,421 @@
+//! The guard before anything destructive on a block device: it must be shown that nothing uses it.
+//! What could not be checked counts as used.
+//!
+//! Between this check and the first write somebody may begin to use the device; whoever writes
+//! should hold it open with `O_EXCL` meanwhile.
+
+use crate::block::{Device, everything_above};
+use crate::mountinfo;
+use crate::signatures;
+use crate::target::MOUNTINFO;
+use assay_host::{CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+/// Why a device must not be overwritten.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {}", path.display(), self.words())]
+pub struct DeviceInUse {
+    /// The path that was checked.
+    pub path: PathBuf,
+    /// Every use that was found, in words.
+    pub reasons: Vec<String>,
+    /// What could not be checked, and why: reason enough to refuse, but no proof of a use.
+    pub unchecked: Vec<String>,
+}
+
+impl DeviceInUse {
+    fn words(&self) -> String {
+        let unchecked = self
+            .unchecked
+            .iter()
+            .map(|what| format!("could not be checked: {what}"));
+        self.reasons
+            .iter()
+            .cloned()
+            .chain(unchecked)
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+}
+
+/// Checks that a device may be overwritten: `path` is the device node itself and no link; it is
+/// writable, has no partitions and nothing recognisable on it; it is not mounted, not swap, not
+/// part of anything else, and nobody holds it open.
+///
+/// # Errors
+/// All reasons against it. What could not be checked is a reason.
+pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
+    let checks: [Look; 11] = [
+        writable,
+        partitions,
+        holders,
+        mounts,
+        btrfs,
+        swaps,
+        loops,
+        blkid,
+        wipefs,
+        open_handles,
+        exclusive,
+    ];
+    let mut against = DeviceInUse {
+        path: path.to_owned(),
+        reasons: Vec::new(),
+        unchecked: Vec::new(),
+    };
+    match identify(host, path) {
+        Ok(Ok(device)) => match everything_above(host, &device) {
+            Ok(above) => {
+                let numbers = above
+                    .iter()
+                    .map(|device| (device.number, device.name.clone()))
+                    .collect();
+                let check = Check {
+                    host,
+                    path,
+                    device: &device,
+                    above: &above,
+                    numbers,
+                };
+                for look in checks {
+                    match look(&check) {
+                        Ok(found) => against.reasons.extend(found),
+                        Err(reason) => against.unchecked.push(reason),
+                    }
+                }
+            }
+            Err(error) => against.unchecked.push(words(error)),
+        },
+        Ok(Err(reason)) => against.reasons.push(reason),
+        Err(error) => against.unchecked.push(words(error)),
+    }
+    match against.reasons.is_empty() && against.unchecked.is_empty() {
+        true => Ok(()),
+        false => Err(against),
+    }
+}
+
+struct Check<'a> {
+    host: &'a dyn Host,
+    path: &'a Path,
+    device: &'a Device,
+    /// The device, its partitions, and what is built on them.
+    above: &'a BTreeSet<Device>,
+    numbers: BTreeMap<DeviceNumber, String>,
+}
+
+impl Check<'_> {
+    /// `mounted` for the device itself, `its sda1 is mounted` for what is on it.
+    fn about(&self, name: &str, what: &str) -> String {
+        match name == self.device.name {
+            true => what.to_owned(),
+            false => format!("{name}, which is part of it, is {what}"),
+        }
+    }
+}
+
+/// The device, or why the path is none that may be written to.
+fn identify(host: &dyn Host, path: &Path) -> Result<Result<Device, String>, HostError> {
+    match host.realpath(path) {
+        Ok(real) if real == path => {}
+        Ok(real) => {
+            return Ok(Err(format!(
+                "a link to {0}: name the device itself, {0}",
+                real.display()
+            )));
+        }
+        Err(error) if error.is_absent() => return Ok(Err("no such device".to_owned())),
+        Err(error) => return Err(error),
+    }
+    Ok(Device::of_node(host, path)?.ok_or_else(|| "not a block device".to_owned()))
+}
+
+type Found = Result<Vec<String>, String>;
+type Look = fn(&Check<'_>) -> Found;
+
+fn words(error: HostError) -> String {
+    error.to_string()
+}
+
+fn writable(check: &Check<'_>) -> Found {
+    let mut found = Vec::new();
+    let path = check.device.dir.join("ro");
+    match check.host.read_text(&path).map_err(words)?.trim() {
+        "0" => {}
+        "1" => found.push("read-only".to_owned()),
+        other => {
+            return Err(format!(
+                "{}: expected 0 or 1, found `{other}`",
+                path.display()
+            ));
+        }
+    }
+    if check.device.size(check.host).map_err(words)? == 0 {
+        found.push("of size 0 (no medium, or not set up)".to_owned());
+    }
+    Ok(found)
+}
+
+fn partitions(check: &Check<'_>) -> Found {
+    let found = check.device.partitions(check.host).map_err(words)?;
+    let names: Vec<_> = found.iter().map(|device| device.name.as_str()).collect();
+    Ok(match names.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("partitioned: {}", names.join(", "))],
+    })
+}
+
+fn holders(check: &Check<'_>) -> Found {
+    let mut found = Vec::new();
+    let disk = check.device.disk(check.host).map_err(words)?;
+    for device in check.above.iter().chain(&disk) {
+        for holder in device.holders(check.host).map_err(words)? {
+            let kind = match check.host.read_text(&holder.dir.join("dm/uuid")) {
+                Ok(uuid) => format!(" ({})", crate::dm::describe(uuid.trim())),
+                Err(_) if holder.name.starts_with("md") => " (Linux RAID)".to_owned(),
+                Err(_) => String::new(),
+            };
+            found.push(check.about(&device.name, &format!("in use by {}{kind}", holder.name)));
+        }
+    }
+    Ok(found)
+}
+
+fn mounts(check: &Check<'_>) -> Found {
+    let text = check.host.read(Path::new(MOUNTINFO)).map_err(words)?;
+    let mounts = mountinfo::parse(&text).map_err(|line| {
+        format!("{MOUNTINFO}:{line}: expected a mount as in proc_pid_mountinfo(5)")
+    })?;
+    let disk = check.device.disk(check.host).map_err(words)?;
+    let mut found = Vec::new();
+    for mount in &mounts {
+        let mut number = mount.dev;
+        // btrfs has an anonymous number; its source is one of its devices.
+        if number.major == 0 && mount.source.as_bytes().starts_with(b"/dev/") {
+            match check.host.stat(Path::new(&mount.source)) {
+                Ok(stat) => number = stat.rdev,
+                Err(error) if error.is_absent() => {}
+                Err(error) => return Err(words(error)),
+            }
+        }
+        let at = format!("mounted at {}", mount.point.display());
+        if let Some(name) = check.numbers.get(&number) {
+            found.push(check.about(name, &at));
+        } else if let Some(disk) = disk.as_ref().filter(|disk| disk.number == number) {
+            found.push(format!("part of {}, which is {at}", disk.name));
+        }
+    }
+    found.dedup();
+    Ok(found)
+}
+
+/// Members of a mounted btrfs other than the one it was mounted by.
+fn btrfs(check: &Check<'_>) -> Found {
+    let base = Path::new("/sys/fs/btrfs");
+    let file_systems = match check.host.list(base) {
+        Ok(names) => names,
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        Err(error) => return Err(words(error)),
+    };
+    let mut found = Vec::new();
+    for name in file_systems {
+        let members = match check.host.list(&base.join(&name).join("devices")) {
+            Ok(members) => members,
+            // `features` is not a file system.
+            Err(error) if error.is_absent() => continue,
+            Err(error) => return Err(words(error)),
+        };
+        for device in check
+            .above
+            .iter()
+            .filter(|device| members.iter().any(|member| *member == device.name.as_str()))
+        {
+            found.push(check.about(&device.name, "a member of a mounted btrfs"));
+        }
+    }
+    Ok(found)
+}
+
+fn swaps(check: &Check<'_>) -> Found {
+    let text = match check.host.read(Path::new("/proc/swaps")) {
+        Ok(text) => text,
+        // A kernel without swap support.
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        Err(error) => return Err(words(error)),
+    };
+    let mut found = Vec::new();
+    for line in text
+        .split(|&byte| byte == b'\n')
+        .skip(1)
+        .filter(|line| !line.is_empty())
+    {
+        let name = line
+            .split(|byte| matches!(byte, b' ' | b'\t'))
+            .next()
+            .unwrap_or_default();
+        let path = PathBuf::from(std::ffi::OsString::from_vec(mountinfo::unescape(name)));
+        let stat = match check.host.stat(&path) {
+            Ok(stat) => stat,
+            // Deleted, or out of sight; the exclusive open shows a device that is swap.
+            Err(error) if error.is_absent() => continue,
+            Err(error) => return Err(words(error)),
+        };
+        let number = if stat.kind == FileKind::BlockDevice {
+            stat.rdev
+        } else {
+            stat.dev
+        };
+        if let Some(device) = check.numbers.get(&number) {
+            found.push(check.about(device, "used as swap"));
+        }
+    }
+    Ok(found)
+}
+
+/// Loop devices that have the device behind them: the kernel does not hold it exclusively.
+fn loops(check: &Check<'_>) -> Found {
+    let mut found = Vec::new();
+    let base = Path::new("/sys/block");
+    for name in check.host.list(base).map_err(words)? {
+        if !name.as_bytes().starts_with(b"loop") {
+            continue;
+        }
+        let file = match check
+            .host
+            .read_text(&base.join(&name).join("loop/backing_file"))
+        {
+            Ok(file) => file,
+            Err(error) if error.is_absent() => continue,
+            Err(error) => return Err(words(error)),
+        };
+        let stat = match check.host.stat(Path::new(file.trim_end_matches('\n'))) {
+            Ok(stat) => stat,
+            Err(error) if error.is_absent() => continue,
+            Err(error) => return Err(words(error)),
+        };
+        if stat.kind == FileKind::BlockDevice
+            && let Some(device) = check.numbers.get(&stat.rdev)
+        {
+            found.push(check.about(device, &format!("behind {}", name.to_string_lossy())));
+        }
+    }
+    Ok(found)
+}
+
+fn ask(check: &Check<'_>, argv: &[&str]) -> Result<CommandOutput, String> {
+    let argv: Vec<&OsStr> = argv
+        .iter()
+        .map(OsStr::new)
+        .chain([check.path.as_os_str()])
+        .collect();
+    check
+        .host
+        .run(&argv, Limits::default())
+        .map_err(|error| match error.is_absent() {
+            true => format!("{error} (it is in the package util-linux)"),
+            false => error.to_string(),
+        })
+}
+
+fn blkid(check: &Check<'_>) -> Found {
+    let found = signatures::blkid(&ask(check, &["blkid", "-p", "-o", "export"])?)?;
+    Ok(match found.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("not empty: blkid finds {}", found.join(" "))],
+    })
+}
+
+fn wipefs(check: &Check<'_>) -> Found {
+    let found = signatures::wipefs(&ask(check, &["wipefs", "-n", "-p"])?)?;
+    Ok(match found.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("not empty: wipefs finds {}", found.join(", "))],
+    })
+}
+
+/// Processes that hold the device, or what is on it, open. Some sandboxes hide a process even from
+/// root; what it has open cannot be known, also not by an exclusive open, which only meets others.
+fn open_handles(check: &Check<'_>) -> Found {
+    let proc = Path::new("/proc");
+    let (mut found, mut hidden) = (Vec::new(), Vec::new());
+    let pids = check.host.list(proc).map_err(words)?;
+    for pid in pids
+        .iter()
+        .filter(|pid| pid.as_bytes().iter().all(u8::is_ascii_digit))
+    {
+        let dir = proc.join(pid);
+        let name = || {
+            let comm = check.host.read_text(&dir.join("comm")).unwrap_or_default();
+            format!("{} ({})", pid.to_string_lossy(), comm.trim())
+        };
+        match opened_by(check, &dir.join("fd")) {
+            Ok(Some(device)) => {
+                found.push(check.about(&device, &format!("open in process {}", name())))
+            }
+            Ok(None) => {}
+            Err(error) => hidden.push(format!("{}: {}", name(), error.reason())),
+        }
+    }
+    if hidden.is_empty() || !found.is_empty() {
+        return Ok(found);
+    }
+    let more = hidden.len().saturating_sub(3);
+    hidden.truncate(3);
+    let others = if more > 0 {
+        format!(" and {more} others")
+    } else {
+        String::new()
+    };
+    Err(format!(
+        "what these processes have open (root sees most): {}{others}",
+        hidden.join(", ")
+    ))
+}
+
+/// The first device among the open files of a process that would be hit.
+fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError> {
+    let gone = |error: HostError| {
+        if has_ended(&error) {
+            Ok(None)
+        } else {
+            Err(error)
+        }
+    };
+    let handles = match check.host.list(dir) {
+        Ok(handles) => handles,
+        Err(error) => return gone(error),
+    };
+    for handle in handles {
+        match check.host.stat(&dir.join(handle)) {
+            Ok(stat) if stat.kind == FileKind::BlockDevice => {
+                if let Some(device) = check.numbers.get(&stat.rdev) {
+                    return Ok(Some(device.clone()));
+                }
+            }
+            Ok(_) => {}
+            Err(error) if has_ended(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// ESRCH: a process that ended while we looked.
+fn has_ended(error: &HostError) -> bool {
+    const ESRCH: i32 = 3;
+    error.is_absent() || error.errno() == Some(ESRCH)
+}
+
+fn exclusive(check: &Check<'_>) -> Found {
+    const EBUSY: i32 = 16;
+    match check.host.open_exclusive(check.path) {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) if error.errno() == Some(EBUSY) => Ok(vec![
+            "claimed by the kernel or by a process (it cannot be opened exclusively)".to_owned(),
+        ]),
+        Err(error) => Err(words(error)),
+    }
+}

@@ -1,0 +1,164 @@
+//! What all collectors do: read something, and note what it says or why it says nothing.
+
+use assay_host::{CommandOutput, Host, HostError, Limits};
+use assay_model::{FactKind, Facts};
+use serde_json::Value;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+/// No command that only asks for something should take longer.
+const LIMITS: Limits = Limits {
+    timeout: Duration::from_secs(5),
+};
+
+/// A machine and the facts that were found on it so far.
+pub(crate) struct Gather<'a> {
+    pub(crate) host: &'a dyn Host,
+    pub(crate) facts: Facts,
+}
+
+impl<'a> Gather<'a> {
+    pub(crate) fn new(host: &'a dyn Host) -> Self {
+        Self {
+            host,
+            facts: Facts::default(),
+        }
+    }
+
+    /// Notes a fault: what does not exist is left out, anything else is unknown.
+    pub(crate) fn fault(&mut self, key: &str, error: &HostError, kind: FactKind, source: &str) {
+        if !error.is_absent() {
+            self.facts.unknown(key, error.reason(), kind, source);
+        }
+    }
+
+    /// Reads a file whole; a fault is noted under `key`.
+    pub(crate) fn read(&mut self, key: &str, path: &str) -> Option<String> {
+        match self.host.read_text(Path::new(path)) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                self.fault(key, &error, FactKind::Runtime, path);
+                None
+            }
+        }
+    }
+
+    /// Lists a directory; a fault is noted under `key`.
+    pub(crate) fn list(&mut self, key: &str, dir: &str) -> Vec<OsString> {
+        match self.host.list(Path::new(dir)) {
+            Ok(names) => names,
+            Err(error) => {
+                self.fault(key, &error, FactKind::Runtime, dir);
+                Vec::new()
+            }
+        }
+    }
+
+    /// A run-time value from a file; what `understand` cannot make sense of is unknown.
+    pub(crate) fn value<V: Into<Value>>(
+        &mut self,
+        key: &str,
+        path: &str,
+        understand: impl FnOnce(&str) -> Option<V>,
+    ) {
+        let Some(text) = self.read(key, path) else {
+            return;
+        };
+        let text = text.trim();
+        match understand(text) {
+            Some(value) => self.facts.known(key, value, FactKind::Runtime, path),
+            None => self
+                .facts
+                .unknown(key, not_understood(text), FactKind::Runtime, path),
+        }
+    }
+
+    /// A run-time text; nothing is noted for an empty file.
+    pub(crate) fn text(&mut self, key: &str, path: &str) {
+        let Some(text) = self.read(key, path) else {
+            return;
+        };
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        if !text.is_empty() {
+            self.facts.known(key, text, FactKind::Runtime, path);
+        }
+    }
+
+    /// A run-time whole number, times `unit`.
+    pub(crate) fn number(&mut self, key: &str, path: &str, unit: i64) {
+        self.value(key, path, |text| {
+            text.parse::<i64>().ok()?.checked_mul(unit)
+        });
+    }
+
+    /// A run-time `0` or `1`.
+    pub(crate) fn flag(&mut self, key: &str, path: &str) {
+        self.value(key, path, flag);
+    }
+
+    /// Runs a command that asks for something. A command that is not installed is absent; one that
+    /// fails is noted under `key`.
+    pub(crate) fn ask(&mut self, key: &str, argv: &[&str]) -> Option<CommandOutput> {
+        match self.try_ask(argv) {
+            Ok(output) if output.success() => Some(output),
+            Ok(output) => {
+                self.facts
+                    .unknown(key, output.complaint(), FactKind::Runtime, argv.join(" "));
+                None
+            }
+            Err(error) => {
+                self.fault(key, &error, FactKind::Runtime, &argv.join(" "));
+                None
+            }
+        }
+    }
+
+    /// Runs a command if it is installed.
+    pub(crate) fn try_ask(&self, argv: &[&str]) -> Result<CommandOutput, HostError> {
+        let name = argv.first().copied().unwrap_or_default();
+        if self.host.which(OsStr::new(name)).is_none() {
+            return Err(HostError::NoCommand {
+                name: name.to_owned(),
+            });
+        }
+        let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+        self.host.run(&argv, LIMITS)
+    }
+}
+
+/// Reads `0`/`1` and `N`/`Y`.
+pub(crate) fn flag(text: &str) -> Option<bool> {
+    match text {
+        "0" | "N" => Some(false),
+        "1" | "Y" => Some(true),
+        _ => None,
+    }
+}
+
+/// The choice in `none [mq-deadline] kyber`; a line without brackets is the choice.
+pub(crate) fn chosen(text: &str) -> Option<String> {
+    match text.split_once('[') {
+        Some((_, rest)) => rest.split_once(']').map(|(chosen, _)| chosen.to_owned()),
+        None => (!text.is_empty()).then(|| text.to_owned()),
+    }
+}
+
+/// What to say about contents that are not as expected.
+pub(crate) fn not_understood(text: &str) -> String {
+    let start: String = text.chars().take(60).collect();
+    format!("not understood: `{start}`")
+}
+
+/// A number where it is one, else the text.
+pub(crate) fn scalar(text: &str) -> Value {
+    match text.parse::<i64>() {
+        Ok(number) => number.into(),
+        Err(_) => text.into(),
+    }
+}
+
+/// A name as part of a key.
+pub(crate) fn lossy(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}

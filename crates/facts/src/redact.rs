@@ -1,0 +1,169 @@
+//! What must not leave the machine unless asked for: host names, addresses, secrets.
+
+use std::path::Path;
+
+/// Stands where something was left out.
+pub(crate) const LEFT_OUT: &str = "(left out)";
+
+/// The source of a network file system without its server.
+pub(crate) fn mount_source(fs_type: &str, source: &str) -> String {
+    match fs_type {
+        "nfs" | "nfs4" | "fuse.sshfs" | "ceph" | "fuse.glusterfs" => match source.rsplit_once(":/")
+        {
+            Some((_, path)) => format!("{LEFT_OUT}:/{path}"),
+            None => LEFT_OUT.to_owned(),
+        },
+        "cifs" | "smb3" => match source.trim_start_matches('/').split_once('/') {
+            Some((_, share)) => format!("//{LEFT_OUT}/{share}"),
+            None => LEFT_OUT.to_owned(),
+        },
+        _ => source.to_owned(),
+    }
+}
+
+/// Mount options without addresses, users and secrets.
+pub(crate) fn mount_options(options: &str) -> String {
+    const NAMES: [&str; 14] = [
+        "addr",
+        "clientaddr",
+        "mountaddr",
+        "username",
+        "user",
+        "domain",
+        "password",
+        "pass",
+        "secret",
+        "mon_addr",
+        "name",
+        "unc",
+        "workgroup",
+        "credentials",
+    ];
+    let clean = |option: &str| match option.split_once('=') {
+        Some((name, _)) if NAMES.contains(&name) => format!("{name}={LEFT_OUT}"),
+        _ => option.to_owned(),
+    };
+    options.split(',').map(clean).collect::<Vec<_>>().join(",")
+}
+
+/// The kernel's command line without secrets, host names and addresses. What follows `--` is for
+/// init, explains no figure and may be anything.
+pub(crate) fn cmdline(text: &str) -> String {
+    const PARTS: [&str; 8] = [
+        "pass",
+        "secret",
+        "token",
+        "credential",
+        "hostname",
+        "iscsi",
+        "nfs",
+        "auth=",
+    ];
+    let clean = |word: &str| match word.split_once('=') {
+        Some((name, value)) => {
+            let lower = format!("{}=", name.to_ascii_lowercase());
+            // `0.0.0.0:2024` and other addresses name a machine too.
+            let address = lower == "ip=" || value.parse::<std::net::SocketAddr>().is_ok();
+            match address || PARTS.iter().any(|part| lower.contains(part)) {
+                true => format!("{name}={LEFT_OUT}"),
+                false => word.to_owned(),
+            }
+        }
+        None => word.to_owned(),
+    };
+    let (text, init) = match text.split_once(" -- ") {
+        Some((text, _)) => (text, format!(" -- {LEFT_OUT}")),
+        None => (text, String::new()),
+    };
+    text.split(' ').map(clean).collect::<Vec<_>>().join(" ") + &init
+}
+
+/// What a capture may keep of a file: as much as the facts say.
+#[must_use]
+pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
+    let lines = |clean: fn(&str) -> String| {
+        let text = String::from_utf8_lossy(&contents).into_owned();
+        text.split('\n')
+            .map(clean)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .into_bytes()
+    };
+    match path.to_str() {
+        Some(crate::collectors::kernel::CMDLINE) => lines(cmdline),
+        Some(crate::target::MOUNTINFO) => lines(mount_line),
+        _ => contents,
+    }
+}
+
+fn mount_line(line: &str) -> String {
+    let Some((head, tail)) = line.split_once(" - ") else {
+        return line.to_owned();
+    };
+    let fields: Vec<&str> = tail.splitn(3, ' ').collect();
+    match fields.as_slice() {
+        // mountinfo separates by spaces, so there must be none inside.
+        [fs_type, source, options] => {
+            let escape = |text: String| text.replace(' ', "\\040");
+            let (source, options) = (
+                escape(mount_source(fs_type, source)),
+                escape(mount_options(options)),
+            );
+            format!("{head} - {fs_type} {source} {options}")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_left_out_and_devices_are_not() {
+        assert_eq!(
+            mount_source("nfs4", "files.example.org:/export/a"),
+            "(left out):/export/a"
+        );
+        assert_eq!(
+            mount_source("nfs4", "[fe80::1]:/export"),
+            "(left out):/export"
+        );
+        assert_eq!(
+            mount_source("cifs", "//files/share/x"),
+            "//(left out)/share/x"
+        );
+        assert_eq!(mount_source("ext4", "/dev/vda"), "/dev/vda");
+        assert_eq!(
+            mount_options("rw,vers=4.2,addr=10.0.0.1,sec=sys"),
+            "rw,vers=4.2,addr=(left out),sec=sys"
+        );
+    }
+    #[test]
+    fn a_command_line_keeps_what_explains_figures() {
+        assert_eq!(
+            cmdline(
+                "root=/dev/vda mitigations=off ip=10.0.0.2::::box luks.passphrase=x systemd.hostname=box"
+            ),
+            "root=/dev/vda mitigations=off ip=(left out) luks.passphrase=(left out) systemd.hostname=(left out)"
+        );
+    }
+
+    #[test]
+    fn what_init_is_told_is_left_out() {
+        let once = cmdline("quiet -- --token abc");
+        assert_eq!(once, "quiet -- (left out)");
+        assert_eq!(cmdline(&once), once);
+    }
+
+    #[test]
+    fn a_capture_keeps_no_server() {
+        let line = b"30 1 0:30 / /srv rw - nfs4 files.example.org:/a rw,addr=10.0.0.1\n".to_vec();
+        let clean = redact(Path::new("/proc/self/mountinfo"), line);
+        let text = String::from_utf8(clean).unwrap();
+        assert_eq!(
+            text,
+            "30 1 0:30 / /srv rw - nfs4 (left\\040out):/a rw,addr=(left\\040out)\n"
+        );
+    }
+}

@@ -1,0 +1,282 @@
+//! What lies under a path: its mount, the block devices directly below, the disks at the bottom.
+
+use crate::block::{Device, MAX_DEPTH};
+use crate::mountinfo::{self, Mount};
+use assay_host::{FileKind, Host, HostError, Limits};
+use assay_model::target::TargetKind;
+use assay_model::{Bytes, TargetInfo};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+/// Where the kernel says what is mounted.
+pub(crate) const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+/// Why it could not be found out what lies under a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Nothing is there.
+    #[error("{}: no such file or directory", path.display())]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is neither directory, file nor block device.
+    #[error("{}: neither a directory, a file nor a block device", path.display())]
+    NotStorage {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something could not be read.
+    #[error("{}: cannot find out what lies below it: {error}", path.display())]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// What, and why.
+        error: HostError,
+    },
+    /// No mount covers the path.
+    #[error("{}: no mount in {MOUNTINFO} covers it{}", path.display(), line.map(|line| format!(" (line {line} cannot be understood)")).unwrap_or_default())]
+    NoMount {
+        /// The path.
+        path: PathBuf,
+        /// The line that could not be understood, if that was the reason.
+        line: Option<usize>,
+    },
+}
+
+/// Looks at what lies under a path. `devices` and `disks` of the answer are empty where no block
+/// device is involved (tmpfs, network file systems) or none can be named (a pool without `zpool`).
+/// `size` is that of a file or device, 0 for a directory. Host names in the sources of network
+/// file systems are left out.
+///
+/// # Errors
+/// The path is missing or no storage, or /proc or /sys cannot be read.
+pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
+    let unreadable = |error: HostError| match error {
+        error if error.is_absent() => TargetError::Missing {
+            path: path.to_owned(),
+        },
+        error => TargetError::Unreadable {
+            path: path.to_owned(),
+            error,
+        },
+    };
+    let below = |error| TargetError::Unreadable {
+        path: path.to_owned(),
+        error,
+    };
+    let stat = host.stat(path).map_err(unreadable)?;
+    let kind = match stat.kind {
+        FileKind::Directory => TargetKind::Directory,
+        FileKind::Regular => TargetKind::File,
+        FileKind::BlockDevice => TargetKind::BlockDevice,
+        FileKind::Other => {
+            return Err(TargetError::NotStorage {
+                path: path.to_owned(),
+            });
+        }
+    };
+    let mut info = TargetInfo {
+        name: path.to_string_lossy().into_owned(),
+        kind,
+        fs_type: None,
+        mount_point: None,
+        mount_options: None,
+        mount_source: None,
+        devices: Vec::new(),
+        disks: Vec::new(),
+        size: Bytes(0),
+        free: None,
+    };
+    let devices = if kind == TargetKind::BlockDevice {
+        let device = Device::of_number(host, stat.rdev).map_err(below)?;
+        info.size = Bytes(device.size(host).map_err(below)?);
+        vec![device]
+    } else {
+        let real = host.realpath(path).map_err(unreadable)?;
+        let mounts = mounts(host, path)?;
+        let no_mount = || TargetError::NoMount {
+            path: path.to_owned(),
+            line: None,
+        };
+        let mount = mountinfo::of(&mounts, &real).ok_or_else(no_mount)?;
+        let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
+        info.fs_type = Some(mount.fs_type.clone());
+        info.mount_point = Some(lossy(mount.point.as_os_str()));
+        info.mount_options = Some(crate::redact::mount_options(&mount.all_options()));
+        info.mount_source = Some(crate::redact::mount_source(
+            &mount.fs_type,
+            &lossy(&mount.source),
+        ));
+        info.free = host.statfs(path).ok().map(|found| Bytes(found.available));
+        if kind == TargetKind::File {
+            info.size = Bytes(stat.size);
+        }
+        devices_of(host, &mounts, mount, 0).map_err(below)?
+    };
+    let mut disks = Vec::new();
+    for device in &devices {
+        bottoms(host, device, 0, &mut disks).map_err(below)?;
+    }
+    let names = |mut names: Vec<String>| {
+        names.sort();
+        names.dedup();
+        names
+    };
+    info.devices = names(devices.into_iter().map(|device| device.name).collect());
+    info.disks = names(disks);
+    Ok(info)
+}
+
+fn mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
+    let text = host
+        .read(Path::new(MOUNTINFO))
+        .map_err(|error| TargetError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })?;
+    mountinfo::parse(&text).map_err(|line| TargetError::NoMount {
+        path: path.to_owned(),
+        line: Some(line),
+    })
+}
+
+/// The block devices directly under a mounted file system.
+pub(crate) fn devices_of(
+    host: &dyn Host,
+    mounts: &[Mount],
+    mount: &Mount,
+    depth: usize,
+) -> Result<Vec<Device>, HostError> {
+    if depth > MAX_DEPTH {
+        return Ok(Vec::new());
+    }
+    if mount.dev.major != 0 {
+        return Device::of_number(host, mount.dev).map(|device| vec![device]);
+    }
+    match mount.fs_type.as_str() {
+        "zfs" => pool_devices(host, &mount.source),
+        "overlay" => {
+            let Some(upper) = mount.super_option("upperdir") else {
+                return Ok(Vec::new());
+            };
+            let upper = PathBuf::from(OsString::from_vec(mountinfo::unescape(upper.as_bytes())));
+            // In a container the directory lies outside of what we see: then nothing can be named.
+            let Ok(real) = host.realpath(&upper) else {
+                return Ok(Vec::new());
+            };
+            match mountinfo::of(mounts, &real) {
+                Some(below) if below != mount => devices_of(host, mounts, below, depth + 1),
+                _ => Ok(Vec::new()),
+            }
+        }
+        "btrfs" => {
+            let Some(device) = node(host, &mount.source)? else {
+                return Ok(Vec::new());
+            };
+            btrfs_members(host, device)
+        }
+        // bcachefs names its members `/dev/sda:/dev/sdb`.
+        _ => {
+            let sources = mount.source.as_bytes().split(|&byte| byte == b':');
+            let nodes = sources.filter(|source| source.starts_with(b"/dev/"));
+            let found = nodes
+                .map(|source| node(host, OsStr::from_bytes(source)))
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok(found.into_iter().flatten().collect())
+        }
+    }
+}
+
+fn node(host: &dyn Host, source: &OsStr) -> Result<Option<Device>, HostError> {
+    match Device::of_node(host, Path::new(source)) {
+        Err(error) if error.is_absent() => Ok(None),
+        other => other,
+    }
+}
+
+/// A btrfs is mounted by one of its members; sysfs lists all of them.
+fn btrfs_members(host: &dyn Host, device: Device) -> Result<Vec<Device>, HostError> {
+    let base = Path::new("/sys/fs/btrfs");
+    for uuid in host.list(base).unwrap_or_default() {
+        let Ok(members) = host.list(&base.join(&uuid).join("devices")) else {
+            continue;
+        };
+        if members.iter().any(|member| member == device.name.as_str()) {
+            return members
+                .iter()
+                .map(|member| Device::of_name(host, member))
+                .collect();
+        }
+    }
+    Ok(vec![device])
+}
+
+/// The leaf devices of the pool of a dataset, as `zpool status -LP` names them.
+fn pool_devices(host: &dyn Host, dataset: &OsStr) -> Result<Vec<Device>, HostError> {
+    let pool = dataset
+        .as_bytes()
+        .split(|&byte| byte == b'/')
+        .next()
+        .unwrap_or_default();
+    let argv = ["zpool", "status", "-LP"].map(OsStr::new);
+    let argv: Vec<&OsStr> = argv.into_iter().chain([OsStr::from_bytes(pool)]).collect();
+    let Ok(output) = host.run(&argv, Limits::default()) else {
+        return Ok(Vec::new());
+    };
+    let leaves = crate::zpool::leaves(&output.text());
+    let found = leaves
+        .iter()
+        .map(|leaf| below_file(host, Path::new(leaf), 1))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The disks that a device consists of in the end: below partitions, device mapper, md and files
+/// behind loop devices.
+pub(crate) fn bottoms(
+    host: &dyn Host,
+    device: &Device,
+    depth: usize,
+    out: &mut Vec<String>,
+) -> Result<(), HostError> {
+    if depth > MAX_DEPTH {
+        return Ok(());
+    }
+    if let Some(disk) = device.disk(host)? {
+        return bottoms(host, &disk, depth + 1, out);
+    }
+    let mut below = device.slaves(host)?;
+    if let Some(file) = device.backing_file(host)? {
+        below.extend(below_file(host, &file, depth + 1)?);
+    }
+    if below.is_empty() {
+        out.push(device.name.clone());
+    }
+    below
+        .iter()
+        .try_for_each(|device| bottoms(host, device, depth + 1, out))
+}
+
+/// The device that a path stands for, or the devices under a file that is used as a device; none
+/// when it is out of sight.
+fn below_file(host: &dyn Host, file: &Path, depth: usize) -> Result<Vec<Device>, HostError> {
+    match host.stat(file) {
+        Ok(stat) if stat.kind == FileKind::BlockDevice => {
+            return Device::of_number(host, stat.rdev).map(|device| vec![device]);
+        }
+        Ok(_) => {}
+        Err(_) => return Ok(Vec::new()),
+    }
+    let Ok(real) = host.realpath(file) else {
+        return Ok(Vec::new());
+    };
+    let Ok(mounts) = mountinfo::parse(&host.read(Path::new(MOUNTINFO))?) else {
+        return Ok(Vec::new());
+    };
+    match mountinfo::of(&mounts, &real) {
+        Some(mount) => devices_of(host, &mounts, mount, depth),
+        None => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,328 @@
+//! The guard on real block devices: each way of being in use is refused for the right reason.
+//! Needs root and loop devices; says so and passes without them.
+#![allow(clippy::disallowed_methods, reason = "prepares real devices")]
+
+use assay_facts::{device_use, target};
+use assay_host::{Faulty, Host, Live};
+use assay_model::target::TargetKind;
+use std::ffi::OsStr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+fn run(argv: &[&OsStr]) -> Output {
+    Command::new(argv[0])
+        .args(&argv[1..])
+        .output()
+        .unwrap_or_else(|error| panic!("{argv:?}: {error}"))
+}
+
+fn must(words: &[&str]) -> String {
+    let argv: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+    let output = run(&argv);
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Whether some process does not show its open files to us.
+fn hides_processes() -> bool {
+    let dirs = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path().join("fd"));
+    let denied = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+    dirs.filter(|dir| dir.exists() || dir.symlink_metadata().is_ok())
+        .any(|dir| match std::fs::read_dir(dir) {
+            Ok(mut handles) => handles
+                .next()
+                .and_then(Result::ok)
+                .is_some_and(|handle| std::fs::metadata(handle.path()).is_err_and(denied)),
+            Err(error) => denied(error),
+        })
+}
+
+/// One test at a time: a loop device that is being set up is looked at by every other losetup.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// A loop device of 64 MiB on a file of its own.
+struct Loop {
+    node: PathBuf,
+    dir: tempfile::TempDir,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Loop {
+    fn new() -> Option<Self> {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = tempfile::tempdir().ok()?;
+        let file = dir.path().join("disk");
+        std::fs::File::create(&file).ok()?.set_len(64 << 20).ok()?;
+        let argv = ["losetup", "--show", "-f"].map(OsStr::new);
+        // Others may take the free number between asking and setting up.
+        for _ in 0..5 {
+            let Ok(output) = Command::new(argv[0]).args(&argv[1..]).arg(&file).output() else {
+                break;
+            };
+            if output.status.success() {
+                let node = String::from_utf8_lossy(&output.stdout).trim().into();
+                return Some(Self {
+                    node,
+                    dir,
+                    _one: one,
+                });
+            }
+        }
+        eprintln!("skipped: no loop device can be set up here (needs root)");
+        None
+    }
+
+    fn node(&self) -> &str {
+        self.node.to_str().unwrap()
+    }
+
+    /// Passes, unless a sandbox hides processes even from root: then exactly that is the refusal.
+    fn passes(&self) {
+        let mut last = None;
+        // udev and others who look at new devices hold them open for a moment.
+        for _ in 0..20 {
+            match device_use(&Live, &self.node) {
+                Ok(()) => return,
+                Err(error) if error.reasons.is_empty() && hides_processes() => {
+                    assert_eq!(error.unchecked.len(), 1, "{error}");
+                    assert!(
+                        error.unchecked[0].contains("what these processes have open"),
+                        "{error}"
+                    );
+                    return eprintln!("partly skipped: {error}");
+                }
+                Err(error) => last = Some(error),
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("refused: {last:?}");
+    }
+
+    fn refusal(&self) -> String {
+        device_use(&Live, &self.node)
+            .expect_err("must be refused")
+            .to_string()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.node).output();
+    }
+}
+
+#[test]
+fn an_empty_device_passes() {
+    let Some(disk) = Loop::new() else { return };
+    disk.passes();
+    let info = target(&Live, &disk.node).unwrap();
+    assert_eq!(
+        (info.kind, info.size.0),
+        (TargetKind::BlockDevice, 64 << 20)
+    );
+    assert_eq!(
+        info.devices,
+        [disk.node.file_name().unwrap().to_str().unwrap()]
+    );
+}
+
+#[test]
+fn a_file_system_is_refused() {
+    let Some(disk) = Loop::new() else { return };
+    must(&["mkfs.ext4", "-q", disk.node()]);
+    let refusal = disk.refusal();
+    assert!(refusal.contains("blkid finds TYPE=ext4"), "{refusal}");
+    assert!(refusal.contains("wipefs finds ext4 at 0x438"), "{refusal}");
+    assert!(
+        !refusal.contains("could not be checked: blkid"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_mounted_device_is_refused_and_what_lies_below_is_found() {
+    let Some(disk) = Loop::new() else { return };
+    must(&["mkfs.ext4", "-q", disk.node()]);
+    let point = disk.dir.path().join("a mount\\point");
+    std::fs::create_dir(&point).unwrap();
+    let mounted = run(&["mount".as_ref(), disk.node.as_ref(), point.as_ref()]);
+    if !mounted.status.success() {
+        eprintln!("skipped: cannot mount here");
+        return;
+    }
+    let (refusal, info) = (disk.refusal(), target(&Live, &point));
+    run(&["umount".as_ref(), point.as_ref()]);
+    assert!(
+        refusal.contains(&format!("mounted at {}", point.display())),
+        "{refusal}"
+    );
+    assert!(refusal.contains("claimed by the kernel"), "{refusal}");
+    let info = info.unwrap();
+    assert_eq!(info.fs_type.as_deref(), Some("ext4"));
+    assert_eq!(info.mount_point.as_deref(), point.to_str());
+    assert_eq!(
+        info.devices,
+        [disk.node.file_name().unwrap().to_str().unwrap()]
+    );
+    // The disk below the file behind the loop device, not the loop device.
+    assert!(!info.disks.contains(&info.devices[0]), "{info:?}");
+}
+
+#[test]
+fn swap_is_refused() {
+    let Some(disk) = Loop::new() else { return };
+    must(&["mkswap", disk.node()]);
+    let refusal = disk.refusal();
+    assert!(refusal.contains("TYPE=swap"), "{refusal}");
+    if run(&["swapon".as_ref(), disk.node.as_ref()])
+        .status
+        .success()
+    {
+        let refusal = disk.refusal();
+        run(&["swapoff".as_ref(), disk.node.as_ref()]);
+        assert!(refusal.contains("used as swap"), "{refusal}");
+    } else {
+        eprintln!("partly skipped: swapon is not allowed here");
+    }
+}
+
+#[test]
+fn a_partition_table_is_refused() {
+    let Some(disk) = Loop::new() else { return };
+    let script = disk.dir.path().join("script");
+    std::fs::write(&script, "label: gpt\n,,\n").unwrap();
+    let done = Command::new("sfdisk")
+        .args(["-q", "--no-reread", "--no-tell-kernel", disk.node()])
+        .stdin(std::fs::File::open(&script).unwrap())
+        .output();
+    match done {
+        Ok(output) if output.status.success() => {}
+        _ => {
+            // A protective table by hand: 0x55AA and one entry of type 0x83.
+            let mut sector = [0u8; 512];
+            sector[446 + 4] = 0x83;
+            sector[446 + 8] = 8;
+            sector[446 + 13] = 1;
+            sector[510..].copy_from_slice(&[0x55, 0xaa]);
+            std::fs::write(&disk.node, sector).unwrap();
+        }
+    }
+    let refusal = disk.refusal();
+    assert!(refusal.contains("PTTYPE="), "{refusal}");
+    // A second loop device, whose partitions the kernel is asked to look for.
+    let file = disk.dir.path().join("disk");
+    let scanned = must(&["losetup", "--show", "-P", "-f", file.to_str().unwrap()]);
+    let name = scanned.trim_start_matches("/dev/").to_owned();
+    let refusal = device_use(&Live, Path::new(&scanned)).map_err(|error| error.to_string());
+    let seen = Path::new("/sys/block")
+        .join(&name)
+        .join(format!("{name}p1"))
+        .exists();
+    must(&["losetup", "-d", &scanned]);
+    match seen {
+        true => assert!(
+            refusal
+                .unwrap_err()
+                .contains(&format!("partitioned: {name}p1"))
+        ),
+        false => {
+            eprintln!("partly skipped: this kernel does not look for partitions on loop devices")
+        }
+    }
+}
+
+#[test]
+fn an_exclusive_and_a_shared_handle_are_refused() {
+    let Some(disk) = Loop::new() else { return };
+    const O_EXCL: i32 = 0o200;
+    let exclusive = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(O_EXCL)
+        .open(&disk.node)
+        .unwrap();
+    let refusal = disk.refusal();
+    assert!(
+        refusal.contains("cannot be opened exclusively"),
+        "{refusal}"
+    );
+    assert!(
+        refusal.contains(&format!("open in process {}", std::process::id())),
+        "{refusal}"
+    );
+    drop(exclusive);
+    let shared = std::fs::File::open(&disk.node).unwrap();
+    let refusal = disk.refusal();
+    assert!(refusal.contains("open in process"), "{refusal}");
+    assert!(!refusal.contains("exclusively"), "{refusal}");
+    drop(shared);
+    disk.passes();
+}
+
+#[test]
+fn a_device_behind_a_loop_device_is_refused() {
+    let Some(disk) = Loop::new() else { return };
+    let above = must(&["losetup", "--show", "-f", disk.node()]);
+    let refusal = device_use(&Live, &disk.node).map_err(|error| error.to_string());
+    must(&["losetup", "-d", &above]);
+    assert!(
+        refusal
+            .unwrap_err()
+            .contains(&format!("behind {}", above.trim_start_matches("/dev/")))
+    );
+}
+
+#[test]
+fn a_read_only_device_is_refused() {
+    let Some(disk) = Loop::new() else { return };
+    must(&["blockdev", "--setro", disk.node()]);
+    let refusal = disk.refusal();
+    // The kernel keeps it for whoever gets the number next.
+    must(&["blockdev", "--setrw", disk.node()]);
+    assert!(refusal.contains("read-only"), "{refusal}");
+}
+
+#[test]
+fn what_is_no_device_itself_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let reason = |path: &Path| device_use(&Live, path).unwrap_err().to_string();
+    assert!(reason(&dir.path().join("missing")).contains("no such device"));
+    let file = dir.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    assert!(reason(&file).contains("not a block device"));
+    let Some(disk) = Loop::new() else { return };
+    let link = dir.path().join("by-id");
+    std::os::unix::fs::symlink(&disk.node, &link).unwrap();
+    assert!(reason(&link).contains(&format!(
+        "a link to {}: name the device itself",
+        disk.node()
+    )));
+}
+
+/// Whatever fails while an empty device is looked at, it is never passed unchecked.
+#[test]
+fn a_check_that_fails_refuses() {
+    let Some(disk) = Loop::new() else { return };
+    let whole = Faulty::new(&Live, 0);
+    let unchecked = |host: &dyn Host| {
+        device_use(host, &disk.node).map_or_else(|error| error.unchecked, |()| Vec::new())
+    };
+    let usual = unchecked(&whole);
+    let calls = whole.calls();
+    // All calls of the first checks; of the long walk over processes only some.
+    for n in (1..=60).chain((61..calls * 3 / 4).step_by(41)) {
+        let found = unchecked(&Faulty::once(&Live, n));
+        assert!(
+            !found.is_empty() && found != usual,
+            "call {n} of {calls} failed without a word"
+        );
+    }
+}

@@ -1,0 +1,311 @@
+//! A result that somebody else measured, as a run with samples.
+
+use crate::json::Document;
+use crate::options::{JobOptions, SyncOption};
+use assay_model::plan::{Plan, Slot};
+use assay_model::run::RunState;
+use assay_model::sample::{Counters, JobResult, Outcome, Sample};
+use assay_model::target::{TargetInfo, TargetKind};
+use assay_model::workload::{Durability, Engine, Pattern};
+use assay_model::{Bytes, Facts, Nanos, Origin, Run, RunId, Workload};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a result does not tell.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Name of the file, without its directory.
+    pub file: String,
+    /// `Run::uid`.
+    pub uid: String,
+    /// `Run::assay_version`.
+    pub version: String,
+    /// Taken when the result has no time.
+    pub now: Timestamp,
+}
+
+/// Jobs that are copies of one another (`numjobs`): neighbours of one name, group and options.
+#[must_use]
+pub fn groups(document: &Document) -> Vec<Range<usize>> {
+    let jobs = &document.jobs;
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        match out.last_mut() {
+            Some(range)
+                if jobs[range.start].name == job.name
+                    && jobs[range.start].group == job.group
+                    && jobs[range.start].options == job.options =>
+            {
+                range.end = index + 1;
+            }
+            _ => out.push(index..index + 1),
+        }
+    }
+    out
+}
+
+/// The run that a result describes: one round, one sample for each group of equal jobs. Names of
+/// workloads are those of the jobs, made plain and unique. Jobs that only trim are left out.
+#[must_use]
+pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
+    let ended = document
+        .timestamp_ms
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok())
+        .unwrap_or(context.now);
+    let mut names = BTreeMap::new();
+    let mut targets: Vec<TargetInfo> = Vec::new();
+    let mut plan = Plan {
+        name: "imported".to_owned(),
+        title: format!("Imported from {}", context.file),
+        rounds: 1,
+        ..Plan::default()
+    };
+    let mut samples = Vec::new();
+    for range in groups(document) {
+        let jobs = &document.jobs[range];
+        let Some(first) = jobs.first() else { continue };
+        let options = JobOptions::from_result(first);
+        let Some(pattern) = pattern(first, &options) else {
+            continue;
+        };
+        let mut workload = workload(first, &options, pattern, jobs.len());
+        workload.name = unique(&first.name, &mut names);
+        let target = target(&options);
+        let index = match targets.iter().position(|known| known.name == target.name) {
+            Some(index) => index,
+            None => {
+                targets.push(target);
+                targets.len() - 1
+            }
+        };
+        let wall = jobs.iter().map(longest).max().unwrap_or_default();
+        let slot = plan.order.len();
+        plan.order.push(Slot {
+            round: 1,
+            workload: plan.workloads.len(),
+            target: index,
+            seed: 0,
+        });
+        samples.push(Sample {
+            workload: workload.name.clone(),
+            target: targets[index].name.clone(),
+            round: 1,
+            slot: u32::try_from(slot).unwrap_or(u32::MAX),
+            started: earlier(ended, wall),
+            wall,
+            outcome: match jobs.iter().find(|job| job.error != 0) {
+                Some(job) => Outcome::Failed {
+                    error: format!("fio ended with error {}", job.error),
+                },
+                None => Outcome::Completed,
+            },
+            tool: document.fio_version.clone(),
+            jobs: jobs.to_vec(),
+            counters: Counters::default(),
+            file: None,
+            series: Vec::new(),
+        });
+        plan.workloads.push(workload);
+    }
+    plan.file_size = targets
+        .iter()
+        .map(|target| target.size)
+        .max()
+        .unwrap_or_default();
+    plan.targets = targets.iter().map(|target| target.name.clone()).collect();
+    let started = samples.iter().map(|sample| sample.started).min();
+    let run = Run {
+        id: RunId(0),
+        uid: context.uid.clone(),
+        assay_version: context.version.clone(),
+        started: started.unwrap_or(ended),
+        ended: Some(ended),
+        state: RunState::Complete,
+        origin: Origin::Imported {
+            file: context.file.clone(),
+        },
+        plan,
+        targets,
+        facts: Facts::default(),
+        remarks: Vec::new(),
+    };
+    (run, samples)
+}
+
+/// The longest direction: `job_runtime` is a sum when jobs are grouped.
+fn longest(job: &JobResult) -> Nanos {
+    let directions = [&job.read, &job.write, &job.trim];
+    let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
+    longest.unwrap_or(job.runtime)
+}
+
+fn earlier(time: Timestamp, by: Nanos) -> Timestamp {
+    let by = SignedDuration::from_nanos(i64::try_from(by.0).unwrap_or(i64::MAX));
+    time.checked_sub(by).unwrap_or(time)
+}
+
+/// From the options, else from what was done.
+fn pattern(job: &JobResult, options: &JobOptions) -> Option<Pattern> {
+    let (reads, writes, random) = if options.given("rw").is_some() {
+        let access = options.access;
+        (access.reads, access.writes, access.random)
+    } else {
+        (job.read.is_some(), job.write.is_some(), false)
+    };
+    Some(match (reads, writes, random) {
+        (true, false, false) => Pattern::Read,
+        (true, false, true) => Pattern::RandRead,
+        (false, true, false) => Pattern::Write,
+        (false, true, true) => Pattern::RandWrite,
+        (true, true, false) => Pattern::Rw,
+        (true, true, true) => Pattern::RandRw,
+        (false, false, _) => return None,
+    })
+}
+
+fn workload(job: &JobResult, options: &JobOptions, pattern: Pattern, jobs: usize) -> Workload {
+    let block_size = if job.options.is_empty() {
+        // Without options the mean size of an I/O is what is known.
+        let io = job.read.as_ref().or(job.write.as_ref());
+        Bytes(io.map_or(4096, |io| io.bytes.0.checked_div(io.ios).unwrap_or(4096)))
+    } else if pattern.reads() {
+        options.block_size.0
+    } else {
+        options.block_size.1
+    };
+    Workload {
+        name: String::new(),
+        pattern,
+        block_size,
+        queue_depth: u32::try_from(options.iodepth).unwrap_or(u32::MAX),
+        jobs: u32::try_from(jobs).unwrap_or(u32::MAX),
+        read_percent: pattern.mixed().then(|| {
+            let share = options
+                .given("rwmixread")
+                .and_then(|text| text.parse().ok());
+            share.filter(|share: &u8| *share <= 100).unwrap_or(50)
+        }),
+        engine: match options.engine.as_str() {
+            "io_uring" => Engine::IoUring,
+            "libaio" => Engine::Libaio,
+            "psync" | "sync" | "pvsync" | "pvsync2" | "vsync" => Engine::Psync,
+            _ => Engine::Auto,
+        },
+        direct: options.direct,
+        durability: if !pattern.writes() {
+            Durability::None
+        } else if options.sync != SyncOption::No {
+            Durability::Dsync
+        } else if options.fdatasync > 0 {
+            Durability::Fdatasync
+        } else if options.fsync > 0 {
+            Durability::Fsync
+        } else {
+            Durability::None
+        },
+        runtime: options.runtime,
+        ramp: options.ramp,
+    }
+}
+
+fn target(options: &JobOptions) -> TargetInfo {
+    let name = options
+        .given("filename")
+        .or_else(|| options.given("directory"));
+    let name = name.filter(|name| !name.is_empty()).unwrap_or("unknown");
+    TargetInfo {
+        name: name.to_owned(),
+        kind: if name.starts_with("/dev/") && !name.starts_with("/dev/shm/") {
+            TargetKind::BlockDevice
+        } else {
+            TargetKind::File
+        },
+        fs_type: None,
+        mount_point: None,
+        mount_options: None,
+        mount_source: None,
+        devices: Vec::new(),
+        disks: Vec::new(),
+        size: options.size.unwrap_or_default(),
+        free: None,
+    }
+}
+
+/// A name that may stand in a criterion: letters, digits, `-` and `_`, at most 60 of them; with a
+/// number when it came before.
+fn unique(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let mut base: String = name.chars().map(plain).take(56).collect();
+    if base.trim_matches('-').is_empty() {
+        base = "job".to_owned();
+    }
+    let mut candidate = base.clone();
+    while seen.contains_key(&candidate) {
+        let count = seen.entry(base.clone()).or_insert(1);
+        *count += 1;
+        candidate = format!("{base}-{count}");
+    }
+    seen.insert(candidate.clone(), 1);
+    candidate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context() -> Context {
+        Context {
+            file: "r.json".to_owned(),
+            uid: "00".to_owned(),
+            version: "0".to_owned(),
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn copies_are_one_sample_and_names_are_unique() {
+        let job = |name: &str, bs: &str| JobResult {
+            name: name.to_owned(),
+            options: [("rw", "randread"), ("bs", bs)]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into(),
+            ..JobResult::default()
+        };
+        let document = Document {
+            jobs: vec![
+                job("a b", "4k"),
+                job("a b", "4k"),
+                job("a b", "8k"),
+                job("\n", "4k"),
+            ],
+            ..Document::default()
+        };
+        let (run, samples) = run(&document, &context());
+        let names: Vec<_> = run.plan.workloads.iter().map(|w| w.name.as_str()).collect();
+        assert_eq!(names, ["a-b", "a-b-2", "job"]);
+        assert_eq!(samples[0].jobs.len(), 2);
+        assert_eq!(run.plan.workloads[0].jobs, 2);
+        assert_eq!(run.plan.workloads[1].block_size, Bytes(8192));
+    }
+
+    #[test]
+    fn a_real_result() {
+        let text = include_str!("../fixtures/fio-3.33-mix.json");
+        let document = &crate::json::parse(text).unwrap()[0];
+        let (run, samples) = run(document, &context());
+        let workload = &run.plan.workloads[0];
+        assert_eq!(workload.pattern, Pattern::RandRw);
+        assert_eq!((workload.read_percent, workload.queue_depth), (Some(70), 8));
+        assert_eq!(workload.engine, Engine::Libaio);
+        assert_eq!(samples.len(), 1);
+        assert!(samples[0].started < run.ended.unwrap());
+        assert_eq!(run.targets[0].name, "/srv/t/f");
+    }
+}

@@ -1,0 +1,202 @@
+//! Job files: what assay gives to fio, and shows so that it can be run again by hand.
+//!
+//! Every size is in plain bytes, because fio swaps the meaning of `KiB` and `kB` (`kib` = 1000
+//! unless `kb_base=1000`; fio HOWTO, "kb_base"). Options and defaults: fio 3.33 HOWTO.
+
+use assay_model::workload::{Durability, Engine};
+use assay_model::{Bytes, Nanos, Workload};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Percentiles that every job reports.
+pub const PERCENTILES: &str = "50:90:95:99:99.9:99.99";
+/// fio reads a line of a job file into 4096 bytes (`__parse_jobs_ini`, fio init.c).
+const MAX_FILENAME: usize = 4000;
+/// Substituted in job files (`fio_keywords`, fio options.c).
+const KEYWORDS: [&str; 4] = ["$pagesize", "$mb_memory", "$ncpus", "$jobname"];
+
+/// Why no job file can be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// The path would not survive fio's own syntax.
+    #[error("`{path}`: {reason}; use another path, or a link to this one")]
+    Filename {
+        /// The path, control characters escaped.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A workload that leaves something open or that no fio job can express.
+    #[error("workload `{name}`: {reason}")]
+    Workload {
+        /// Its name, control characters escaped.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// The job file for a workload on `size` bytes of `filename`.
+///
+/// Each of several sequential jobs works on its own share of the file; random jobs share all of it,
+/// with different offsets. `seed` decides offsets and data.
+///
+/// # Errors
+/// A path that fio cannot take, an engine or time that is not settled, a file that is too small.
+pub fn render(
+    workload: &Workload,
+    filename: &Path,
+    size: Bytes,
+    seed: u64,
+) -> Result<String, RenderError> {
+    let fail = |reason: String| RenderError::Workload {
+        name: workload.name.escape_debug().to_string(),
+        reason,
+    };
+    let name = &workload.name;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name == "global" || !name.chars().all(plain) {
+        return Err(fail(
+            "a job name consists of letters, digits, `-`, `_` and `.`, and is not `global`"
+                .to_owned(),
+        ));
+    }
+    let engine = workload
+        .engine
+        .fio()
+        .ok_or_else(|| fail("the engine is not settled: io_uring, libaio or psync".to_owned()))?;
+    if workload.engine == Engine::Psync && workload.queue_depth > 1 {
+        return Err(fail(format!(
+            "psync does one I/O at a time, queue_depth = {} cannot be reached",
+            workload.queue_depth
+        )));
+    }
+    let runtime = workload.runtime.unwrap_or_default();
+    if millis(runtime) == 0 {
+        return Err(fail("it has no runtime of 1 ms or more".to_owned()));
+    }
+    let block = workload.block_size.0;
+    let pattern = workload.pattern;
+    let shares = if pattern.random() {
+        1
+    } else {
+        u64::from(workload.jobs)
+    };
+    let blocks = size.0 / block.max(1) / shares.max(1);
+    if block == 0 || blocks == 0 {
+        return Err(fail(format!(
+            "{size} is too small for {shares} share(s) of {}",
+            workload.block_size
+        )));
+    }
+    let share = blocks * block;
+
+    let mut text = String::new();
+    let mut line = |key: &str, value: &dyn std::fmt::Display| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key}={value}");
+    };
+    line("filename", &escape(filename)?);
+    line("thread", &1);
+    line("ioengine", &engine);
+    line("direct", &u8::from(workload.direct));
+    line("rw", &pattern.fio());
+    if pattern.mixed() {
+        line("rwmixread", &workload.read_percent.unwrap_or(50));
+    }
+    line("bs", &block);
+    line("size", &share);
+    line("iodepth", &workload.queue_depth);
+    line("numjobs", &workload.jobs);
+    if shares > 1 {
+        line("offset_increment", &share);
+    }
+    line("time_based", &1);
+    line("runtime", &format_args!("{}ms", millis(runtime)));
+    let ramp = millis(workload.ramp.unwrap_or_default());
+    if ramp > 0 {
+        line("ramp_time", &format_args!("{ramp}ms"));
+    }
+    line("randrepeat", &0);
+    line("randseed", &seed);
+    if pattern.writes() {
+        line("refill_buffers", &1);
+        match workload.durability {
+            Durability::None => {}
+            Durability::Dsync => line("sync", &"dsync"),
+            Durability::Fdatasync => line("fdatasync", &1),
+            Durability::Fsync => line("fsync", &1),
+        }
+    }
+    line("invalidate", &1);
+    line("allow_file_create", &0);
+    line("fallocate", &"none");
+    line("unlink", &0);
+    line("percentile_list", &PERCENTILES);
+    Ok(format!("[{name}]\n{text}"))
+}
+
+/// The job file that writes `size` bytes of data that neither compress nor repeat, and waits until
+/// they are on the device.
+///
+/// # Errors
+/// A path that fio cannot take, or no size.
+pub fn layout_job(filename: &Path, size: Bytes, seed: u64) -> Result<String, RenderError> {
+    if size.0 == 0 {
+        return Err(RenderError::Workload {
+            name: "layout".to_owned(),
+            reason: "a file of no bytes cannot be laid out".to_owned(),
+        });
+    }
+    Ok(format!(
+        "[layout]\nfilename={}\nthread=1\nioengine=psync\ndirect=0\nrw=write\nbs={}\nsize={}\n\
+         randrepeat=0\nrandseed={seed}\nrefill_buffers=1\nend_fsync=1\nfallocate=none\nunlink=0\n",
+        escape(filename)?,
+        size.0.min(1 << 20),
+        size.0,
+    ))
+}
+
+fn millis(time: Nanos) -> u64 {
+    time.0.div_ceil(1_000_000)
+}
+
+/// A path as the value of `filename`: fio separates several by `:` and unescapes `\:`.
+fn escape(path: &Path) -> Result<String, RenderError> {
+    let fail = |reason| {
+        Err(RenderError::Filename {
+            path: path.to_string_lossy().escape_debug().to_string(),
+            reason,
+        })
+    };
+    let Some(text) = path.to_str() else {
+        return fail("it is not UTF-8");
+    };
+    if text.is_empty() || text == "-" {
+        return fail("it is not the name of a file");
+    }
+    if text.chars().any(char::is_control) {
+        return fail("it contains a line break or another control character");
+    }
+    if text.trim() != text {
+        return fail("fio removes the blanks at its ends");
+    }
+    if text.contains(['#', ';']) {
+        return fail("fio cuts a value at `#` or `;` and would use another file");
+    }
+    // fio hands a value with such a keyword to a shell.
+    if text.contains("${") || KEYWORDS.iter().any(|keyword| text.contains(keyword)) {
+        return fail("fio replaces what follows the `$`");
+    }
+    if text.contains("\\:") {
+        return fail("a backslash before a colon has two meanings for fio");
+    }
+    let escaped = text.replace(':', "\\:");
+    if escaped.len() > MAX_FILENAME {
+        return fail("it is longer than a line of a job file");
+    }
+    Ok(escaped)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,648 @@
+//! Finds the documents and reads them in one pass.
+
+use super::{DiskUtil, Document, JsonError, Kind};
+use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::{Bytes, Histogram, Nanos};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Keys of which one opens a document: fio's own order, or sorted by another tool.
+const FIRST_KEYS: [&str; 8] = [
+    "fio version",
+    "timestamp",
+    "timestamp_ms",
+    "time",
+    "global options",
+    "jobs",
+    "client_stats",
+    "disk_util",
+];
+/// Openings that look like a document and are none, after which the search is given up.
+const MAX_FALSE_STARTS: usize = 64;
+/// Latency histogram of fio 2.x: 2^6 bins per power of two (`FIO_IO_U_PLAT_BITS`, fio 2.x stat.h).
+const PLAT_BITS: u32 = 6;
+
+pub(super) fn documents(text: &str) -> Result<Vec<Document>, JsonError> {
+    if text.trim().is_empty() {
+        return Err(JsonError::Empty);
+    }
+    let mut found = Vec::new();
+    let mut failure = None;
+    let mut false_starts = 0;
+    let mut at = 0;
+    while let Some(offset) = text[at..].find('{') {
+        let start = at + offset;
+        if !opens_document(&text[start + 1..]) {
+            at = start + 1;
+            continue;
+        }
+        let mut state = State::default();
+        let mut reader = serde_json::Deserializer::from_str(&text[start..]);
+        let outcome = DocumentSeed(&mut state).deserialize(&mut reader);
+        match outcome {
+            Ok(()) => {
+                at = start + reader.into_iter::<IgnoredAny>().byte_offset();
+                found.push(state.finish());
+            }
+            Err(error) if error.is_eof() => {
+                return Err(JsonError::Truncated {
+                    line: text.bytes().filter(|b| *b == b'\n').count() + 1,
+                    byte: text.len(),
+                    documents: found,
+                    partial: Box::new(state.finish()),
+                });
+            }
+            Err(error) => {
+                let before = text[..start].bytes().filter(|b| *b == b'\n').count();
+                failure.get_or_insert_with(|| syntax(&error, before));
+                false_starts += 1;
+                if false_starts >= MAX_FALSE_STARTS {
+                    break;
+                }
+                at = start + 1;
+            }
+        }
+    }
+    match (found.is_empty(), failure) {
+        // A document that was broken in its middle must not vanish behind its neighbours.
+        (_, Some(error)) => Err(error),
+        (true, None) => Err(JsonError::NoDocument { hint: hint(text) }),
+        (false, None) => Ok(found),
+    }
+}
+
+fn opens_document(rest: &str) -> bool {
+    let Some(rest) = rest.trim_start().strip_prefix('"') else {
+        return false;
+    };
+    FIRST_KEYS
+        .iter()
+        .any(|key| rest.strip_prefix(key).is_some_and(|r| r.starts_with('"')))
+}
+
+fn syntax(error: &serde_json::Error, lines_before: usize) -> JsonError {
+    let text = error.to_string();
+    let message = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(message, _)| message);
+    JsonError::Syntax {
+        line: lines_before + error.line(),
+        column: error.column(),
+        message: message.to_owned(),
+    }
+}
+
+fn hint(text: &str) -> String {
+    let hint = if text.contains("Run status group") || text.contains("; fio-") {
+        "; this looks like fio's normal output for people"
+    } else if text.starts_with("3;") || text.starts_with("terse") || text.starts_with("5;fio") {
+        "; this looks like fio's terse output"
+    } else if text.trim_start().starts_with('[') && text.contains("rw=") {
+        "; this looks like a job file: `assay lint` reads those"
+    } else {
+        ""
+    };
+    hint.to_owned()
+}
+
+/// What is known while a document is being read.
+#[derive(Default)]
+struct State {
+    document: Document,
+    /// Per job: facts that need the whole document to be understood.
+    notes: Vec<Notes>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Notes {
+    /// `io_bytes` may count KiB: no `io_kbytes` or `bw_bytes` beside it.
+    maybe_kib: [bool; 3],
+    unified: bool,
+    all_clients: bool,
+}
+
+impl State {
+    fn finish(self) -> Document {
+        let Self {
+            mut document,
+            notes,
+        } = self;
+        // Documents without a version are taken for new ones: bytes.
+        let kib = document.version().is_some_and(|version| version < (2, 21));
+        // Without other entries the sum over all clients is all there is (fio 2.x).
+        let only_sum = notes.iter().all(|note| note.all_clients);
+        let mut jobs = Vec::with_capacity(document.jobs.len());
+        for (mut job, note) in std::mem::take(&mut document.jobs).into_iter().zip(notes) {
+            if note.all_clients && !only_sum {
+                continue;
+            }
+            for (stats, maybe) in [&mut job.read, &mut job.write, &mut job.trim]
+                .into_iter()
+                .zip(note.maybe_kib)
+            {
+                if let Some(stats) = stats.as_mut()
+                    && maybe
+                    && kib
+                {
+                    stats.bytes = Bytes(stats.bytes.0.saturating_mul(1024));
+                }
+            }
+            for (key, value) in &document.global_options {
+                if !job.options.contains_key(key) {
+                    job.options.insert(key.clone(), value.clone());
+                }
+            }
+            if note.unified {
+                if job.options.get("rw").is_some_and(|rw| rw.contains('w')) {
+                    job.write = job.read.take();
+                }
+                document.unified.push(jobs.len());
+            }
+            jobs.push(job);
+        }
+        document.jobs = jobs;
+        document
+    }
+}
+
+/// A key, borrowed where it has no escapes.
+struct Key<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+/// A number however it is written; negative and missing ones are 0.
+#[derive(Clone, Copy, Default)]
+struct Number(f64, u64);
+
+impl Number {
+    fn float(self) -> f64 {
+        self.0
+    }
+    fn whole(self) -> u64 {
+        self.1
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberVisitor;
+        impl Visitor<'_> for NumberVisitor {
+            type Value = Number;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
+                Ok(Number(value as f64, value))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
+                Ok(Number(
+                    value.max(0) as f64,
+                    u64::try_from(value).unwrap_or(0),
+                ))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
+                let value = if value.is_finite() {
+                    value.max(0.0)
+                } else {
+                    0.0
+                };
+                Ok(Number(value, value as u64))
+            }
+            fn visit_unit<E>(self) -> Result<Number, E> {
+                Ok(Number::default())
+            }
+        }
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+/// An option's value: fio prints strings; other tools may turn them into numbers.
+struct OptionValue(String);
+
+impl<'de> Deserialize<'de> for OptionValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OptionVisitor;
+        impl Visitor<'_> for OptionVisitor {
+            type Value = OptionValue;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the value of an option as text")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<OptionValue, E> {
+                Ok(OptionValue(text.to_owned()))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<OptionValue, E> {
+                Ok(OptionValue(value.to_string()))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<OptionValue, E> {
+                Ok(OptionValue(value.to_string()))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<OptionValue, E> {
+                Ok(OptionValue(value.to_string()))
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<OptionValue, E> {
+                Ok(OptionValue(u8::from(value).to_string()))
+            }
+            fn visit_unit<E>(self) -> Result<OptionValue, E> {
+                Ok(OptionValue(String::new()))
+            }
+        }
+        deserializer.deserialize_any(OptionVisitor)
+    }
+}
+
+/// Declares a seed that reads an object key by key into `self.0`; a key that comes twice counts
+/// the last time, unknown ones are skipped.
+macro_rules! object_seed {
+    ($seed:ident, $target:ty, $what:literal, |$state:ident, $key:ident, $map:ident| $body:expr) => {
+        struct $seed<'a>(&'a mut $target);
+        impl<'de> DeserializeSeed<'de> for $seed<'_> {
+            type Value = ();
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+                deserializer.deserialize_map(self)
+            }
+        }
+        impl<'de> Visitor<'de> for $seed<'_> {
+            type Value = ();
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($what)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut $map: A) -> Result<(), A::Error> {
+                let $state = self.0;
+                while let Some(Key($key)) = $map.next_key()? {
+                    $body
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+object_seed!(
+    DocumentSeed,
+    State,
+    "a document of fio",
+    |state, key, map| {
+        let document = &mut state.document;
+        match &*key {
+            "fio version" => document.fio_version = map.next_value::<OptionValue>()?.0,
+            "timestamp" => {
+                let seconds = map.next_value::<Number>()?.whole();
+                document
+                    .timestamp_ms
+                    .get_or_insert(i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX));
+            }
+            "timestamp_ms" => {
+                let ms = map.next_value::<Number>()?.whole();
+                document.timestamp_ms = Some(i64::try_from(ms).unwrap_or(i64::MAX));
+            }
+            "global options" => {
+                map.next_value_seed(OptionsSeed(&mut document.global_options))?;
+            }
+            "jobs" => map.next_value_seed(JobsSeed(state))?,
+            "client_stats" => {
+                document.kind = Kind::Client;
+                map.next_value_seed(JobsSeed(state))?;
+            }
+            "disk_util" => map.next_value_seed(DisksSeed(&mut document.disks))?,
+            _ => {
+                let _: IgnoredAny = map.next_value()?;
+            }
+        }
+    }
+);
+
+object_seed!(
+    OptionsSeed,
+    BTreeMap<String, String>,
+    "options by name",
+    |options, key, map| {
+        let value = map.next_value::<OptionValue>()?.0;
+        options.insert(key.into_owned(), value);
+    }
+);
+
+/// Declares a seed that reads an array of objects; complete ones survive a cut.
+macro_rules! array_seed {
+    ($seed:ident, $target:ty, $what:literal, |$state:ident, $seq:ident| $body:expr) => {
+        struct $seed<'a>(&'a mut $target);
+        impl<'de> DeserializeSeed<'de> for $seed<'_> {
+            type Value = ();
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+                deserializer.deserialize_seq(self)
+            }
+        }
+        impl<'de> Visitor<'de> for $seed<'_> {
+            type Value = ();
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($what)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut $seq: A) -> Result<(), A::Error> {
+                let $state = self.0;
+                $body
+            }
+        }
+    };
+}
+
+array_seed!(JobsSeed, State, "a list of jobs", |state, seq| loop {
+    let mut job = (JobResult::default(), Notes::default());
+    if seq.next_element_seed(JobSeed(&mut job))?.is_none() {
+        return Ok(());
+    }
+    let (mut result, notes) = job;
+    if result.runtime.0 == 0 {
+        // Before 3.8 there is no job_runtime: the longest direction is what is known.
+        let directions = [&result.read, &result.write, &result.trim];
+        let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
+        result.runtime = longest.unwrap_or_default();
+    }
+    state.document.jobs.push(result);
+    state.notes.push(notes);
+});
+
+array_seed!(
+    DisksSeed,
+    Vec<DiskUtil>,
+    "a list of disks",
+    |disks, seq| loop {
+        let mut disk = DiskUtil::default();
+        if seq.next_element_seed(DiskSeed(&mut disk))?.is_none() {
+            return Ok(());
+        }
+        disks.push(disk);
+    }
+);
+
+object_seed!(DiskSeed, DiskUtil, "a disk", |disk, key, map| {
+    match &*key {
+        "name" => disk.name = map.next_value::<OptionValue>()?.0,
+        "read_ios" => disk.read_ios = map.next_value::<Number>()?.whole(),
+        "write_ios" => disk.write_ios = map.next_value::<Number>()?.whole(),
+        "read_ticks" => disk.read_ms = map.next_value::<Number>()?.whole(),
+        "write_ticks" => disk.write_ms = map.next_value::<Number>()?.whole(),
+        "in_queue" => disk.in_queue_ms = map.next_value::<Number>()?.whole(),
+        "util" => disk.util = map.next_value::<Number>()?.float(),
+        _ => {
+            let _: IgnoredAny = map.next_value()?;
+        }
+    }
+});
+
+object_seed!(
+    JobSeed,
+    (JobResult, Notes),
+    "a job of fio",
+    |state, key, map| {
+        let (job, notes) = &mut *state;
+        match &*key {
+            "jobname" => {
+                job.name = map.next_value::<OptionValue>()?.0;
+                notes.all_clients = job.name == "All clients";
+            }
+            "groupid" => {
+                job.group = u32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(u32::MAX);
+            }
+            "error" => {
+                job.error = i32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(i32::MAX);
+            }
+            "job options" => map.next_value_seed(OptionsSeed(&mut job.options))?,
+            "read" => job.read = direction(&mut map, &mut notes.maybe_kib[0])?,
+            "write" => job.write = direction(&mut map, &mut notes.maybe_kib[1])?,
+            "trim" => job.trim = direction(&mut map, &mut notes.maybe_kib[2])?,
+            "mixed" => {
+                let mixed = direction(&mut map, &mut notes.maybe_kib[0])?;
+                // `unified_rw_reporting=both` prints the directions too.
+                if mixed.is_some() && job.read.is_none() && job.write.is_none() {
+                    job.read = mixed;
+                    notes.unified = true;
+                }
+            }
+            "sync" => {
+                let mut sync = Sync::default();
+                map.next_value_seed(SyncSeed(&mut sync))?;
+                let mut latency = sync.latency;
+                if latency.n == 0 {
+                    latency.n = sync.ios;
+                }
+                job.sync = (latency.n > 0).then_some(latency);
+            }
+            "job_runtime" => job.runtime = millis(map.next_value::<Number>()?),
+            "usr_cpu" => job.usr_cpu = map.next_value::<Number>()?.float(),
+            "sys_cpu" => job.sys_cpu = map.next_value::<Number>()?.float(),
+            "ctx" => job.ctx = map.next_value::<Number>()?.whole(),
+            "iodepth_level" => map.next_value_seed(LevelsSeed(&mut job.iodepth_level))?,
+            _ => {
+                let _: IgnoredAny = map.next_value()?;
+            }
+        }
+    }
+);
+
+fn millis(number: Number) -> Nanos {
+    Nanos(number.whole().saturating_mul(1_000_000))
+}
+
+object_seed!(
+    LevelsSeed,
+    BTreeMap<String, f64>,
+    "shares by depth",
+    |levels, key, map| {
+        let share = map.next_value::<Number>()?.float();
+        levels.insert(key.into_owned(), share);
+    }
+);
+
+#[derive(Default)]
+struct Sync {
+    ios: u64,
+    latency: Latency,
+}
+
+object_seed!(SyncSeed, Sync, "a sync section", |sync, key, map| {
+    match &*key {
+        "total_ios" => sync.ios = map.next_value::<Number>()?.whole(),
+        "lat_ns" => sync.latency = latency(&mut map, 1)?,
+        "lat" => sync.latency = latency(&mut map, 1000)?,
+        _ => {
+            let _: IgnoredAny = map.next_value()?;
+        }
+    }
+});
+
+#[derive(Default)]
+struct Direction {
+    stats: IoStats,
+    bw_kib: f64,
+    bw_bytes: f64,
+    plain_bytes: bool,
+}
+
+/// One direction; none when nothing was done in it.
+fn direction<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    maybe_kib: &mut bool,
+) -> Result<Option<IoStats>, A::Error> {
+    let mut direction = Direction::default();
+    map.next_value_seed(DirectionSeed(&mut direction))?;
+    let mut stats = direction.stats;
+    stats.bytes_per_s = if direction.bw_bytes > 0.0 {
+        direction.bw_bytes
+    } else {
+        direction.bw_kib * 1024.0
+    };
+    *maybe_kib = !direction.plain_bytes;
+    Ok((stats.ios > 0 || stats.bytes.0 > 0).then_some(stats))
+}
+
+object_seed!(
+    DirectionSeed,
+    Direction,
+    "a direction of a job",
+    |direction, key, map| {
+        let stats = &mut direction.stats;
+        match &*key {
+            "io_bytes" => stats.bytes = Bytes(map.next_value::<Number>()?.whole()),
+            "io_kbytes" => {
+                direction.plain_bytes = true;
+                let _: IgnoredAny = map.next_value()?;
+            }
+            "bw_bytes" => {
+                direction.plain_bytes = true;
+                direction.bw_bytes = map.next_value::<Number>()?.float();
+            }
+            "bw" => direction.bw_kib = map.next_value::<Number>()?.float(),
+            "iops" => stats.iops = map.next_value::<Number>()?.float(),
+            "runtime" => stats.runtime = millis(map.next_value::<Number>()?),
+            "total_ios" => stats.ios = map.next_value::<Number>()?.whole(),
+            "short_ios" => stats.short_ios = map.next_value::<Number>()?.whole(),
+            "drop_ios" => stats.drop_ios = map.next_value::<Number>()?.whole(),
+            "slat_ns" => stats.slat = latency(&mut map, 1)?,
+            "clat_ns" => stats.clat = latency(&mut map, 1)?,
+            "lat_ns" => stats.lat = latency(&mut map, 1)?,
+            "slat" => stats.slat = latency(&mut map, 1000)?,
+            "clat" => stats.clat = latency(&mut map, 1000)?,
+            "lat" => stats.lat = latency(&mut map, 1000)?,
+            _ => {
+                let _: IgnoredAny = map.next_value()?;
+            }
+        }
+    }
+);
+
+#[derive(Default)]
+struct RawLatency {
+    summary: Latency,
+    bins: Bins,
+}
+
+/// Bins as printed, and whether the keys are indices (fio 2.x) instead of latencies.
+#[derive(Default)]
+struct Bins {
+    pairs: Vec<(u64, u64)>,
+    indices: bool,
+}
+
+/// A latency in nanoseconds; `unit` is how many of them the section counts in.
+fn latency<'de, A: MapAccess<'de>>(map: &mut A, unit: u64) -> Result<Latency, A::Error> {
+    let mut raw = RawLatency::default();
+    map.next_value_seed(LatencySeed(&mut raw))?;
+    let RawLatency { mut summary, bins } = raw;
+    summary.min = summary.min.saturating_mul(unit);
+    summary.max = summary.max.saturating_mul(unit);
+    summary.mean *= unit as f64;
+    summary.stddev *= unit as f64;
+    for (_, value) in &mut summary.percentiles {
+        *value = value.saturating_mul(unit);
+    }
+    summary
+        .percentiles
+        .sort_by(|(left, _), (right, _)| left.total_cmp(right));
+    summary.histogram = bins
+        .pairs
+        .into_iter()
+        .map(|(key, count)| {
+            let value = if bins.indices { bin_value(key) } else { key };
+            (value.saturating_mul(unit), count)
+        })
+        .collect::<Histogram>();
+    if summary.n == 0 {
+        summary.n = summary.histogram.count();
+    }
+    Ok(summary)
+}
+
+/// Middle of bin `index` (`plat_idx_to_val`, fio 2.x stat.c).
+fn bin_value(index: u64) -> u64 {
+    let per_power = 1u64 << PLAT_BITS;
+    if index < per_power << 1 {
+        return index;
+    }
+    let error_bits = u32::try_from((index >> PLAT_BITS) - 1).unwrap_or(u32::MAX);
+    let Some(base) = 1u64.checked_shl(error_bits.saturating_add(PLAT_BITS)) else {
+        return u64::MAX;
+    };
+    let width = 1u64 << error_bits;
+    base.saturating_add((index % per_power).saturating_mul(width))
+        .saturating_add(width / 2)
+}
+
+object_seed!(LatencySeed, RawLatency, "a latency", |raw, key, map| {
+    let summary = &mut raw.summary;
+    match &*key {
+        "min" => summary.min = map.next_value::<Number>()?.whole(),
+        "max" => summary.max = map.next_value::<Number>()?.whole(),
+        "mean" => summary.mean = map.next_value::<Number>()?.float(),
+        "stddev" => summary.stddev = map.next_value::<Number>()?.float(),
+        "N" => summary.n = map.next_value::<Number>()?.whole(),
+        "percentile" => map.next_value_seed(PercentilesSeed(&mut summary.percentiles))?,
+        "bins" => map.next_value_seed(BinsSeed(&mut raw.bins))?,
+        _ => {
+            let _: IgnoredAny = map.next_value()?;
+        }
+    }
+});
+
+object_seed!(
+    PercentilesSeed,
+    Vec<(f64, u64)>,
+    "percentiles",
+    |percentiles, key, map| {
+        let value = map.next_value::<Number>()?.whole();
+        // fio 2.x fills the list up with "0.00".
+        if let Ok(percent) = key.parse::<f64>()
+            && percent > 0.0
+            && percent <= 100.0
+        {
+            percentiles.push((percent, value));
+        }
+    }
+);
+
+object_seed!(BinsSeed, Bins, "bins", |bins, key, map| {
+    let count = map.next_value::<Number>()?.whole();
+    match key.parse::<u64>() {
+        Ok(value) if count > 0 => bins.pairs.push((value, count)),
+        Ok(_) => {}
+        Err(_) => bins.indices |= key.starts_with("FIO_IO_U_PLAT"),
+    }
+});

@@ -1,0 +1,449 @@
+//! What a command line, a job file or the options in a result ask for, by the rules of fio itself.
+//!
+//! Names, aliases, types and defaults: `fio --cmdhelp=all` of fio 3.33 and its HOWTO.
+
+mod command_line;
+mod job_file;
+mod quantity;
+
+pub use command_line::{Invocation, command_line, command_words};
+pub use job_file::job_file;
+pub use quantity::{bytes, unit_trap};
+
+use assay_model::sample::JobResult;
+use assay_model::{Bytes, Nanos};
+use std::collections::BTreeMap;
+
+/// Options that stand without a value (`empty or boolean value` in `--cmdhelp`). fio does not echo
+/// them in the `job options` of a result unless a value was given.
+const FLAGS: [&str; 12] = [
+    "bs_unaligned",
+    "norandommap",
+    "time_based",
+    "verify_only",
+    "exitall",
+    "exitall_on_error",
+    "stonewall",
+    "new_group",
+    "thread",
+    "group_reporting",
+    "zero_buffers",
+    "refill_buffers",
+];
+
+/// Other names of an option: alias and name.
+const ALIASES: [(&str, &str); 19] = [
+    ("readwrite", "rw"),
+    ("blocksize", "bs"),
+    ("blockalign", "ba"),
+    ("blocksize_range", "bsrange"),
+    ("blocksize_unaligned", "bs_unaligned"),
+    ("iodepth_batch_submit", "iodepth_batch"),
+    ("iodepth_batch_complete", "iodepth_batch_complete_min"),
+    ("io_limit", "io_size"),
+    ("fill_fs", "fill_device"),
+    ("fileoffset", "offset"),
+    ("nr_files", "nrfiles"),
+    ("timeout", "runtime"),
+    ("iomem", "mem"),
+    ("ratemin", "rate_min"),
+    ("ratecycle", "rate_cycle"),
+    ("wait_for_previous", "stonewall"),
+    ("disable_bw", "disable_bw_measurement"),
+    ("ss", "steadystate"),
+    ("ss_dur", "steadystate_duration"),
+];
+
+/// Why a command line or a job file could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}{message}")]
+pub struct OptionsError {
+    /// `file:line: `, or nothing for a command line.
+    pub place: String,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+impl OptionsError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            place: String::new(),
+            message: message.into(),
+        }
+    }
+}
+
+/// When writes are durable (`sync=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncOption {
+    /// Not by opening.
+    #[default]
+    No,
+    /// O_SYNC.
+    Sync,
+    /// O_DSYNC.
+    Dsync,
+}
+
+/// What `rw=` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Something is read.
+    pub reads: bool,
+    /// Something is written.
+    pub writes: bool,
+    /// Something is trimmed.
+    pub trims: bool,
+    /// Offsets are random.
+    pub random: bool,
+}
+
+impl Access {
+    fn parse(text: &str) -> Option<Self> {
+        let word = text.split(':').next().unwrap_or(text).trim();
+        let (random, kind) = match word.strip_prefix("rand") {
+            Some(kind) => (true, kind),
+            None => (false, word),
+        };
+        let (reads, writes, trims) = match kind {
+            "read" => (true, false, false),
+            "write" => (false, true, false),
+            "trim" => (false, false, true),
+            "rw" | "readwrite" => (true, true, false),
+            "trimwrite" => (false, true, true),
+            _ => return None,
+        };
+        Some(Self {
+            reads,
+            writes,
+            trims,
+            random,
+        })
+    }
+
+    /// Both reads and writes.
+    #[must_use]
+    pub fn mixed(self) -> bool {
+        self.reads && self.writes
+    }
+}
+
+/// Where the options come from, which decides what absence means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Command line or job file: everything is there.
+    #[default]
+    Complete,
+    /// `job options` of a result: options without a value are missing.
+    Echo,
+}
+
+/// Effective options of one job: what was given, else fio's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobOptions {
+    /// Job name.
+    pub name: String,
+    /// What was given, by fio's first name for it; empty for an option without a value. Options
+    /// that are not listed as fields are here too.
+    pub given: BTreeMap<String, String>,
+    /// Where they come from.
+    pub source: Source,
+    /// `rw`, sequential reads when absent.
+    pub access: Access,
+    /// `ioengine`, `psync` when absent (Linux).
+    pub engine: String,
+    /// `iodepth`, 1 when absent.
+    pub iodepth: u64,
+    /// `direct`, or not `buffered`.
+    pub direct: bool,
+    /// `sync`.
+    pub sync: SyncOption,
+    /// `fsync`: flush after this many writes, 0 = never.
+    pub fsync: u64,
+    /// `fdatasync`, likewise.
+    pub fdatasync: u64,
+    /// `end_fsync` or `fsync_on_close`.
+    pub end_fsync: bool,
+    /// `bs` of reads and of writes, 4096 when absent; the smallest where a range is given.
+    pub block_size: (Bytes, Bytes),
+    /// `numjobs`, 1 when absent.
+    pub numjobs: u64,
+    /// `size`, else `filesize`, when given in bytes.
+    pub size: Option<Bytes>,
+    /// `runtime`.
+    pub runtime: Option<Nanos>,
+    /// `ramp_time`.
+    pub ramp: Option<Nanos>,
+}
+
+impl JobOptions {
+    /// From options by name; the job's name is `name` unless an option says otherwise.
+    ///
+    /// # Errors
+    /// A value that fio would refuse too, with its option.
+    pub fn from_given(
+        name: &str,
+        given: impl IntoIterator<Item = (String, String)>,
+        source: Source,
+    ) -> Result<Self, OptionsError> {
+        let given: BTreeMap<String, String> = given
+            .into_iter()
+            .map(|(key, value)| (canonical(&key), value.trim().to_owned()))
+            .collect();
+        let mut options = Self {
+            name: given.get("name").map_or(name, String::as_str).to_owned(),
+            given,
+            source,
+            ..Self::default()
+        };
+        options.settle()?;
+        Ok(options)
+    }
+
+    /// From what a result echoes. Values that make no sense count as absent: the job ran, so this
+    /// is not the place to refuse it.
+    #[must_use]
+    pub fn from_result(job: &JobResult) -> Self {
+        let mut given = job.options.clone();
+        loop {
+            let pairs = given.iter().map(|(k, v)| (k.clone(), v.clone()));
+            match Self::from_given(&job.name, pairs, Source::Echo) {
+                Ok(options) => return options,
+                // The message begins with the option.
+                Err(error) => {
+                    let key = error.message.split('=').next().unwrap_or_default();
+                    let before = given.len();
+                    given.retain(|name, _| canonical(name) != key);
+                    if given.len() == before {
+                        given.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), OptionsError> {
+        let base = self.kb_base();
+        self.access = match self.given("rw") {
+            None => Access {
+                reads: true,
+                ..Access::default()
+            },
+            Some(text) => Access::parse(text).ok_or_else(|| {
+                refuse(
+                    "rw",
+                    text,
+                    "read, write, randread, randwrite, rw, randrw, or trim with those",
+                )
+            })?,
+        };
+        // `ioengine=external:/path` and engines with options behind a colon.
+        self.engine = self
+            .given("ioengine")
+            .and_then(|text| text.split(':').next())
+            .unwrap_or("psync")
+            .to_owned();
+        self.iodepth = self.count("iodepth")?.unwrap_or(1).max(1);
+        self.numjobs = self.count("numjobs")?.unwrap_or(1).max(1);
+        self.direct = match self.given("buffered") {
+            Some(_) if self.given("direct").is_none() => !self.boolean("buffered", true)?,
+            _ => self.boolean("direct", false)? || self.boolean("atomic", false)?,
+        };
+        self.sync = match self.given("sync") {
+            None | Some("0" | "none") => SyncOption::No,
+            Some("" | "1" | "sync") => SyncOption::Sync,
+            Some("dsync") => SyncOption::Dsync,
+            Some(text) => return Err(refuse("sync", text, "none, sync, dsync, 0 or 1")),
+        };
+        self.fsync = self.count("fsync")?.unwrap_or(0);
+        self.fdatasync = self.count("fdatasync")?.unwrap_or(0);
+        self.end_fsync =
+            self.boolean("end_fsync", false)? || self.boolean("fsync_on_close", false)?;
+        self.block_size = self.block_sizes(base)?;
+        self.size = match self.given("size") {
+            Some(text) => self.amount("size", text, base)?,
+            None => match self.given("filesize") {
+                Some(text) => self.amount("filesize", text, base)?,
+                None => None,
+            },
+        };
+        self.runtime = self.time("runtime")?.filter(|time| time.0 > 0);
+        self.ramp = self.time("ramp_time")?.filter(|time| time.0 > 0);
+        for flag in [
+            "time_based",
+            "group_reporting",
+            "norandommap",
+            "refill_buffers",
+        ] {
+            self.boolean(flag, false)?;
+        }
+        Ok(())
+    }
+
+    /// What was given for an option, none when it was not.
+    #[must_use]
+    pub fn given(&self, key: &str) -> Option<&str> {
+        self.given.get(key).map(String::as_str)
+    }
+
+    /// Whether a yes-or-no option is on; `default` when it was not given or makes no sense.
+    #[must_use]
+    pub fn is_on(&self, key: &str, default: bool) -> bool {
+        self.boolean(key, default).unwrap_or(default)
+    }
+
+    /// Whether options without a value would be seen here.
+    #[must_use]
+    pub fn complete(&self) -> bool {
+        self.source == Source::Complete
+    }
+
+    /// Whether every write is durable, or at least flushed regularly.
+    #[must_use]
+    pub fn flushes(&self) -> bool {
+        self.sync != SyncOption::No
+            || self.fsync > 0
+            || self.fdatasync > 0
+            || self.given("sync_file_range").is_some()
+    }
+
+    /// The first number of an option such as `rate=10m,5m`.
+    #[must_use]
+    pub fn first_bytes(&self, key: &str) -> Option<u64> {
+        let text = self.given(key)?.split(',').next()?;
+        bytes(text, self.kb_base()).filter(|value| *value > 0)
+    }
+
+    /// `kb_base`, 1024 when absent.
+    #[must_use]
+    pub fn kb_base(&self) -> u64 {
+        match self.given("kb_base") {
+            Some("1000") => 1000,
+            _ => 1024,
+        }
+    }
+
+    fn boolean(&self, key: &str, default: bool) -> Result<bool, OptionsError> {
+        match self.given(key) {
+            None => Ok(default),
+            Some("") => Ok(true),
+            Some(text) => match text.parse::<i64>() {
+                Ok(number) => Ok(number != 0),
+                Err(_) => Err(refuse(key, text, "0 or 1")),
+            },
+        }
+    }
+
+    fn count(&self, key: &str) -> Result<Option<u64>, OptionsError> {
+        let Some(text) = self.given(key) else {
+            return Ok(None);
+        };
+        bytes(text, self.kb_base())
+            .map(Some)
+            .ok_or_else(|| refuse(key, text, "a number from 0"))
+    }
+
+    fn amount(&self, key: &str, text: &str, base: u64) -> Result<Option<Bytes>, OptionsError> {
+        if text.ends_with('%') || text.ends_with('z') {
+            return Ok(None);
+        }
+        // `filesize` may be a range.
+        let first = text.split('-').next().unwrap_or(text);
+        bytes(first, base)
+            .map(|bytes| Some(Bytes(bytes)))
+            .ok_or_else(|| refuse(key, text, "a size such as 4k, 1g or 50%"))
+    }
+
+    /// Of reads and writes; the smallest of a range or split.
+    fn block_sizes(&self, base: u64) -> Result<(Bytes, Bytes), OptionsError> {
+        let (key, text) = match ["bs", "bsrange", "bssplit"]
+            .into_iter()
+            .find_map(|key| Some((key, self.given(key)?)))
+        {
+            Some(found) => found,
+            None => return Ok((Bytes(4096), Bytes(4096))),
+        };
+        let one = |text: &str| -> Result<Option<Bytes>, OptionsError> {
+            let parts = text.split(if key == "bssplit" { ':' } else { '-' });
+            let mut smallest = None;
+            if text.starts_with('-') {
+                return Err(refuse(key, text, "a size such as 4k or 1m"));
+            }
+            for part in parts {
+                let size = part.split('/').next().unwrap_or(part).trim();
+                if size.is_empty() {
+                    continue;
+                }
+                let size = bytes(size, base)
+                    .filter(|size| *size > 0)
+                    .ok_or_else(|| refuse(key, text, "a size such as 4k or 1m"))?;
+                smallest = Some(smallest.map_or(size, |known: u64| known.min(size)));
+            }
+            Ok(smallest.map(Bytes))
+        };
+        let mut parts = text.split(',');
+        let read = one(parts.next().unwrap_or_default())?;
+        let write = parts.next().map(one).transpose()?.flatten();
+        let default = Bytes(4096);
+        Ok((read.unwrap_or(default), write.or(read).unwrap_or(default)))
+    }
+
+    fn time(&self, key: &str) -> Result<Option<Nanos>, OptionsError> {
+        let Some(text) = self.given(key) else {
+            return Ok(None);
+        };
+        quantity::time(text)
+            .map(Some)
+            .ok_or_else(|| refuse(key, text, "a time such as 60, 1500ms or 5m, not negative"))
+    }
+}
+
+/// Reads a job file, or text with calls of fio in it such as a script; `file` is only named in
+/// errors.
+///
+/// # Errors
+/// As [`job_file`] and [`command_line`].
+pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError> {
+    let place = |error: OptionsError| OptionsError {
+        place: format!("{}: ", file.escape_debug()),
+        ..error
+    };
+    let first = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    match first {
+        None => Err(place(OptionsError::new(
+            "it is empty: expected a job file of fio or a command line",
+        ))),
+        Some(line) if line.starts_with('{') => Err(place(OptionsError::new(
+            "this looks like a result of fio: `assay import` reads those",
+        ))),
+        Some(line) if line.starts_with('[') => Ok(vec![Invocation {
+            jobs: job_file(text, file)?,
+            ..Invocation::default()
+        }]),
+        Some(_) => command_line(text).map_err(place),
+    }
+}
+
+fn refuse(key: &str, value: &str, expected: &str) -> OptionsError {
+    OptionsError::new(format!(
+        "{key}={}: fio expects {expected}",
+        value.escape_debug()
+    ))
+}
+
+/// fio's first name for an option; `-` and `_` are not the same to fio, but pasted text mixes them.
+fn canonical(key: &str) -> String {
+    let key = key.trim().to_ascii_lowercase();
+    let found = ALIASES.iter().find(|(alias, _)| *alias == key);
+    found.map_or(key, |(_, name)| (*name).to_owned())
+}
+
+fn is_flag(key: &str) -> bool {
+    FLAGS.contains(&key)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Numbers as fio reads them (`parse.c`: `get_mult_bytes`, `get_mult_time`).
+
+use assay_model::Nanos;
+
+/// `text` in bytes. With `kb_base` 1024, fio's default, `k` and `kb` are 1024 but `kib` is 1000;
+/// with 1000 it is the other way round. Hexadecimal with `0x`.
+#[must_use]
+pub fn bytes(text: &str, kb_base: u64) -> Option<u64> {
+    let text = text.trim();
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u64::from_str_radix(hex, 16).ok();
+    }
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let suffix = suffix.to_ascii_lowercase();
+    let power = match suffix.chars().next() {
+        None | Some('b') => 0,
+        Some('k') => 1,
+        Some('m') => 2,
+        Some('g') => 3,
+        Some('t') => 4,
+        Some('p') => 5,
+        Some(_) => return None,
+    };
+    let unit = match (swapped(&suffix), kb_base) {
+        (false, base) => base,
+        (true, 1000) => 1024,
+        (true, _) => 1000,
+    };
+    let unit = unit.checked_pow(power)?;
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(unit);
+    }
+    let value = number.parse::<f64>().ok()? * unit as f64;
+    (value.is_finite() && value < u64::MAX as f64).then_some(value as u64)
+}
+
+/// `kib`, `mib` …
+fn swapped(suffix: &str) -> bool {
+    suffix.len() == 3 && suffix.ends_with("ib")
+}
+
+/// Bytes that fio makes of `text` and that its writer meant, where they differ: `4kib` is 4000.
+#[must_use]
+pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
+    if kb_base == 1000 {
+        return None;
+    }
+    let start = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let suffix = text[start..].trim().to_ascii_lowercase();
+    if !swapped(&suffix) {
+        return None;
+    }
+    let got = bytes(text, kb_base)?;
+    let meant = bytes(text, 1000)?;
+    (got != meant).then_some((got, meant))
+}
+
+/// `text` as a time; seconds without a suffix.
+#[must_use]
+pub(super) fn time(text: &str) -> Option<Nanos> {
+    let text = text.trim().to_ascii_lowercase();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let unit: u64 = match suffix {
+        "us" | "usec" => 1_000,
+        "ms" | "msec" => 1_000_000,
+        "" | "s" | "sec" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(unit).map(Nanos);
+    }
+    let value = number.parse::<f64>().ok()? * unit as f64;
+    (value.is_finite() && value < u64::MAX as f64).then_some(Nanos(value as u64))
+}

@@ -1,0 +1,203 @@
+//! What a captured directory holds besides copies of files: answers of commands, what could not be
+//! read, and what `stat` said. It lies in [`INDEX`] at the top of the directory and is optional: a
+//! directory with nothing but files is a capture too.
+
+use crate::{CommandOutput, FileKind, HostError, Stat, StatFs};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+
+/// Name of the index file.
+pub(crate) const INDEX: &str = "assay-capture.json";
+
+/// Version of the index.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// Why a directory cannot be used as a capture, or a capture not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The directory or a file in it.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The index is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Index {
+        /// The index file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A capture would overwrite something.
+    #[error("{}: the directory is not empty; name a new one", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+/// The index.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Index {
+    /// [`SCHEMA`].
+    pub(crate) schema: u32,
+    /// Commands and their answers.
+    #[serde(default)]
+    pub(crate) commands: Vec<Command>,
+    /// Paths that could not be read, and why.
+    #[serde(default)]
+    pub(crate) errors: BTreeMap<String, Fault>,
+    /// What `stat` said.
+    #[serde(default)]
+    pub(crate) stat: BTreeMap<String, Stat>,
+    /// What `statfs` said.
+    #[serde(default)]
+    pub(crate) statfs: BTreeMap<String, StatFs>,
+}
+
+/// A command and its answer; without `status`, why it gave none.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Command {
+    pub(crate) argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<i32>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) stdout: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) stderr: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
+}
+
+/// Why something could not be read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fault {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) errno: Option<i32>,
+    pub(crate) reason: String,
+}
+
+impl Index {
+    pub(crate) fn fault(&self, path: &Path) -> Option<HostError> {
+        let fault = self.errors.get(&*path.to_string_lossy())?;
+        Some(HostError::Path {
+            path: path.to_owned(),
+            errno: fault.errno,
+            reason: fault.reason.clone(),
+        })
+    }
+
+    /// The answer of a command.
+    pub(crate) fn run(&self, argv: &[&OsStr]) -> Result<CommandOutput, HostError> {
+        let line = crate::error::command_line(argv);
+        let same = |command: &&Command| {
+            command.argv.len() == argv.len()
+                && command
+                    .argv
+                    .iter()
+                    .zip(argv)
+                    .all(|(ours, given)| **ours == *given.to_string_lossy())
+        };
+        let Some(found) = self.commands.iter().find(same) else {
+            return Err(HostError::NotCaptured { what: line });
+        };
+        match found.status {
+            None => Err(HostError::Command {
+                argv: line,
+                reason: found.error.clone(),
+            }),
+            Some(status) => Ok(CommandOutput {
+                status,
+                stdout: found.stdout.clone().into_bytes(),
+                stderr: found.stderr.clone().into_bytes(),
+            }),
+        }
+    }
+
+    /// Whether any answer of this command was captured.
+    pub(crate) fn knows(&self, name: &OsStr) -> bool {
+        self.commands
+            .iter()
+            .any(|command| command.argv.first().is_some_and(|first| **first == *name))
+    }
+}
+
+/// What stands at a path, for [`resolve`].
+pub(crate) enum Node {
+    /// Nothing.
+    Missing,
+    /// Something that is no link.
+    Here,
+    /// A symbolic link, and what it says.
+    Link(PathBuf),
+}
+
+/// Most links followed in one path, as the kernel's MAXSYMLINKS.
+const MAX_LINKS: usize = 40;
+
+/// Resolves the symbolic links of `path` inside a tree whose root is `/`: absolute links start at
+/// that root and `..` stops there, so that no link leads out of it.
+pub(crate) fn resolve(
+    path: &Path,
+    follow_last: bool,
+    mut look: impl FnMut(&Path) -> Result<Node, HostError>,
+) -> Result<PathBuf, HostError> {
+    let mut pending: VecDeque<OsString> = components(path).collect();
+    let mut out = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(name) = pending.pop_front() {
+        if name == ".." {
+            out.pop();
+            continue;
+        }
+        let candidate = out.join(&name);
+        match look(&candidate)? {
+            Node::Missing => {
+                return Err(HostError::NotFound {
+                    path: path.to_owned(),
+                });
+            }
+            Node::Link(target) if follow_last || !pending.is_empty() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(HostError::path(path, "too many levels of symbolic links"));
+                }
+                if target.is_absolute() {
+                    out = PathBuf::from("/");
+                }
+                for name in components(&target).rev() {
+                    pending.push_front(name);
+                }
+            }
+            Node::Here | Node::Link(_) => out = candidate,
+        }
+    }
+    Ok(out)
+}
+
+fn components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+/// `Stat` of something that was copied: its device numbers are not those of the machine.
+pub(crate) fn copied(kind: FileKind, size: u64) -> Stat {
+    let none = crate::DeviceNumber { major: 0, minor: 0 };
+    Stat {
+        kind,
+        size,
+        dev: none,
+        rdev: none,
+    }
+}

@@ -1,0 +1,124 @@
+//! What can go wrong at the door: "it is not there" is kept apart from "it could not be read".
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a machine gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Nothing has that name.
+    #[error("{}: no such file or directory", path.display())]
+    NotFound {
+        /// What was looked for.
+        path: PathBuf,
+    },
+    /// It may be there, but gave no answer.
+    #[error("{}: {reason}", path.display())]
+    Path {
+        /// What was looked at.
+        path: PathBuf,
+        /// `errno`, when the kernel gave one.
+        errno: Option<i32>,
+        /// The kernel's words.
+        reason: String,
+    },
+    /// The command is not installed.
+    #[error("{name}: command not found")]
+    NoCommand {
+        /// Its name.
+        name: String,
+    },
+    /// The command could not be run to its end.
+    #[error("{argv}: {reason}")]
+    Command {
+        /// The command line.
+        argv: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The command took too long and was killed.
+    #[error("{argv}: no end after {} s: killed", limit.as_secs_f32())]
+    Timeout {
+        /// The command line.
+        argv: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// A captured directory has no answer to this.
+    #[error("{what}: not in the captured directory")]
+    NotCaptured {
+        /// The command line or path.
+        what: String,
+    },
+}
+
+impl HostError {
+    /// An error of the kernel about a path.
+    pub(crate) fn io(path: &Path, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        match error.kind() {
+            NotFound | NotADirectory => Self::NotFound {
+                path: path.to_owned(),
+            },
+            _ => Self::Path {
+                path: path.to_owned(),
+                errno: error.raw_os_error(),
+                reason: words(error),
+            },
+        }
+    }
+
+    /// An error about a path that is not the kernel's.
+    pub(crate) fn path(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Path {
+            path: path.to_owned(),
+            errno: None,
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether this says that the thing does not exist, rather than that it could not be read.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::NoCommand { .. })
+    }
+
+    /// `errno`, when the kernel gave one.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Path { errno, .. } => *errno,
+            _ => None,
+        }
+    }
+
+    /// Why, without the name of what was looked at.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::NotFound { .. } => "no such file or directory".to_owned(),
+            Self::NoCommand { .. } => "command not found".to_owned(),
+            Self::Path { reason, .. } | Self::Command { reason, .. } => reason.clone(),
+            Self::Timeout { limit, .. } => {
+                format!("no end after {} s: killed", limit.as_secs_f32())
+            }
+            Self::NotCaptured { .. } => "not in the captured directory".to_owned(),
+        }
+    }
+}
+
+/// The kernel's words without `(os error 13)`.
+fn words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// A command line as a reader would type it, for messages.
+pub(crate) fn command_line(argv: &[&OsStr]) -> String {
+    let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}

@@ -1,0 +1,99 @@
+//! A host whose n-th call fails, to show that nothing depends on luck.
+
+use crate::error::HostError;
+use crate::{CommandOutput, Host, Limits, Stat, StatFs};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Passes calls on to another host, except the n-th, or every n-th.
+pub struct Faulty<'a> {
+    inner: &'a dyn Host,
+    every: usize,
+    repeat: bool,
+    calls: AtomicUsize,
+}
+
+impl<'a> Faulty<'a> {
+    /// Fails call number `every`, 2 × `every` and so on; never for 0.
+    #[must_use]
+    pub fn new(inner: &'a dyn Host, every: usize) -> Self {
+        Self {
+            inner,
+            every,
+            repeat: true,
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// Fails call number `nth` alone.
+    #[must_use]
+    pub fn once(inner: &'a dyn Host, nth: usize) -> Self {
+        Self {
+            repeat: false,
+            ..Self::new(inner, nth)
+        }
+    }
+
+    /// How many calls were made.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn fails(&self) -> bool {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.repeat {
+            true => self.every > 0 && call.is_multiple_of(self.every),
+            false => call == self.every,
+        }
+    }
+
+    fn path<T>(
+        &self,
+        path: &Path,
+        call: impl FnOnce() -> Result<T, HostError>,
+    ) -> Result<T, HostError> {
+        match self.fails() {
+            true => Err(HostError::Path {
+                path: path.to_owned(),
+                errno: Some(rustix::io::Errno::IO.raw_os_error()),
+                reason: "Input/output error".to_owned(),
+            }),
+            false => call(),
+        }
+    }
+}
+
+impl Host for Faulty<'_> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.path(path, || self.inner.read(path))
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.path(dir, || self.inner.list(dir))
+    }
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.path(path, || self.inner.link(path))
+    }
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.path(path, || self.inner.realpath(path))
+    }
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        self.path(path, || self.inner.stat(path))
+    }
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        self.path(path, || self.inner.statfs(path))
+    }
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        self.path(path, || self.inner.open_exclusive(path))
+    }
+    fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
+        self.path(Path::new(argv.first().copied().unwrap_or_default()), || {
+            self.inner.run(argv, limits)
+        })
+    }
+    /// Never fails: that a command is not installed is an answer, not a fault.
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        self.inner.which(name)
+    }
+}

@@ -1,0 +1,156 @@
+//! This machine.
+
+use crate::error::HostError;
+use crate::{
+    CommandOutput, DeviceNumber, FileKind, Host, Limits, MAX_BYTES, Stat, StatFs, command,
+};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// This machine, as the process sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live;
+
+/// Where administrators' commands live when `PATH` of an ordinary user leaves them out.
+const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+impl Host for Live {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        let fail = |error: std::io::Error| HostError::io(path, &error);
+        // Not blocking: a name may turn out to be a pipe that nobody writes to.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(fail)?;
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(HostError::path(path, "not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(fail)?;
+        match bytes.len() > MAX_BYTES {
+            true => Err(HostError::path(
+                path,
+                format!("longer than {} MiB", MAX_BYTES >> 20),
+            )),
+            false => Ok(bytes),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        let fail = |error: std::io::Error| HostError::io(dir, &error);
+        let entries = std::fs::read_dir(dir).map_err(fail)?;
+        let mut names = entries
+            .map(|entry| Ok(entry.map_err(fail)?.file_name()))
+            .collect::<Result<Vec<_>, HostError>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        std::fs::read_link(path).map_err(|error| HostError::io(path, &error))
+    }
+
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        path.canonicalize()
+            .map_err(|error| HostError::io(path, &error))
+    }
+
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        // Cached attributes do: a network file system that hangs must not hang us.
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::SIZE) {
+            Ok(found) => Ok(Stat {
+                kind: kind(FileType::from_raw_mode(found.stx_mode.into())),
+                size: found.stx_size,
+                dev: DeviceNumber {
+                    major: found.stx_dev_major,
+                    minor: found.stx_dev_minor,
+                },
+                rdev: DeviceNumber {
+                    major: found.stx_rdev_major,
+                    minor: found.stx_rdev_minor,
+                },
+            }),
+            // Some sandboxes refuse statx.
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
+                let found = path
+                    .metadata()
+                    .map_err(|error| HostError::io(path, &error))?;
+                Ok(Stat {
+                    kind: kind(FileType::from_raw_mode(found.mode())),
+                    size: found.size(),
+                    dev: number(found.dev()),
+                    rdev: number(found.rdev()),
+                })
+            }
+            Err(error) => Err(HostError::io(path, &error.into())),
+        }
+    }
+
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        let found =
+            rustix::fs::statvfs(path).map_err(|error| HostError::io(path, &error.into()))?;
+        Ok(StatFs {
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+            available: found.f_bavail.saturating_mul(found.f_frsize),
+        })
+    }
+
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        let flags =
+            OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(HostError::io(path, &error.into())),
+        }
+    }
+
+    fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
+        let name = argv.first().copied().unwrap_or_default();
+        let program = self.which(name).ok_or_else(|| HostError::NoCommand {
+            name: name.to_string_lossy().into_owned(),
+        })?;
+        command::run(&program, argv, limits)
+    }
+
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        let given = Path::new(name);
+        if given.components().count() > 1 {
+            return executable(given).then(|| given.to_owned());
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // An empty or relative entry would run what lies in the directory under test.
+        let dirs = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
+        dirs.chain(SBIN.map(PathBuf::from))
+            .map(|dir| dir.join(name))
+            .find(|path| executable(path))
+    }
+}
+
+fn executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn number(device: u64) -> DeviceNumber {
+    DeviceNumber {
+        major: rustix::fs::major(device),
+        minor: rustix::fs::minor(device),
+    }
+}
+
+fn kind(file_type: FileType) -> FileKind {
+    match file_type {
+        FileType::Directory => FileKind::Directory,
+        FileType::RegularFile => FileKind::Regular,
+        FileType::BlockDevice => FileKind::BlockDevice,
+        _ => FileKind::Other,
+    }
+}

@@ -1,0 +1,183 @@
+//! A machine made of a few recorded answers, for tests.
+
+use crate::capture::{Command, Fault, Index, Node, copied, resolve};
+use crate::error::HostError;
+use crate::{CommandOutput, DeviceNumber, FileKind, Host, Limits, Stat, StatFs};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// A machine in memory: files, links, commands and faults. Directories follow from the files.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    links: BTreeMap<PathBuf, PathBuf>,
+    index: Index,
+}
+
+impl Recorded {
+    /// An empty machine.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file.
+    #[must_use]
+    pub fn file(mut self, path: &str, contents: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.into(), contents.into());
+        self
+    }
+
+    /// Adds a symbolic link.
+    #[must_use]
+    pub fn linked(mut self, path: &str, target: &str) -> Self {
+        self.links.insert(path.into(), target.into());
+        self
+    }
+
+    /// Adds a device node.
+    #[must_use]
+    pub fn device(mut self, path: &str, major: u32, minor: u32) -> Self {
+        let rdev = DeviceNumber { major, minor };
+        let stat = Stat {
+            rdev,
+            ..copied(FileKind::BlockDevice, 0)
+        };
+        self.index.stat.insert(path.into(), stat);
+        self
+    }
+
+    /// Adds what `stat` says.
+    #[must_use]
+    pub fn with_stat(mut self, path: &str, stat: Stat) -> Self {
+        self.index.stat.insert(path.into(), stat);
+        self
+    }
+
+    /// Adds a command that ends with status 0.
+    #[must_use]
+    pub fn command(self, argv: &[&str], stdout: &str) -> Self {
+        self.command_with(argv, 0, stdout, "")
+    }
+
+    /// Adds a command.
+    #[must_use]
+    pub fn command_with(mut self, argv: &[&str], status: i32, stdout: &str, stderr: &str) -> Self {
+        self.index.commands.push(Command {
+            argv: argv.iter().map(|&word| word.into()).collect(),
+            status: Some(status),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            error: String::new(),
+        });
+        self
+    }
+
+    /// Makes a path fail with "Permission denied".
+    #[must_use]
+    pub fn denied(mut self, path: &str) -> Self {
+        let fault = Fault {
+            errno: Some(rustix::io::Errno::ACCESS.raw_os_error()),
+            reason: "Permission denied".into(),
+        };
+        self.index.errors.insert(path.into(), fault);
+        self
+    }
+
+    fn names(&self, dir: &Path) -> BTreeSet<OsString> {
+        let stat = self.index.stat.keys().map(Path::new);
+        let paths = self
+            .files
+            .keys()
+            .chain(self.links.keys())
+            .map(PathBuf::as_path)
+            .chain(stat);
+        paths
+            .filter_map(|path| {
+                Some(
+                    path.strip_prefix(dir)
+                        .ok()?
+                        .components()
+                        .next()?
+                        .as_os_str()
+                        .to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    fn resolve(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
+        if let Some(fault) = self.index.fault(path) {
+            return Err(fault);
+        }
+        resolve(path, follow_last, |candidate| {
+            Ok(match self.links.get(candidate) {
+                Some(target) => Node::Link(target.clone()),
+                None if self.there(candidate) => Node::Here,
+                None => Node::Missing,
+            })
+        })
+    }
+
+    fn there(&self, path: &Path) -> bool {
+        self.files.contains_key(path)
+            || self.index.stat.contains_key(&*path.to_string_lossy())
+            || !self.names(path).is_empty()
+    }
+}
+
+impl Host for Recorded {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        let real = self.resolve(path, true)?;
+        let found = self.files.get(&real).cloned();
+        found.ok_or_else(|| HostError::path(path, "not a regular file"))
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        Ok(self.names(&self.resolve(dir, true)?).into_iter().collect())
+    }
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        let real = self.resolve(path, false)?;
+        self.links
+            .get(&real)
+            .cloned()
+            .ok_or_else(|| HostError::path(path, "not a symbolic link"))
+    }
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.resolve(path, true)
+    }
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        let real = self.resolve(path, true)?;
+        if let Some(stat) = self.index.stat.get(&*real.to_string_lossy()) {
+            return Ok(*stat);
+        }
+        Ok(match self.files.get(&real) {
+            Some(bytes) => copied(FileKind::Regular, bytes.len() as u64),
+            None => copied(FileKind::Directory, 0),
+        })
+    }
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        self.resolve(path, true)?;
+        Ok(StatFs {
+            total: 0,
+            available: 0,
+        })
+    }
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        self.resolve(path, false).map(drop)
+    }
+    fn run(&self, argv: &[&OsStr], _limits: Limits) -> Result<CommandOutput, HostError> {
+        let name = argv.first().copied().unwrap_or_default();
+        match self.index.knows(name) {
+            true => self.index.run(argv),
+            false => Err(HostError::NoCommand {
+                name: name.to_string_lossy().into_owned(),
+            }),
+        }
+    }
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        self.index
+            .knows(name)
+            .then(|| Path::new("/usr/bin").join(name))
+    }
+}

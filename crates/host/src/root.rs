@@ -1,0 +1,174 @@
+//! A directory that holds copies of a machine's files, as `assay facts --capture` writes it or as
+//! somebody packed it by hand. Read-only, and no symbolic link leads out of it.
+
+use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied, resolve};
+use crate::error::HostError;
+use crate::{CommandOutput, FileKind, Host, Limits, Live, Stat, StatFs};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// A captured machine.
+#[derive(Debug)]
+pub struct Root {
+    dir: PathBuf,
+    index: Index,
+}
+
+impl Root {
+    /// Opens a captured directory.
+    ///
+    /// # Errors
+    /// It is no directory, cannot be listed, or its index cannot be understood.
+    pub fn open(dir: &Path) -> Result<Self, CaptureError> {
+        let io = |source| CaptureError::Io {
+            path: dir.to_owned(),
+            source,
+        };
+        std::fs::read_dir(dir).map_err(io)?;
+        let dir = dir.canonicalize().map_err(io)?;
+        let path = dir.join(INDEX);
+        let invalid = |reason: String| CaptureError::Index {
+            path: path.clone(),
+            reason,
+        };
+        let index = match Live.read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| invalid(format!("not an index of a capture: {error}")))?,
+            Err(error) if error.is_absent() => Index {
+                schema: SCHEMA,
+                ..Index::default()
+            },
+            Err(error) => return Err(invalid(error.reason())),
+        };
+        if index.schema != SCHEMA {
+            let reason = format!(
+                "schema {} is unknown to this version of assay, which reads schema {SCHEMA}",
+                index.schema
+            );
+            return Err(invalid(reason));
+        }
+        Ok(Self { dir, index })
+    }
+
+    /// Where a path of the machine lies on this one, all its links resolved.
+    fn place(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
+        let inside = self.resolve(path, follow_last)?;
+        Ok(self.outside(&inside))
+    }
+
+    fn outside(&self, inside: &Path) -> PathBuf {
+        self.dir.join(inside.strip_prefix("/").unwrap_or(inside))
+    }
+
+    fn resolve(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
+        resolve(path, follow_last, |candidate| {
+            let outside = self.outside(candidate);
+            let fail = |error: &std::io::Error| HostError::io(candidate, error);
+            match outside.symlink_metadata() {
+                Ok(found) if found.is_symlink() => Ok(Node::Link(
+                    outside.read_link().map_err(|error| fail(&error))?,
+                )),
+                Ok(_) => Ok(Node::Here),
+                Err(error) => match fail(&error) {
+                    // A device node is not copied; the index says what it was.
+                    _ if self.index.stat.contains_key(&*candidate.to_string_lossy()) => {
+                        Ok(Node::Here)
+                    }
+                    error if error.is_absent() => Ok(Node::Missing),
+                    error => Err(error),
+                },
+            }
+        })
+    }
+
+    /// The fault that was captured for a path, else what the call finds, told of the machine's path.
+    fn answer<T>(
+        &self,
+        path: &Path,
+        follow_last: bool,
+        call: impl FnOnce(&Path) -> Result<T, HostError>,
+    ) -> Result<T, HostError> {
+        if let Some(fault) = self.index.fault(path) {
+            return Err(fault);
+        }
+        let place = self.place(path, follow_last)?;
+        call(&place).map_err(|error| match error {
+            HostError::NotFound { .. } => HostError::NotFound {
+                path: path.to_owned(),
+            },
+            HostError::Path { errno, reason, .. } => HostError::Path {
+                path: path.to_owned(),
+                errno,
+                reason,
+            },
+            other => other,
+        })
+    }
+}
+
+impl Host for Root {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.answer(path, true, |place| Live.read(place))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.answer(dir, true, |place| Live.list(place))
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.answer(path, false, |place| Live.link(place))
+    }
+
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        match self.index.fault(path) {
+            Some(fault) => Err(fault),
+            None => self.resolve(path, true),
+        }
+    }
+
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        if let Some(stat) = self.index.stat.get(&*path.to_string_lossy()) {
+            return Ok(*stat);
+        }
+        self.answer(path, true, |place| {
+            let found = Live.stat(place)?;
+            Ok(match found.kind {
+                FileKind::Directory | FileKind::Regular => copied(found.kind, found.size),
+                FileKind::BlockDevice | FileKind::Other => copied(FileKind::Other, 0),
+            })
+        })
+    }
+
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        let found = self.index.statfs.get(&*path.to_string_lossy()).copied();
+        found.ok_or_else(|| HostError::NotCaptured {
+            what: format!("free space of {}", path.display()),
+        })
+    }
+
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        Err(HostError::NotCaptured {
+            what: format!("whether {} is open", path.display()),
+        })
+    }
+
+    fn run(&self, argv: &[&OsStr], _limits: Limits) -> Result<CommandOutput, HostError> {
+        self.index.run(argv)
+    }
+
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        let dirs = [
+            "/usr/local/sbin",
+            "/usr/local/bin",
+            "/usr/sbin",
+            "/usr/bin",
+            "/sbin",
+            "/bin",
+        ];
+        let installed = dirs
+            .map(|dir| Path::new(dir).join(name))
+            .into_iter()
+            .find(|path| self.place(path, true).is_ok());
+        installed.or_else(|| self.index.knows(name).then(|| PathBuf::from(name)))
+    }
+}

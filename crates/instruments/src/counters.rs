@@ -1,0 +1,362 @@
+//! Kernel counters around a sample: read before, read after, subtracted.
+
+use assay_host::Host;
+use assay_model::sample::{ArcDelta, Counters, CpuDelta, DeviceDelta, Throttle};
+use assay_model::{Bytes, Nanos};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Counters as they stood at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    at: Instant,
+    disks: BTreeMap<String, DeviceDelta>,
+    cpu: Vec<CpuTimes>,
+    arc: Option<BTreeMap<String, u64>>,
+    throttle_events: Option<u64>,
+    freq_share: Option<f64>,
+    nvme_celsius: Option<(f64, f64)>,
+    mem_available: Option<Bytes>,
+}
+
+/// Jiffies of one line of /proc/stat; index 0 of a list is the whole machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CpuTimes {
+    user: u64,
+    system: u64,
+    irq: u64,
+    iowait: u64,
+    steal: u64,
+    idle: u64,
+}
+
+/// Where counters are read from; found once, so that a snapshot costs a handful of reads.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    devices: Vec<String>,
+    throttle: Vec<PathBuf>,
+    freq: Vec<(PathBuf, f64)>,
+    nvme: Vec<(PathBuf, f64)>,
+}
+
+fn text(host: &dyn Host, path: impl AsRef<Path>) -> Option<String> {
+    host.read_text(path.as_ref()).ok()
+}
+
+fn number(host: &dyn Host, path: impl AsRef<Path>) -> Option<f64> {
+    text(host, path)?.trim().parse().ok()
+}
+
+impl Sources {
+    /// Looks for the counters of `devices` (as /proc/diskstats names them) and of the machine.
+    #[must_use]
+    pub fn find(host: &dyn Host, devices: &[String]) -> Self {
+        let entries = |dir: &str, prefix: &str| -> Vec<PathBuf> {
+            let names = host.list(Path::new(dir)).unwrap_or_default();
+            let wanted = names
+                .into_iter()
+                .filter(|name| name.to_string_lossy().starts_with(prefix));
+            wanted.map(|name| Path::new(dir).join(name)).collect()
+        };
+        let is_cpu = |path: &PathBuf| {
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            name.strip_prefix("cpu")
+                .is_some_and(|n| n.parse::<u32>().is_ok())
+        };
+        let cpus: Vec<PathBuf> = entries("/sys/devices/system/cpu", "cpu")
+            .into_iter()
+            .filter(is_cpu)
+            .collect();
+        let throttle: Vec<PathBuf> = cpus
+            .iter()
+            .map(|cpu| cpu.join("thermal_throttle/core_throttle_count"))
+            .filter(|path| text(host, path).is_some())
+            .collect();
+        let freq = cpus
+            .iter()
+            .filter_map(|cpu| {
+                let max = number(host, cpu.join("cpufreq/cpuinfo_max_freq"))?;
+                Some((cpu.join("cpufreq/scaling_cur_freq"), max))
+            })
+            .collect();
+        let nvme = entries("/sys/class/hwmon", "hwmon")
+            .into_iter()
+            .filter(|dir| text(host, dir.join("name")).is_some_and(|name| name.trim() == "nvme"))
+            .filter_map(|dir| {
+                let limit = number(host, dir.join("temp1_max"))?;
+                Some((dir.join("temp1_input"), limit / 1000.0))
+            })
+            .collect();
+        Self {
+            devices: devices.to_vec(),
+            throttle,
+            freq,
+            nvme,
+        }
+    }
+}
+
+impl Snapshot {
+    /// Reads all counters now.
+    #[must_use]
+    pub fn take(host: &dyn Host, sources: &Sources) -> Self {
+        let at = Instant::now();
+        let disks = parse_diskstats(&text(host, "/proc/diskstats").unwrap_or_default());
+        let counts: Vec<u64> = sources
+            .throttle
+            .iter()
+            .filter_map(|path| Some(number(host, path)? as u64))
+            .collect();
+        let shares: Vec<f64> = sources
+            .freq
+            .iter()
+            .filter_map(|(path, max)| Some(number(host, path)? / max))
+            .collect();
+        let celsius = sources
+            .nvme
+            .iter()
+            .filter_map(|(path, limit)| Some((number(host, path)? / 1000.0, *limit)))
+            .max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)));
+        Self {
+            at,
+            disks: disks
+                .into_iter()
+                .filter(|(name, _)| sources.devices.contains(name))
+                .collect(),
+            cpu: parse_stat(&text(host, "/proc/stat").unwrap_or_default()),
+            arc: text(host, "/proc/spl/kstat/zfs/arcstats").map(|text| parse_arcstats(&text)),
+            throttle_events: (!counts.is_empty()).then(|| counts.iter().sum()),
+            freq_share: (!shares.is_empty())
+                .then(|| shares.iter().sum::<f64>() / shares.len() as f64),
+            nvme_celsius: celsius,
+            mem_available: text(host, "/proc/meminfo")
+                .and_then(|text| parse_meminfo(&text, "MemAvailable")),
+        }
+    }
+
+    /// What happened between `self` and the later `end`.
+    #[must_use]
+    pub fn until(&self, end: &Self) -> Counters {
+        let throttle = Throttle {
+            cpu_events: end
+                .throttle_events
+                .zip(self.throttle_events)
+                .map(|(end, start)| end.saturating_sub(start)),
+            cpu_freq_share: end.freq_share,
+            nvme_celsius: end.nvme_celsius,
+        };
+        Counters {
+            elapsed: Nanos::from(end.at.saturating_duration_since(self.at)),
+            devices: self
+                .disks
+                .iter()
+                .filter_map(|(name, start)| Some(device_delta(start, end.disks.get(name)?)))
+                .collect(),
+            cpu: cpu_delta(&self.cpu, &end.cpu),
+            tool_cpu: None,
+            arc: self
+                .arc
+                .as_ref()
+                .zip(end.arc.as_ref())
+                .map(|(start, end)| arc_delta(start, end)),
+            throttle: (throttle != Throttle::default()).then_some(throttle),
+            mem_available: self.mem_available,
+        }
+    }
+}
+
+/// Fields of /proc/diskstats after the name (Documentation/admin-guide/iostats.rst): 1 reads,
+/// 3 sectors read, 4 ms reading, 5 writes, 7 sectors written, 8 ms writing, 10 ms busy,
+/// 11 weighted ms, 12 discards (Linux 4.18), 16 flushes, 17 ms flushing (Linux 5.5). A sector is
+/// 512 bytes there, whatever the device's is.
+fn parse_diskstats(text: &str) -> BTreeMap<String, DeviceDelta> {
+    let parse = |line: &str| {
+        let mut words = line.split_whitespace().skip(2);
+        let name = words.next()?.to_owned();
+        let fields: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        let field = |n: usize| fields.get(n - 1).copied().unwrap_or(0);
+        (fields.len() >= 11).then(|| {
+            let delta = DeviceDelta {
+                name: name.clone(),
+                reads: field(1),
+                read_bytes: Bytes(field(3) * 512),
+                read_ms: field(4),
+                writes: field(5),
+                write_bytes: Bytes(field(7) * 512),
+                write_ms: field(8),
+                busy_ms: field(10),
+                weighted_ms: field(11),
+                discards: field(12),
+                flushes: field(16),
+                flush_ms: field(17),
+            };
+            (name, delta)
+        })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+fn device_delta(start: &DeviceDelta, end: &DeviceDelta) -> DeviceDelta {
+    DeviceDelta {
+        name: start.name.clone(),
+        reads: end.reads.saturating_sub(start.reads),
+        read_bytes: Bytes(end.read_bytes.0.saturating_sub(start.read_bytes.0)),
+        read_ms: end.read_ms.saturating_sub(start.read_ms),
+        writes: end.writes.saturating_sub(start.writes),
+        write_bytes: Bytes(end.write_bytes.0.saturating_sub(start.write_bytes.0)),
+        write_ms: end.write_ms.saturating_sub(start.write_ms),
+        busy_ms: end.busy_ms.saturating_sub(start.busy_ms),
+        weighted_ms: end.weighted_ms.saturating_sub(start.weighted_ms),
+        flushes: end.flushes.saturating_sub(start.flushes),
+        flush_ms: end.flush_ms.saturating_sub(start.flush_ms),
+        discards: end.discards.saturating_sub(start.discards),
+    }
+}
+
+/// proc_pid_stat(5): user nice system idle iowait irq softirq steal; guest time is in user.
+fn parse_stat(text: &str) -> Vec<CpuTimes> {
+    text.lines()
+        .take_while(|line| line.starts_with("cpu"))
+        .map(|line| {
+            let fields: Vec<u64> = line
+                .split_whitespace()
+                .skip(1)
+                .map_while(|word| word.parse().ok())
+                .collect();
+            let field = |n: usize| fields.get(n).copied().unwrap_or(0);
+            CpuTimes {
+                user: field(0) + field(1),
+                system: field(2),
+                idle: field(3),
+                iowait: field(4),
+                irq: field(5) + field(6),
+                steal: field(7),
+            }
+        })
+        .collect()
+}
+
+impl CpuTimes {
+    fn since(self, start: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(start.user),
+            system: self.system.saturating_sub(start.system),
+            irq: self.irq.saturating_sub(start.irq),
+            iowait: self.iowait.saturating_sub(start.iowait),
+            steal: self.steal.saturating_sub(start.steal),
+            idle: self.idle.saturating_sub(start.idle),
+        }
+    }
+
+    fn busy(self) -> u64 {
+        self.user + self.system + self.irq + self.steal
+    }
+
+    fn total(self) -> u64 {
+        self.busy() + self.iowait + self.idle
+    }
+}
+
+fn cpu_delta(start: &[CpuTimes], end: &[CpuTimes]) -> Option<CpuDelta> {
+    if start.len() != end.len() {
+        return None; // a CPU came or went
+    }
+    let mut deltas = start.iter().zip(end).map(|(start, end)| end.since(*start));
+    let all = deltas.next().filter(|all| all.total() > 0)?;
+    let share = |part: u64| part as f64 / all.total() as f64;
+    let busiest = deltas
+        .filter(|cpu| cpu.total() > 0)
+        .map(|cpu| cpu.busy() as f64 / cpu.total() as f64)
+        .fold(0.0, f64::max);
+    Some(CpuDelta {
+        cpus: u32::try_from(start.len() - 1).unwrap_or(u32::MAX),
+        user: share(all.user),
+        system: share(all.system),
+        irq: share(all.irq),
+        iowait: share(all.iowait),
+        steal: share(all.steal),
+        idle: share(all.idle),
+        busiest,
+    })
+}
+
+/// kstat text: two header lines, then `name type data`.
+fn parse_arcstats(text: &str) -> BTreeMap<String, u64> {
+    let parse = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        Some((name.to_owned(), words.nth(1)?.parse().ok()?))
+    };
+    text.lines().skip(2).filter_map(parse).collect()
+}
+
+fn arc_delta(start: &BTreeMap<String, u64>, end: &BTreeMap<String, u64>) -> ArcDelta {
+    let at_end = |key: &str| end.get(key).copied().unwrap_or(0);
+    let delta = |key: &str| at_end(key).saturating_sub(start.get(key).copied().unwrap_or(0));
+    ArcDelta {
+        demand_data_hits: delta("demand_data_hits"),
+        demand_data_misses: delta("demand_data_misses"),
+        size: Bytes(at_end("size")),
+        c_max: Bytes(at_end("c_max")),
+    }
+}
+
+/// A line of /proc/meminfo in bytes.
+#[must_use]
+pub fn parse_meminfo(text: &str, key: &str) -> Option<Bytes> {
+    let line = text
+        .lines()
+        .find(|line| line.split(':').next() == Some(key))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Bytes(kib * 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diskstats_of_linux_6_and_of_linux_4() {
+        let text = " 254       0 vda 49748 6576 2564714 11457 25388 7930 2199736 6207 0 8524 18354 8079 48 694200 534 3762 155\n   8       1 sda1 10 0 80 5 20 0 160 6 0 7 11\nshort\n";
+        let disks = parse_diskstats(text);
+        let vda = &disks["vda"];
+        assert_eq!((vda.reads, vda.writes, vda.flushes), (49748, 25388, 3762));
+        assert_eq!(vda.read_bytes, Bytes(2_564_714 * 512));
+        assert_eq!(
+            (vda.busy_ms, vda.weighted_ms, vda.flush_ms),
+            (8524, 18354, 155)
+        );
+        assert_eq!((disks["sda1"].flushes, disks["sda1"].busy_ms), (0, 7));
+    }
+
+    #[test]
+    fn shares_of_cpu_time() {
+        let start =
+            parse_stat("cpu 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\nintr 1\n");
+        let end = parse_stat(
+            "cpu 50 0 30 100 10 0 10 0\ncpu0 50 0 30 10 0 0 10 0\ncpu1 0 0 0 90 10 0 0 0\nintr 1\n",
+        );
+        let delta = cpu_delta(&start, &end).unwrap();
+        assert_eq!(delta.cpus, 2);
+        assert!((delta.user - 0.25).abs() < 1e-9 && (delta.iowait - 0.05).abs() < 1e-9);
+        assert!((delta.busiest - 0.9).abs() < 1e-9);
+        assert_eq!(cpu_delta(&start, &end[..2]), None, "a CPU went away");
+        assert_eq!(cpu_delta(&start, &start), None, "no time passed");
+    }
+
+    #[test]
+    fn arcstats_and_meminfo() {
+        let arc = parse_arcstats("9 1 0x01\nname type data\nsize 4 1000\ndemand_data_hits 4 7\n");
+        assert_eq!(arc["size"], 1000);
+        assert_eq!(
+            parse_meminfo("MemTotal: 8 kB\nMemAvailable: 4 kB\n", "MemAvailable"),
+            Some(Bytes(4096))
+        );
+        assert_eq!(parse_meminfo("", "MemAvailable"), None);
+    }
+}

@@ -1,0 +1,379 @@
+//! fio as the load engine: found, checked, run as a child process that dies with us.
+
+mod log;
+
+use crate::Cancel;
+use assay_model::Nanos;
+use assay_model::sample::RatePoint;
+use assay_model::workload::Engine;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Oldest fio whose options assay uses: `sync=dsync` came with 3.23 (fio commit eb9f8d7f).
+pub const OLDEST: (u32, u32) = (3, 23);
+/// Newest fio whose result format assay knows.
+pub const NEWEST: (u32, u32) = (3, 42);
+
+/// A usable fio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fio {
+    /// The program.
+    pub program: PathBuf,
+    /// As it names itself: `fio-3.33`.
+    pub version: String,
+    /// Said when it is newer than any whose result format assay knows.
+    pub remark: Option<String>,
+}
+
+/// Why fio cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FioError {
+    /// Not installed.
+    #[error(
+        "fio is not installed; it is the load generator: `apt install fio` (Debian, Ubuntu, Proxmox) or `dnf install fio` (Fedora, RHEL)"
+    )]
+    Missing,
+    /// It is there but cannot be started.
+    #[error("{program}: cannot be started: {source}")]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// `--version` is not understood, or too old.
+    #[error("`{program} --version` answers `{answer}`: assay needs fio {}.{} or newer", OLDEST.0, OLDEST.1)]
+    Version {
+        /// The program.
+        program: PathBuf,
+        /// First line of the answer.
+        answer: String,
+    },
+    /// The work directory refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// How a fio process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this exit status (128 + signal when a signal ended it).
+    Exited(i32),
+    /// Because the user interrupted us.
+    Cancelled,
+    /// Because it ran past the limit and was killed.
+    TimedOut,
+}
+
+/// What a fio process left.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The JSON+ document, as printed; empty when there was none.
+    pub json: Vec<u8>,
+    /// What it said on standard error, at most 64 KiB.
+    pub stderr: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// From start to end.
+    pub wall: Nanos,
+    /// User and system time of the process.
+    pub cpu: Option<Nanos>,
+    /// Rate over time, all jobs together.
+    pub series: Vec<RatePoint>,
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The job file's text.
+    pub job: &'a str,
+    /// Directory for the job file, the result and the logs; relative file names are found here.
+    pub work_dir: &'a Path,
+    /// Interval of the rate over time.
+    pub log_every: Nanos,
+    /// Killed when it runs longer.
+    pub limit: Nanos,
+}
+
+fn parse_version(answer: &str) -> Option<(u32, u32)> {
+    let numbers = answer.trim().strip_prefix("fio-")?;
+    let mut parts = numbers.split(['.', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+impl Fio {
+    /// Finds fio on PATH, or takes `program`, and checks its version.
+    ///
+    /// # Errors
+    /// Missing, too old, or not fio at all.
+    pub fn find(program: Option<&Path>) -> Result<Self, FioError> {
+        let program = program.unwrap_or(Path::new("fio")).to_owned();
+        let output = Command::new(&program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output();
+        let output = output.map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => FioError::Missing,
+            _ => FioError::Start {
+                program: program.clone(),
+                source,
+            },
+        })?;
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let answer = answer.lines().next().unwrap_or_default().trim().to_owned();
+        match parse_version(&answer) {
+            Some(version) if version >= OLDEST => Ok(Self {
+                remark: (version > NEWEST).then(|| {
+                    format!(
+                        "{answer} is newer than fio {}.{}, the newest whose results this assay knows",
+                        NEWEST.0, NEWEST.1
+                    )
+                }),
+                program,
+                version: answer,
+            }),
+            _ => Err(FioError::Version { program, answer }),
+        }
+    }
+
+    /// The asynchronous engine that works here: io_uring when fio and the kernel have it (it is
+    /// often forbidden in containers), else libaio.
+    #[must_use]
+    pub fn best_engine(&self, work_dir: &Path) -> Engine {
+        let probe = work_dir.join("probe");
+        let works = File::create(&probe)
+            .and_then(|file| file.set_len(4096))
+            .is_ok()
+            && Command::new(&self.program)
+                .current_dir(work_dir)
+                .args([
+                    "--name=probe",
+                    "--filename=probe",
+                    "--ioengine=io_uring",
+                    "--rw=read",
+                ])
+                .args([
+                    "--bs=4096",
+                    "--size=4096",
+                    "--thread=1",
+                    "--output-format=json",
+                ])
+                .stdin(Stdio::null())
+                .output()
+                .is_ok_and(|output| output.status.success());
+        let _ = fs::remove_file(&probe);
+        if works {
+            Engine::IoUring
+        } else {
+            Engine::Libaio
+        }
+    }
+
+    /// Time that fio itself needs to start, prepare and end, measured on its null engine: it comes
+    /// on top of every sample.
+    ///
+    /// # Errors
+    /// When fio cannot be started or does not do the simplest job.
+    pub fn overhead(&self, work_dir: &Path, cancel: &Cancel) -> Result<Nanos, FioError> {
+        let job = "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n";
+        let request = Request {
+            job,
+            work_dir,
+            log_every: Nanos(100_000_000),
+            limit: Nanos(30_000_000_000),
+        };
+        Ok(self.run(&request, cancel)?.wall)
+    }
+
+    /// Runs one job file to its end.
+    ///
+    /// # Errors
+    /// Only when fio could not be started; how it ended is in the output.
+    pub fn run(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Output, FioError> {
+        let dir = request.work_dir;
+        let [job, json, stderr] = ["job.fio", "result.json", "stderr"].map(|name| dir.join(name));
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| FioError::Io { path, source }
+        };
+        fs::write(&job, request.job).map_err(io(&job))?;
+        let _ = fs::remove_file(&json);
+        log::remove(dir);
+        let errors = File::create(&stderr).map_err(io(&stderr))?;
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(dir)
+            .args([
+                "--output-format=json+",
+                "--output=result.json",
+                "--eta=never",
+            ])
+            .arg(format!("--write_bw_log={}", log::PREFIX))
+            .arg(format!(
+                "--log_avg_msec={}",
+                (request.log_every.0 / 1_000_000).max(1)
+            ))
+            .arg("--allow_mounted_write=0")
+            .arg("job.fio")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .process_group(0);
+        die_with_us(&mut command);
+        let start = Instant::now();
+        let mut child = command.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => FioError::Missing,
+            _ => FioError::Start {
+                program: self.program.clone(),
+                source,
+            },
+        })?;
+        let waited = wait(&mut child, start, request.limit, cancel);
+        let (ended, cpu) = waited.map_err(io(&self.program))?;
+        Ok(Output {
+            wall: start.elapsed().into(),
+            json: fs::read(&json).unwrap_or_default(),
+            stderr: read_start(&stderr),
+            ended,
+            cpu,
+            series: log::read(dir, request.log_every),
+        })
+    }
+}
+
+/// The kernel kills fio when the thread that started it ends, so that `kill -9` of assay leaves no
+/// load behind. (Jobs run as threads of that process: `thread=1`.)
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
+)]
+fn die_with_us(command: &mut Command) {
+    // SAFETY: between fork and exec the closure makes one prctl system call and nothing else; it
+    // does not allocate and takes no lock.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            Ok(())
+        });
+    }
+}
+
+fn exit_code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// CPU time of a process that has ended and is not yet reaped: utime and stime of
+/// proc_pid_stat(5), in ticks of USER_HZ, which is 100 on every architecture that Linux supports.
+fn cpu_time(pid: u32) -> Option<Nanos> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(Nanos(ticks * 10_000_000))
+}
+
+/// Waits for the end; asks first (SIGINT: fio then still writes its result), then kills.
+fn wait(
+    child: &mut Child,
+    start: Instant,
+    limit: Nanos,
+    cancel: &Cancel,
+) -> io::Result<(Ended, Option<Nanos>)> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let pid = Pid::from_child(child);
+    let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    let limit = Duration::from(limit);
+    let mut asked: Option<(Instant, Ended)> = None;
+    loop {
+        // A signal handler's flag is seen at once (EINTR) or within this time.
+        let slice = Timespec {
+            tv_sec: 0,
+            tv_nsec: 200_000_000,
+        };
+        let mut fds = [PollFd::new(&handle, PollFlags::IN)];
+        match poll(&mut fds, Some(&slice)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(error.into()),
+        }
+        let now = Instant::now();
+        match asked {
+            None if cancel.is_cancelled() => asked = Some((now, Ended::Cancelled)),
+            None if now - start > limit => asked = Some((now, Ended::TimedOut)),
+            Some((since, _)) if now - since > PATIENCE => {
+                let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+                continue;
+            }
+            _ => continue,
+        }
+        let _ = rustix::process::kill_process_group(pid, Signal::INT);
+    }
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let _ = rustix::process::waitid(WaitId::Pid(pid), peek);
+    let cpu = cpu_time(child.id());
+    let code = exit_code(child.wait()?);
+    // One that was started between our signal and its own end still counts as interrupted.
+    Ok((asked.map_or(Ended::Exited(code), |(_, why)| why), cpu))
+}
+
+fn read_start(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(64 << 10).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// fio's own complaint, as one line for people: the first line of standard error that says
+/// something went wrong, else the first line.
+#[must_use]
+pub fn complaint(stderr: &str) -> Option<&str> {
+    let mut lines = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let bad = |line: &str| {
+        let lower = line.to_ascii_lowercase();
+        [
+            "error",
+            "fail",
+            "denied",
+            "no space",
+            "not supported",
+            "invalid",
+            "bad option",
+        ]
+        .iter()
+        .any(|word| lower.contains(word))
+    };
+    lines
+        .clone()
+        .find(|line| bad(line))
+        .or_else(|| lines.next())
+}
+
+/// A command that reruns a job file by hand.
+#[must_use]
+pub fn rerun(program: &OsStr, job: &Path) -> Vec<std::ffi::OsString> {
+    vec![
+        program.to_owned(),
+        "--output-format=json+".into(),
+        job.as_os_str().to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! fio's bandwidth logs: rate over time.
+//!
+//! A line is `msec, KiB/s, direction, block size, offset[, priority]` (fio HOWTO, "Log File
+//! Formats"); one file per job. With `log_avg_msec` a line is the mean over the interval that ends
+//! at that time.
+
+use assay_model::Nanos;
+use assay_model::sample::RatePoint;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Prefix of the log files in the work directory.
+pub(super) const PREFIX: &str = "rate";
+
+fn files(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    entries.filter(|path| {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        name.starts_with("rate_bw.") && name.ends_with(".log")
+    })
+}
+
+/// Removes the logs of an earlier sample.
+pub(super) fn remove(dir: &Path) {
+    for path in files(dir) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Reads and sums the logs of all jobs.
+pub(super) fn read(dir: &Path, every: Nanos) -> Vec<RatePoint> {
+    let texts: Vec<String> = files(dir)
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    parse(&texts, (every.0 / 1_000_000).max(1))
+}
+
+/// Sums jobs per interval. Intervals end at multiples of `every_ms`, give or take fio's timer; a
+/// line is put to the nearest one. Within one job and interval the last line counts.
+fn parse(logs: &[&str], every_ms: u64) -> Vec<RatePoint> {
+    let mut points: BTreeMap<u64, RatePoint> = BTreeMap::new();
+    for log in logs {
+        let mut job: BTreeMap<(u64, u8), (f64, f64)> = BTreeMap::new();
+        for line in log.lines() {
+            let mut fields = line.split(',').map(|field| field.trim().parse::<u64>());
+            let (Some(Ok(ms)), Some(Ok(kib)), Some(Ok(direction @ 0..=1)), Some(Ok(block))) =
+                (fields.next(), fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let bytes = kib as f64 * 1024.0;
+            let at = (ms + every_ms / 2) / every_ms;
+            job.insert((at, direction as u8), (bytes, bytes / block.max(1) as f64));
+        }
+        for ((at, direction), (bytes, ios)) in job {
+            let point = points.entry(at).or_insert(RatePoint {
+                at_ms: at * every_ms,
+                read_iops: 0.0,
+                write_iops: 0.0,
+                read_bytes_per_s: 0.0,
+                write_bytes_per_s: 0.0,
+            });
+            if direction == 0 {
+                point.read_iops += ios;
+                point.read_bytes_per_s += bytes;
+            } else {
+                point.write_iops += ios;
+                point.write_bytes_per_s += bytes;
+            }
+        }
+    }
+    points.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_and_directions_are_summed_per_interval() {
+        let one = "100, 4, 0, 4096, 0, 0\n100, 8, 1, 4096, 0, 0\n199, 40, 0, 4096, 0, 0\n";
+        let two = "101, 4, 0, 4096, 0, 0\ngarbage\n1,2\n";
+        let points = parse(&[one, two], 100);
+        assert_eq!(points.len(), 2);
+        assert_eq!(
+            (points[0].at_ms, points[0].read_iops, points[0].write_iops),
+            (100, 2.0, 2.0)
+        );
+        assert_eq!(
+            (points[1].at_ms, points[1].read_bytes_per_s),
+            (200, 40960.0)
+        );
+    }
+}

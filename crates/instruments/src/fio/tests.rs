@@ -1,0 +1,109 @@
+use super::*;
+
+#[test]
+fn versions_as_fio_prints_them() {
+    assert_eq!(parse_version("fio-3.33"), Some((3, 33)));
+    assert_eq!(parse_version("fio-3.41-12-gabcdef"), Some((3, 41)));
+    assert_eq!(parse_version("fio 2.1.11"), None);
+    assert_eq!(parse_version("nonsense"), None);
+}
+
+#[test]
+fn a_missing_fio_says_how_to_install_it() {
+    let error = Fio::find(Some(Path::new("/nonexistent/fio")))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("apt install fio"), "{error}");
+}
+
+#[test]
+fn something_else_named_fio_is_refused() {
+    let error = Fio::find(Some(Path::new("echo"))).unwrap_err().to_string();
+    assert!(
+        error.contains("--version") && error.contains("3.23"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_complaint_is_the_line_that_says_what_went_wrong() {
+    let stderr = "note: both iodepth >= 1 and synchronous I/O engine\nfio: pid=1, err=28/file:filesetup.c:228, func=write, error=No space left on device\n";
+    assert!(complaint(stderr).unwrap().contains("No space left"));
+    assert_eq!(complaint("\n"), None);
+}
+
+/// A stand-in that behaves as badly as fio can: it must be stopped and reaped.
+fn script(dir: &Path, body: &str) -> Fio {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = dir.join("fio");
+    fs::write(&program, format!("#!/bin/sh\n{body}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    Fio {
+        program,
+        version: "fio-3.33".to_owned(),
+        remark: None,
+    }
+}
+
+fn request(dir: &Path, limit: u64) -> Request<'_> {
+    Request {
+        job: "",
+        work_dir: dir,
+        log_every: Nanos(100_000_000),
+        limit: Nanos(limit),
+    }
+}
+
+#[test]
+fn a_hung_fio_is_stopped_at_the_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let fio = script(dir.path(), "exec sleep 60");
+    let output = fio
+        .run(&request(dir.path(), 300_000_000), &Cancel::default())
+        .unwrap();
+    assert_eq!(output.ended, Ended::TimedOut);
+}
+
+#[test]
+fn an_interrupted_fio_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let fio = script(dir.path(), "exec sleep 60");
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let output = fio
+        .run(&request(dir.path(), 60_000_000_000), &cancel)
+        .unwrap();
+    assert_eq!(output.ended, Ended::Cancelled);
+}
+
+#[test]
+fn exit_status_and_complaint_come_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let fio = script(dir.path(), "echo 'fio: io_u error on file' >&2; exit 1");
+    let output = fio
+        .run(&request(dir.path(), 60_000_000_000), &Cancel::default())
+        .unwrap();
+    assert_eq!(output.ended, Ended::Exited(1));
+    assert_eq!(complaint(&output.stderr), Some("fio: io_u error on file"));
+    assert!(output.json.is_empty());
+}
+
+#[test]
+fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
+    let Ok(fio) = Fio::find(None) else {
+        eprintln!("skipped: fio is not installed");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let job = "[n]\nioengine=null\nthread=1\nsize=1073741824\nbs=4096\nrw=randread\ntime_based=1\nruntime=500ms\nrate_iops=1000\n";
+    let request = Request {
+        job,
+        ..request(dir.path(), 60_000_000_000)
+    };
+    let output = fio.run(&request, &Cancel::default()).unwrap();
+    assert_eq!(output.ended, Ended::Exited(0), "{}", output.stderr);
+    assert!(output.json.starts_with(b"{"));
+    assert!(output.cpu.is_some());
+    assert!(output.series.len() >= 3, "{:?}", output.series);
+    assert!(output.series.iter().all(|point| point.read_iops > 0.0));
+}

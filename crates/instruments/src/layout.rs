@@ -1,0 +1,181 @@
+//! Lays a file out: every block written, with data that neither compresses nor repeats.
+//!
+//! A benchmark on a sparse or fallocated file measures the file system's ability to return zeroes,
+//! one on compressible data measures the compressor. The page cache is bypassed where the file
+//! system allows it, and the file is synced as it grows, so that the progress is the device's.
+
+use crate::Cancel;
+use assay_model::{Bytes, Nanos};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::Instant;
+
+/// Written between two syncs.
+pub const CHUNK: Bytes = Bytes(64 << 20);
+/// Written at once. Random data as long as this repeats only beyond the window of any file
+/// system's compressor (1 MiB records on ZFS, 128 KiB on btrfs).
+const BUFFER: usize = 4 << 20;
+/// Stamped with its number, so that no two are alike for a file system that removes duplicates.
+const BLOCK: usize = 4096;
+
+/// Why a layout ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Cancelled,
+    /// The file system or device refused.
+    #[error("after {written} of {size}: {source}")]
+    Io {
+        /// Bytes that were written before.
+        written: Bytes,
+        /// Bytes wanted.
+        size: Bytes,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// Fills the first `size` bytes of an existing file or device. `progress` is told the bytes on the
+/// device and the time since the start, after every [`CHUNK`].
+///
+/// # Errors
+/// Interrupted, or refused by the kernel (no space, I/O error).
+pub fn fill(
+    path: &Path,
+    size: Bytes,
+    seed: u64,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(Bytes, Nanos),
+) -> Result<(), LayoutError> {
+    let io = |written: u64| {
+        move |source: io::Error| LayoutError::Io {
+            written: Bytes(written),
+            size,
+            source,
+        }
+    };
+    let cached = File::options().write(true).open(path).map_err(io(0))?;
+    let mut direct = open_direct(path);
+    let mut data = Data::new(seed);
+    let start = Instant::now();
+    let mut written = 0u64;
+    while written < size.0 {
+        let end = size.0.min(written + CHUNK.0);
+        while written < end {
+            if cancel.is_cancelled() {
+                return Err(LayoutError::Cancelled);
+            }
+            let length = (end - written).min(BUFFER as u64) as usize;
+            let block = data.next(written, length);
+            let aligned = length.is_multiple_of(BLOCK);
+            match &direct {
+                Some(file) if aligned => match file.write_all_at(block, written) {
+                    // Allowed at open, refused at the first write: some network and stacked
+                    // file systems.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                        direct = None;
+                        continue;
+                    }
+                    other => other.map_err(io(written))?,
+                },
+                _ => cached.write_all_at(block, written).map_err(io(written))?,
+            }
+            written += length as u64;
+        }
+        cached.sync_data().map_err(io(written))?;
+        // What was laid out must not be read back from memory later.
+        let _ = rustix::fs::fadvise(&cached, 0, None, rustix::fs::Advice::DontNeed);
+        progress(Bytes(written), start.elapsed().into());
+    }
+    Ok(())
+}
+
+fn open_direct(path: &Path) -> Option<File> {
+    let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
+    File::options()
+        .write(true)
+        .custom_flags(flags)
+        .open(path)
+        .ok()
+}
+
+/// Random bytes, aligned for O_DIRECT, made once: generating each gigabyte anew would cost a
+/// second of CPU.
+struct Data {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Data {
+    fn new(seed: u64) -> Self {
+        let mut bytes = vec![0u8; BUFFER + BLOCK];
+        ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes);
+        let start = bytes.as_ptr().align_offset(BLOCK).min(BLOCK);
+        Self { bytes, start }
+    }
+
+    /// The data for `length` bytes at `offset`.
+    fn next(&mut self, offset: u64, length: usize) -> &[u8] {
+        let data = &mut self.bytes[self.start..self.start + length];
+        for (index, block) in data.chunks_exact_mut(BLOCK).enumerate() {
+            let number = offset / BLOCK as u64 + index as u64;
+            block[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        }
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn data_is_all_there_does_not_compress_and_no_block_repeats() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut seen = Vec::new();
+        let size = Bytes((9 << 20) + 12345);
+        let cancel = Cancel::default();
+        fill(file.path(), size, 1, &cancel, &mut |bytes, _| {
+            seen.push(bytes)
+        })
+        .unwrap();
+        assert_eq!(seen, [size]);
+        let data = std::fs::read(file.path()).unwrap();
+        assert_eq!(data.len() as u64, size.0);
+        for record in data.chunks(1 << 20) {
+            assert!(zstd::bulk::compress(record, 1).unwrap().len() >= record.len());
+        }
+        let blocks: BTreeSet<&[u8]> = data.chunks(BLOCK).collect();
+        assert_eq!(blocks.len(), data.len().div_ceil(BLOCK));
+    }
+
+    #[test]
+    fn a_full_device_says_how_far_it_got() {
+        let cancel = Cancel::default();
+        let full = Path::new("/dev/full");
+        let error = fill(full, Bytes(4095), 1, &cancel, &mut |_, _| {}).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("after 0 B of 4.00 KiB: No space left"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn stops_when_asked() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let error = fill(file.path(), Bytes(1 << 30), 1, &cancel, &mut |_, _| {}).unwrap_err();
+        assert!(matches!(error, LayoutError::Cancelled));
+        assert_eq!(file.as_file().metadata().unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,39 @@
+//! The rate fell while the sample ran: a write cache that filled up, a burst credit that ran out, heat.
+//! The mean over the sample is neither the one nor the other.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+use assay_model::units::mb_per_s;
+
+/// Name of the rule.
+pub const CODE: &str = "burst";
+/// Fewer points have no thirds worth comparing.
+const POINTS: usize = 9;
+/// The last third below this share of the first. Samples of 1.5 s vary by a factor of two on a quiet
+/// machine, so less is noise.
+const FALL: f64 = 0.4;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let points = evidence.series;
+    if points.len() < POINTS {
+        return None;
+    }
+    let rates: Vec<f64> = points
+        .iter()
+        .map(|point| point.read_bytes_per_s + point.write_bytes_per_s)
+        .collect();
+    let third = rates.len() / 3;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (first, last) = (mean(&rates[..third]), mean(&rates[rates.len() - third..]));
+    (first > 0.0 && last < first * FALL).then(|| {
+        suspect(
+            CODE,
+            format!(
+                "{} MB/s in the first third of the sample, {} MB/s in the last",
+                mb_per_s(first),
+                mb_per_s(last)
+            ),
+            "Measure longer after a ramp_time, and report what holds in the end.",
+        )
+    })
+}

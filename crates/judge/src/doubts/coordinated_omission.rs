@@ -1,0 +1,34 @@
+//! A rate limit does not make fio's latencies those of users who arrive by themselves: it stops issuing
+//! while it waits. Observed: a stall of 1 s in 6 s at rate_iops=500 means a p99 of about 0.94 s; fio
+//! said 3.2 ms. `rate_process=poisson` and a deep queue do not mend it.
+
+use crate::doubts::{Evidence, clean, suspect};
+use assay_model::Doubt;
+use assay_model::Nanos;
+use std::fmt::Write as _;
+
+/// Name of the rule.
+pub const CODE: &str = "coordinated-omission";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let key = ["rate_iops", "rate", "rate_process"]
+        .into_iter()
+        .find(|key| options.given(key).is_some())?;
+    let mut seen = format!(
+        "{key}={}: fio stops issuing during a stall, so the percentiles hide it",
+        clean(options.given(key).unwrap_or_default())
+    );
+    if let Some(longest) = evidence
+        .directions()
+        .map(|io| io.clat.max.max(io.lat.max))
+        .max()
+    {
+        let _ = write!(seen, "; the longest I/O took {}", Nanos(longest));
+    }
+    Some(suspect(
+        CODE,
+        seen,
+        "Read the maximum and the stalls, not p99, as what a user would see.",
+    ))
+}

@@ -1,0 +1,138 @@
+//! The queue depth asked for was not there. A synchronous engine does one I/O at a time whatever
+//! `iodepth` says; libaio without `direct=1` blocks in submission, although fio counts the I/Os as in
+//! flight (`iodepth_level`).
+
+use crate::doubts::{Evidence, clean, suspect, void};
+use assay_model::Doubt;
+use assay_model::sample::JobResult;
+use std::fmt::Write as _;
+
+/// Name of the rule.
+pub const CODE: &str = "depth-not-reached";
+/// Engines whose `queue` returns only when the I/O is done (fio `engines/`, FIO_SYNCIO).
+const SYNCHRONOUS: [&str; 8] = [
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "sg",
+];
+/// Percent of I/Os that were alone in flight from which the depth is void: above the share that
+/// the start of a run and its end can explain.
+const ALONE: f64 = 90.0;
+/// Share of time in submission from which it blocks. Observed with fio 3.33: 1.0 for buffered
+/// libaio, 0.3 for direct at 118,000 IOPS.
+const SUBMITTING: f64 = 0.8;
+/// Percent of a CPU from which slow submission is explained by a busy CPU.
+const CPU_BOUND: f64 = 90.0;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    by_options(evidence).or_else(|| by_result(evidence))
+}
+
+fn by_options(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let depth = options.iodepth;
+    if depth < 2 {
+        return None;
+    }
+    let engine = options.engine.as_str();
+    if SYNCHRONOUS.contains(&engine) {
+        let named = match options.given("ioengine") {
+            Some(_) => format!("ioengine={engine}"),
+            None => format!("the default engine {engine}"),
+        };
+        return Some(void(
+            CODE,
+            format!(
+                "{named} does one I/O at a time: iodepth={depth} has no effect, the depth is 1"
+            ),
+            "Use ioengine=io_uring or libaio with direct=1, or set iodepth=1 and say so.",
+        ));
+    }
+    if engine == "libaio" && !options.direct {
+        let mut seen = format!(
+            "libaio without direct=1 blocks in submission: iodepth={depth} is counted, but one I/O at a time is done"
+        );
+        if let Some(share) = submitting(evidence) {
+            let _ = write!(
+                seen,
+                "; {:.0} % of the time was spent submitting",
+                share * 100.0
+            );
+        }
+        return Some(void(
+            CODE,
+            seen,
+            "Add direct=1, or use ioengine=psync with iodepth=1 and several jobs.",
+        ));
+    }
+    None
+}
+
+fn by_result(evidence: &Evidence) -> Option<Doubt> {
+    // A rate limit or think time keeps the queue short on purpose.
+    let asked = match evidence.options {
+        Some(options)
+            if ["rate", "rate_iops", "thinktime"]
+                .iter()
+                .any(|key| options.given(key).is_some()) =>
+        {
+            return None;
+        }
+        Some(options) => options.iodepth,
+        None => 0,
+    };
+    for job in evidence.results {
+        let alone = job.iodepth_level.get("1").copied().unwrap_or(0.0);
+        if asked >= 2 && alone >= ALONE {
+            return Some(void(
+                CODE,
+                format!(
+                    "iodepth={asked}, but {alone:.0} % of the I/Os of `{}` were submitted with no other in flight",
+                    clean(&job.name)
+                ),
+                "Use an asynchronous engine with direct=1; look at what serialises the I/O.",
+            ));
+        }
+        // More than one in flight by fio's own count.
+        if alone < ALONE
+            && !job.iodepth_level.is_empty()
+            && let Some(share) = submitting_job(job)
+            && share >= SUBMITTING
+            && job.usr_cpu + job.sys_cpu < CPU_BOUND
+        {
+            return Some(suspect(
+                CODE,
+                format!(
+                    "{:.0} % of the time of `{}` was spent submitting: I/O is done one at a time although more is counted as in flight",
+                    share * 100.0,
+                    clean(&job.name)
+                ),
+                "Add direct=1; on a file system that still blocks, use io_uring or several jobs.",
+            ));
+        }
+    }
+    None
+}
+
+/// Share of the time in which the job was inside the submitting system call.
+fn submitting_job(job: &JobResult) -> Option<f64> {
+    let time = job
+        .read
+        .iter()
+        .chain(&job.write)
+        .map(|io| io.runtime.0)
+        .max()? as f64;
+    let busy: f64 = job
+        .read
+        .iter()
+        .chain(&job.write)
+        .map(|io| io.slat.mean * io.ios as f64)
+        .sum();
+    (time > 0.0 && busy > 0.0).then(|| (busy / time).min(1.0))
+}
+
+fn submitting(evidence: &Evidence) -> Option<f64> {
+    evidence
+        .results
+        .iter()
+        .filter_map(submitting_job)
+        .reduce(f64::max)
+}

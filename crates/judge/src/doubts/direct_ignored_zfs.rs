@@ -1,0 +1,54 @@
+//! ZFS before 2.3 accepts O_DIRECT and still goes through the ARC (openzfs/zfs#10018); from 2.3 on the
+//! property `direct` decides.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+use assay_model::Facts;
+
+/// Name of the rule.
+pub const CODE: &str = "direct-ignored-zfs";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let target = evidence.target?;
+    if target.fs_type.as_deref() != Some("zfs") || !options.direct {
+        return None;
+    }
+    // A durable write waits for the log whatever the ARC does.
+    if !options.access.reads && options.flushes() {
+        return None;
+    }
+    let version = evidence.facts.and_then(zfs_version);
+    let property = evidence
+        .facts
+        .and_then(|facts| direct_property(facts, target.mount_source.as_deref()?));
+    let seen = match (version, property) {
+        (Some((major, minor)), _) if (major, minor) < (2, 3) => {
+            format!("ZFS {major}.{minor} accepts direct=1 and uses the ARC all the same")
+        }
+        (Some(_), Some("disabled")) => "the property direct=disabled turns direct=1 off".to_owned(),
+        (Some(_), _) => return None,
+        (None, _) => {
+            "ZFS of unknown version: before 2.3 it accepts direct=1 and uses the ARC all the same"
+                .to_owned()
+        }
+    };
+    Some(suspect(
+        CODE,
+        seen,
+        "Use a file several times as large as the ARC, and read the ARC's counters beside the figures.",
+    ))
+}
+
+fn zfs_version(facts: &Facts) -> Option<(u32, u32)> {
+    let text = facts.str("zfs.version")?;
+    let mut numbers = text
+        .trim_start_matches(|c: char| !c.is_ascii_digit())
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+fn direct_property<'a>(facts: &'a Facts, dataset: &str) -> Option<&'a str> {
+    facts.str(&format!("zfs.dataset.{dataset}.direct"))
+}

@@ -1,0 +1,41 @@
+//! Some engines do not go through the kernel's block layer, so options about it do nothing.
+
+use crate::doubts::{Evidence, suspect};
+use assay_fio::options::SyncOption;
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "engine-dependent";
+/// Engines that speak to a server, or to storage, from user space (fio 3.33 HOWTO, "I/O engine").
+const USER_SPACE: [&str; 9] = [
+    "nbd",
+    "rbd",
+    "rados",
+    "http",
+    "libiscsi",
+    "libhdfs",
+    "gfapi",
+    "gfapi_async",
+    "nfs",
+];
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let engine = options.engine.as_str();
+    let mut useless = Vec::new();
+    if USER_SPACE.contains(&engine) || engine == "mmap" {
+        if options.direct {
+            useless.push("direct=1");
+        }
+        if options.access.writes && options.sync != SyncOption::No {
+            useless.push("sync");
+        }
+    }
+    (!useless.is_empty()).then(|| {
+        suspect(
+            CODE,
+            format!("ioengine={engine} ignores {}", useless.join(" and ")),
+            "Use fsync=1 or fdatasync=1 for durability; caching is decided by the server or by the file mapping.",
+        )
+    })
+}

@@ -1,0 +1,212 @@
+//! What a rule may look at.
+
+use assay_fio::json::DiskUtil;
+use assay_fio::options::JobOptions;
+use assay_model::sample::{Counters, IoStats, JobResult, RatePoint};
+use assay_model::target::FileState;
+use assay_model::{Bytes, Facts, Nanos, TargetInfo};
+
+/// Where the evidence comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A command line or job file that did not run here.
+    #[default]
+    CommandLine,
+    /// A result that another program wrote.
+    Imported,
+    /// A sample of assay.
+    Measured,
+}
+
+/// What is known of a job; whatever is missing stays empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence<'a> {
+    /// What was asked for.
+    pub options: Option<&'a JobOptions>,
+    /// What was measured: all jobs that ran together on the target.
+    pub results: &'a [JobResult],
+    /// Rate over time.
+    pub series: &'a [RatePoint],
+    /// fio's own counters of the disks, over the whole process.
+    pub disks: &'a [DiskUtil],
+    /// Kernel counters over the sample.
+    pub counters: Option<&'a Counters>,
+    /// What was measured on.
+    pub target: Option<&'a TargetInfo>,
+    /// The file before the sample.
+    pub file: Option<&'a FileState>,
+    /// The machine.
+    pub facts: Option<&'a Facts>,
+    /// Directions are reported as one.
+    pub unified: bool,
+    /// Where this comes from.
+    pub source: Origin,
+}
+
+/// How much of the load reached the device.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    /// Device over fio; above 1 when others used the device too.
+    pub value: f64,
+    /// The figures: `the device read 3 MiB of the 2.5 GiB that fio read`.
+    pub seen: String,
+}
+
+/// Less than this says nothing about a cache.
+const LEAST_BYTES: u64 = 1 << 20;
+/// The largest request the block layer makes by default (`max_sectors_kb` = 1280).
+const LARGEST_REQUEST: u64 = 1280 << 10;
+/// Below this fio's counters of the disks are too late to compare.
+const LEAST_TIME: Nanos = Nanos(1_000_000_000);
+/// Random I/O up to this size is not merged into larger requests.
+const UNMERGED: u64 = 128 << 10;
+
+impl Evidence<'_> {
+    /// Reads and writes of all jobs.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = &IoStats> {
+        self.results
+            .iter()
+            .flat_map(|job| job.read.iter().chain(&job.write))
+    }
+
+    /// I/Os of all jobs.
+    pub(crate) fn ios(&self) -> u64 {
+        self.directions()
+            .fold(0, |sum, io| sum.saturating_add(io.ios))
+    }
+
+    /// Bytes all jobs read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        sum(self.results.iter().filter_map(|job| job.read.as_ref()))
+    }
+
+    /// Bytes all jobs wrote.
+    pub(crate) fn bytes_written(&self) -> u64 {
+        sum(self.results.iter().filter_map(|job| job.write.as_ref()))
+    }
+
+    /// Whether anything is read.
+    pub(crate) fn reads(&self) -> bool {
+        match self.options {
+            Some(options) => options.access.reads,
+            None => self.bytes_read() > 0,
+        }
+    }
+
+    /// The longest time any direction of any job was measured for; `job_runtime` is a sum when
+    /// jobs are grouped. None when nothing ran.
+    pub(crate) fn longest_runtime(&self) -> Option<Nanos> {
+        self.directions().map(|io| io.runtime).max()
+    }
+
+    /// Whether the page cache plays no part: engines that do no file I/O through the kernel.
+    pub(crate) fn bypasses_kernel(&self) -> bool {
+        self.options.is_some_and(|options| {
+            matches!(
+                options.engine.as_str(),
+                "null"
+                    | "nbd"
+                    | "rbd"
+                    | "rados"
+                    | "http"
+                    | "libiscsi"
+                    | "libhdfs"
+                    | "gfapi"
+                    | "gfapi_async"
+                    | "nfs"
+                    | "net"
+                    | "netsplice"
+                    | "cpuio"
+                    | "filecreate"
+                    | "filestat"
+                    | "filedelete"
+                    | "io_uring_cmd"
+                    | "sg"
+                    | "rdma"
+            )
+        })
+    }
+
+    /// Bytes the device read over bytes fio read.
+    pub(crate) fn device_read_share(&self) -> Option<Share> {
+        let devices = self.counters.map(|counters| &counters.devices);
+        let device = devices.and_then(|devices| {
+            let bytes = devices.iter().map(|d| d.read_bytes.0);
+            (!devices.is_empty()).then(|| bytes.fold(0, u64::saturating_add))
+        });
+        let ios: u64 = self
+            .results
+            .iter()
+            .filter_map(|job| job.read.as_ref())
+            .fold(0, |sum, io| sum.saturating_add(io.ios));
+        let disk = self.disks.iter().map(|disk| disk.read_ios).max();
+        self.share("read", self.bytes_read(), device, ios, disk)
+    }
+
+    /// Bytes the device wrote over bytes fio wrote.
+    pub(crate) fn device_write_share(&self) -> Option<Share> {
+        let devices = self.counters.map(|counters| &counters.devices);
+        let device = devices.and_then(|devices| {
+            let bytes = devices.iter().map(|d| d.write_bytes.0);
+            (!devices.is_empty()).then(|| bytes.fold(0, u64::saturating_add))
+        });
+        let ios: u64 = self
+            .results
+            .iter()
+            .filter_map(|job| job.write.as_ref())
+            .fold(0, |sum, io| sum.saturating_add(io.ios));
+        let disk = self.disks.iter().map(|disk| disk.write_ios).max();
+        self.share("wrote", self.bytes_written(), device, ios, disk)
+    }
+
+    fn share(
+        &self,
+        verb: &str,
+        bytes: u64,
+        device: Option<u64>,
+        ios: u64,
+        disk_ios: Option<u64>,
+    ) -> Option<Share> {
+        if bytes < LEAST_BYTES || self.unified {
+            return None;
+        }
+        if let Some(device) = device {
+            return Some(Share {
+                value: device as f64 / bytes as f64,
+                seen: format!(
+                    "the device {verb} {} of the {} that fio {verb}",
+                    Bytes(device),
+                    Bytes(bytes)
+                ),
+            });
+        }
+        // fio counts requests of the disk, not bytes, and reads the counters late: up to 250 ms of a
+        // run are missing (`DISK_UTIL_MSEC`, fio 3.33), so only gross differences mean something.
+        let requests = disk_ios?;
+        if self.longest_runtime().is_none_or(|time| time < LEAST_TIME) {
+            return None;
+        }
+        let random = self.options.is_some_and(|options| options.access.random);
+        let size = bytes / ios.max(1);
+        let (value, exact) = if random && size <= UNMERGED && ios > 0 {
+            (requests as f64 / ios as f64, true)
+        } else {
+            let most = requests.saturating_mul(LARGEST_REQUEST);
+            (most as f64 / bytes as f64, false)
+        };
+        if value >= super::HALF && !(exact && value >= super::ENOUGH) {
+            return None;
+        }
+        Some(Share {
+            value,
+            seen: format!(
+                "the device saw {requests} requests for the {ios} I/Os ({}) of fio",
+                Bytes(bytes)
+            ),
+        })
+    }
+}
+
+fn sum<'a>(stats: impl Iterator<Item = &'a IoStats>) -> u64 {
+    stats.fold(0, |sum, io| sum.saturating_add(io.bytes.0))
+}

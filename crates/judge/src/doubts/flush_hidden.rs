@@ -1,0 +1,45 @@
+//! With `fsync` or `fdatasync` fio reports the write and the flush as two latencies. The write's alone
+//! looks fast: 5 µs, when every write waited 455 µs for its flush.
+
+use crate::doubts::{Evidence, Origin, clean, suspect};
+use assay_model::Doubt;
+use assay_model::Nanos;
+
+/// Name of the rule.
+pub const CODE: &str = "flush-hidden";
+/// Flushes per write from which they matter; a single one at the end (end_fsync) does not.
+const OFTEN: f64 = 0.01;
+/// Share of the write's own time from which leaving the flush out misleads.
+const PART: f64 = 0.1;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    // assay adds the two itself.
+    if evidence.source == Origin::Measured {
+        return None;
+    }
+    for job in evidence.results {
+        let (Some(write), Some(sync)) = (&job.write, &job.sync) else {
+            continue;
+        };
+        let per_write = sync.n as f64 / write.ios.max(1) as f64;
+        let write_mean = if write.lat.mean > 0.0 {
+            write.lat.mean
+        } else {
+            write.clat.mean
+        };
+        if per_write >= OFTEN && sync.mean * per_write > write_mean * PART {
+            return Some(suspect(
+                CODE,
+                format!(
+                    "the write latency of `{}` ({} mean) leaves the flushes out: {} of {} mean",
+                    clean(&job.name),
+                    Nanos(write_mean as u64),
+                    sync.n,
+                    Nanos(sync.mean as u64)
+                ),
+                "Add the `sync` latency to that of the write, or use sync=dsync, which measures both as one.",
+            ));
+        }
+    }
+    None
+}

@@ -1,0 +1,28 @@
+//! Buffered writes of several jobs to one file wait for one lock (the inode's), so they measure the lock.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "many-jobs-one-file";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let filename = options.given("filename")?;
+    let one_file = !filename.contains(':') && !filename.starts_with("/dev/");
+    (options.numjobs > 1
+        && options.access.random
+        && options.access.writes
+        && !options.direct
+        && one_file)
+        .then(|| {
+            suspect(
+                CODE,
+                format!(
+                    "{} jobs write through the page cache to one file, one at a time",
+                    options.numjobs
+                ),
+                "Give each job its own file (directory instead of filename), or add direct=1.",
+            )
+        })
+}

@@ -1,0 +1,45 @@
+//! `runtime` alone is only an upper limit: the job also ends when `size` bytes are done. Observed: a job
+//! with runtime=10 ended after 228 ms.
+
+use crate::doubts::{ENOUGH, Evidence, suspect, void};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "no-time-based";
+const REMEDY: &str = "Add time_based=1 to measure for the whole runtime; or leave runtime out and say how much is read or written.";
+/// Share of the time below which the figure is of something else, such as a warm-up.
+const TENTH: f64 = 0.1;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let asked = options.runtime?;
+    if options.is_on("time_based", false) {
+        return None;
+    }
+    let Some(took) = evidence.longest_runtime() else {
+        if !options.complete() {
+            return None;
+        }
+        let end = match options.size {
+            Some(size) => format!("when {size} are done"),
+            None => "when the whole file is done".to_owned(),
+        };
+        return Some(suspect(
+            CODE,
+            format!(
+                "runtime={asked} without time_based: a job ends {end}, and only at the latest after that time"
+            ),
+            REMEDY,
+        ));
+    };
+    let share = took.0 as f64 / asked.0 as f64;
+    if share >= ENOUGH {
+        return None;
+    }
+    let seen = format!("runtime={asked} was asked for, the job ended after {took}");
+    Some(if share < TENTH {
+        void(CODE, seen, REMEDY)
+    } else {
+        suspect(CODE, seen, REMEDY)
+    })
+}

@@ -1,0 +1,48 @@
+//! Reads without `direct=1` come from RAM as soon as a block was touched before, also by readahead or
+//! by an earlier run.
+
+use crate::doubts::{ENOUGH, Evidence, HALF, suspect, void};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "page-cache-read";
+const REMEDY: &str = "Add direct=1; or, if the cache is what you want to measure, say so and give a file several times the RAM.";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    if !options.access.reads || options.direct || evidence.bypasses_kernel() {
+        return None;
+    }
+    if options.is_on("pre_read", false) {
+        return Some(void(
+            CODE,
+            "pre_read=1 reads the file into RAM first, then measures RAM".to_owned(),
+            REMEDY,
+        ));
+    }
+    match evidence.device_read_share() {
+        Some(share) if share.value >= ENOUGH => None,
+        Some(share) => {
+            let seen = format!("direct=0, and {}", share.seen);
+            Some(if share.value < HALF {
+                void(CODE, seen, REMEDY)
+            } else {
+                suspect(CODE, seen, REMEDY)
+            })
+        }
+        None => {
+            let kept = if options.is_on("invalidate", true) {
+                ""
+            } else {
+                "; invalidate=0 keeps what is there from before"
+            };
+            Some(suspect(
+                CODE,
+                format!(
+                    "direct=0: reads pass through the page cache and come from RAM where they can{kept}"
+                ),
+                REMEDY,
+            ))
+        }
+    }
+}

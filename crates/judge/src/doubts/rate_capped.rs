@@ -1,0 +1,30 @@
+//! A job that reaches its own rate limit measured the limit.
+
+use crate::doubts::{ENOUGH, Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "rate-capped";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    let iops: f64 = evidence.directions().map(|io| io.iops).sum();
+    let rate: f64 = evidence.directions().map(|io| io.bytes_per_s).sum();
+    let jobs = evidence.results.len().max(1) as f64;
+    let (cap, got, what) = if let Some(cap) = options.first_bytes("rate_iops") {
+        (cap as f64 * jobs, iops, "IOPS")
+    } else {
+        (
+            options.first_bytes("rate")? as f64 * jobs,
+            rate,
+            "bytes per second",
+        )
+    };
+    (got >= cap * ENOUGH).then(|| {
+        suspect(
+            CODE,
+            format!("{got:.0} {what} is the limit that was set ({cap:.0})"),
+            "Leave the rate limit out to see what the storage can do.",
+        )
+    })
+}

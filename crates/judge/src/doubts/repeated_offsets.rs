@@ -1,0 +1,27 @@
+//! fio's random offsets are the same in every run unless `randrepeat=0` or another seed is given. The
+//! second run then reads what the first left in a cache.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "repeated-offsets";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    if !options.access.random || options.given("randseed").is_some() {
+        return None;
+    }
+    let seen = match options.given("randrepeat") {
+        Some(_) if !options.is_on("randrepeat", true) => return None,
+        Some(_) => "randrepeat=1: every run uses the same offsets",
+        // With direct=1 only a cache below the kernel could tell.
+        None if options.direct || !options.access.reads => return None,
+        None => "randrepeat is on by default: the next run reads the same offsets, from RAM",
+    };
+    Some(suspect(
+        CODE,
+        seen.to_owned(),
+        "Add randrepeat=0, or another randseed in each run.",
+    ))
+}

@@ -1,0 +1,25 @@
+//! Reads or writes that moved less than asked for count as whole I/Os in IOPS and latency.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "short-io";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let (mut short, mut dropped) = (0u64, 0u64);
+    for io in evidence.directions() {
+        short = short.saturating_add(io.short_ios);
+        dropped = dropped.saturating_add(io.drop_ios);
+    }
+    (short > 0 || dropped > 0).then(|| {
+        suspect(
+            CODE,
+            format!(
+                "{short} short and {dropped} dropped I/Os of {}",
+                evidence.ios()
+            ),
+            "Keep offsets and sizes within the file and aligned to the device's blocks.",
+        )
+    })
+}

@@ -1,0 +1,36 @@
+//! Blocks that were never written are answered by the file system without asking the device. Observed
+//! with random reads: sparse 597,000 IOPS, allocated but unwritten 382,000, written 38,000.
+
+use crate::doubts::{Evidence, suspect, void};
+use assay_model::Doubt;
+use std::fmt::Write as _;
+
+/// Name of the rule.
+pub const CODE: &str = "sparse-file";
+const REMEDY: &str = "Write the whole file first, with data that does not compress: rw=write bs=1m refill_buffers=1 end_fsync=1.";
+/// Share of the file that must be written; the rest is rounding of extents.
+const WRITTEN: f64 = 0.99;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let file = evidence.file?;
+    let size = file.size.0;
+    if size == 0 {
+        return None;
+    }
+    let written = file.written.unwrap_or(file.allocated);
+    let share = written.0.min(size) as f64 / size as f64;
+    if share >= WRITTEN {
+        return None;
+    }
+    let mut seen = format!("{} of the file's {} are written", written, file.size);
+    if let Some(unwritten) = file.unwritten.filter(|bytes| bytes.0 > 0) {
+        let _ = write!(seen, ", {unwritten} are allocated but unwritten");
+    }
+    let reads = evidence.reads();
+    // Without FIEMAP compression looks the same.
+    Some(if reads && file.written.is_some() {
+        void(CODE, seen, REMEDY)
+    } else {
+        suspect(CODE, seen, REMEDY)
+    })
+}

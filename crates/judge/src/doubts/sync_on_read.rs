@@ -1,0 +1,32 @@
+//! `sync`, `fsync` and `fdatasync` are about writes; they do not make reads skip a cache.
+
+use crate::doubts::{Evidence, clean, suspect};
+use assay_fio::options::SyncOption;
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "sync-on-read";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    if options.access.writes || options.access.trims {
+        return None;
+    }
+    let what = if options.sync != SyncOption::No {
+        "sync"
+    } else if options.fsync > 0 {
+        "fsync"
+    } else if options.fdatasync > 0 {
+        "fdatasync"
+    } else {
+        return None;
+    };
+    Some(suspect(
+        CODE,
+        format!(
+            "{what} has no effect on rw={}",
+            clean(options.given("rw").unwrap_or("read"))
+        ),
+        "Leave it out; to read from the device and not from RAM, add direct=1.",
+    ))
+}

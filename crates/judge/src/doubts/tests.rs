@@ -1,0 +1,464 @@
+use super::*;
+use assay_fio::options::command_line;
+use std::collections::BTreeSet;
+
+fn lint(text: &str) -> Vec<Doubt> {
+    let calls = command_line(text).unwrap();
+    calls
+        .iter()
+        .flat_map(|call| &call.jobs)
+        .flat_map(judge_options)
+        .collect()
+}
+
+fn codes_of(doubts: &[Doubt]) -> Vec<&str> {
+    doubts.iter().map(|doubt| doubt.code.as_str()).collect()
+}
+
+/// A command that is right but for `change`.
+fn lint_with(change: &str) -> Vec<Doubt> {
+    lint(&format!(
+        "fio --name=t --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 \
+         --rw=randwrite --bs=4k --time_based --runtime=60 --ramp_time=5 --refill_buffers \
+         --randrepeat=0 {change}"
+    ))
+}
+
+#[test]
+fn published_commands_are_doubted_for_the_right_reasons() {
+    let text = include_str!("../../fixtures/commands/seeds.txt");
+    let mut lines = text.lines();
+    let mut seen = 0;
+    while let (Some(command), Some(expected)) = (lines.next(), lines.next()) {
+        let doubts = lint(command);
+        let expected: Vec<&str> = expected.split_whitespace().collect();
+        assert_eq!(codes_of(&doubts), expected, "{command}");
+        seen += 1;
+    }
+    assert_eq!(seen, 10);
+}
+
+#[test]
+fn correct_commands_pass_without_a_word() {
+    for command in include_str!("../../fixtures/commands/correct.txt").lines() {
+        assert_eq!(lint(command), [], "{command}");
+    }
+}
+
+#[test]
+fn each_option_that_spoils_a_command_is_found() {
+    for (change, expected) in [
+        ("", &[][..]),
+        ("--ioengine=psync", &["depth-not-reached"]),
+        ("--ioengine=null", &["null-engine"]),
+        ("--filename=/dev/shm/x", &["tmpfs"]),
+        ("--allow_mounted_write=1", &["device-in-use"]),
+        ("--ioengine=nbd --sync=1", &["engine-dependent"]),
+        (
+            "--direct=0",
+            &["depth-not-reached", "page-cache-write", "unflushed-write"],
+        ),
+        (
+            "--direct=0 --ioengine=io_uring",
+            &["page-cache-write", "unflushed-write"],
+        ),
+        (
+            "--direct=0 --ioengine=io_uring --end_fsync=1",
+            &["page-cache-write"],
+        ),
+        ("--direct=0 --ioengine=io_uring --fsync=1", &[]),
+        (
+            "--rw=randread --direct=0 --ioengine=io_uring",
+            &["page-cache-read"],
+        ),
+        (
+            "--rw=randread --direct=0 --ioengine=io_uring --pre_read=1",
+            &["page-cache-read"],
+        ),
+        ("--rw=randread --sync=1", &["sync-on-read"]),
+        ("--refill_buffers=0", &["compressible-data"]),
+        ("--refill_buffers=0 --bs=1m", &[]),
+        ("--zero_buffers", &["compressible-data"]),
+        ("--buffer_compress_percentage=50", &["compressible-data"]),
+        (
+            "--refill_buffers=0 --scramble_buffers=0 --bs=1m",
+            &["compressible-data"],
+        ),
+        ("--time_based=0", &["no-time-based"]),
+        ("--runtime=5", &["too-short"]),
+        ("--randrepeat=1", &["repeated-offsets"]),
+        ("--randrepeat=1 --randseed=9", &[]),
+        ("--norandommap", &[]),
+        ("--norandommap --runtime=0", &["no-random-map"]),
+        ("--rw=write --numjobs=4", &["jobs-overlap"]),
+        ("--rw=write --numjobs=4 --offset_increment=1g", &[]),
+        (
+            "--numjobs=4 --direct=0 --ioengine=io_uring --end_fsync=1",
+            &["page-cache-write", "many-jobs-one-file"],
+        ),
+        ("--numjobs=4 --group_reporting", &["grouped-jobs"]),
+        ("--rwmixread=70", &["mix-ignored"]),
+        ("--rw=randrw --rwmixread=70", &[]),
+        ("--bs=4kib", &["unit-trap"]),
+        ("--bs=4kib --kb_base=1000", &[]),
+        ("--rate_iops=500", &["coordinated-omission"]),
+        ("--io_submit_mode=offload", &["offload-hang"]),
+    ] {
+        let doubts = lint_with(change);
+        assert_eq!(codes_of(&doubts), expected, "{change}");
+    }
+    let severity = |change| lint_with(change)[0].severity;
+    assert_eq!(severity("--ioengine=psync"), Severity::Void);
+    assert_eq!(severity("--randrepeat=1"), Severity::Suspect);
+}
+
+#[test]
+fn codes_are_unique_and_have_a_page() {
+    let page = include_str!("../../../../docs/src/doubts.md");
+    let mut seen = BTreeSet::new();
+    for code in codes() {
+        assert!(seen.insert(code), "{code} twice");
+        assert!(
+            page.contains(&format!("\n### `{code}`\n")),
+            "{code} has no section"
+        );
+    }
+    for section in page.lines().filter_map(|line| line.strip_prefix("### `")) {
+        let code = section.trim_end_matches('`');
+        assert!(seen.contains(code), "{code} is no rule");
+    }
+}
+
+#[test]
+fn hostile_values_cannot_break_a_line() {
+    let text = clean("a\u{1b}[2J\nb");
+    assert_eq!(text, "a\\u{1b}[2J\\nb");
+    assert_eq!(clean(&"x".repeat(500)).chars().count(), 81);
+}
+
+mod measured {
+    use super::*;
+    use assay_model::sample::{
+        ArcDelta, Counters, DeviceDelta, IoStats, JobResult, Latency, RatePoint, Throttle,
+    };
+    use assay_model::target::{FileState, TargetInfo, TargetKind};
+    use assay_model::{Bytes, FactKind, Facts, Nanos};
+    use std::collections::BTreeMap;
+
+    /// What one correct sample of assay looks like; tests spoil it.
+    struct Case {
+        options: BTreeMap<String, String>,
+        job: JobResult,
+        counters: Counters,
+        target: TargetInfo,
+        file: FileState,
+        facts: Facts,
+        series: Vec<RatePoint>,
+    }
+
+    fn case(rw: &str) -> Case {
+        let options = [
+            ("rw", rw),
+            ("ioengine", "io_uring"),
+            ("iodepth", "16"),
+            ("direct", "1"),
+            ("bs", "4096"),
+            ("size", "1073741824"),
+            ("numjobs", "1"),
+            ("time_based", "1"),
+            ("runtime", "1500ms"),
+            ("ramp_time", "250ms"),
+            ("randrepeat", "0"),
+            ("randseed", "7"),
+            ("refill_buffers", "1"),
+            ("allow_file_create", "0"),
+            ("fallocate", "none"),
+            ("filename", "/srv/.assay-scratch"),
+        ];
+        let io = IoStats {
+            bytes: Bytes(60_000 * 4096),
+            ios: 60_000,
+            runtime: Nanos(1_501_000_000),
+            iops: 40_000.0,
+            bytes_per_s: 163_840_000.0,
+            slat: Latency {
+                n: 60_000,
+                mean: 5_000.0,
+                max: 90_000,
+                ..Latency::default()
+            },
+            clat: Latency {
+                n: 60_000,
+                mean: 395_000.0,
+                max: 9_000_000,
+                ..Latency::default()
+            },
+            lat: Latency {
+                n: 60_000,
+                mean: 400_000.0,
+                max: 9_000_000,
+                ..Latency::default()
+            },
+            ..IoStats::default()
+        };
+        let reads = rw.contains("read");
+        Case {
+            options: options.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            job: JobResult {
+                name: "w".to_owned(),
+                runtime: Nanos(1_500_000_000),
+                read: reads.then(|| io.clone()),
+                write: (!reads).then_some(io),
+                usr_cpu: 8.0,
+                sys_cpu: 40.0,
+                iodepth_level: [("1".to_owned(), 0.1), ("16".to_owned(), 99.9)].into(),
+                ..JobResult::default()
+            },
+            counters: Counters {
+                devices: vec![DeviceDelta {
+                    name: "vda".to_owned(),
+                    read_bytes: Bytes(if reads { 70_000 * 4096 } else { 0 }),
+                    write_bytes: Bytes(if reads { 0 } else { 70_000 * 4096 }),
+                    ..DeviceDelta::default()
+                }],
+                ..Counters::default()
+            },
+            target: TargetInfo {
+                name: "/srv".to_owned(),
+                kind: TargetKind::Directory,
+                fs_type: Some("ext4".to_owned()),
+                mount_point: Some("/".to_owned()),
+                mount_options: None,
+                mount_source: Some("/dev/vda".to_owned()),
+                devices: vec!["vda".to_owned()],
+                disks: vec!["vda".to_owned()],
+                size: Bytes(1 << 30),
+                free: None,
+            },
+            file: FileState {
+                size: Bytes(1 << 30),
+                allocated: Bytes(1 << 30),
+                written: Some(Bytes(1 << 30)),
+                unwritten: Some(Bytes(0)),
+                compress_ratio: Some(1.0),
+            },
+            facts: Facts::default(),
+            series: Vec::new(),
+        }
+    }
+
+    impl Case {
+        fn set(mut self, key: &str, value: &str) -> Self {
+            self.options.insert(key.to_owned(), value.to_owned());
+            self
+        }
+        fn with(mut self, spoil: impl FnOnce(&mut Self)) -> Self {
+            spoil(&mut self);
+            self
+        }
+        fn doubts(&self) -> Vec<String> {
+            let job = JobResult {
+                options: self.options.clone(),
+                ..self.job.clone()
+            };
+            let options = JobOptions::from_result(&job);
+            judge(&Evidence {
+                options: Some(&options),
+                results: std::slice::from_ref(&job),
+                series: &self.series,
+                counters: Some(&self.counters),
+                target: Some(&self.target),
+                file: Some(&self.file),
+                facts: Some(&self.facts),
+                source: Origin::Measured,
+                ..Evidence::default()
+            })
+            .iter()
+            .map(|d| format!("{}:{:?}", d.code, d.severity).to_lowercase())
+            .collect()
+        }
+        fn io(&mut self) -> &mut IoStats {
+            self.job.read.as_mut().or(self.job.write.as_mut()).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_correct_sample_has_no_doubt() {
+        for rw in ["randread", "randwrite", "read", "write"] {
+            assert_eq!(case(rw).doubts(), [""; 0], "{rw}");
+        }
+        let durable = case("randwrite")
+            .set("sync", "dsync")
+            .set("ioengine", "psync")
+            .set("iodepth", "1");
+        assert_eq!(durable.doubts(), [""; 0]);
+        let flushed = case("write").set("direct", "0").set("fsync", "1");
+        assert_eq!(flushed.doubts(), [""; 0]);
+        let unknown = case("randread").with(|c| {
+            c.counters = Counters::default();
+            c.target.devices.clear();
+            c.file = FileState::default();
+        });
+        assert_eq!(unknown.doubts(), [""; 0]);
+    }
+
+    #[test]
+    fn the_device_tells_what_a_cache_did() {
+        let device = |c: &mut Case, bytes| {
+            c.counters.devices[0].read_bytes = Bytes(bytes);
+            c.counters.devices[0].write_bytes = Bytes(bytes);
+        };
+        assert_eq!(
+            case("randread").with(|c| device(c, 0)).doubts(),
+            ["cache-hit-read:void"]
+        );
+        let most = 60_000 * 4096 / 4 * 3;
+        assert_eq!(
+            case("randread").with(|c| device(c, most)).doubts(),
+            ["cache-hit-read:suspect"]
+        );
+        assert_eq!(
+            case("randwrite").with(|c| device(c, 0)).doubts(),
+            ["page-cache-write:void"]
+        );
+        let buffered = case("read").set("direct", "0");
+        assert_eq!(buffered.doubts(), [""; 0], "the device delivered all of it");
+        assert_eq!(
+            buffered.with(|c| device(c, 4096)).doubts(),
+            ["page-cache-read:void"]
+        );
+        let arc = case("randread").with(|c| {
+            c.target.fs_type = Some("zfs".to_owned());
+            c.counters.devices.clear();
+            c.facts
+                .known("zfs.version", "2.3.1", FactKind::Runtime, "test");
+            c.counters.arc = Some(ArcDelta {
+                demand_data_hits: 59_000,
+                demand_data_misses: 1_000,
+                ..ArcDelta::default()
+            });
+        });
+        assert_eq!(arc.doubts(), ["cache-hit-read:void"]);
+    }
+
+    #[test]
+    fn the_file_and_the_place() {
+        let sparse = |c: &mut Case| c.file.written = Some(Bytes(0));
+        assert_eq!(case("randread").with(sparse).doubts(), ["sparse-file:void"]);
+        assert_eq!(
+            case("randwrite").with(sparse).doubts(),
+            ["sparse-file:suspect"]
+        );
+        let zeroes = |c: &mut Case| c.file.compress_ratio = Some(40.0);
+        assert_eq!(
+            case("randread").with(zeroes).doubts(),
+            ["compressible-data:suspect"]
+        );
+        let ram = |c: &mut Case| {
+            c.target.fs_type = Some("tmpfs".to_owned());
+            c.counters.devices.clear();
+        };
+        assert_eq!(case("randread").with(ram).doubts(), ["tmpfs:void"]);
+        let unmounted = |c: &mut Case| c.target.name = "/mnt/tank".to_owned();
+        assert_eq!(
+            case("randread").with(unmounted).doubts(),
+            ["wrong-mount:suspect"]
+        );
+    }
+
+    #[test]
+    fn zfs_and_o_direct() {
+        let zfs = |version: Option<&'static str>| {
+            move |c: &mut Case| {
+                c.target.fs_type = Some("zfs".to_owned());
+                if let Some(version) = version {
+                    c.facts
+                        .known("zfs.version", version, FactKind::Runtime, "test");
+                }
+            }
+        };
+        for (version, expected) in [
+            (None, &["direct-ignored-zfs:suspect"][..]),
+            (Some("2.1.11-1"), &["direct-ignored-zfs:suspect"]),
+            (Some("zfs-2.3.1"), &[]),
+        ] {
+            assert_eq!(
+                case("randread").with(zfs(version)).doubts(),
+                expected,
+                "{version:?}"
+            );
+        }
+        let durable = case("randwrite").set("sync", "dsync").with(zfs(None));
+        assert_eq!(durable.doubts(), [""; 0]);
+    }
+
+    #[test]
+    fn time_heat_and_the_processor() {
+        let took = |ms: u64| move |c: &mut Case| c.io().runtime = Nanos(ms * 1_000_000);
+        assert_eq!(
+            case("randread").with(took(2100)).doubts(),
+            ["overrun:suspect"]
+        );
+        assert_eq!(case("randread").with(took(1700)).doubts(), [""; 0]);
+        assert_eq!(
+            case("randread").with(took(900)).doubts(),
+            ["cut-short:suspect"]
+        );
+        let hot = |c: &mut Case| {
+            c.counters.throttle = Some(Throttle {
+                nvme_celsius: Some((85.0, 84.0)),
+                ..Throttle::default()
+            });
+        };
+        assert_eq!(case("randread").with(hot).doubts(), ["throttled:suspect"]);
+        let busy = |c: &mut Case| c.job.sys_cpu = 91.0;
+        assert_eq!(case("randread").with(busy).doubts(), ["tool-cpu:suspect"]);
+        let refill = |c: &mut Case| c.job.usr_cpu = 52.0;
+        assert_eq!(
+            case("randwrite").with(refill).doubts(),
+            ["tool-cpu:suspect"]
+        );
+        assert_eq!(case("randread").with(refill).doubts(), [""; 0]);
+        let falling = |c: &mut Case| {
+            c.series = (0..12)
+                .map(|i| RatePoint {
+                    at_ms: i * 100,
+                    read_iops: 0.0,
+                    write_iops: 0.0,
+                    read_bytes_per_s: 0.0,
+                    write_bytes_per_s: if i < 6 { 1e9 } else { 1e8 },
+                })
+                .collect();
+        };
+        assert_eq!(case("randwrite").with(falling).doubts(), ["burst:suspect"]);
+    }
+
+    #[test]
+    fn errors_and_limits_of_the_result() {
+        let failed = |c: &mut Case| c.job.error = 5;
+        assert_eq!(case("randread").with(failed).doubts(), ["io-error:void"]);
+        let short = |c: &mut Case| c.io().short_ios = 3;
+        assert_eq!(case("randread").with(short).doubts(), ["short-io:suspect"]);
+        let stall = |c: &mut Case| c.io().clat.max = 20_000_000_000;
+        assert_eq!(
+            case("randread").with(stall).doubts(),
+            ["histogram-capped:suspect"]
+        );
+        let nothing = |c: &mut Case| c.job.read = None;
+        assert_eq!(case("randread").with(nothing).doubts(), ["no-io:void"]);
+        let alone = |c: &mut Case| c.job.iodepth_level = [("1".to_owned(), 99.0)].into();
+        assert_eq!(
+            case("randread").with(alone).doubts(),
+            ["depth-not-reached:void"]
+        );
+        let blocking = |c: &mut Case| c.io().slat.mean = 24_000.0;
+        assert_eq!(
+            case("randwrite").with(blocking).doubts(),
+            ["depth-not-reached:suspect"]
+        );
+        let grouped = case("randread")
+            .set("numjobs", "4")
+            .with(|c| c.job.runtime = Nanos(6_000_000_000));
+        assert_eq!(grouped.doubts(), ["grouped-jobs:suspect"]);
+    }
+}

@@ -1,0 +1,25 @@
+//! Heat made the processor or the drive slower while the sample ran.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "throttled";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let throttle = evidence.counters?.throttle.as_ref()?;
+    let seen = match (throttle.cpu_events, throttle.nvme_celsius) {
+        (Some(events), _) if events > 0 => {
+            format!("the processor was throttled {events} times for heat")
+        }
+        (_, Some((celsius, limit))) if limit > 0.0 && celsius >= limit => {
+            format!("the drive was at {celsius:.0} °C, its limit is {limit:.0} °C")
+        }
+        _ => return None,
+    };
+    Some(suspect(
+        CODE,
+        seen,
+        "Let it cool down, improve the airflow, measure again.",
+    ))
+}

@@ -1,0 +1,31 @@
+//! A few seconds fit into the write cache of a drive, the dirty pages of the kernel and one garbage
+//! collection: a single short sample says little about the next minute.
+
+use crate::doubts::{Evidence, Origin, suspect};
+use assay_model::Doubt;
+use assay_model::Nanos;
+
+/// Name of the rule.
+pub const CODE: &str = "too-short";
+/// Shorter single samples are bursts: Linux writes dirty pages back after 5 to 30 s, ZFS every 5 s.
+const LEAST: Nanos = Nanos(10_000_000_000);
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    // assay repeats its own short samples and shows their spread.
+    if evidence.source == Origin::Measured {
+        return None;
+    }
+    let seen = match evidence.longest_runtime() {
+        Some(took) if took.0 > 0 && took.0 < LEAST.0 => format!("it ran for {took}"),
+        Some(_) => return None,
+        None => {
+            let runtime = evidence.options?.runtime.filter(|time| time.0 < LEAST.0)?;
+            format!("runtime={runtime}")
+        }
+    };
+    Some(suspect(
+        CODE,
+        seen,
+        "Run it for a minute or more after a ramp_time, and several times.",
+    ))
+}

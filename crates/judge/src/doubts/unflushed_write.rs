@@ -1,0 +1,29 @@
+//! Buffered writes that nobody flushes: the job ends while the data is still in RAM, so not even the
+//! total time contains the device.
+
+use crate::doubts::{ENOUGH, Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "unflushed-write";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let options = evidence.options?;
+    if !options.access.writes
+        || options.direct
+        || options.flushes()
+        || options.end_fsync
+        || evidence.bypasses_kernel()
+    {
+        return None;
+    }
+    let reached = evidence.device_write_share();
+    if reached.is_some_and(|share| share.value >= ENOUGH) {
+        return None;
+    }
+    Some(suspect(
+        CODE,
+        "direct=0 and no end_fsync: the job ends before its data is on the device".to_owned(),
+        "Add end_fsync=1, so that the bandwidth includes the time to write everything out.",
+    ))
+}

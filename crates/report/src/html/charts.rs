@@ -1,0 +1,1 @@
+//! Which charts a run has.

@@ -1,0 +1,249 @@
+//! Text for a terminal: readable at 80 columns, and without colour.
+
+mod comparison;
+mod doubts;
+mod matrix;
+mod outcome;
+mod rows;
+
+pub use comparison::comparison;
+pub(crate) use doubts::carried;
+pub use doubts::doubts;
+pub(crate) use outcome::{criterion_words, limit_name};
+
+use crate::format::count;
+use crate::grid;
+use crate::subject;
+use crate::text::{clean, wrap};
+use assay_model::Run;
+use assay_model::doubt::Validity;
+use assay_model::result::{Judged, WorkloadResult};
+
+/// How to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Use ANSI colours (in addition to words and marks, never instead of them).
+    pub color: bool,
+    /// Columns; less than 40 is taken for 40.
+    pub width: usize,
+}
+
+impl Style {
+    fn columns(self) -> usize {
+        self.width.max(40)
+    }
+
+    fn paint(self, sgr: &str, text: &str) -> String {
+        match self.color && !text.is_empty() {
+            true => format!("\x1b[{sgr}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn validity(self, validity: Validity, text: &str) -> String {
+        match validity {
+            Validity::Valid => text.to_owned(),
+            Validity::Suspect => self.paint("33", text),
+            Validity::Void => self.paint("31", text),
+        }
+    }
+
+    /// Appends text behind a label; further lines are indented like the first. The label may be
+    /// empty; `indent` counts columns.
+    fn paragraph(self, out: &mut String, label: &str, indent: usize, text: &str) {
+        let room = self.columns().saturating_sub(indent).max(20);
+        let pad = " ".repeat(indent);
+        for (i, line) in wrap(text, room).into_iter().enumerate() {
+            let lead = if i == 0 && !label.is_empty() {
+                crate::text::left(label, indent)
+            } else {
+                pad.clone()
+            };
+            out.push_str(lead.as_str());
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+}
+
+/// The run as a table with its intervals and doubts; grids of block size × queue depth as one
+/// compact table for each pattern.
+#[must_use]
+pub fn run(run: &Run, judged: &Judged, style: Style) -> String {
+    whole(run, judged, style, false)
+}
+
+/// Like [`run`], with one row for every workload and every sample, also where there are many.
+#[must_use]
+pub fn verbose(run: &Run, judged: &Judged, style: Style) -> String {
+    whole(run, judged, style, true)
+}
+
+fn whole(run: &Run, judged: &Judged, style: Style, verbose: bool) -> String {
+    let mut out = String::new();
+    heading(run, &mut out, style);
+    if judged.results.is_empty() {
+        out.push_str("\nNothing was measured.\n");
+        outcome::failures(run, judged, &mut out, style);
+        return out;
+    }
+    let (grids, rest) = match verbose {
+        true => (Vec::new(), judged.results.iter().collect()),
+        false => grid::split(&run.plan, judged),
+    };
+    for target in targets(judged) {
+        if targets(judged).len() > 1 {
+            out.push_str(&format!(
+                "\n{}\n",
+                style.bold(&format!("on {}", clean(target)))
+            ));
+        }
+        for grid in grids.iter().filter(|grid| grid.target == target) {
+            matrix::table(grid, &mut out, style);
+        }
+        let rows: Vec<&WorkloadResult> = rest
+            .iter()
+            .copied()
+            .filter(|r| r.target == target)
+            .collect();
+        if !rows.is_empty() {
+            rows::table(&rows, &mut out, style);
+        }
+        if verbose {
+            rows::samples(judged, target, &mut out, style);
+        }
+    }
+    legend(judged, &mut out, style);
+    outcome::criteria(judged, &mut out, style);
+    outcome::limits(judged, !grids.is_empty(), &mut out, style);
+    outcome::steadiness(judged, &mut out, style);
+    out.push_str(&doubts(judged, style));
+    outcome::failures(run, judged, &mut out, style);
+    outcome::next(run, !grids.is_empty(), &mut out, style);
+    out
+}
+
+/// Target names in the order of the results.
+pub(crate) fn targets(judged: &Judged) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for result in &judged.results {
+        if !names.contains(&result.target.as_str()) {
+            names.push(&result.target);
+        }
+    }
+    names
+}
+
+fn heading(run: &Run, out: &mut String, style: Style) {
+    for line in wrap(&subject::title(run), style.columns()) {
+        out.push_str(&style.bold(&line));
+        out.push('\n');
+    }
+    let mut say = |label: &str, text: &str| {
+        let mut lines = String::new();
+        style.paragraph(&mut lines, label, 10, text);
+        out.push_str(&lines);
+    };
+    say(
+        "  run",
+        &format!(
+            "{}: {}",
+            subject::name(run).trim_start_matches("run "),
+            subject::when(run)
+        ),
+    );
+    for target in &run.targets {
+        say("  target", &clean(&target.name));
+        if let Some(storage) = subject::storage(run, target) {
+            say("", &storage);
+        }
+        if let Some(sizes) = subject::sizes(run, target) {
+            say("", &sizes);
+        }
+    }
+    if let Some(machine) = subject::machine(run) {
+        say("  machine", &machine);
+    }
+    for remark in &run.remarks {
+        say("  note", &clean(remark));
+    }
+}
+
+fn legend(judged: &Judged, out: &mut String, style: Style) {
+    let mut said = vec!["MB/s = 10^6 bytes per second".to_owned()];
+    let estimates = || {
+        judged
+            .results
+            .iter()
+            .flat_map(|result| result.estimates.values())
+    };
+    match estimates().filter_map(|estimate| estimate.interval).next() {
+        Some(interval) => said.push(format!(
+            "±: half the {:.0} % interval over the rounds",
+            interval.confidence * 100.0
+        )),
+        None if estimates().next().is_some() => {
+            said.push("one round only, so no figure has an interval".to_owned());
+        }
+        None => {}
+    }
+    let any = |validity| {
+        judged
+            .results
+            .iter()
+            .any(|result| result.validity == validity)
+    };
+    if any(Validity::Suspect) {
+        said.push("?: suspect, see Doubts".to_owned());
+    }
+    if any(Validity::Void) {
+        said.push("x: void, it did not measure what it claims".to_owned());
+    }
+    out.push('\n');
+    for line in wrap(&said.join("; "), style.columns()) {
+        out.push_str(&style.dim(&line));
+        out.push('\n');
+    }
+}
+
+/// The mark of a result beside its name: none, `?` or `x`.
+pub(crate) fn mark(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "",
+        Validity::Suspect => "?",
+        Validity::Void => "x",
+    }
+}
+
+/// A heading within the text.
+fn section(title: &str, out: &mut String, style: Style) {
+    out.push_str(&format!("\n{}\n", style.bold(title)));
+}
+
+/// `a, b, c and 4 more`.
+pub(crate) fn some_names(names: &[String], most: usize) -> String {
+    if names.len() <= most + 1 {
+        return names.join(", ");
+    }
+    format!(
+        "{} and {} more",
+        names[..most].join(", "),
+        names.len() - most
+    )
+}
+
+/// `5 of 6 workloads`, for lists that speak of many.
+pub(crate) fn share(n: usize, all: usize) -> String {
+    match n == all && all > 1 {
+        true => format!("all {}", count(all, "workload")),
+        false => format!("{n} of {}", count(all, "workload")),
+    }
+}

@@ -1,0 +1,157 @@
+//! Two runs side by side.
+
+use super::{Style, section};
+use crate::format::{heading, ratio, value};
+use crate::text::{clean, left, right, width};
+use assay_model::criterion::{Direction, Quantity};
+use assay_model::result::{Change, ComparisonRow, RunComparison};
+
+/// The quantities that a person looks at; the JSON document has all of them.
+const SHOWN: [Quantity; 5] = [
+    Quantity::Iops,
+    Quantity::Throughput,
+    Quantity::P50,
+    Quantity::P99,
+    Quantity::P999,
+];
+
+/// Whether a row is among those shown to people: throughput says the same as IOPS when a workload
+/// has one block size, so it is left out.
+pub(crate) fn shown(row: &ComparisonRow) -> bool {
+    row.metric.direction == Direction::All
+        && SHOWN.contains(&row.metric.quantity)
+        && row.metric.quantity != Quantity::Throughput
+}
+
+/// A JSON value as people write it: strings without quotes.
+pub(crate) fn plain(value: Option<&serde_json::Value>) -> String {
+    match value {
+        None => "absent".to_owned(),
+        Some(serde_json::Value::String(text)) => clean(text),
+        Some(other) => clean(&other.to_string()),
+    }
+}
+
+/// Run B against run A: the environment first, then the ratio of each figure with its interval.
+#[must_use]
+pub fn comparison(comparison: &RunComparison, style: Style) -> String {
+    let mut out = String::new();
+    let title = format!("run {} (B) against run {} (A)", comparison.b, comparison.a);
+    out.push_str(&format!("{}\n", style.bold(&title)));
+    section("Environment", &mut out, style);
+    if comparison.environment.is_empty() {
+        out.push_str("  no difference in the facts of the two runs\n");
+    }
+    for difference in &comparison.environment {
+        let text = format!(
+            "{}: {} in A, {} in B",
+            clean(&difference.key),
+            plain(difference.a.as_ref()),
+            plain(difference.b.as_ref())
+        );
+        hanging(&mut out, &text, style);
+    }
+    if !comparison.cautions.is_empty() {
+        section("Beware", &mut out, style);
+        for caution in &comparison.cautions {
+            hanging(&mut out, &clean(caution), style);
+        }
+    }
+    table(comparison, &mut out, style);
+    for (only, which) in [(&comparison.only_a, "A"), (&comparison.only_b, "B")] {
+        if !only.is_empty() {
+            let names: Vec<String> = only.iter().map(|name| clean(name)).collect();
+            let text = format!("only in {which}: {}", super::some_names(&names, 6));
+            hanging(&mut out, &text, style);
+        }
+    }
+    out
+}
+
+fn hanging(out: &mut String, text: &str, style: Style) {
+    style.paragraph(out, "  -", 4, text);
+}
+
+fn cells(row: &ComparisonRow) -> [String; 6] {
+    let quantity = row.metric.quantity;
+    let interval = row.interval.map_or("no interval".to_owned(), |interval| {
+        format!("{} to {}", ratio(interval.low), ratio(interval.high))
+    });
+    let verdict = match row.verdict {
+        Change::Better => "better",
+        Change::Worse => "worse",
+        Change::Unclear => "unclear",
+    };
+    [
+        heading(quantity).to_owned(),
+        value(quantity, row.a.value),
+        value(quantity, row.b.value),
+        ratio(row.ratio),
+        interval,
+        verdict.to_owned(),
+    ]
+}
+
+fn table(comparison: &RunComparison, out: &mut String, style: Style) {
+    let rows: Vec<&ComparisonRow> = comparison.rows.iter().filter(|row| shown(row)).collect();
+    section("Figures", out, style);
+    if rows.is_empty() {
+        out.push_str("  the two runs have no workload on a common target\n");
+        return;
+    }
+    let heads = ["", "A", "B", "B ÷ A", "interval", "B is"];
+    let body: Vec<[String; 6]> = rows.iter().map(|row| cells(row)).collect();
+    let columns: Vec<usize> = (0..heads.len())
+        .map(|i| {
+            body.iter()
+                .map(|row| width(&row[i]))
+                .chain([width(heads[i])])
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let line = |cells: [&str; 6]| -> String {
+        let mut text = format!("    {}", left(cells[0], columns[0]));
+        for (cell, column) in cells.iter().zip(&columns).skip(1).take(4) {
+            text.push_str(&format!("  {}", right(cell, *column)));
+        }
+        text
+    };
+    out.push_str(&format!(
+        "{}\n",
+        style.dim(&format!("{}  {}", line(heads), heads[5]))
+    ));
+    let several = rows.iter().any(|row| row.target != rows[0].target);
+    let mut last: Option<(&str, &str)> = None;
+    for (row, body) in rows.iter().zip(&body) {
+        if last != Some((&row.workload, &row.target)) {
+            last = Some((&row.workload, &row.target));
+            let target = if several {
+                format!(" on {}", clean(&row.target))
+            } else {
+                String::new()
+            };
+            out.push_str(&format!("  {}{target}\n", clean(&row.workload)));
+        }
+        let sgr = match row.verdict {
+            Change::Better => "32",
+            Change::Worse => "31",
+            Change::Unclear => "2",
+        };
+        let cells =
+            [&body[0], &body[1], &body[2], &body[3], &body[4], &body[5]].map(String::as_str);
+        out.push_str(&format!(
+            "{}  {}\n",
+            line(cells),
+            style.paint(sgr, cells[5])
+        ));
+    }
+    let changed = |change| rows.iter().filter(|row| row.verdict == change).count();
+    let text = format!(
+        "\n{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)\n",
+        changed(Change::Better),
+        changed(Change::Worse),
+        changed(Change::Unclear)
+    );
+    out.push_str(&text);
+}

@@ -1,0 +1,253 @@
+//! What follows from the figures: criteria, limits, steadiness, failures, the next step.
+
+use super::{Style, section, share, some_names};
+use crate::format::{range, value_and_unit};
+use crate::text::{clean, left, width};
+use assay_model::Run;
+use assay_model::doubt::Validity;
+use assay_model::result::{CriterionResult, Judged, LimitKind, WorkloadResult};
+
+/// A kind of limit in words.
+pub(crate) fn limit_name(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::OneAtATime => "one request at a time",
+        LimitKind::Flush => "flush after each write",
+        LimitKind::ToolCpu => "CPU of the load generator",
+        LimitKind::MachineCpu => "CPU of the machine",
+        LimitKind::Steal => "CPU taken by the hypervisor",
+        LimitKind::Device => "device at its limit",
+        LimitKind::Link => "link or bus",
+        LimitKind::RateLimit => "rate limit",
+        LimitKind::Throttling => "throttling",
+        LimitKind::Memory => "memory",
+        LimitKind::Unknown => "not known",
+    }
+}
+
+/// Whether a criterion was met, in words: the verdict, and how sure.
+pub(crate) fn criterion_words(result: &CriterionResult) -> (&'static str, String) {
+    let quantity = result.criterion.metric.quantity;
+    let verdict = match result.met {
+        true => "met",
+        false => "missed",
+    };
+    let Some(value) = &result.value else {
+        return (verdict, "no valid figure".to_owned());
+    };
+    let mut text = value_and_unit(quantity, value.value);
+    match value.interval {
+        Some(interval) => text.push_str(&format!(" ({})", range(quantity, &interval))),
+        None => text.push_str(" (one round, no interval)"),
+    }
+    if !result.clear && value.interval.is_some() {
+        text.push_str(
+            "; too close to tell: the interval contains the threshold, more rounds may turn it",
+        );
+    }
+    (verdict, text)
+}
+
+pub(super) fn criteria(judged: &Judged, out: &mut String, style: Style) {
+    if judged.criteria.is_empty() {
+        return;
+    }
+    section("Criteria", out, style);
+    let several = super::targets(judged).len() > 1;
+    for result in &judged.criteria {
+        let (verdict, why) = criterion_words(result);
+        let (sgr, mark) = match (result.met, result.clear) {
+            (true, true) => ("32", "met"),
+            (true, false) => ("33", "met?"),
+            (false, true) => ("31", "missed"),
+            (false, false) if result.value.is_some() => ("33", "missed?"),
+            (false, false) => ("31", verdict),
+        };
+        let mut name = clean(&result.criterion.to_string());
+        if several && result.criterion.target.is_none() {
+            name.push_str(&format!(" on {}", clean(&result.target)));
+        }
+        out.push_str(&format!("  {}{name}\n", style.paint(sgr, &left(mark, 9))));
+        style.paragraph(out, "", 11, &why);
+    }
+}
+
+/// Why not more: a line for each result, or for each kind of limit where there are many.
+pub(super) fn limits(judged: &Judged, grouped: bool, out: &mut String, style: Style) {
+    let counted: Vec<&WorkloadResult> = judged
+        .results
+        .iter()
+        .filter(|result| result.validity != Validity::Void)
+        .collect();
+    if counted.is_empty() {
+        return;
+    }
+    section("Why not more?", out, style);
+    if grouped || counted.len() > 12 {
+        for (kind, members) in by_limit(&counted) {
+            let names: Vec<String> = members
+                .iter()
+                .map(|result| clean(&result.workload))
+                .collect();
+            let title = format!(
+                "{}: {}",
+                limit_name(kind),
+                share(names.len(), counted.len())
+            );
+            out.push_str(&format!("  {title}\n"));
+            style.paragraph(out, "", 4, &some_names(&names, 6));
+            if let Some(first) = members.first() {
+                let example = format!("e.g. {}: {}", names[0], clean(&first.limit.evidence));
+                style.paragraph(out, "", 4, &example);
+            }
+        }
+        return;
+    }
+    let several = super::targets(judged).len() > 1;
+    let name = |result: &WorkloadResult| match several {
+        true => format!("{} on {}", clean(&result.workload), clean(&result.target)),
+        false => clean(&result.workload),
+    };
+    let longest = counted
+        .iter()
+        .map(|result| width(&name(result)))
+        .max()
+        .unwrap_or(0);
+    let indent = longest + 4;
+    for result in counted {
+        let text = format!(
+            "{}: {}",
+            limit_name(result.limit.what),
+            clean(&result.limit.evidence)
+        );
+        if indent * 2 > style.columns() {
+            out.push_str(&format!("  {}\n", name(result)));
+            style.paragraph(out, "", 6, &text);
+        } else {
+            style.paragraph(out, &format!("  {}", name(result)), indent, &text);
+        }
+    }
+}
+
+/// Results by what limited them, the most frequent first.
+pub(crate) fn by_limit<'a>(
+    results: &[&'a WorkloadResult],
+) -> Vec<(LimitKind, Vec<&'a WorkloadResult>)> {
+    let mut groups: Vec<(LimitKind, Vec<&WorkloadResult>)> = Vec::new();
+    for result in results {
+        match groups
+            .iter_mut()
+            .find(|(kind, _)| *kind == result.limit.what)
+        {
+            Some((_, members)) => members.push(result),
+            None => groups.push((result.limit.what, vec![result])),
+        }
+    }
+    groups.sort_by_key(|(kind, members)| {
+        (
+            *kind == LimitKind::Unknown,
+            std::cmp::Reverse(members.len()),
+        )
+    });
+    groups
+}
+
+/// Which figures are steady, which a burst.
+pub(super) fn steadiness(judged: &Judged, out: &mut String, style: Style) {
+    let counted: Vec<&WorkloadResult> = judged
+        .results
+        .iter()
+        .filter(|result| result.validity != Validity::Void)
+        .collect();
+    if counted.is_empty() {
+        return;
+    }
+    let burst: Vec<&&WorkloadResult> = counted.iter().filter(|r| !r.steadiness.steady).collect();
+    section("Steady or burst?", out, style);
+    if burst.is_empty() {
+        let text = match counted.len() {
+            1 => "steady over its rounds".to_owned(),
+            n => format!("all {n} workloads were steady over their rounds"),
+        };
+        out.push_str(&format!("  {text}\n"));
+        return;
+    }
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for result in &burst {
+        let name = clean(&result.workload);
+        match reasons
+            .iter_mut()
+            .find(|(reason, _)| *reason == result.steadiness.reason)
+        {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&result.steadiness.reason, vec![name])),
+        }
+    }
+    let title = format!(
+        "burst: {}; the others were steady",
+        share(burst.len(), counted.len())
+    );
+    let title = match burst.len() == counted.len() {
+        true => format!("burst: {}", share(burst.len(), counted.len())),
+        false => title,
+    };
+    out.push_str(&format!("  {}\n", style.paint("33", &title)));
+    for (reason, names) in reasons.iter().take(6) {
+        style.paragraph(
+            out,
+            "",
+            4,
+            &format!("{}: {}", some_names(names, 3), clean(reason)),
+        );
+    }
+    if reasons.len() > 6 {
+        style.paragraph(
+            out,
+            "",
+            4,
+            &format!("and {} more, see the HTML report", reasons.len() - 6),
+        );
+    }
+}
+
+/// Samples that are missing: planned and not taken, or taken without a figure.
+pub(super) fn failures(run: &Run, judged: &Judged, out: &mut String, style: Style) {
+    let planned = run.plan.order.len();
+    let taken = judged.samples.len();
+    let empty = judged
+        .samples
+        .iter()
+        .filter(|sample| sample.figures.is_empty())
+        .count();
+    let mut said = Vec::new();
+    if taken < planned {
+        said.push(format!("{taken} of {planned} samples were taken"));
+    }
+    if empty > 0 {
+        said.push(format!(
+            "{empty} of {taken} samples have no figures (see the doubts above)"
+        ));
+    }
+    if !said.is_empty() {
+        section("Missing", out, style);
+        style.paragraph(out, "", 2, &said.join("; "));
+    }
+}
+
+pub(super) fn next(run: &Run, grid: bool, out: &mut String, style: Style) {
+    if run.id.0 == 0 {
+        return;
+    }
+    let id = run.id;
+    section("Next", out, style);
+    out.push_str(&format!(
+        "  assay report {id} --html report.html   charts, environment, job files\n"
+    ));
+    if grid {
+        out.push_str(&format!(
+            "  assay show {id} --samples              every workload and every sample\n"
+        ));
+    }
+    out.push_str(&format!(
+        "  assay compare {id} RUN                 the same figures beside another run\n"
+    ));
+}

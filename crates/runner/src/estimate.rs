@@ -1,0 +1,82 @@
+//! How long a run takes: layout + Σ (ramp + runtime + what fio itself needs).
+
+use assay_model::plan::{Plan, Slot};
+use assay_model::{Bytes, Nanos};
+
+/// What is known about speed. Refined as the run goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Bytes per second of layout; none before anything was laid out.
+    pub layout: Option<f64>,
+    /// Time per sample beyond its ramp and runtime.
+    pub overhead: Nanos,
+}
+
+/// Layout rate assumed before any was measured: a single hard disk, 150 MB/s.
+const UNKNOWN_LAYOUT: f64 = 150e6;
+
+/// Time to lay out that much.
+#[must_use]
+pub fn layout(bytes: Bytes, pace: &Pace) -> Nanos {
+    Nanos::from_secs_f64(bytes.0 as f64 / pace.layout.unwrap_or(UNKNOWN_LAYOUT).max(1.0))
+}
+
+/// Time for these slots.
+#[must_use]
+pub fn slots<'a>(plan: &Plan, slots: impl Iterator<Item = &'a Slot>, pace: &Pace) -> Nanos {
+    let one = |slot: &Slot| {
+        let workload = &plan.workloads[slot.workload];
+        let load = workload.ramp.unwrap_or_default().0 + workload.runtime.unwrap_or_default().0;
+        load.saturating_add(pace.overhead.0)
+    };
+    Nanos(slots.map(one).fold(0, u64::saturating_add))
+}
+
+impl Pace {
+    /// Takes a finished sample's overhead into account: an exponential mean, so that a slow start
+    /// or a loaded machine shows in the time left.
+    pub fn learn(&mut self, wall: Nanos, load: Nanos) {
+        let seen = wall.0.saturating_sub(load.0);
+        self.overhead = Nanos(
+            (self.overhead.0 / 10)
+                .saturating_mul(9)
+                .saturating_add(seen / 10),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::plan::{Settings, builtin};
+    use assay_model::workload::Engine;
+
+    #[test]
+    fn quick_is_about_a_minute() {
+        let settings = Settings {
+            targets: vec!["/srv".to_owned()],
+            engine: Engine::Libaio,
+            seed: 1,
+        };
+        let plan = builtin("quick").unwrap().resolve(&settings).unwrap();
+        let pace = Pace {
+            layout: Some(500e6),
+            overhead: Nanos(300_000_000),
+        };
+        let seconds = (slots(&plan, plan.order.iter(), &pace).as_secs_f64())
+            + layout(plan.file_size, &pace).as_secs_f64();
+        assert!((50.0..75.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn overhead_follows_what_is_seen() {
+        let mut pace = Pace {
+            layout: None,
+            overhead: Nanos(300_000_000),
+        };
+        for _ in 0..50 {
+            pace.learn(Nanos(2_000_000_000), Nanos(1_000_000_000));
+        }
+        assert!((950_000_000..=1_000_000_000).contains(&pace.overhead.0));
+    }
+}

@@ -1,0 +1,270 @@
+//! Layout, then the slots in order. Every sample is durable in the store before the next begins.
+
+use crate::RunError;
+use crate::estimate::{self, Pace};
+use crate::event::Event;
+use crate::prepare::{Environment, Prepared, lays_out};
+use crate::sample::{read, with_tool};
+use assay_instruments::counters::{Snapshot, Sources};
+use assay_instruments::file_state;
+use assay_instruments::fio::Request;
+use assay_instruments::layout::{self, LayoutError};
+use assay_instruments::scratch::Scratch;
+use assay_model::run::{Run, RunState};
+use assay_model::sample::{Outcome, Sample};
+use assay_model::target::{FileState, TargetKind};
+use assay_model::{Bytes, Nanos};
+use assay_store::Store;
+use std::path::{Path, PathBuf};
+
+/// Failures in a row after which going on is pointless.
+const FAILURES: u32 = 3;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run as stored.
+    pub run: Run,
+    /// Samples taken now.
+    pub taken: u32,
+    /// Why it ended early, when it did.
+    pub stopped: Option<RunError>,
+}
+
+/// A target that is ready for load.
+struct Ready {
+    sources: Sources,
+    state: Option<FileState>,
+    /// Name under which fio finds it in the work directory, whatever it is really called.
+    link: String,
+    _scratch: Option<Scratch>,
+}
+
+/// Carries out what was prepared.
+///
+/// # Errors
+/// Only when the store refuses; how far the run got otherwise is in the result, and what was
+/// measured until then is stored.
+pub fn execute(
+    prepared: Prepared,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Finished, RunError> {
+    let mut prepared = prepared;
+    if prepared.run.id.0 == 0 {
+        store.create_run(&mut prepared.run)?;
+    } else {
+        store.update_run(&prepared.run)?;
+    }
+    let mut taken = 0;
+    let outcome = carry_out(&mut prepared, env, store, tell, &mut taken);
+    let state = match &outcome {
+        Ok(state) => *state,
+        Err(_) => RunState::Failed,
+    };
+    let ended = (env.now)();
+    store.finish(prepared.run.id, state, ended)?;
+    prepared.run.state = state;
+    prepared.run.ended = Some(ended);
+    Ok(Finished {
+        run: prepared.run,
+        taken,
+        stopped: outcome.err(),
+    })
+}
+
+fn carry_out(
+    prepared: &mut Prepared,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut dyn FnMut(Event<'_>),
+    taken: &mut u32,
+) -> Result<RunState, RunError> {
+    let Prepared {
+        run,
+        todo,
+        fio,
+        session,
+        targets,
+        pace,
+        ..
+    } = prepared;
+    let load = |done: usize, pace: &Pace| {
+        estimate::slots(&run.plan, todo[done..].iter().map(|(_, slot)| slot), pace)
+    };
+    let mut ready = Vec::new();
+    for (index, info) in run.targets.iter().enumerate() {
+        let later: u64 = run.targets[index + 1..]
+            .iter()
+            .filter(|target| lays_out(&run.plan, target))
+            .map(|target| target.size.0)
+            .sum();
+        let place = Place {
+            index,
+            info,
+            path: &targets[index],
+            work: session.dir(),
+        };
+        let scratch = match info.kind {
+            TargetKind::Directory => Some(session.scratch(place.path)?),
+            _ => None,
+        };
+        let laid = lay_out(
+            &place,
+            scratch.as_ref(),
+            run,
+            env,
+            &mut |written, elapsed| {
+                if elapsed.0 > 0 {
+                    pace.layout = Some(written.0 as f64 / elapsed.as_secs_f64());
+                }
+                tell(Event::Layout {
+                    target: &info.name,
+                    written,
+                    size: info.size,
+                });
+                let rest = Bytes(info.size.0.saturating_sub(written.0) + later);
+                tell(Event::Left(Nanos(
+                    load(0, pace).0 + estimate::layout(rest, pace).0,
+                )));
+            },
+        );
+        match laid {
+            Ok(()) => {}
+            Err(RunError::Layout {
+                source: LayoutError::Cancelled,
+                ..
+            }) => {
+                return Ok(RunState::Interrupted);
+            }
+            Err(error) => return Err(error),
+        }
+        ready.push(place.ready(scratch, env)?);
+    }
+    let mut failures = 0;
+    for (done, (number, slot)) in todo.iter().enumerate() {
+        if env.cancel.is_cancelled() {
+            return Ok(RunState::Interrupted);
+        }
+        let workload = &run.plan.workloads[slot.workload];
+        let info = &run.targets[slot.target];
+        tell(Event::Left(load(done, pace)));
+        tell(Event::Begin {
+            done,
+            of: todo.len(),
+            workload: &workload.name,
+            target: &info.name,
+            round: slot.round,
+        });
+        let ready = &ready[slot.target];
+        let job = assay_fio::job::render(workload, Path::new(&ready.link), info.size, slot.seed)
+            .map_err(|error| RunError::Job {
+                workload: workload.name.clone(),
+                message: error.to_string(),
+            })?;
+        let [runtime, ramp] = [workload.runtime, workload.ramp].map(Option::unwrap_or_default);
+        let planned = Nanos(runtime.0 + ramp.0);
+        let request = Request {
+            job: &job,
+            work_dir: session.dir(),
+            // About 15 points a sample: enough to see a slope or a stall, little to store.
+            log_every: Nanos((runtime.0 / 15).clamp(20_000_000, 10_000_000_000)),
+            limit: Nanos(planned.0 + runtime.0 + 30_000_000_000),
+        };
+        let started = (env.now)();
+        let before = Snapshot::take(env.host, &ready.sources);
+        let output = fio.run(&request, env.cancel)?;
+        let after = Snapshot::take(env.host, &ready.sources);
+        let (outcome, jobs) = read(&output);
+        if outcome == Outcome::Interrupted {
+            return Ok(RunState::Interrupted);
+        }
+        pace.learn(output.wall, planned);
+        let sample = Sample {
+            workload: workload.name.clone(),
+            target: info.name.clone(),
+            round: slot.round,
+            slot: *number,
+            started,
+            wall: output.wall,
+            outcome,
+            tool: fio.version.clone(),
+            jobs,
+            counters: with_tool(before.until(&after), &output),
+            file: ready.state.clone(),
+            series: output.series,
+        };
+        store.add_sample(run.id, &sample)?;
+        *taken += 1;
+        tell(Event::Stored(&sample));
+        failures = match &sample.outcome {
+            Outcome::Completed => 0,
+            _ => failures + 1,
+        };
+        if failures == FAILURES {
+            let last = match sample.outcome {
+                Outcome::Failed { error } => error,
+                Outcome::TimedOut { after } => {
+                    format!("fio did not end and was stopped after {after}")
+                }
+                Outcome::Completed | Outcome::Interrupted => String::new(),
+            };
+            return Err(RunError::Failing {
+                count: failures,
+                last,
+            });
+        }
+    }
+    tell(Event::Left(Nanos(0)));
+    Ok(RunState::Complete)
+}
+
+/// One target on its way to being ready.
+struct Place<'a> {
+    index: usize,
+    info: &'a assay_model::TargetInfo,
+    path: &'a PathBuf,
+    work: &'a Path,
+}
+
+fn lay_out(
+    place: &Place<'_>,
+    scratch: Option<&Scratch>,
+    run: &Run,
+    env: &Environment<'_>,
+    progress: &mut dyn FnMut(Bytes, Nanos),
+) -> Result<(), RunError> {
+    if !lays_out(&run.plan, place.info) {
+        return Ok(());
+    }
+    let fail = |source| RunError::Layout {
+        target: place.info.name.clone(),
+        source,
+    };
+    let path = scratch.map_or(place.path.as_path(), Scratch::path);
+    let seed = run.plan.seed ^ place.index as u64;
+    layout::fill(path, place.info.size, seed, env.cancel, progress).map_err(fail)
+}
+
+impl Place<'_> {
+    fn ready(&self, scratch: Option<Scratch>, env: &Environment<'_>) -> Result<Ready, RunError> {
+        let real = scratch.as_ref().map_or(self.path.as_path(), Scratch::path);
+        let link = format!("target{}", self.index);
+        let at = self.work.join(&link);
+        // fio gets a plain name: it splits file names at ':' and has its own escapes.
+        std::os::unix::fs::symlink(real, &at).map_err(|source| {
+            assay_instruments::scratch::ScratchError::State {
+                path: at.clone(),
+                source,
+            }
+        })?;
+        let regular = self.info.kind != TargetKind::BlockDevice;
+        Ok(Ready {
+            sources: Sources::find(env.host, &self.info.devices),
+            state: regular.then(|| file_state::look(real).ok()).flatten(),
+            link,
+            _scratch: scratch,
+        })
+    }
+}

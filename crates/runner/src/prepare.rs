@@ -1,0 +1,232 @@
+//! Everything that is settled before the first byte is written.
+
+use crate::RunError;
+use crate::estimate::{self, Pace};
+use crate::remarks::remarks;
+use crate::targets::{Checked, Permission, check};
+use assay_host::Host;
+use assay_instruments::Cancel;
+use assay_instruments::fio::Fio;
+use assay_instruments::scratch::{Session, State, Swept, sweep_directory};
+use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
+use assay_model::run::{Origin, Run, RunId, RunState};
+use assay_model::target::TargetKind;
+use assay_model::workload::Engine;
+use assay_model::{Nanos, Sample};
+use jiff::Timestamp;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What a run needs from outside.
+pub struct Environment<'a> {
+    /// The machine.
+    pub host: &'a dyn Host,
+    /// fio, when it is not the one on PATH.
+    pub fio: Option<&'a Path>,
+    /// Where scratch files are entered.
+    pub state: &'a State,
+    /// Asks to stop.
+    pub cancel: &'a Cancel,
+    /// The wall clock.
+    pub now: &'a dyn Fn() -> Timestamp,
+    /// 128 random bits in hex: names a new run.
+    pub uid: String,
+    /// Seed for a plan that has none.
+    pub seed: u64,
+    /// What the user allowed.
+    pub permission: Permission,
+    /// Version of assay, stored with the run.
+    pub version: &'static str,
+}
+
+/// A run that can begin.
+pub struct Prepared {
+    /// The run as it will be stored.
+    pub run: Run,
+    /// Slots that are still to do, with their position in the plan's order.
+    pub todo: Vec<(u32, Slot)>,
+    /// Scratch files of killed runs that were removed now.
+    pub swept: Vec<Swept>,
+    /// Estimate of the whole, from what is known before anything is written.
+    pub estimate: Nanos,
+    pub(crate) fio: Fio,
+    pub(crate) session: Session,
+    pub(crate) targets: Vec<PathBuf>,
+    pub(crate) _claims: Vec<File>,
+    pub(crate) pace: Pace,
+}
+
+/// Checks a plan against this machine and settles what it left open.
+///
+/// # Errors
+/// Nothing has been touched when it fails.
+pub fn prepare(
+    spec: &PlanSpec,
+    targets: Vec<String>,
+    env: &Environment<'_>,
+) -> Result<Prepared, RunError> {
+    let fio = Fio::find(env.fio)?;
+    let mut swept = env.state.sweep();
+    let session = env.state.begin(&env.uid)?;
+    let engine = fio.best_engine(session.dir());
+    let plan = spec.resolve(&Settings {
+        targets,
+        engine,
+        seed: env.seed,
+    })?;
+    let checked = check(env.host, &plan, env.permission)?;
+    swept.extend(sweep_targets(&checked));
+    let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
+    let facts = facts(env.host, &checked);
+    let mut remarks = remarks(&plan, &infos, &facts);
+    remarks.extend(fio.remark.clone());
+    let run = Run {
+        id: RunId(0),
+        uid: env.uid.clone(),
+        assay_version: env.version.to_owned(),
+        started: (env.now)(),
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        plan,
+        targets: infos,
+        facts,
+        remarks,
+    };
+    let todo = (0u32..).zip(run.plan.order.iter().copied()).collect();
+    finish(run, todo, swept, fio, session, checked, env)
+}
+
+/// Checks whether an interrupted run can go on where it stopped.
+///
+/// # Errors
+/// It is complete, imported, going on elsewhere, or its targets are no longer what they were.
+pub fn prepare_resume(
+    mut run: Run,
+    samples: &[Sample],
+    env: &Environment<'_>,
+) -> Result<Prepared, RunError> {
+    let refuse = |run: &Run, message: String| {
+        Err(RunError::Resume {
+            run: run.id,
+            message,
+        })
+    };
+    if run.origin != Origin::Measured {
+        return refuse(
+            &run,
+            "it was imported, so there is nothing to go on with".to_owned(),
+        );
+    }
+    let done: Vec<u32> = samples.iter().map(|sample| sample.slot).collect();
+    let todo: Vec<(u32, Slot)> = (0u32..)
+        .zip(run.plan.order.iter().copied())
+        .filter(|(slot, _)| !done.contains(slot))
+        .collect();
+    if todo.is_empty() {
+        return refuse(
+            &run,
+            "all of its samples are there; `assay run` starts a new one".to_owned(),
+        );
+    }
+    let fio = Fio::find(env.fio)?;
+    let mut swept = env.state.sweep();
+    let session = env.state.begin(&run.uid)?;
+    let checked = check(env.host, &run.plan, env.permission)?;
+    for (then, now) in run.targets.iter().zip(&checked) {
+        if then.mount_source != now.info.mount_source || then.fs_type != now.info.fs_type {
+            let message = format!(
+                "{} was on {} and is on {} now: start a new run",
+                then.name,
+                then.mount_source.as_deref().unwrap_or("something unknown"),
+                now.info
+                    .mount_source
+                    .as_deref()
+                    .unwrap_or("something unknown"),
+            );
+            return refuse(&run, message);
+        }
+    }
+    swept.extend(sweep_targets(&checked));
+    run.remarks.push(format!(
+        "resumed at {:.0} after {} of {} samples: the rest was measured later, on a new test file",
+        (env.now)(),
+        done.len(),
+        run.plan.order.len()
+    ));
+    run.state = RunState::Running;
+    run.ended = None;
+    finish(run, todo, swept, fio, session, checked, env)
+}
+
+fn facts(host: &dyn Host, targets: &[Checked]) -> assay_model::Facts {
+    let paths: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
+    assay_facts::collect(
+        host,
+        &assay_facts::Options {
+            with_identity: false,
+            targets: &paths,
+        },
+    )
+}
+
+fn sweep_targets(targets: &[Checked]) -> Vec<Swept> {
+    let directories = targets
+        .iter()
+        .filter(|t| t.info.kind == TargetKind::Directory);
+    directories
+        .flat_map(|target| sweep_directory(&target.path))
+        .collect()
+}
+
+fn finish(
+    run: Run,
+    todo: Vec<(u32, Slot)>,
+    swept: Vec<Swept>,
+    fio: Fio,
+    session: Session,
+    checked: Vec<Checked>,
+    env: &Environment<'_>,
+) -> Result<Prepared, RunError> {
+    debug_assert!(
+        run.plan
+            .workloads
+            .iter()
+            .all(|workload| workload.engine != Engine::Auto)
+    );
+    let pace = Pace {
+        layout: None,
+        overhead: fio.overhead(session.dir(), env.cancel)?,
+    };
+    let layouts: u64 = run
+        .targets
+        .iter()
+        .filter(|t| lays_out(&run.plan, t))
+        .map(|t| t.size.0)
+        .sum();
+    let estimate = Nanos(
+        estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace).0
+            + estimate::layout(assay_model::Bytes(layouts), &pace).0,
+    );
+    let (targets, claims): (Vec<PathBuf>, Vec<Option<File>>) = checked
+        .into_iter()
+        .map(|target| (target.path, target.claim))
+        .unzip();
+    Ok(Prepared {
+        run,
+        todo,
+        swept,
+        estimate,
+        fio,
+        session,
+        targets,
+        _claims: claims.into_iter().flatten().collect(),
+        pace,
+    })
+}
+
+/// Whether the file or device is filled before it is measured: always our own scratch file, and
+/// what the user gave up with `--destroy-data`; never something that is only read.
+pub(crate) fn lays_out(plan: &Plan, target: &assay_model::TargetInfo) -> bool {
+    target.kind == TargetKind::Directory || plan.writes()
+}

@@ -1,0 +1,104 @@
+//! Things to know about a run as a whole: said before it starts, stored with it.
+
+use assay_model::target::TargetKind;
+use assay_model::{Bytes, Facts, Plan, TargetInfo};
+
+/// What a reader of the figures must know about where they come from.
+pub(crate) fn remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
+    let mut remarks: Vec<String> = targets
+        .iter()
+        .flat_map(|info| about(plan, info, facts))
+        .collect();
+    remarks.dedup();
+    remarks
+}
+
+fn about(plan: &Plan, info: &TargetInfo, facts: &Facts) -> Vec<String> {
+    let mut out = Vec::new();
+    let name = &info.name;
+    let fs = info.fs_type.as_deref().unwrap_or_default();
+    let buffered = plan.workloads.iter().any(|workload| !workload.direct);
+    let ram = facts.u64("memory.total").map(Bytes);
+    match fs {
+        "tmpfs" | "ramfs" => out.push(format!(
+            "{name} is {fs}: it lives in memory, and these figures say nothing about a disk"
+        )),
+        "overlay" => out.push(format!(
+            "{name} is an overlay (container image): new files go to its upper directory; the first write to a file of a lower layer copies the whole file"
+        )),
+        "zfs" => {
+            let arc = facts.u64("zfs.arc.c_max").map(Bytes);
+            if let Some(arc) = arc.filter(|arc| info.size < *arc) {
+                out.push(format!(
+                    "the file of {} fits into the ARC of {arc}: on ZFS reads may be served from memory, also with O_DIRECT before OpenZFS 2.3; use --size {} to measure the disks",
+                    info.size,
+                    Bytes(arc.0.saturating_mul(2).next_multiple_of(1 << 30)).short()
+                ));
+            }
+        }
+        "nfs" | "nfs4" | "cifs" | "smb3" | "fuse.sshfs" | "9p" | "virtiofs" => out.push(format!(
+            "{name} is {fs}: the network or the host is part of these figures, and O_DIRECT bypasses this machine's cache only"
+        )),
+        _ => {}
+    }
+    if info.kind == TargetKind::Directory
+        && let Some(ram) = ram.filter(|_| buffered && fs != "zfs")
+        && info.size < ram
+    {
+        out.push(format!(
+            "the file of {} fits into memory ({ram}): workloads through the page cache measure memory as well",
+            info.size
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::FactKind;
+    use assay_model::plan::{Settings, builtin};
+    use assay_model::workload::Engine;
+
+    fn target(fs: &str) -> TargetInfo {
+        TargetInfo {
+            name: "/t".to_owned(),
+            kind: TargetKind::Directory,
+            fs_type: Some(fs.to_owned()),
+            mount_point: None,
+            mount_options: None,
+            mount_source: None,
+            devices: vec![],
+            disks: vec![],
+            size: Bytes(1 << 30),
+            free: None,
+        }
+    }
+
+    fn said(plan: &str, fs: &str) -> String {
+        let settings = Settings {
+            targets: vec!["/t".into()],
+            engine: Engine::Libaio,
+            seed: 1,
+        };
+        let plan = builtin(plan).unwrap().resolve(&settings).unwrap();
+        let mut facts = Facts::default();
+        facts.known("memory.total", 16u64 << 30, FactKind::Runtime, "test");
+        facts.known("zfs.arc.c_max", 8u64 << 30, FactKind::Runtime, "test");
+        remarks(&plan, &[target(fs)], &facts).join("\n")
+    }
+
+    #[test]
+    fn each_kind_of_place_says_what_it_means() {
+        assert!(said("quick", "tmpfs").contains("memory"));
+        assert!(said("quick", "overlay").contains("upper directory"));
+        assert!(said("quick", "zfs").contains("--size 16G"));
+        assert!(said("quick", "nfs4").contains("network"));
+        assert!(said("sync", "ext4").contains("fits into memory"));
+        assert_eq!(
+            said("quick", "ext4"),
+            "",
+            "direct I/O on a disk needs no remark"
+        );
+    }
+}

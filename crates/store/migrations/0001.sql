@@ -1,0 +1,18 @@
+CREATE TABLE run (
+  id      INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid     TEXT NOT NULL UNIQUE,
+  started TEXT NOT NULL,
+  ended   TEXT,
+  state   TEXT NOT NULL,
+  plan    TEXT NOT NULL,
+  targets TEXT NOT NULL,
+  slots   INTEGER NOT NULL,
+  body    BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE sample (
+  run  INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  slot INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  PRIMARY KEY (run, slot)
+) STRICT, WITHOUT ROWID;

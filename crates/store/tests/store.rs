@@ -1,0 +1,277 @@
+//! The store as its users meet it: old, new, foreign, full, killed, and many at once.
+#![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
+
+use assay_model::plan::{Settings, builtin};
+use assay_model::run::{Origin, Run, RunId, RunState};
+use assay_model::sample::{Counters, JobResult, Outcome, Sample};
+use assay_model::workload::Engine;
+use assay_model::{Facts, Nanos};
+use assay_store::{Store, StoreError};
+use jiff::Timestamp;
+use std::path::Path;
+
+fn run(uid: &str) -> Run {
+    let settings = Settings {
+        targets: vec!["/srv".to_owned()],
+        engine: Engine::Libaio,
+        seed: 1,
+    };
+    Run {
+        id: RunId(0),
+        uid: uid.to_owned(),
+        assay_version: "0".to_owned(),
+        started: Timestamp::from_second(1_800_000_000).unwrap(),
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        plan: builtin("quick").unwrap().resolve(&settings).unwrap(),
+        targets: vec![],
+        facts: Facts::default(),
+        remarks: vec![],
+    }
+}
+
+fn sample(slot: u32) -> Sample {
+    Sample {
+        workload: "w".to_owned(),
+        target: "/srv".to_owned(),
+        round: 1,
+        slot,
+        started: Timestamp::from_second(1_800_000_000).unwrap(),
+        wall: Nanos(5),
+        outcome: Outcome::Completed,
+        tool: "fio-3.33".to_owned(),
+        jobs: vec![JobResult {
+            name: "w".to_owned(),
+            usr_cpu: 1.5,
+            ..JobResult::default()
+        }],
+        counters: Counters::default(),
+        file: None,
+        series: vec![],
+    }
+}
+
+#[test]
+fn what_is_stored_reads_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("deep/er/assay.db");
+    let mut store = Store::open(&path).unwrap();
+    let mut first = run("aaaa");
+    store.create_run(&mut first).unwrap();
+    for slot in [2, 0, 1, 1] {
+        store.add_sample(first.id, &sample(slot)).unwrap();
+    }
+    let ended = Timestamp::from_second(1_800_000_060).unwrap();
+    store.finish(first.id, RunState::Complete, ended).unwrap();
+    drop(store);
+    let mut store = Store::open(&path).unwrap();
+    let read = store.run(first.id).unwrap();
+    assert_eq!(read.plan, first.plan);
+    assert_eq!((read.state, read.ended), (RunState::Complete, Some(ended)));
+    assert_eq!(
+        store.samples(first.id).unwrap(),
+        [sample(0), sample(1), sample(2)]
+    );
+    let rows = store.runs().unwrap();
+    assert_eq!((rows[0].samples, rows[0].planned), (3, 30));
+    store.delete_run(first.id).unwrap();
+    assert!(matches!(store.run(first.id), Err(StoreError::NoRun { .. })));
+    assert!(store.samples(first.id).unwrap().is_empty());
+}
+
+#[test]
+fn an_export_taken_in_elsewhere_is_the_same_run_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("a.db")).unwrap();
+    let mut first = run("aaaa");
+    store.create_run(&mut first).unwrap();
+    let text = assay_store::to_json(&first, &[sample(0)]).unwrap();
+    let mut other = Store::open(&dir.path().join("b.db")).unwrap();
+    let export = assay_store::from_json(&text).unwrap();
+    let (id, new) = other.import_run(&export.run, &export.samples).unwrap();
+    assert!(new);
+    assert_eq!(
+        other.import_run(&export.run, &export.samples).unwrap(),
+        (id, false)
+    );
+    assert_eq!(other.run(id).unwrap().plan, first.plan);
+    for bad in [
+        "",
+        "{}",
+        "[1]",
+        r#"{"assay":"x","schema":1}"#,
+        r#"{"assay":"run","schema":99}"#,
+    ] {
+        assert!(
+            matches!(assay_store::from_json(bad), Err(StoreError::Export(_))),
+            "{bad}"
+        );
+    }
+}
+
+fn refused(path: &Path) -> String {
+    let before = std::fs::read(path).unwrap();
+    let error = Store::open(path).unwrap_err().to_string();
+    assert!(
+        std::fs::read(path).unwrap() == before,
+        "what is refused is not touched"
+    );
+    error
+}
+
+#[test]
+fn a_newer_store_is_refused_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("assay.db");
+    drop(Store::open(&path).unwrap());
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.pragma_update(None, "user_version", 999).unwrap();
+    raw.pragma_update(None, "journal_mode", "delete").unwrap();
+    drop(raw);
+    let error = refused(&path);
+    assert!(
+        error.contains("newer assay") && error.contains("999"),
+        "{error}"
+    );
+}
+
+#[test]
+fn files_of_others_are_refused_and_left_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = dir.path().join("notes.txt");
+    std::fs::write(
+        &text,
+        "these are my notes, and they are long enough to be a header".repeat(99),
+    )
+    .unwrap();
+    assert!(refused(&text).contains("not a SQLite database"));
+    let other = dir.path().join("other.db");
+    let raw = rusqlite::Connection::open(&other).unwrap();
+    raw.execute_batch("CREATE TABLE mail (id INTEGER)").unwrap();
+    drop(raw);
+    assert!(refused(&other).contains("another program"));
+    assert!(
+        Store::open(dir.path())
+            .unwrap_err()
+            .to_string()
+            .contains("directory")
+    );
+}
+
+#[test]
+fn an_unknown_run_says_which_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("assay.db")).unwrap();
+    let error = store.resolve("7").unwrap_err().to_string();
+    assert!(error.contains("nothing has been measured yet"), "{error}");
+    store.create_run(&mut run("aaaa")).unwrap();
+    let error = store.resolve("7").unwrap_err().to_string();
+    assert!(
+        error.contains("`7`") && error.contains("there are 1"),
+        "{error}"
+    );
+}
+
+/// Run again as a child: writes until it is killed, saying after each sample that it is stored.
+const WRITER: &str = "ASSAY_STORE_TEST_WRITER";
+
+#[test]
+fn writer() {
+    let Some(path) = std::env::var_os(WRITER) else {
+        return;
+    };
+    use std::io::Write as _;
+    let mut store = Store::open(Path::new(&path)).unwrap();
+    let mut run = run(&format!("writer-{}", std::process::id()));
+    store.create_run(&mut run).unwrap();
+    for slot in 0..1_000_000 {
+        store.add_sample(run.id, &sample(slot)).unwrap();
+        // Not println!: the test harness would keep it to itself.
+        let _ = writeln!(std::io::stderr(), "stored {} {slot}", run.id);
+    }
+}
+
+#[test]
+fn four_writers_killed_at_any_moment_lose_nothing_they_were_told_is_stored() {
+    use std::io::{BufRead as _, BufReader};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("assay.db");
+    let spawn = || {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writer", "--nocapture"])
+            .env(WRITER, &path)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut children: Vec<_> = (0..4).map(|_| spawn()).collect();
+    let mut told = Vec::new();
+    for (nth, child) in children.iter_mut().enumerate() {
+        let mut lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
+        let mut last = None;
+        for line in lines.by_ref() {
+            let mut words = line.split(' ');
+            assert_eq!(words.next(), Some("stored"), "{line}");
+            let run: i64 = words.next().unwrap().parse().unwrap();
+            let slot: usize = words.next().unwrap().parse().unwrap();
+            last = Some((run, slot));
+            if slot >= 5 + nth * 3 {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        told.push(last.unwrap());
+    }
+    let store = Store::open(&path).unwrap();
+    for (run, slot) in told {
+        assert!(store.samples(RunId(run)).unwrap().len() > slot);
+    }
+    assert_eq!(store.runs().unwrap().len(), 4);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_the_store_stays_whole() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root to mount a small file system");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mount = dir.path().join("small");
+    std::fs::create_dir(&mount).unwrap();
+    let command = |name: &str, args: &[&str]| {
+        std::process::Command::new(name)
+            .args(args)
+            .arg(&mount)
+            .status()
+            .unwrap()
+            .success()
+    };
+    assert!(command(
+        "mount",
+        &["-t", "tmpfs", "-o", "size=512k", "assay-test"]
+    ));
+    let path = mount.join("assay.db");
+    let mut store = Store::open(&path).unwrap();
+    let mut first = run("aaaa");
+    store.create_run(&mut first).unwrap();
+    let mut stored = 0;
+    let error = loop {
+        match store.add_sample(first.id, &sample(stored)) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+        assert!(stored < 100_000);
+    };
+    assert!(error.to_string().contains("full"), "{error}");
+    drop(store);
+    let whole = Store::open(&path)
+        .and_then(|store| store.samples(first.id))
+        .map(|all| all.len());
+    assert!(command("umount", &[]));
+    assert_eq!(whole.unwrap(), stored as usize);
+}
