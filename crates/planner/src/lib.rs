@@ -12,6 +12,8 @@ pub mod distribute;
 pub mod durability;
 pub mod error;
 pub mod layout;
+pub mod lsblk;
+pub mod picture;
 pub mod size;
 pub mod zfs;
 

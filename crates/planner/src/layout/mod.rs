@@ -5,7 +5,7 @@ mod enumerate;
 mod stripes;
 mod wants;
 
-pub use describe::{Growth, Plan, Scaling, Segment, describe};
+pub use describe::{BlockShare, Content, Growth, Plan, Scaling, Segment, describe};
 pub use enumerate::{Search, search};
 pub use stripes::{Placement, declustered};
 pub use wants::{Io, Want, pareto, rank};
