@@ -55,6 +55,8 @@ pub enum Status {
     Error = 2,
     /// Something needed could not be read.
     Unreadable = 3,
+    /// Interrupted by the user; what was done until then is kept.
+    Interrupted = 130,
 }
 
 /// Marks an error as "could not read what was needed" (exit status 3).

@@ -4,6 +4,8 @@
 //! does lives in the library crates.
 
 mod cli;
+mod context;
+mod pages;
 mod verbs;
 
 use clap::Parser as _;

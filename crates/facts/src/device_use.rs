@@ -14,30 +14,29 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+/// The process that the kernel starts first.
+const INIT: &str = "1";
+/// errno(3): permission denied.
+const EACCES: i32 = 13;
+
 /// Why a device must not be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}", path.display(), self.words())]
+#[error("{}: {}", path.display(), reasons.join("; "))]
 pub struct DeviceInUse {
     /// The path that was checked.
     pub path: PathBuf,
-    /// Every use that was found, in words.
+    /// Every reason, in words; what could not be checked is one and says so.
     pub reasons: Vec<String>,
-    /// What could not be checked, and why: reason enough to refuse, but no proof of a use.
+    /// Those that say only that something could not be checked: enough to refuse, but no proof of
+    /// a use.
     pub unchecked: Vec<String>,
 }
 
 impl DeviceInUse {
-    fn words(&self) -> String {
-        let unchecked = self
-            .unchecked
-            .iter()
-            .map(|what| format!("could not be checked: {what}"));
-        self.reasons
-            .iter()
-            .cloned()
-            .chain(unchecked)
-            .collect::<Vec<_>>()
-            .join("; ")
+    fn unchecked(&mut self, why: &str) {
+        let reason = format!("could not be checked: {why}");
+        self.reasons.push(reason.clone());
+        self.unchecked.push(reason);
     }
 }
 
@@ -83,16 +82,16 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
                 for look in checks {
                     match look(&check) {
                         Ok(found) => against.reasons.extend(found),
-                        Err(reason) => against.unchecked.push(reason),
+                        Err(reason) => against.unchecked(&reason),
                     }
                 }
             }
-            Err(error) => against.unchecked.push(words(error)),
+            Err(error) => against.unchecked(&words(error)),
         },
         Ok(Err(reason)) => against.reasons.push(reason),
-        Err(error) => against.unchecked.push(words(error)),
+        Err(error) => against.unchecked(&words(error)),
     }
-    match against.reasons.is_empty() && against.unchecked.is_empty() {
+    match against.reasons.is_empty() {
         true => Ok(()),
         false => Err(against),
     }
@@ -356,6 +355,9 @@ fn open_handles(check: &Check<'_>) -> Found {
                 found.push(check.about(&device, &format!("open in process {}", name())))
             }
             Ok(None) => {}
+            // Process 1 of a sandbox or container lets nobody look, not even root. It starts other
+            // processes and does no I/O on raw devices; what it started is looked at.
+            Err(error) if pid == INIT && error.errno() == Some(EACCES) => {}
             Err(error) => hidden.push(format!("{}: {}", name(), error.reason())),
         }
     }

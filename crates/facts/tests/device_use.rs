@@ -92,7 +92,7 @@ impl Loop {
         for _ in 0..20 {
             match device_use(&Live, &self.node) {
                 Ok(()) => return,
-                Err(error) if error.reasons.is_empty() && hides_processes() => {
+                Err(error) if error.reasons == error.unchecked && hides_processes() => {
                     assert_eq!(error.unchecked.len(), 1, "{error}");
                     assert!(
                         error.unchecked[0].contains("what these processes have open"),

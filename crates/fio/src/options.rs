@@ -427,6 +427,26 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError
     }
 }
 
+/// Every option that fio 3.33 knows (`--cmdhelp=all`, `--enghelp`), one a line, with some of newer
+/// releases and of engines that a distribution leaves out.
+const NAMES: &str = include_str!("options/names.txt");
+
+/// The option that was probably meant by `key`; none when fio knows it (also shortened, as
+/// getopt_long takes it) or when nothing is close.
+#[must_use]
+pub fn misspelt(key: &str) -> Option<&'static str> {
+    const CLOSE: usize = 2;
+    if key.len() <= CLOSE * 2 || NAMES.lines().any(|name| name.starts_with(key)) {
+        return None;
+    }
+    NAMES
+        .lines()
+        .map(|name| (strsim::damerau_levenshtein(key, name), name))
+        .filter(|(distance, _)| *distance <= CLOSE)
+        .min()
+        .map(|(_, name)| name)
+}
+
 fn refuse(key: &str, value: &str, expected: &str) -> OptionsError {
     OptionsError::new(format!(
         "{key}={}: fio expects {expected}",

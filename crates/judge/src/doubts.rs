@@ -40,6 +40,7 @@ mod tool_cpu;
 mod unflushed_write;
 mod unified_directions;
 mod unit_trap;
+mod unknown_option;
 mod wrong_mount;
 
 pub use evidence::{Evidence, Origin};
@@ -64,7 +65,7 @@ struct Rule {
 
 /// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
 /// time, the pattern, the reporting.
-const RULES: [Rule; 37] = [
+const RULES: [Rule; 38] = [
     Rule {
         code: no_io::CODE,
         check: no_io::check,
@@ -188,6 +189,10 @@ const RULES: [Rule; 37] = [
     Rule {
         code: unit_trap::CODE,
         check: unit_trap::check,
+    },
+    Rule {
+        code: unknown_option::CODE,
+        check: unknown_option::check,
     },
     Rule {
         code: coordinated_omission::CODE,

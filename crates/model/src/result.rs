@@ -88,6 +88,8 @@ pub enum LimitKind {
     MachineCpu,
     /// CPU time taken by the hypervisor.
     Steal,
+    /// The requests in flight: the device takes more at once, and gives more then.
+    Depth,
     /// The device works at full queue and more depth does not help.
     Device,
     /// The link or bus below the device.

@@ -75,6 +75,9 @@ fn disk(run: &Run, disk: &str) -> String {
     if let Some(model) = fact("model").and_then(|value| value.as_str()) {
         said.push(clean(model.trim()));
     }
+    if let Some(transport) = fact("transport").and_then(|value| value.as_str()) {
+        said.push(clean(transport));
+    }
     if let Some(size) = fact("size").and_then(serde_json::Value::as_u64) {
         said.push(Bytes(size).to_string());
     }
@@ -115,14 +118,20 @@ pub(crate) fn sizes(run: &Run, target: &TargetInfo) -> Option<String> {
 
 /// The machine in one line: processor, kernel, whether it is virtual.
 pub(crate) fn machine(run: &Run) -> Option<String> {
-    let keys = ["cpu.model", "kernel.release", "virtualisation.kind"];
+    let keys = [
+        "cpu.model",
+        "kernel.release",
+        "virtualisation.vm",
+        "virtualisation.container",
+    ];
     let said: Vec<String> = keys
         .into_iter()
         .filter_map(|key| Some((key, run.facts.str(key)?)))
         .filter(|(_, value)| !value.trim().is_empty() && *value != "none")
         .map(|(key, value)| match key {
             "kernel.release" => format!("Linux {}", clean(value)),
-            "virtualisation.kind" => format!("virtual ({})", clean(value)),
+            "virtualisation.vm" => format!("virtual machine ({})", clean(value)),
+            "virtualisation.container" => format!("container ({})", clean(value)),
             _ => clean(value),
         })
         .collect();

@@ -7,9 +7,10 @@ mod outcome;
 mod rows;
 
 pub use comparison::comparison;
-pub(crate) use doubts::carried;
+pub(crate) use comparison::{plain, plain_change, shown};
 pub use doubts::doubts;
-pub(crate) use outcome::{criterion_words, limit_name};
+pub(crate) use doubts::{Carried, carried};
+pub(crate) use outcome::{by_limit, criterion_words, limit_name};
 
 use crate::format::count;
 use crate::grid;

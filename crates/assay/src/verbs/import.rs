@@ -53,8 +53,11 @@ struct Imported {
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     // Everything is read before anything is kept: a wrong file leaves no half of an import.
-    let mut results =
-        args.files.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut results = args
+        .files
+        .iter()
+        .map(|path| read(path))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     if !args.no_store {
         let mut store = context::open_store(global)?;
         for result in &mut results {
@@ -63,7 +66,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             result.new = new;
         }
     }
-    let found = results.iter().any(|r| r.judged.iter().any(|jobs| !jobs.doubts.is_empty()));
+    let found = results
+        .iter()
+        .any(|r| r.judged.iter().any(|jobs| !jobs.doubts.is_empty()));
     if args.json {
         print(&format!("{:#}\n", to_json(&results)))?;
     } else {
@@ -73,17 +78,21 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-#[allow(clippy::disallowed_methods, reason = "the user named this file on the command line")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
 fn read(path: &Path) -> anyhow::Result<Imported> {
     let shown = path.to_string_lossy().escape_debug().to_string();
-    let bytes =
-        std::fs::read(path).map_err(|error| Unreadable(format!("{shown}: {error}")))?;
+    let bytes = std::fs::read(path).map_err(|error| Unreadable(format!("{shown}: {error}")))?;
     let parsed = json::parse(&bytes);
     let uid = fingerprint(&bytes);
     drop(bytes);
     let mut documents = parsed.context(shown.clone())?;
     let count = documents.len();
-    let document = documents.pop().with_context(|| format!("{shown}: no document in it"))?;
+    let document = documents
+        .pop()
+        .with_context(|| format!("{shown}: no document in it"))?;
     anyhow::ensure!(
         !document.jobs.is_empty(),
         "{shown}: no job in it: fio was stopped before one had begun; run it again"
@@ -97,7 +106,15 @@ fn read(path: &Path) -> anyhow::Result<Imported> {
     };
     let (run, samples) = import::run(&document, &about);
     let judged = doubts::judge_result(&document);
-    Ok(Imported { file: shown, documents: count, document, judged, run, samples, new: true })
+    Ok(Imported {
+        file: shown,
+        documents: count,
+        document,
+        judged,
+        run,
+        samples,
+        new: true,
+    })
 }
 
 /// The same file is the same run, however often it is imported: FNV-1a, 128 bits
@@ -189,8 +206,11 @@ impl Summary {
     }
 
     fn text(&self, what: &str) -> String {
-        let rate =
-            format!("{what}: {} IOPS, {} MB/s", significant(self.iops), mb_per_s(self.bytes_per_s));
+        let rate = format!(
+            "{what}: {} IOPS, {} MB/s",
+            significant(self.iops),
+            mb_per_s(self.bytes_per_s)
+        );
         let rate = joined(&rate);
         wrap(&format!("{rate}; {}", latency_text(&self.latency)), "  ")
     }
@@ -218,7 +238,10 @@ fn to_text(result: &Imported) -> String {
     if !document.fio_version.is_empty() {
         out.push_str(&format!(": {}", document.fio_version.escape_debug()));
     }
-    out.push_str(&format!(", {}", result.run.started.strftime("%Y-%m-%d %H:%M UTC")));
+    out.push_str(&format!(
+        ", {}",
+        result.run.started.strftime("%Y-%m-%d %H:%M UTC")
+    ));
     if document.kind == Kind::Client {
         out.push_str(", run by fio --client on other machines");
     }
@@ -230,9 +253,17 @@ fn to_text(result: &Imported) -> String {
     }
     let mut out = wrap(&out, "");
     // fio counts the disks over all jobs together.
-    let disks: &[DiskUtil] = if result.judged.len() == 1 { &document.disks } else { &[] };
+    let disks: &[DiskUtil] = if result.judged.len() == 1 {
+        &document.disks
+    } else {
+        &[]
+    };
     for group in &result.judged {
-        out.push_str(&group_text(&document.jobs[group.jobs.clone()], group, disks));
+        out.push_str(&group_text(
+            &document.jobs[group.jobs.clone()],
+            group,
+            disks,
+        ));
     }
     match result.run.id.0 {
         0 => {}
@@ -247,9 +278,10 @@ fn group_text(jobs: &[JobResult], group: &JudgedJobs, disks: &[DiskUtil]) -> Str
         return String::new();
     };
     let mut out = format!("\n{}: {}\n", first.name.escape_debug(), describe(jobs));
-    for (what, pick) in
-        [("read", (|job| job.read.as_ref()) as Pick), ("write", |job| job.write.as_ref())]
-    {
+    for (what, pick) in [
+        ("read", (|job| job.read.as_ref()) as Pick),
+        ("write", |job| job.write.as_ref()),
+    ] {
         if let Some(summary) = Summary::of(jobs, pick) {
             out.push_str(&summary.text(what));
         }
@@ -257,7 +289,11 @@ fn group_text(jobs: &[JobResult], group: &JudgedJobs, disks: &[DiskUtil]) -> Str
     if let [job] = jobs
         && let Some(sync) = &job.sync
     {
-        let flushes = format!("flush: {} of them, mean {}", sync.n, Nanos(sync.mean as u64));
+        let flushes = format!(
+            "flush: {} of them, mean {}",
+            sync.n,
+            Nanos(sync.mean as u64)
+        );
         out.push_str(&wrap(&format!("{flushes}; {}", latency_text(sync)), "  "));
     }
     out.push_str(&wrap(&load(jobs, disks), "  "));
@@ -272,13 +308,19 @@ fn describe(jobs: &[JobResult]) -> String {
     let Some(first) = jobs.first() else {
         return String::new();
     };
-    let time = jobs.iter().flat_map(|job| job.read.iter().chain(&job.write));
+    let time = jobs
+        .iter()
+        .flat_map(|job| job.read.iter().chain(&job.write));
     let time = time.map(|io| io.runtime).max().unwrap_or_default();
     if first.options.is_empty() {
         return format!("options unknown, {time}");
     }
     let options = JobOptions::from_result(first);
-    let block = if options.access.reads { options.block_size.0 } else { options.block_size.1 };
+    let block = if options.access.reads {
+        options.block_size.0
+    } else {
+        options.block_size.1
+    };
     let mut out = format!(
         "{}, {block}, {}, iodepth {}",
         options.given("rw").unwrap_or("read").escape_debug(),
@@ -288,7 +330,11 @@ fn describe(jobs: &[JobResult]) -> String {
     if jobs.len() > 1 {
         out.push_str(&format!(", {} jobs", jobs.len()));
     }
-    out.push_str(if options.direct { ", direct" } else { ", through the page cache" });
+    out.push_str(if options.direct {
+        ", direct"
+    } else {
+        ", through the page cache"
+    });
     out.push_str(&format!(", {time}"));
     out
 }
@@ -304,7 +350,11 @@ fn load(jobs: &[JobResult], disks: &[DiskUtil]) -> String {
     let mut flushing = 0.0;
     for job in jobs {
         for io in job.read.iter().chain(&job.write) {
-            let mean = if io.lat.mean > 0.0 { io.lat.mean } else { io.slat.mean + io.clat.mean };
+            let mean = if io.lat.mean > 0.0 {
+                io.lat.mean
+            } else {
+                io.slat.mean + io.clat.mean
+            };
             in_flight += io.iops * mean / 1e9;
         }
         if let Some(sync) = &job.sync
@@ -313,9 +363,16 @@ fn load(jobs: &[JobResult], disks: &[DiskUtil]) -> String {
             flushing += sync.n as f64 * sync.mean / job.runtime.0 as f64 * 100.0;
         }
     }
-    let busiest = jobs.iter().map(|job| job.usr_cpu + job.sys_cpu).fold(0.0, f64::max);
+    let busiest = jobs
+        .iter()
+        .map(|job| job.usr_cpu + job.sys_cpu)
+        .fold(0.0, f64::max);
     let util = disks.iter().map(|disk| disk.util).fold(0.0, f64::max);
-    let which = if jobs.len() > 1 { " in the busiest job" } else { "" };
+    let which = if jobs.len() > 1 {
+        " in the busiest job"
+    } else {
+        ""
+    };
     let mut out = format!(
         "{} in flight on average; {busiest:.0} % of a CPU{which}",
         significant(in_flight)

@@ -47,8 +47,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     // fio has no option of this name, so it is ours wherever it stands.
     let own = OsStr::new("--json");
     let json = args.json || args.words.iter().any(|word| word == own);
-    let words: Vec<&OsStr> =
-        args.words.iter().map(OsString::as_os_str).filter(|word| *word != own).collect();
+    let words: Vec<&OsStr> = args
+        .words
+        .iter()
+        .map(OsString::as_os_str)
+        .filter(|word| *word != own)
+        .collect();
     let mut judged: Vec<(JobOptions, Vec<Doubt>)> = Vec::new();
     for call in calls(&words)? {
         for note in &call.mended {
@@ -94,11 +98,15 @@ fn calls(words: &[&OsStr]) -> anyhow::Result<Vec<Invocation>> {
             let text = utf8(first)?;
             let split = !rest.is_empty()
                 && !text.contains(char::is_whitespace)
-                && (rest.iter().any(|word| utf8(word).is_ok_and(|word| word.starts_with('-')))
+                && (rest
+                    .iter()
+                    .any(|word| utf8(word).is_ok_and(|word| word.starts_with('-')))
                     || text == "fio");
             if split {
-                let words: Vec<String> =
-                    words.iter().map(|word| utf8(word)).collect::<anyhow::Result<_>>()?;
+                let words: Vec<String> = words
+                    .iter()
+                    .map(|word| utf8(word))
+                    .collect::<anyhow::Result<_>>()?;
                 return Ok(vec![options::command_words(&words)?]);
             }
             let mut found = Vec::new();
@@ -123,21 +131,29 @@ fn is_command(text: &str) -> bool {
         || text == "fio"
 }
 
-#[allow(clippy::disallowed_methods, reason = "the user named this file on the command line")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
 fn from_file(path: &OsStr) -> anyhow::Result<Vec<Invocation>> {
     let shown = path.to_string_lossy().escape_debug().to_string();
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
         .map_err(|error| {
-            Unreadable(format!("{shown}: {error}; expected a job file, or a command in quotes"))
+            Unreadable(format!(
+                "{shown}: {error}; expected a job file, or a command in quotes"
+            ))
         })?;
     from_text(bytes, &shown)
 }
 
 fn from_text(bytes: Vec<u8>, name: &str) -> anyhow::Result<Vec<Invocation>> {
     if bytes.len() as u64 >= LARGEST {
-        bail!("{name}: larger than {} MiB: this is no job file", LARGEST >> 20);
+        bail!(
+            "{name}: larger than {} MiB: this is no job file",
+            LARGEST >> 20
+        );
     }
     let text = String::from_utf8(bytes)
         .ok()

@@ -180,6 +180,18 @@ fn echoed_options_never_fail() {
     assert!(options.access.reads);
 }
 
+#[test]
+fn spelling() {
+    assert_eq!(misspelt("iodetph"), Some("iodepth"));
+    assert_eq!(misspelt("time-based"), Some("time_based"));
+    assert_eq!(misspelt("readwrite"), None);
+    assert_eq!(misspelt("group_rep"), None, "shortened");
+    assert_eq!(misspelt("some_engine_option"), None);
+    for (alias, name) in ALIASES {
+        assert_eq!((misspelt(alias), misspelt(name)), (None, None));
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in any::<String>()) {

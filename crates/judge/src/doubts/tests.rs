@@ -102,6 +102,7 @@ fn each_option_that_spoils_a_command_is_found() {
         ("--bs=4kib", &["unit-trap"]),
         ("--bs=4kib --kb_base=1000", &[]),
         ("--rate_iops=500", &["coordinated-omission"]),
+        ("--iodetph=32", &["unknown-option"]),
         ("--io_submit_mode=offload", &["offload-hang"]),
     ] {
         let doubts = lint_with(change);

@@ -23,6 +23,15 @@ pub(crate) fn shown(row: &ComparisonRow) -> bool {
         && row.metric.quantity != Quantity::Throughput
 }
 
+/// A verdict in a word.
+pub(crate) fn plain_change(change: Change) -> &'static str {
+    match change {
+        Change::Better => "better",
+        Change::Worse => "worse",
+        Change::Unclear => "unclear",
+    }
+}
+
 /// A JSON value as people write it: strings without quotes.
 pub(crate) fn plain(value: Option<&serde_json::Value>) -> String {
     match value {
@@ -77,18 +86,13 @@ fn cells(row: &ComparisonRow) -> [String; 6] {
     let interval = row.interval.map_or("no interval".to_owned(), |interval| {
         format!("{} to {}", ratio(interval.low), ratio(interval.high))
     });
-    let verdict = match row.verdict {
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::Unclear => "unclear",
-    };
     [
         heading(quantity).to_owned(),
         value(quantity, row.a.value),
         value(quantity, row.b.value),
         ratio(row.ratio),
         interval,
-        verdict.to_owned(),
+        plain_change(row.verdict).to_owned(),
     ]
 }
 

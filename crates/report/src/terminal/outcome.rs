@@ -15,6 +15,7 @@ pub(crate) fn limit_name(kind: LimitKind) -> &'static str {
         LimitKind::ToolCpu => "CPU of the load generator",
         LimitKind::MachineCpu => "CPU of the machine",
         LimitKind::Steal => "CPU taken by the hypervisor",
+        LimitKind::Depth => "requests in flight",
         LimitKind::Device => "device at its limit",
         LimitKind::Link => "link or bus",
         LimitKind::RateLimit => "rate limit",

@@ -1,0 +1,124 @@
+//! What verbs take from the process: paths, clock, random numbers, the terminal.
+
+use crate::cli::{Color, Global};
+use anyhow::Context as _;
+use assay_report::terminal::Style;
+use assay_store::Store;
+use std::ffi::OsStr;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// `$XDG_…_HOME/assay`, or below the home directory.
+fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute(variable)
+        .or_else(|| Some(absolute("HOME")?.join(below_home)))
+        .map(|base| base.join("assay"))
+        .with_context(|| format!("neither {variable} nor HOME is set: say where to keep data with --store and ASSAY_STATE"))
+}
+
+/// Where scratch files are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`.
+pub fn state_dir() -> anyhow::Result<PathBuf> {
+    match std::env::var_os("ASSAY_STATE") {
+        Some(path) => Ok(path.into()),
+        None => xdg("XDG_STATE_HOME", ".local/state"),
+    }
+}
+
+/// Opens the store that `--store` or the environment names.
+pub fn open_store(global: &Global) -> anyhow::Result<Store> {
+    let path = match &global.store {
+        Some(path) => path.clone(),
+        None => xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db"),
+    };
+    Ok(Store::open(&path)?)
+}
+
+/// The wall clock.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where the clock is read"
+)]
+pub fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// 128 random bits.
+fn random() -> anyhow::Result<[u8; 16]> {
+    let mut bytes = [0u8; 16];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    rustix::rand::getrandom(&mut bytes, flags).context("no random numbers from the kernel")?;
+    Ok(bytes)
+}
+
+/// A new name for a run: 128 random bits in hex.
+pub fn random_uid() -> anyhow::Result<String> {
+    Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A seed that is easy to type again.
+pub fn random_seed() -> anyhow::Result<u64> {
+    let [a, b, c, d, ..] = random()?;
+    Ok(u64::from(u32::from_le_bytes([a, b, c, d])))
+}
+
+/// Colours and width of standard output.
+pub fn style(global: &Global) -> Style {
+    let stdout = std::io::stdout();
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| value != OsStr::new(""));
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == OsStr::new("dumb"));
+    Style {
+        color: match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => stdout.is_terminal() && !no_color && !dumb,
+        },
+        width: width(&stdout),
+    }
+}
+
+/// Columns of the terminal, else `$COLUMNS`, else 80; never less than 40.
+fn width(stdout: &std::io::Stdout) -> usize {
+    let terminal = rustix::termios::tcgetwinsize(stdout)
+        .ok()
+        .map(|size| usize::from(size.ws_col));
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal
+        .filter(|width| *width > 0)
+        .or_else(columns)
+        .unwrap_or(80)
+        .max(40)
+}
+
+/// Writes to standard output; a reader that went away is an error that `main` forgives.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Writes a file that the user named, whole or not at all.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
+pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let fail = || format!("cannot write {}", path.display());
+    let mut name = path.file_name().with_context(fail)?.to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    // A pipe or /dev/stdout cannot be replaced by a new file.
+    if path.exists() && !path.is_file() {
+        return std::fs::write(path, text).with_context(fail);
+    }
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written.with_context(fail)
+}

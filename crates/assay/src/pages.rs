@@ -1,0 +1,52 @@
+//! HTML pages of runs, with the job files to run them again by hand.
+
+use assay_model::Sample;
+use assay_model::result::{Judged, RunComparison};
+use assay_model::run::{Origin, Run};
+use assay_model::target::TargetKind;
+use std::path::Path;
+
+/// The page of a run, alone or beside another.
+pub fn html(
+    run: &Run,
+    judged: &Judged,
+    samples: &[Sample],
+    against: Option<(&Run, &Judged, &RunComparison)>,
+) -> String {
+    assay_report::html::run(run, judged, samples, against, &job_files(run))
+}
+
+/// Name and text of every job file. In a directory the file that assay made is gone: the first job
+/// makes it again, under a name that says what it is.
+fn job_files(run: &Run) -> Vec<(String, String)> {
+    if run.origin != Origin::Measured {
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    for target in &run.targets {
+        let directory = target.kind == TargetKind::Directory;
+        let path = match directory {
+            true => Path::new(&target.name).join("assay-test-file"),
+            false => Path::new(&target.name).to_owned(),
+        };
+        let on = match run.targets.len() {
+            1 => String::new(),
+            _ => format!(" on {}", target.name),
+        };
+        let mut add = |name: String, text: Result<String, assay_fio::job::RenderError>| {
+            let text = text.unwrap_or_else(|error| format!("# {error}\n"));
+            files.push((name, text));
+        };
+        if directory || run.plan.writes() {
+            let layout = assay_fio::job::layout_job(&path, target.size, run.plan.seed);
+            add(format!("layout, first{on}"), layout);
+        }
+        for (index, workload) in run.plan.workloads.iter().enumerate() {
+            let first = run.plan.order.iter().find(|slot| slot.workload == index);
+            let seed = first.map_or(run.plan.seed, |slot| slot.seed);
+            let job = assay_fio::job::render(workload, &path, target.size, seed);
+            add(format!("{}{on}", workload.name), job);
+        }
+    }
+    files
+}

@@ -1,0 +1,115 @@
+//! `assay facts`: what is true of this machine, or of a captured one, and where it was read.
+
+mod listing;
+
+use crate::cli::{Global, Status, Unreadable};
+use crate::context::{self, print};
+use anyhow::Context as _;
+use assay_facts::Options;
+use assay_host::{Host, Live, Recording, Root};
+use assay_model::{Facts, SCHEMA_VERSION};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay facts                       everything that explains a measurement here
+  assay facts disk.vda mount        only keys that begin so
+  assay facts --target /tank/vm     and the ZFS, btrfs, ext4 or XFS below a path
+  assay facts --json | jq '.facts[\"memory.total\"]'
+  assay facts --capture box1        copy what was read into a new directory …
+  assay facts --root box1           … and look at it elsewhere
+
+Each fact says where it was read. `unknown` is not the same as absent: it exists, or may,
+but could not be read, and the reason is given. Serial numbers and the host name are left
+out without --identity.
+
+Exit status: 0 done, 2 error, 3 the captured directory cannot be read.";
+
+/// Show what is true of this machine, and where it was read
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Only facts whose key begins with this
+    #[arg(value_name = "PREFIX")]
+    prefixes: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Read a captured directory instead of this machine
+    #[arg(long, value_name = "DIR", conflicts_with = "capture")]
+    root: Option<PathBuf>,
+    /// Also copy what is read into a new directory, for --root
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+    /// A path whose file system is looked at more closely [default: the current directory]
+    #[arg(long = "target", value_name = "PATH")]
+    targets: Vec<PathBuf>,
+    /// Also serial numbers and the host name
+    #[arg(long)]
+    identity: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let facts = match (&args.root, &args.capture) {
+        (Some(dir), _) => {
+            // A file inside counts as the directory's: either way nothing can be said about it.
+            let root = Root::open(dir).map_err(|error| Unreadable(error.to_string()))?;
+            collect(&root, args, args.targets.clone())
+        }
+        (None, Some(dir)) => {
+            let redact = if args.identity {
+                |_: &std::path::Path, bytes| bytes
+            } else {
+                assay_facts::redact
+            };
+            let recording = Recording::new(&Live, dir, redact)?;
+            let facts = collect(&recording, args, targets(args)?);
+            recording.finish()?;
+            eprintln!("captured into {}", dir.display());
+            facts
+        }
+        (None, None) => collect(&Live, args, targets(args)?),
+    };
+    let chosen = choose(facts, &args.prefixes);
+    if args.json {
+        print(&format!(
+            "{:#}\n",
+            serde_json::json!({ "schema": SCHEMA_VERSION, "facts": chosen })
+        ))?;
+    } else {
+        print(&listing::listing(&chosen, context::style(global)))?;
+    }
+    Ok(Status::Ok)
+}
+
+/// The named paths made absolute, or the current directory.
+fn targets(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
+    if args.targets.is_empty() {
+        return Ok(std::env::current_dir().into_iter().collect());
+    }
+    let absolute = |path: &PathBuf| {
+        path.canonicalize()
+            .with_context(|| path.display().to_string())
+    };
+    args.targets.iter().map(absolute).collect()
+}
+
+fn collect(host: &dyn Host, args: &Args, targets: Vec<PathBuf>) -> Facts {
+    assay_facts::collect(
+        host,
+        &Options {
+            with_identity: args.identity,
+            targets: &targets,
+        },
+    )
+}
+
+fn choose(mut facts: Facts, prefixes: &[String]) -> Facts {
+    if !prefixes.is_empty() {
+        facts
+            .map
+            .retain(|key, _| prefixes.iter().any(|prefix| key.starts_with(prefix)));
+    }
+    facts
+}

@@ -1,0 +1,226 @@
+//! Facts for people: in groups, one a line where it fits.
+
+use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
+use assay_report::terminal::Style;
+use assay_report::text::{clean, left, width, wrap};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Widest key that the values are lined up behind.
+const WIDEST_KEY: usize = 22;
+
+/// All facts in groups of what their keys begin with.
+pub(super) fn listing(facts: &Facts, style: Style) -> String {
+    let mut out = String::new();
+    let mut group = String::new();
+    let mut unknown = 0usize;
+    let members: Vec<(String, String, &Fact)> = facts
+        .map
+        .iter()
+        .map(|(key, fact)| {
+            let (group, name) = split(key);
+            (group.to_owned(), clean(name), fact)
+        })
+        .collect();
+    for (at, (of, name, fact)) in members.iter().enumerate() {
+        if *of != group {
+            group.clone_from(of);
+            let gap = if at == 0 { "" } else { "\n" };
+            let _ = writeln!(out, "{gap}{}", paint(style, "1", &clean(&group)));
+        }
+        let widest = members
+            .iter()
+            .filter(|(other, ..)| other == of)
+            .map(|(_, name, _)| width(name))
+            .max();
+        let column = widest.unwrap_or(0).min(WIDEST_KEY) + 4;
+        unknown += usize::from(matches!(fact.value, FactValue::Unknown(_)));
+        one(&mut out, style, name, column, fact);
+    }
+    if facts.map.is_empty() {
+        out.push_str("no facts: nothing of what was asked for exists here\n");
+    }
+    if unknown > 0 {
+        let _ = writeln!(
+            out,
+            "\n{unknown} unknown: they exist, or may, but could not be read"
+        );
+    }
+    out
+}
+
+/// `disk.vda` and `scheduler`; `memory` and `total`.
+fn split(key: &str) -> (&str, &str) {
+    let grouped = [
+        "disk.",
+        "mount.",
+        "sysctl.vm",
+        "sysctl.fs",
+        "zfs.arc",
+        "zfs.param",
+        "btrfs.",
+        "ext4.",
+        "dm.",
+    ];
+    let first = key.find('.');
+    let deep = grouped.iter().any(|start| key.starts_with(start));
+    let second = first
+        .and_then(|at| Some(at + 1 + key[at + 1..].find('.')?))
+        .filter(|_| deep);
+    match second.or(first) {
+        Some(at) => (&key[..at], &key[at + 1..]),
+        None => (key, ""),
+    }
+}
+
+fn one(out: &mut String, style: Style, name: &str, column: usize, fact: &Fact) {
+    let columns = style.width.max(40);
+    let (sgr, value) = match &fact.value {
+        FactValue::Known(value) => ("", readable(name, value)),
+        FactValue::Unknown(reason) => ("33", format!("unknown: {}", clean(reason))),
+    };
+    let kind = match fact.kind {
+        FactKind::Default => " (default)",
+        FactKind::Configured => " (configured)",
+        FactKind::Runtime => "",
+    };
+    let source = format!("{}{kind}", clean(&fact.source));
+    let mut lead = format!("  {}", left(name, column.saturating_sub(2)));
+    // A long key gets a line of its own.
+    if width(&lead) > column || !lead.ends_with("  ") {
+        let _ = writeln!(out, "{}", lead.trim_end());
+        lead = " ".repeat(column);
+    }
+    let lines = wrap(&value, columns.saturating_sub(column));
+    let last = lines.len() - 1;
+    for (at, line) in lines.iter().enumerate() {
+        let pad = if at == 0 {
+            lead.clone()
+        } else {
+            " ".repeat(column)
+        };
+        let _ = write!(out, "{pad}{}", paint(style, sgr, line));
+        if at < last {
+            out.push('\n');
+        }
+    }
+    if column + width(&lines[last]) + 2 + width(&source) <= columns {
+        let _ = writeln!(out, "  {}", paint(style, "2", &source));
+    } else {
+        out.push('\n');
+        for line in wrap_path(&source, columns.saturating_sub(column + 2)) {
+            let _ = writeln!(
+                out,
+                "{}{}",
+                " ".repeat(column + 2),
+                paint(style, "2", &line)
+            );
+        }
+    }
+}
+
+/// Like [`wrap`], but a path is broken behind its slashes.
+fn wrap_path(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for part in text.split_inclusive(['/', ' ']) {
+        let line = lines.last().map_or(0, |line| width(line));
+        if line > 0 && line + width(part.trim_end()) > columns {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(part);
+        }
+    }
+    lines.iter().flat_map(|line| wrap(line, columns)).collect()
+}
+
+fn paint(style: Style, sgr: &str, text: &str) -> String {
+    match style.color && !sgr.is_empty() && !text.is_empty() {
+        true => format!("\x1b[{sgr}m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
+}
+
+/// Sizes are bytes; large ones are easier to read with a unit beside them.
+fn readable(name: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => clean(text),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| readable("", item))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Number(number) => match number
+            .as_u64()
+            .filter(|bytes| is_size(name) && *bytes >= 1 << 20)
+        {
+            Some(bytes) => format!("{number} ({})", Bytes(bytes)),
+            None => number.to_string(),
+        },
+        other => clean(&other.to_string()),
+    }
+}
+
+fn is_size(name: &str) -> bool {
+    let ends = [
+        "size",
+        "total",
+        "free",
+        "available",
+        "dirty",
+        "memory",
+        "c_max",
+        "c_min",
+        "start",
+        "read_ahead",
+    ];
+    ends.iter().any(|end| name.ends_with(end)) && !name.ends_with("hugepages_total")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups() {
+        assert_eq!(split("memory.total"), ("memory", "total"));
+        assert_eq!(
+            split("disk.vda.partition.vda1.start"),
+            ("disk.vda", "partition.vda1.start")
+        );
+        assert_eq!(split("sysctl.vm.dirty_ratio"), ("sysctl.vm", "dirty_ratio"));
+        assert_eq!(split("mount"), ("mount", ""));
+    }
+
+    #[test]
+    fn unknown_is_marked_and_hostile_text_is_escaped() {
+        let mut facts = Facts::default();
+        facts.known(
+            "disk.vda.model",
+            "evil\u{1b}[2J",
+            FactKind::Runtime,
+            "/sys/x",
+        );
+        facts.unknown(
+            "disk.vda.size",
+            "Permission denied",
+            FactKind::Runtime,
+            "/sys/y",
+        );
+        let text = listing(
+            &facts,
+            Style {
+                color: false,
+                width: 80,
+            },
+        );
+        assert!(text.contains("evil\\u{1b}[2J"), "{text}");
+        assert!(
+            text.contains("unknown: Permission denied  /sys/y"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| width(line) <= 80));
+    }
+}

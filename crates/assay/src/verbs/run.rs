@@ -1,0 +1,359 @@
+//! `assay run`: measure.
+
+mod progress;
+
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use crate::pages;
+use anyhow::{Context as _, bail};
+use assay_host::Live;
+use assay_instruments::Cancel;
+use assay_instruments::scratch::State;
+use assay_model::criterion::Criterion;
+use assay_model::plan::{BUILTIN, PlanSpec, Settings, WorkloadSpec, builtin};
+use assay_model::run::{RunId, RunState};
+use assay_model::workload::{Durability, Engine, Pattern};
+use assay_model::{Bytes, Nanos};
+use assay_runner::{Environment, Permission};
+use assay_store::Store;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay run quick .                         what this directory's storage does, in a minute
+  assay run sync /srv --want 'randwrite-4k-qd1-dsync.p99 <= 5ms'
+                                            exit status 1 when a commit takes longer
+  assay run matrix /tank/vm --html m.html   block size × queue depth, with a report
+  assay run /srv --rw randread --bs 8k --iodepth 32
+                                            one workload
+  assay run --resume                        go on with the run that was interrupted
+  assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
+  assay run quick . --print-plan > my.toml  start a plan of your own
+  assay run --plan-file my.toml /srv
+
+Plans:
+  quick       what does this storage do, in about a minute?
+  matrix      4k, 64k, 1M × queue depth 1, 4, 8, 16 × random, sequential × read, write
+  sync        how long until a small write is durable? (the question behind every SLOG)
+  device      the four points of a data sheet: 1M and 4k, depth 16, random
+  web         95 % reads      database  75 % reads      log  5 % reads
+  throughput  can this target fill a 1 Gbit/s link?
+
+Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
+
+/// Measure a directory, a file or a block device with fio
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A built-in plan (quick when left out), then the directories, files or devices to measure
+    #[arg(value_name = "[PLAN] TARGET", num_args = 0..)]
+    words: Vec<String>,
+
+    /// Read the plan from a TOML file
+    #[arg(long, value_name = "FILE", conflicts_with = "rw")]
+    plan_file: Option<PathBuf>,
+    /// Print the plan with everything settled, and stop
+    #[arg(long)]
+    print_plan: bool,
+    /// Go on with an interrupted run: the newest, or the one named
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    resume: Option<String>,
+
+    /// A criterion, such as 'randread-4k-qd1.p99 <= 2ms' (may be repeated)
+    #[arg(long, value_name = "CRITERION")]
+    want: Vec<Criterion>,
+    /// How often each workload is run
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Measured time of each sample
+    #[arg(long, value_name = "TIME")]
+    runtime: Option<Nanos>,
+    /// Time before measuring starts, in each sample
+    #[arg(long, value_name = "TIME")]
+    ramp: Option<Nanos>,
+    /// Size of the test file
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Seed of the order, the offsets and the data
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// One workload instead of a plan: read, write, randread, randwrite, rw or randrw
+    #[arg(long, value_name = "PATTERN", value_parser = pattern, help_heading = "One workload")]
+    rw: Option<Pattern>,
+    /// Block size [default: 4k]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "rw",
+        help_heading = "One workload"
+    )]
+    bs: Option<Bytes>,
+    /// I/Os in flight per job [default: 1]
+    #[arg(long, value_name = "N", requires = "rw", help_heading = "One workload")]
+    iodepth: Option<u32>,
+    /// Concurrent jobs [default: 1]
+    #[arg(long, value_name = "N", requires = "rw", help_heading = "One workload")]
+    jobs: Option<u32>,
+    /// Share of reads in rw and randrw, percent [default: 50]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        requires = "rw",
+        help_heading = "One workload"
+    )]
+    mix: Option<u8>,
+    /// When a write counts as done: none, dsync, fdatasync or fsync [default: none]
+    #[arg(long, value_name = "HOW", value_parser = durability, requires = "rw", help_heading = "One workload")]
+    sync: Option<Durability>,
+    /// Through the page cache instead of O_DIRECT
+    #[arg(long, requires = "rw", help_heading = "One workload")]
+    buffered: bool,
+
+    /// Overwrite the files and devices named as targets
+    #[arg(long)]
+    destroy_data: bool,
+    /// Print one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Use this fio instead of the one on PATH
+    #[arg(long, value_name = "PROGRAM")]
+    fio: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    [
+        Pattern::Read,
+        Pattern::Write,
+        Pattern::RandRead,
+        Pattern::RandWrite,
+        Pattern::Rw,
+        Pattern::RandRw,
+    ]
+    .into_iter()
+    .find(|pattern| pattern.fio() == text)
+    .ok_or_else(|| "use read, write, randread, randwrite, rw or randrw".to_owned())
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "none" => Ok(Durability::None),
+        "dsync" => Ok(Durability::Dsync),
+        "fdatasync" => Ok(Durability::Fdatasync),
+        "fsync" => Ok(Durability::Fsync),
+        _ => Err("use none, dsync, fdatasync or fsync".to_owned()),
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.print_plan {
+        return print_plan(args);
+    }
+    let cancel = on_signals()?;
+    let state = State::open(&context::state_dir()?)?;
+    let mut store = context::open_store(global)?;
+    let host = Live;
+    let env = Environment {
+        host: &host,
+        fio: args.fio.as_deref(),
+        state: &state,
+        cancel: &cancel,
+        now: &context::now,
+        uid: context::random_uid()?,
+        seed: context::random_seed()?,
+        permission: Permission {
+            destroy_data: args.destroy_data,
+        },
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let prepared = match &args.resume {
+        None => {
+            let (spec, targets) = spec_and_targets(args)?;
+            assay_runner::prepare(&spec, targets, &env)?
+        }
+        Some(name) => {
+            let id = resumable(&store, name)?;
+            let (run, samples) = (store.run(id)?, store.samples(id)?);
+            assay_runner::prepare_resume(run, &samples, &env)?
+        }
+    };
+    let mut progress = progress::Progress::new(args.quiet, &prepared);
+    let finished = assay_runner::execute(prepared, &env, &mut store, &mut |event| {
+        progress.tell(&event)
+    })?;
+    progress.end();
+
+    let run = finished.run;
+    let samples = store.samples(run.id)?;
+    let judged = assay_judge::judge(&run, &samples);
+    if let Some(path) = &args.html {
+        context::write_file(path, &pages::html(&run, &judged, &samples, None))?;
+        eprintln!("report written to {}", path.display());
+    }
+    if args.json {
+        print(&format!(
+            "{:#}\n",
+            assay_report::json::run(&run, &judged, &samples)
+        ))?;
+    } else if !samples.is_empty() {
+        print(&assay_report::terminal::run(
+            &run,
+            &judged,
+            context::style(global),
+        ))?;
+    }
+    if let Some(error) = finished.stopped {
+        return Err(
+            anyhow::Error::new(error).context(format!("run {} is kept as far as it got", run.id))
+        );
+    }
+    if run.state == RunState::Interrupted {
+        eprintln!(
+            "interrupted after {} of {} samples; `assay run --resume {}` goes on",
+            samples.len(),
+            run.plan.order.len(),
+            run.id
+        );
+        return Ok(Status::Interrupted);
+    }
+    match judged.criteria.iter().all(|criterion| criterion.met) {
+        true => Ok(Status::Ok),
+        false => Ok(Status::Findings),
+    }
+}
+
+/// The run to go on with: the one named, else the newest that is not complete.
+fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
+    if !name.is_empty() {
+        return Ok(store.resolve(name)?);
+    }
+    let runs = store.runs()?;
+    let open = runs
+        .iter()
+        .find(|run| run.state != RunState::Complete && run.samples < run.planned);
+    open.map(|run| run.id)
+        .context("there is no interrupted run; `assay runs` lists all")
+}
+
+/// Which plan, and what to measure.
+fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
+    let mut targets = args.words.clone();
+    let mut spec = if let Some(path) = &args.plan_file {
+        read_plan(path)?
+    } else if let Some(pattern) = args.rw {
+        one_workload(args, pattern)
+    } else {
+        let named = targets.first().and_then(|word| builtin(word));
+        match named {
+            Some(spec) => {
+                targets.remove(0);
+                spec
+            }
+            None => {
+                if let Some(word) = targets.first() {
+                    plan_or_target(word)?;
+                }
+                builtin("quick").context("the built-in plan `quick` is missing")?
+            }
+        }
+    };
+    spec.want.extend(args.want.iter().cloned());
+    spec.rounds = args.rounds.or(spec.rounds);
+    spec.file_size = args.size.or(spec.file_size);
+    spec.seed = args.seed.or(spec.seed);
+    if args.runtime.is_some() || args.ramp.is_some() {
+        spec.runtime = args.runtime.or(spec.runtime);
+        spec.ramp = args.ramp.or(spec.ramp);
+        for workload in &mut spec.workloads {
+            workload.runtime = args.runtime.or(workload.runtime);
+            workload.ramp = args.ramp.or(workload.ramp);
+        }
+    }
+    Ok((spec, targets))
+}
+
+/// A first word that is neither a plan nor a path is most likely a misspelt plan.
+fn plan_or_target(word: &str) -> anyhow::Result<()> {
+    if word.contains('/') || Path::new(word).exists() {
+        return Ok(());
+    }
+    let names = BUILTIN.iter().map(|(name, _)| *name);
+    let near = names
+        .clone()
+        .min_by_key(|name| strsim::damerau_levenshtein(name, word));
+    match near.filter(|name| strsim::damerau_levenshtein(name, word) <= 2) {
+        Some(name) => bail!(
+            "`{word}` is neither a plan nor a file or directory: did you mean the plan `{name}`?"
+        ),
+        None => bail!(
+            "`{word}` is neither a file or directory nor a plan; plans are {}",
+            names.collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
+fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    Ok(PlanSpec::from_toml(&text, &path.display().to_string())?)
+}
+
+fn one_workload(args: &Args, pattern: Pattern) -> PlanSpec {
+    let workload = WorkloadSpec {
+        name: None,
+        pattern,
+        block_size: args.bs.unwrap_or(Bytes(4096)),
+        queue_depth: args.iodepth,
+        jobs: args.jobs,
+        read_percent: args.mix,
+        engine: None,
+        direct: args.buffered.then_some(false),
+        durability: args.sync,
+        runtime: None,
+        ramp: None,
+    };
+    PlanSpec {
+        name: "single".to_owned(),
+        title: "One workload from the command line".to_owned(),
+        workloads: vec![workload],
+        ..PlanSpec::default()
+    }
+}
+
+fn print_plan(args: &Args) -> anyhow::Result<Status> {
+    let (spec, targets) = spec_and_targets(args)?;
+    // The engine is settled when the plan is run; `auto` says so in the printed file.
+    let settings = Settings {
+        targets,
+        engine: Engine::Auto,
+        seed: context::random_seed()?,
+    };
+    print(&spec.resolve(&settings)?.to_toml())?;
+    Ok(Status::Ok)
+}
+
+/// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, the second ends at once: what is left
+/// then is removed at the next start.
+fn on_signals() -> anyhow::Result<Cancel> {
+    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        let status = Status::Interrupted as i32;
+        signal_hook::flag::register_conditional_shutdown(signal, status, flag.clone())?;
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(Cancel::from_flag(flag))
+}

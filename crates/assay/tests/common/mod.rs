@@ -1,0 +1,104 @@
+//! Runs the built binary as a user would, with a store and a state directory of its own.
+#![allow(
+    clippy::disallowed_methods,
+    dead_code,
+    reason = "tests drive the real program"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+pub struct Home {
+    pub dir: TempDir,
+}
+
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A directory to measure, on the same file system as the build.
+    pub fn target(&self) -> TempDir {
+        tempfile::Builder::new()
+            .prefix("target")
+            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+            .unwrap()
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    pub fn command<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command
+            .args(args)
+            .env("ASSAY_STORE", self.dir.path().join("store.db"))
+            .env("ASSAY_STATE", self.state())
+            .env("COLUMNS", "80")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn assay<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Ran {
+        ran(self.command(args).output().unwrap())
+    }
+}
+
+pub fn ran(output: Output) -> Ran {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let ran = Ran {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    };
+    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    ran
+}
+
+pub fn entries(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Real fio or nothing: says why a test was skipped.
+pub fn fio() -> bool {
+    let found = Command::new("fio")
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !found {
+        eprintln!("skipped: fio is not installed");
+    }
+    found
+}
+
+/// Root, for tests that mount or attach: says why a test was skipped.
+pub fn root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: needs root");
+    }
+    root
+}
+
+/// An executable script that stands in for fio where the real one cannot misbehave on command.
+pub fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = dir.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}

@@ -1,0 +1,105 @@
+//! `assay import` as a user runs it.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::Home;
+use std::path::PathBuf;
+
+fn fixture(path: &str) -> String {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(path);
+    root.to_str().unwrap().to_owned()
+}
+
+fn json(stdout: &str) -> serde_json::Value {
+    serde_json::from_str(stdout).unwrap()
+}
+
+#[test]
+fn a_clean_result_is_explained_and_kept_once() {
+    let home = Home::new();
+    let file = fixture("judge/fixtures/fio-3.33/clean-dsync.json");
+    let out = home.assay(&["import", &file]);
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    assert!(out.stdout.contains("\n  write: "), "{}", out.stdout);
+    assert!(out.stdout.contains("kept as run 1"));
+    let again = home.assay(&["import", &file, "--json"]);
+    let value = json(&again.stdout);
+    assert_eq!(value["files"][0]["run"], 1, "the same file is the same run");
+    assert_eq!(value["doubts"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn what_a_result_did_not_measure() {
+    let home = Home::new();
+    let file = fixture("judge/fixtures/fio-3.33/depth-psync.json");
+    let out = home.assay(&["import", "--json", "--no-store", &file]);
+    assert_eq!(out.code, Some(1), "{}", out.stderr);
+    let value = json(&out.stdout);
+    let doubt = &value["doubts"][0];
+    assert_eq!(
+        (&doubt["code"], &doubt["severity"]),
+        (&"depth-not-reached".into(), &"void".into())
+    );
+    assert_eq!(doubt["job"], "depth-psync");
+    assert!(value["files"][0]["run"].is_null());
+    assert!(
+        !home.dir.path().join("store.db").exists(),
+        "--no-store keeps nothing"
+    );
+}
+
+#[test]
+fn text_stays_within_80_columns() {
+    let home = Home::new();
+    for name in [
+        "fio/fixtures/fio-3.33-status-interval.json",
+        "fio/fixtures/fio-3.33-fdatasync.json",
+    ] {
+        std::fs::copy(fixture(name), home.dir.path().join("r.json")).unwrap();
+        let mut command = home.command(&["import", "--no-store", "r.json"]);
+        let out = common::ran(command.current_dir(home.dir.path()).output().unwrap());
+        for line in out.stdout.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_one_clear_error_and_keeps_nothing() {
+    let home = Home::new();
+    let good = fixture("judge/fixtures/fio-3.33/clean-read.json");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = home.dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let whole = std::fs::read(&good).unwrap();
+    let cut = write("cut.json", &whole[..whole.len() / 2]);
+    let empty = write("empty.json", b"");
+    let garbage = write("garbage\n.json", &[0xff, 0x00, 0x7b, 0x1b]);
+    let nested = write(
+        "nested.json",
+        "{\"jobs\":[{\"x\":".repeat(50_000).as_bytes(),
+    );
+    for (path, code, expected) in [
+        (cut.as_str(), 2, "cut off at line"),
+        (&empty, 2, "empty"),
+        (&garbage, 2, "no fio result"),
+        (&nested, 2, "nested.json"),
+        ("/no/such.json", 3, "/no/such.json"),
+        ("/", 3, "/"),
+    ] {
+        let out = home.assay(&["import", &good, path]);
+        assert_eq!(out.code, Some(code), "{path:?} {}", out.stderr);
+        assert_eq!(out.stdout, "");
+        assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
+        assert!(out.stderr.contains(expected), "{}", out.stderr);
+        assert!(
+            !home.dir.path().join("store.db").exists(),
+            "nothing is kept"
+        );
+    }
+}

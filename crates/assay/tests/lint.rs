@@ -1,0 +1,151 @@
+//! `assay lint` as a user runs it.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::{Home, ran};
+use std::io::Write as _;
+use std::process::Stdio;
+
+const CORRECT: &str = "fio --name=t --filename=/srv/t --size=4G --direct=1 --ioengine=libaio \
+    --iodepth=16 --rw=randread --bs=4k --time_based --runtime=60 --ramp_time=5 --randrepeat=0";
+const WRONG: &str = "fio --filename=test --sync=1 --rw=randread --bs=4k --numjobs=1 --iodepth=4 \
+    --group_reporting --name=test --filesize=10G --runtime=300 && rm test";
+
+fn codes(stdout: &str) -> Vec<String> {
+    let value: serde_json::Value = serde_json::from_str(stdout).unwrap();
+    let doubts = value["doubts"].as_array().unwrap();
+    for doubt in doubts {
+        for key in ["code", "severity", "evidence", "remedy"] {
+            assert!(
+                doubt[key].as_str().is_some_and(|text| !text.is_empty()),
+                "{key}"
+            );
+        }
+    }
+    doubts
+        .iter()
+        .map(|doubt| doubt["code"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_correct_command_passes_without_a_word() {
+    let home = Home::new();
+    let out = home.assay(&["lint", CORRECT]);
+    assert_eq!(
+        (out.code, out.stdout.as_str(), out.stderr.as_str()),
+        (Some(0), "", "")
+    );
+    let out = home.assay(&["lint", CORRECT, "--json"]);
+    assert_eq!(out.code, Some(0));
+    assert!(codes(&out.stdout).is_empty());
+}
+
+#[test]
+fn a_published_command_is_doubted() {
+    let home = Home::new();
+    let out = home.assay(&["lint", "--json", WRONG]);
+    assert_eq!(out.code, Some(1), "{}", out.stderr);
+    let expected = [
+        "depth-not-reached",
+        "page-cache-read",
+        "no-time-based",
+        "sync-on-read",
+        "repeated-offsets",
+    ];
+    assert_eq!(codes(&out.stdout), expected);
+    let out = home.assay(&["lint", WRONG]);
+    assert_eq!(out.code, Some(1));
+    assert!(
+        out.stdout.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        out.stdout
+    );
+    for code in expected {
+        assert!(out.stdout.contains(code));
+    }
+}
+
+#[test]
+fn words_files_and_standard_input() {
+    let home = Home::new();
+    let out = home.assay(&[
+        "lint",
+        "fio",
+        "--name=t",
+        "--rw=randread",
+        "--sync=1",
+        "--json",
+    ]);
+    assert!(
+        codes(&out.stdout).contains(&"sync-on-read".to_owned()),
+        "{}",
+        out.stderr
+    );
+    let file = home.dir.path().join("a b.fio");
+    std::fs::write(
+        &file,
+        "[global]\ndirect=1\n[one]\nrw=randread\niodepth=8\n[two]\nrw=write\nbs=1m\n",
+    )
+    .unwrap();
+    let path = file.to_str().unwrap();
+    for words in [
+        vec!["lint", "--json", path],
+        vec!["lint", "--json", "fio", "--runtime=60", path],
+    ] {
+        let out = home.assay(&words);
+        assert_eq!(
+            codes(&out.stdout),
+            ["depth-not-reached"],
+            "{words:?} {}",
+            out.stderr
+        );
+    }
+    let mut child = home
+        .command(&["lint", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(WRONG.as_bytes())
+        .unwrap();
+    let out = ran(child.wait_with_output().unwrap());
+    assert_eq!(codes(&out.stdout).len(), 5);
+}
+
+#[test]
+fn bad_input_is_one_clear_error() {
+    let home = Home::new();
+    let garbage = home.dir.path().join("garbage");
+    std::fs::write(&garbage, [0xff, 0xfe, 0x00]).unwrap();
+    let empty = home.dir.path().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    for (words, code, expected) in [
+        (vec!["lint", ""], 2, "nothing to read"),
+        (vec!["lint", "fio"], 2, "no job in it"),
+        (vec!["lint", "fio --name='x"], 2, "not closed"),
+        (vec!["lint", "ls -la"], 2, "no call of fio"),
+        (vec!["lint", "fio --name=x --runtime=-3"], 2, "runtime=-3"),
+        (
+            vec!["lint", "fio --name=x /no/such/job.fio"],
+            3,
+            "/no/such/job.fio",
+        ),
+        (vec!["lint", "/no/such/job.fio"], 3, "/no/such/job.fio"),
+        (vec!["lint", "/"], 3, "/"),
+        (vec!["lint", garbage.to_str().unwrap()], 2, "not UTF-8"),
+        (vec!["lint", empty.to_str().unwrap()], 2, "empty"),
+    ] {
+        let out = home.assay(&words);
+        assert_eq!(out.code, Some(code), "{words:?} {}", out.stderr);
+        assert_eq!(out.stdout, "");
+        assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
+        assert!(out.stderr.contains(expected), "{words:?} {}", out.stderr);
+    }
+}

@@ -1,0 +1,517 @@
+//! `assay run` end to end: the built binary, the real fio, real file systems.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::{Home, entries, fio, ran, root, script};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Small and short, but every workload of the plan really runs.
+const SHORT: [&str; 8] = [
+    "--size",
+    "16M",
+    "--rounds",
+    "2",
+    "--runtime",
+    "200ms",
+    "--ramp",
+    "100ms",
+];
+
+/// The short settings, unless the test has its own.
+fn with<'a>(first: &[&'a str], dir: &'a Path, rest: &[&'a str]) -> Vec<&'a str> {
+    let mut args: Vec<&str> = first.to_vec();
+    args.push(dir.to_str().unwrap());
+    args.extend(SHORT.chunks(2).filter(|pair| !rest.contains(&pair[0])).flatten());
+    args.extend(rest);
+    args
+}
+
+#[test]
+fn quick_prints_one_document_and_leaves_nothing_behind() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let out = home.assay(&with(&["run", "quick"], target.path(), &["--json"]));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    let samples = document["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 12, "six workloads, two rounds");
+    for sample in samples {
+        assert_eq!(sample["outcome"]["state"], "completed", "{sample}");
+        let percentiles = sample["percentiles"].as_object().unwrap();
+        let p50 = percentiles["p50"].as_f64().unwrap();
+        assert!(p50 > 0.0 && p50 <= percentiles["p99"].as_f64().unwrap());
+        assert!(sample["doubts"].is_array());
+        assert!(sample.get("interval").is_some());
+    }
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), 6);
+    for result in results {
+        assert!(
+            result["limit"]["evidence"].as_str().unwrap().len() > 10,
+            "{result}"
+        );
+    }
+    assert_eq!(entries(target.path()), [] as [&str; 0]);
+    assert_eq!(entries(&home.state().join("sessions")), [] as [&str; 0]);
+}
+
+#[test]
+fn a_missed_criterion_is_exit_status_1() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let one = ["--rw", "randread", "--want", "randread-4k-qd1.p99 <= 1ns"];
+    let out = home.assay(&with(&["run"], target.path(), &one));
+    assert_eq!(out.code, Some(1), "{}", out.stderr);
+    assert!(out.stdout.contains("missed"), "{}", out.stdout);
+    let one = ["--rw", "randread", "--want", "randread-4k-qd1.iops > 1"];
+    assert_eq!(
+        home.assay(&with(&["run"], target.path(), &one)).code,
+        Some(0)
+    );
+}
+
+#[test]
+fn a_missing_directory_is_refused_and_not_created() {
+    let home = Home::new();
+    let missing = home.dir.path().join("not mounted");
+    let out = home.assay(&["run", "quick", missing.to_str().unwrap()]);
+    assert_eq!(out.code, Some(2));
+    assert!(
+        out.stderr.contains("no such file or directory"),
+        "{}",
+        out.stderr
+    );
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_misspelt_plan_names_the_nearest() {
+    let home = Home::new();
+    let out = home.assay(&["run", "matix", "."]);
+    assert_eq!(out.code, Some(2));
+    assert!(
+        out.stderr.contains("did you mean the plan `matrix`"),
+        "{}",
+        out.stderr
+    );
+}
+
+#[test]
+fn a_plan_file_with_an_unknown_key_names_line_key_and_nearest() {
+    let home = Home::new();
+    let plan = home.dir.path().join("my.toml");
+    std::fs::write(
+        &plan,
+        "name = \"x\"\n[[workload]]\npattern = \"read\"\nblocksize = \"4k\"\n",
+    )
+    .unwrap();
+    let out = home.assay(&["run", "--plan-file", plan.to_str().unwrap(), "."]);
+    assert_eq!(out.code, Some(2));
+    assert!(
+        out.stderr
+            .contains("my.toml:4: unknown key `blocksize`: did you mean `block_size`?"),
+        "{}",
+        out.stderr
+    );
+}
+
+#[test]
+fn the_printed_plan_runs_again_as_it_is() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let printed = home.assay(&with(&["run", "sync"], target.path(), &["--print-plan"]));
+    let plan = home.dir.path().join("printed.toml");
+    std::fs::write(&plan, &printed.stdout).unwrap();
+    let out = home.assay(&[
+        "run",
+        "--plan-file",
+        plan.to_str().unwrap(),
+        "--rounds",
+        "1",
+        "--json",
+    ]);
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(document["samples"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_missing_fio_says_how_to_install_it() {
+    let home = Home::new();
+    let target = home.target();
+    let out = home.assay(&[
+        "run",
+        "quick",
+        target.path().to_str().unwrap(),
+        "--fio",
+        "/nonexistent",
+    ]);
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains("apt install fio"), "{}", out.stderr);
+    assert_eq!(entries(target.path()), [] as [&str; 0]);
+}
+
+#[test]
+fn a_fio_that_prints_garbage_fails_the_run_and_leaves_nothing() {
+    let home = Home::new();
+    let target = home.target();
+    let fake = script(
+        home.dir.path(),
+        "fio",
+        "[ \"$1\" = --version ] && { echo fio-3.33; exit; }\necho '{\"jobs\": [' > result.json",
+    );
+    let out = home.assay(&with(
+        &["run"],
+        target.path(),
+        &[
+            "--rw",
+            "randread",
+            "--rounds",
+            "5",
+            "--fio",
+            fake.to_str().unwrap(),
+        ],
+    ));
+    assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
+    assert!(
+        out.stderr.contains("3 samples in a row failed"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(entries(target.path()), [] as [&str; 0]);
+}
+
+/// Starts a long run, waits until samples are stored, and sends a signal.
+fn interrupted(home: &Home, target: &Path, signal: rustix::process::Signal) -> common::Ran {
+    let args = with(&["run"], target, &["--rw", "randread", "--quiet", "--rounds", "200"]);
+    let child = home
+        .command(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    loop {
+        let runs = home.assay(&["runs", "--json"]);
+        let stored = serde_json::from_str::<Value>(&runs.stdout)
+            .ok()
+            .and_then(|document| document["runs"][0]["samples"].as_u64())
+            .unwrap_or(0);
+        if stored >= 2 {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", runs.stdout);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, signal).unwrap();
+    ran(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let out = interrupted(&home, target.path(), rustix::process::Signal::INT);
+    assert_eq!(out.code, Some(130), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("assay run --resume 1"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(entries(target.path()), [] as [&str; 0]);
+    // The rest of 200 rounds takes too long for a test: interrupt the resumed run as well.
+    let mut child = home
+        .command(&["run", "--resume", "1", "--quiet"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let second = home.assay(&["run", "--resume", "1"]);
+    assert_eq!(second.code, Some(2));
+    assert!(second.stderr.contains("another assay"), "{}", second.stderr);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let runs: Value = serde_json::from_str(&home.assay(&["runs", "--json"]).stdout).unwrap();
+    assert_eq!(
+        runs["runs"].as_array().unwrap().len(),
+        1,
+        "resumed, not begun again"
+    );
+}
+
+#[test]
+fn after_kill_9_the_next_start_removes_the_test_file_and_resume_works() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    interrupted(&home, target.path(), rustix::process::Signal::KILL);
+    assert_eq!(
+        entries(target.path()).len(),
+        1,
+        "a killed process cannot clean up"
+    );
+    // fio dies with its parent.
+    std::thread::sleep(Duration::from_millis(300));
+    let pattern = target
+        .path()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let links = Command::new("pgrep")
+        .args(["-x", "fio", "-a"])
+        .output()
+        .unwrap();
+    assert!(!String::from_utf8_lossy(&links.stdout).contains(&pattern));
+    let out = home.assay(&with(&["run"], target.path(), &["--rw", "randread"]));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("left by an assay that was killed"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(entries(target.path()), [] as [&str; 0]);
+}
+
+#[test]
+fn a_full_file_system_is_refused_with_figures() {
+    if !root() {
+        return;
+    }
+    let home = Home::new();
+    let mount = Mount::tmpfs("size=100m");
+    let out = home.assay(&[
+        "run",
+        "quick",
+        mount.path.to_str().unwrap(),
+        "--size",
+        "90M",
+    ]);
+    assert_eq!(out.code, Some(2));
+    assert!(
+        out.stderr.contains("90 MiB") && out.stderr.contains("--size"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(entries(&mount.path), [] as [&str; 0]);
+}
+
+#[test]
+fn a_read_only_file_system_is_refused() {
+    if !root() {
+        return;
+    }
+    let home = Home::new();
+    let mount = Mount::tmpfs("ro");
+    let out = home.assay(&["run", "quick", mount.path.to_str().unwrap()]);
+    assert_eq!(out.code, Some(2));
+    assert!(
+        out.stderr.contains("Read-only file system"),
+        "{}",
+        out.stderr
+    );
+}
+
+#[test]
+fn tmpfs_says_what_it_means() {
+    if !root() || !fio() {
+        return;
+    }
+    let home = Home::new();
+    let mount = Mount::tmpfs("size=200m");
+    let out = home.assay(&with(
+        &["run"],
+        &mount.path,
+        &["--rw", "randread", "--json"],
+    ));
+    assert!(out.stderr.contains("lives in memory"), "{}", out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(
+        document["results"][0]["validity"], "void",
+        "{}",
+        document["results"][0]
+    );
+}
+
+#[test]
+fn hostile_names_are_measured_like_any_other() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let base = home.target();
+    for name in [
+        "a:b",
+        "two words",
+        "quote'\"",
+        "new\nline",
+        "-rf",
+        "%s",
+        "back\\slash",
+        "ünï",
+    ] {
+        let dir = base.path().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        let out = home.assay(&with(
+            &["run"],
+            &dir,
+            &["--rw", "randwrite", "--rounds", "1", "--json"],
+        ));
+        assert_eq!(out.code, Some(0), "{name:?}: {}", out.stderr);
+        assert_eq!(entries(&dir), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn a_file_of_the_users_is_read_but_not_overwritten_unasked() {
+    if !fio() {
+        return;
+    }
+    let home = Home::new();
+    let base = home.target();
+    let file = base.path().join("precious");
+    let data: Vec<u8> = (0..4u32 << 18).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(&file, &data).unwrap();
+    let out = home.assay(&with(&["run"], &file, &["--rw", "randwrite"]));
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains("--destroy-data"), "{}", out.stderr);
+    let out = home.assay(&with(&["run"], &file, &["--rw", "randread"]));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    assert!(std::fs::read(&file).unwrap() == data, "untouched");
+    let out = home.assay(&with(
+        &["run"],
+        &file,
+        &["--rw", "randwrite", "--destroy-data"],
+    ));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let after = std::fs::read(&file).unwrap();
+    assert!(after.len() == data.len() && after != data);
+}
+
+/// A mount of its own, gone with the test.
+struct Mount {
+    path: std::path::PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Mount {
+    fn tmpfs(options: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mount");
+        std::fs::create_dir(&path).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "assay-test"])
+            .arg(&path)
+            .status();
+        assert!(mounted.unwrap().success());
+        Self { path, _dir: dir }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.path).status();
+    }
+}
+
+/// A loop device on a file, detached with the test; none where they cannot be had.
+struct Loop {
+    device: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Loop {
+    fn new() -> Option<Self> {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let image = dir.path().join("image");
+        std::fs::File::create(&image)
+            .unwrap()
+            .set_len(64 << 20)
+            .unwrap();
+        let out = Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(&image)
+            .output()
+            .ok()?;
+        let device = String::from_utf8(out.stdout).unwrap().trim().to_owned();
+        if !out.status.success() || device.is_empty() {
+            eprintln!(
+                "skipped: no loop device: {}",
+                String::from_utf8_lossy(&out.stderr)
+            );
+            return None;
+        }
+        Some(Self { device, _dir: dir })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}
+
+#[test]
+fn a_block_device_is_overwritten_only_when_asked_named_exactly_and_empty() {
+    if !root() || !fio() {
+        return;
+    }
+    let home = Home::new();
+    let Some(device) = Loop::new() else { return };
+    let path = Path::new(&device.device);
+    let write = ["--rw", "randwrite"];
+    let out = home.assay(&with(&["run"], path, &write));
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains("--destroy-data"), "{}", out.stderr);
+
+    let destroy = ["--rw", "randwrite", "--destroy-data", "--json"];
+    let out = home.assay(&with(&["run"], path, &destroy));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    let sample = &document["samples"][0];
+    assert_eq!(sample["outcome"]["state"], "completed", "{sample}");
+
+    let link = home.dir.path().join("link");
+    std::os::unix::fs::symlink(path, &link).unwrap();
+    let out = home.assay(&with(&["run"], &link, &destroy));
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains(&device.device), "{}", out.stderr);
+
+    let made = Command::new("mkfs.ext4")
+        .arg("-q")
+        .arg(path)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let out = home.assay(&with(&["run"], path, &destroy));
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains("ext4"), "{}", out.stderr);
+    // Reading needs no permission, whatever is on it.
+    let out = home.assay(&with(&["run"], path, &["--rw", "randread"]));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+}

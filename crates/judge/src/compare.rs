@@ -1,0 +1,235 @@
+//! Two runs side by side: what differs in the environment, what speaks against comparing them, and
+//! every figure as a ratio with its interval.
+
+use crate::estimate::{Pooled, around};
+use crate::group::{Group, groups};
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::result::{Change, ComparisonRow, FactDifference, Interval, RunComparison};
+use assay_model::{Bytes, Fact, FactValue, Facts, Run, Sample};
+use std::collections::BTreeSet;
+
+/// B against A.
+///
+/// Each ratio has a 95 % interval from both standard errors on the log scale, with the degrees of
+/// freedom of Welch and Satterthwaite. Void samples are left out on both sides.
+#[must_use]
+pub fn compare(a: (&Run, &[Sample]), b: (&Run, &[Sample])) -> RunComparison {
+    let (groups_a, groups_b) = (groups(a.0, a.1), groups(b.0, b.1));
+    let pairs = pairs(&groups_a, &groups_b);
+    let mut rows = Vec::new();
+    for &(a, b) in &pairs {
+        rows.extend(compare_groups(a, b));
+    }
+    let label = |group: &Group| format!("{} on {}", group.workload, group.target);
+    let unpaired = |groups: &[Group], paired: &dyn Fn(&Group) -> bool| {
+        let rest = groups.iter().filter(|group| !paired(group));
+        rest.map(label).collect::<Vec<_>>()
+    };
+    RunComparison {
+        a: a.0.id,
+        b: b.0.id,
+        environment: differences(&a.0.facts, &b.0.facts),
+        cautions: cautions(a, b, &pairs),
+        rows,
+        only_a: unpaired(&groups_a, &|g| {
+            pairs.iter().any(|(a, _)| std::ptr::eq(*a, g))
+        }),
+        only_b: unpaired(&groups_b, &|g| {
+            pairs.iter().any(|(_, b)| std::ptr::eq(*b, g))
+        }),
+    }
+}
+
+/// The same workload on the same target; where each run has one target only, that target, whatever
+/// its name: comparing two places is what people want then.
+fn pairs<'a, 'r>(a: &'a [Group<'r>], b: &'a [Group<'r>]) -> Vec<(&'a Group<'r>, &'a Group<'r>)> {
+    let targets = |groups: &[Group]| {
+        let names: BTreeSet<String> = groups.iter().map(|g| g.target.clone()).collect();
+        names.len()
+    };
+    let any_target = targets(a) == 1 && targets(b) == 1;
+    a.iter()
+        .filter_map(|one| {
+            let same = |other: &&Group| {
+                other.workload == one.workload && (any_target || other.target == one.target)
+            };
+            Some((one, b.iter().find(same)?))
+        })
+        .collect()
+}
+
+fn compare_groups(a: &Group, b: &Group) -> Vec<ComparisonRow> {
+    let (pooled_a, pooled_b) = (a.pooled(), b.pooled());
+    let both = pooled_a
+        .iter()
+        .filter_map(|(metric, a)| Some((*metric, *a, *pooled_b.get(metric)?)));
+    let row = |(metric, left, right): (Metric, Pooled, Pooled)| {
+        let ratio = right.value / left.value;
+        let interval = interval(left, right);
+        ComparisonRow {
+            workload: a.workload.clone(),
+            target: a.target.clone(),
+            metric,
+            a: left.estimate(),
+            b: right.estimate(),
+            ratio,
+            interval,
+            verdict: verdict(metric.quantity, interval),
+        }
+    };
+    both.map(row).collect()
+}
+
+/// Interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logs).
+fn interval(a: Pooled, b: Pooled) -> Option<Interval> {
+    let (va, vb) = (a.error?.powi(2), b.error?.powi(2));
+    let (na, nb) = (f64::from(a.rounds) - 1.0, f64::from(b.rounds) - 1.0);
+    let variance = va + vb;
+    let freedom = if variance > 0.0 {
+        variance.powi(2) / (va.powi(2) / na + vb.powi(2) / nb)
+    } else {
+        na + nb
+    };
+    around(b.value / a.value, variance.sqrt(), freedom)
+}
+
+fn verdict(quantity: Quantity, interval: Option<Interval>) -> Change {
+    let Some(interval) = interval else {
+        return Change::Unclear;
+    };
+    let (up, down) = if quantity.is_latency() {
+        (Change::Worse, Change::Better)
+    } else {
+        (Change::Better, Change::Worse)
+    };
+    if interval.low > 1.0 {
+        up
+    } else if interval.high < 1.0 {
+        down
+    } else {
+        Change::Unclear
+    }
+}
+
+/// Words of keys whose values change from minute to minute and explain nothing by themselves.
+const VOLATILE: [&str; 16] = [
+    "available",
+    "free",
+    "used",
+    "allocated",
+    "uptime",
+    "load",
+    "loadavg",
+    "temperature",
+    "celsius",
+    "cached",
+    "dirty",
+    "written",
+    "cur_freq",
+    "current",
+    "hits",
+    "misses",
+];
+
+fn volatile(key: &str) -> bool {
+    key.split('.').skip(1).any(|part| VOLATILE.contains(&part))
+}
+
+/// Facts that differ. An unknown value is shown as unknown, which is not the same as absent.
+fn differences(a: &Facts, b: &Facts) -> Vec<FactDifference> {
+    let keys: BTreeSet<&String> = a.map.keys().chain(b.map.keys()).collect();
+    keys.into_iter()
+        .filter(|key| !volatile(key))
+        .filter_map(|key| {
+            let (a, b) = (a.map.get(key).map(shown), b.map.get(key).map(shown));
+            (a != b).then(|| FactDifference {
+                key: key.clone(),
+                a,
+                b,
+            })
+        })
+        .collect()
+}
+
+fn shown(fact: &Fact) -> serde_json::Value {
+    match &fact.value {
+        FactValue::Known(value) => value.clone(),
+        FactValue::Unknown(why) => format!("unknown ({why})").into(),
+    }
+}
+
+/// What speaks against taking the ratio for the effect of what changed.
+fn cautions(a: (&Run, &[Sample]), b: (&Run, &[Sample]), pairs: &[(&Group, &Group)]) -> Vec<String> {
+    let mut out = Vec::new();
+    if a.0.uid == b.0.uid {
+        out.push("this is the same run twice".to_owned());
+        return out;
+    }
+    out.push(
+        "the two runs were made at different times: whatever changed on the machine in between is part of the difference"
+            .to_owned(),
+    );
+    let mut differ = |what: &str, a: String, b: String| {
+        if a != b {
+            out.push(format!("{what}: {a} in the first, {b} in the second"));
+        }
+    };
+    differ("plan", a.0.plan.name.clone(), b.0.plan.name.clone());
+    differ("load generator", tools(a.1), tools(b.1));
+    differ(
+        "assay",
+        a.0.assay_version.clone(),
+        b.0.assay_version.clone(),
+    );
+    let target = |run: &Run, name: &str| run.targets.iter().find(|t| t.name == name).cloned();
+    let mut said = BTreeSet::new();
+    for (one, other) in pairs {
+        if !said.insert((&one.target, &other.target)) {
+            continue;
+        }
+        differ("target", one.target.clone(), other.target.clone());
+        if let (Some(a), Some(b)) = (target(a.0, &one.target), target(b.0, &other.target)) {
+            let place = |size: Bytes| size.to_string();
+            differ(
+                &format!("size of the file or device of {}", one.target),
+                place(a.size),
+                place(b.size),
+            );
+            let fs = |fs: Option<String>| fs.unwrap_or_else(|| "none".to_owned());
+            differ(
+                &format!("file system of {}", one.target),
+                fs(a.fs_type),
+                fs(b.fs_type),
+            );
+        }
+    }
+    for (one, other) in pairs {
+        let (Some(a), Some(b)) = (one.spec, other.spec) else {
+            continue;
+        };
+        let describe = |w: &assay_model::Workload| {
+            let engine = w.engine.fio().unwrap_or("?");
+            let [runtime, ramp] = [w.runtime, w.ramp].map(|time| time.unwrap_or_default().short());
+            format!("{}, {engine}, {runtime} after {ramp}", w.describe())
+        };
+        differ(
+            &format!("workload {}", one.workload),
+            describe(a),
+            describe(b),
+        );
+    }
+    for (name, run) in [("first", a.0), ("second", b.0)] {
+        for remark in &run.remarks {
+            out.push(format!("of the {name} run: {remark}"));
+        }
+    }
+    out
+}
+
+fn tools(samples: &[Sample]) -> String {
+    let tools: BTreeSet<&str> = samples.iter().map(|sample| sample.tool.as_str()).collect();
+    tools.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What the user declared as success, held against the estimates.
+
+use assay_model::criterion::Criterion;
+use assay_model::result::{CriterionResult, Estimate, WorkloadResult};
+
+/// Each criterion on each target that it speaks of. A criterion whose workload or target was never
+/// measured is there once, and not met.
+pub(crate) fn judge(criteria: &[Criterion], results: &[WorkloadResult]) -> Vec<CriterionResult> {
+    criteria
+        .iter()
+        .flat_map(|criterion| one(criterion, results))
+        .collect()
+}
+
+fn one(criterion: &Criterion, results: &[WorkloadResult]) -> Vec<CriterionResult> {
+    let fits = |result: &&WorkloadResult| {
+        let named = criterion.target.as_ref();
+        result.workload == criterion.workload && named.is_none_or(|name| *name == result.target)
+    };
+    let held: Vec<CriterionResult> = results
+        .iter()
+        .filter(fits)
+        .map(|result| {
+            let value = result.estimates.get(&criterion.metric).copied();
+            hold(criterion, &result.target, value)
+        })
+        .collect();
+    if held.is_empty() {
+        let target = criterion.target.clone().unwrap_or_default();
+        return vec![hold(criterion, &target, None)];
+    }
+    held
+}
+
+fn hold(criterion: &Criterion, target: &str, value: Option<Estimate>) -> CriterionResult {
+    let holds = |value: f64| criterion.comparison.holds(value, criterion.threshold);
+    let met = value.is_some_and(|estimate| holds(estimate.value));
+    // One round cannot tell how far the figure would move.
+    let clear = value
+        .and_then(|estimate| estimate.interval)
+        .is_some_and(|interval| holds(interval.low) == met && holds(interval.high) == met);
+    CriterionResult {
+        criterion: criterion.clone(),
+        target: target.to_owned(),
+        value,
+        met,
+        clear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::doubt::Validity;
+    use assay_model::result::{Interval, Limit, LimitKind, Steadiness};
+    use std::collections::BTreeMap;
+
+    fn result(target: &str, p99: f64, interval: Option<(f64, f64)>) -> WorkloadResult {
+        let estimate = Estimate {
+            value: p99,
+            interval: interval.map(|(low, high)| Interval {
+                low,
+                high,
+                confidence: 0.95,
+            }),
+            rounds: 5,
+        };
+        WorkloadResult {
+            workload: "w".to_owned(),
+            target: target.to_owned(),
+            description: String::new(),
+            rounds: 5,
+            rounds_void: 0,
+            validity: Validity::Valid,
+            doubts: vec![],
+            estimates: BTreeMap::from([("p99".parse().unwrap(), estimate)]),
+            steadiness: Steadiness {
+                steady: true,
+                range: None,
+                slope: None,
+                reason: String::new(),
+            },
+            limit: Limit {
+                what: LimitKind::Unknown,
+                evidence: String::new(),
+            },
+            latency: Default::default(),
+            series: vec![],
+        }
+    }
+
+    fn verdicts(criterion: &str, results: &[WorkloadResult]) -> Vec<(String, bool, bool)> {
+        let criteria = [criterion.parse().unwrap()];
+        let held = judge(&criteria, results).into_iter();
+        held.map(|held| (held.target, held.met, held.clear))
+            .collect()
+    }
+
+    #[test]
+    fn clear_when_the_interval_excludes_the_threshold() {
+        let results = [
+            result("/a", 18e6, Some((17e6, 19e6))),
+            result("/b", 18e6, Some((15e6, 21e6))),
+        ];
+        assert_eq!(
+            verdicts("w.p99 <= 20ms", &results),
+            [("/a".into(), true, true), ("/b".into(), true, false)]
+        );
+        assert_eq!(
+            verdicts("w.p99 < 16ms", &results),
+            [("/a".into(), false, true), ("/b".into(), false, false)]
+        );
+    }
+
+    #[test]
+    fn one_round_is_never_clear() {
+        assert_eq!(
+            verdicts("w.p99 <= 20ms", &[result("/a", 1e6, None)]),
+            [("/a".into(), true, false)]
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met() {
+        let results = [result("/a", 1e6, None)];
+        assert_eq!(
+            verdicts("w.read.p99 <= 20ms", &results),
+            [("/a".into(), false, false)]
+        );
+        assert_eq!(
+            verdicts("v.p99 <= 20ms", &results),
+            [(String::new(), false, false)]
+        );
+        assert_eq!(
+            verdicts("w.p99 <= 20ms on /c", &results),
+            [("/c".into(), false, false)]
+        );
+    }
+
+    #[test]
+    fn a_named_target_is_the_only_one() {
+        let results = [result("/a", 1e6, None), result("/b", 1e6, None)];
+        assert_eq!(
+            verdicts("w.p99 <= 20ms on /b", &results),
+            [("/b".into(), true, false)]
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! A misspelt option: fio refuses to run, so the figure beside such a command comes from another one.
+
+use crate::doubts::{Evidence, Origin, clean, suspect};
+use assay_fio::options::misspelt;
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "unknown-option";
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    // What ran was understood by the fio that ran it.
+    if evidence.source != Origin::CommandLine {
+        return None;
+    }
+    let options = evidence.options?;
+    let (key, meant) = options
+        .given
+        .keys()
+        .find_map(|key| Some((key, misspelt(key)?)))?;
+    Some(suspect(
+        CODE,
+        format!("fio does not know `{}`", clean(key)),
+        &format!(
+            "Write {meant}, if that is what was meant; `fio --cmdhelp=all` lists all options."
+        ),
+    ))
+}

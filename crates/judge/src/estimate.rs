@@ -1,0 +1,165 @@
+//! Estimates over rounds: one value from all of them, and how far it can be trusted.
+//!
+//! One method for every metric: the value of all rounds pooled, and a delete-one-round jackknife
+//! on the log scale with Student's t (Efron and Tibshirani, *An Introduction to the Bootstrap*,
+//! chapter 11). For a rate it is the usual interval of a mean, up to the logarithm; for a
+//! percentile of the pooled histogram it needs no model of the latencies. The unit that is left
+//! out is a round, because operations within a round are not independent.
+
+use crate::figures::{Distribution, Side, Sides};
+use assay_model::criterion::{Direction, Metric, Quantity};
+use assay_model::result::{Estimate, Interval};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Confidence of every interval.
+pub(crate) const CONFIDENCE: f64 = 0.95;
+/// Standard uncertainty that a histogram bin adds to the log of a percentile: fio's bins are up to
+/// 1/64 wide (`FIO_IO_U_PLAT_BITS` = 6, fio 3.33 stat.h), and the value lies evenly within (GUM 4.3.7).
+const BIN: f64 = 1.0 / 64.0 / 3.464_101_615_137_754_6;
+
+/// A pooled value, its standard error on the log scale, and what it rests on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pooled {
+    /// In base units; above 0.
+    pub value: f64,
+    /// Standard error of the log; none when it cannot be told.
+    pub error: Option<f64>,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+impl Pooled {
+    /// With its interval.
+    pub(crate) fn estimate(self) -> Estimate {
+        let freedom = f64::from(self.rounds) - 1.0;
+        Estimate {
+            value: self.value,
+            interval: self
+                .error
+                .and_then(|error| around(self.value, error, freedom)),
+            rounds: self.rounds,
+        }
+    }
+}
+
+/// The interval around a value with a standard error on the log scale.
+pub(crate) fn around(value: f64, error: f64, freedom: f64) -> Option<Interval> {
+    let t = StudentsT::new(0.0, 1.0, freedom)
+        .ok()?
+        .inverse_cdf(0.5 + CONFIDENCE / 2.0);
+    let reach = (t * error).exp();
+    // Two rounds that are far apart say nothing that a number can hold.
+    (reach.is_finite() && reach > 0.0).then(|| Interval {
+        low: value / reach,
+        high: value * reach,
+        confidence: CONFIDENCE,
+    })
+}
+
+/// Every metric over the rounds of one workload on one target.
+pub(crate) fn pool(rounds: &[&Sides]) -> BTreeMap<Metric, Pooled> {
+    let directions: BTreeSet<Direction> = rounds.iter().flat_map(|s| s.keys().copied()).collect();
+    let mut out = BTreeMap::new();
+    for direction in directions {
+        // A round in which the direction is missing cannot count for it.
+        let sides: Vec<&Side> = rounds.iter().filter_map(|s| s.get(&direction)).collect();
+        let all = whole(&sides);
+        let without = without_each(&sides);
+        for quantity in Quantity::ALL {
+            if let Some(value) = all.get(quantity).filter(|value| *value > 0.0) {
+                let metric = Metric {
+                    direction,
+                    quantity,
+                };
+                let pooled = Pooled {
+                    value,
+                    error: error(quantity, &without),
+                    rounds: sides.len() as u32,
+                };
+                out.insert(metric, pooled);
+            }
+        }
+    }
+    out
+}
+
+/// The latency of all operations of all rounds.
+pub(crate) fn latency(rounds: &[&Sides]) -> Distribution {
+    let all = rounds.iter().filter_map(|sides| sides.get(&Direction::All));
+    Distribution::merged(all.map(|side| &side.latency))
+}
+
+/// All rounds as one: rates are the mean over rounds, latencies are merged.
+fn whole(sides: &[&Side]) -> Side {
+    let n = sides.len().max(1) as f64;
+    Side {
+        iops: sides.iter().map(|side| side.iops).sum::<f64>() / n,
+        bytes_per_s: sides
+            .iter()
+            .map(|side| side.bytes_per_s)
+            .sum::<Option<f64>>()
+            .map(|sum| sum / n),
+        latency: Distribution::merged(sides.iter().map(|side| &side.latency)),
+    }
+}
+
+/// The whole without each round in turn. Latencies are merged from both ends, so that many rounds
+/// cost no more than a few merges each.
+fn without_each(sides: &[&Side]) -> Vec<Side> {
+    let n = sides.len();
+    if n < 2 {
+        return Vec::new();
+    }
+    let mut before = vec![Distribution::default()];
+    for side in &sides[..n - 1] {
+        let so_far = before.last().into_iter().chain([&side.latency]);
+        before.push(Distribution::merged(so_far));
+    }
+    let mut after = Distribution::default();
+    let mut out: Vec<Side> = Vec::with_capacity(n);
+    for (i, side) in sides.iter().enumerate().rev() {
+        let others: Vec<&Side> = sides[..i].iter().chain(&sides[i + 1..]).copied().collect();
+        let rates = others.len() as f64;
+        out.push(Side {
+            iops: others.iter().map(|side| side.iops).sum::<f64>() / rates,
+            bytes_per_s: others
+                .iter()
+                .map(|side| side.bytes_per_s)
+                .sum::<Option<f64>>()
+                .map(|sum| sum / rates),
+            latency: Distribution::merged([&before[i], &after].into_iter()),
+        });
+        after = Distribution::merged([&side.latency, &after].into_iter());
+    }
+    out.reverse();
+    out
+}
+
+/// Standard error of the log by the jackknife.
+fn error(quantity: Quantity, without: &[Side]) -> Option<f64> {
+    // The largest of a few rounds says nothing about the largest of more.
+    if quantity == Quantity::Max || without.len() < 2 {
+        return None;
+    }
+    let logs: Vec<f64> = without
+        .iter()
+        .map(|side| {
+            side.get(quantity)
+                .map(f64::ln)
+                .filter(|log| log.is_finite())
+        })
+        .collect::<Option<_>>()?;
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let spread: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let variance = (n - 1.0) / n * spread;
+    let bin = match quantity.percent() {
+        Some(_) => BIN,
+        None => 0.0,
+    };
+    Some((variance + bin * bin).sqrt())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Latency of one direction: merged over jobs and rounds, with the flush added to a write.
+
+use assay_model::Histogram;
+use assay_model::sample::{IoStats, Latency};
+
+/// A latency distribution in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Distribution {
+    /// Operations.
+    pub n: u64,
+    /// Sum of all latencies, from the exact mean that the load generator keeps.
+    sum: f64,
+    /// Largest; exact.
+    largest: u64,
+    /// Histogram of all of them; empty when a part has none.
+    pub histogram: Histogram,
+    /// Percentiles as printed, where there is no histogram. They cannot be merged.
+    printed: Vec<(f64, u64)>,
+}
+
+impl Distribution {
+    /// Latency of a direction of a job: from submission to completion (`lat`) where its
+    /// distribution is known, else from the kernel's acceptance (`clat`). They differ by the
+    /// submission, which is part of `clat` for engines that do one I/O at a time.
+    pub(crate) fn of_io(io: &IoStats) -> Self {
+        let known =
+            |latency: &&Latency| !latency.histogram.is_empty() || !latency.percentiles.is_empty();
+        let best = [&io.lat, &io.clat].into_iter().find(known);
+        let latency = match best {
+            Some(latency) => latency,
+            None if io.lat.mean > 0.0 => &io.lat,
+            None => &io.clat,
+        };
+        Self::of(latency, io.ios)
+    }
+
+    /// Latency of flush calls.
+    pub(crate) fn of_calls(latency: &Latency) -> Self {
+        Self::of(latency, 0)
+    }
+
+    /// `n` stands in for a count that was not printed (fio before 3.18).
+    fn of(latency: &Latency, n: u64) -> Self {
+        let n = if latency.n > 0 { latency.n } else { n };
+        let mean = Some(latency.mean).filter(|mean| mean.is_finite() && *mean > 0.0);
+        if n == 0 || (mean.is_none() && latency.max == 0 && latency.histogram.is_empty()) {
+            return Self::default();
+        }
+        let mean = mean.or_else(|| latency.histogram.mean()).unwrap_or(0.0);
+        let bins = latency.histogram.bins().last().map_or(0, |(ns, _)| ns);
+        Self {
+            n,
+            sum: mean * n as f64,
+            largest: if latency.max > 0 { latency.max } else { bins },
+            histogram: latency.histogram.clone(),
+            printed: if latency.histogram.is_empty() {
+                latency.percentiles.clone()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// All of them as one. Where a part has no histogram, the whole has no percentiles, unless
+    /// that part is all there is.
+    pub(crate) fn merged<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        let parts: Vec<&Self> = parts.filter(|part| part.n > 0).collect();
+        if let [only] = parts[..] {
+            return only.clone();
+        }
+        let mut whole = Self::default();
+        let known = parts.iter().all(|part| !part.histogram.is_empty());
+        for part in parts {
+            whole.n = whole.n.saturating_add(part.n);
+            whole.sum += part.sum;
+            whole.largest = whole.largest.max(part.largest);
+            if known {
+                whole.histogram.merge(&part.histogram);
+            }
+        }
+        whole
+    }
+
+    /// Each operation followed by one of `next`, as a write by its flush.
+    ///
+    /// The mean is exact. The distribution assumes that slow operations are followed by slow ones
+    /// (comonotone: quantiles add up), because the load generator does not say which flush
+    /// followed which write. When there are fewer of `next`, the others are followed by nothing.
+    pub(crate) fn then(&self, next: &Self) -> Self {
+        if next.n == 0 || self.n == 0 {
+            return self.clone();
+        }
+        let share = (next.n as f64 / self.n as f64).min(1.0);
+        let per_call = next.sum / next.n as f64;
+        let known = !self.histogram.is_empty() && !next.histogram.is_empty();
+        Self {
+            n: self.n,
+            sum: self.sum + per_call * share * self.n as f64,
+            largest: self.largest.saturating_add(next.largest),
+            histogram: if known {
+                let mut padded = next.histogram.clone();
+                padded.record(0, self.n.saturating_sub(next.n));
+                comonotone(&self.histogram, &padded)
+            } else {
+                Histogram::default()
+            },
+            printed: Vec::new(),
+        }
+    }
+
+    /// Mean in nanoseconds.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.n > 0 && self.sum > 0.0).then(|| self.sum / self.n as f64)
+    }
+
+    /// Largest in nanoseconds.
+    pub(crate) fn max(&self) -> Option<f64> {
+        (self.largest > 0).then_some(self.largest as f64)
+    }
+
+    /// Percentile in nanoseconds: from the histogram, else as printed. The midpoint of the last
+    /// bin can lie above the largest value, which is exact.
+    pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
+        let printed = || {
+            let same = |(p, _): &&(f64, u64)| (p - percent).abs() < 1e-6;
+            self.printed.iter().find(same).map(|&(_, ns)| ns)
+        };
+        let value = self.histogram.percentile(percent).or_else(printed)?;
+        Some(match self.largest {
+            0 => value as f64,
+            largest => value.min(largest) as f64,
+        })
+    }
+}
+
+/// The histogram whose every quantile is the sum of both quantiles. It holds as many operations as
+/// `a`; both are walked bin by bin along their cumulative shares, in exact integers.
+fn comonotone(a: &Histogram, b: &Histogram) -> Histogram {
+    let (na, nb) = (u128::from(a.count()), u128::from(b.count()));
+    let mut out = Histogram::default();
+    let (mut left, mut right) = (a.bins(), b.bins());
+    let (mut at_a, mut at_b) = (left.next(), right.next());
+    // Cumulative shares in units of 1 / (na · nb); `done` counts operations handed out.
+    let (mut upto_a, mut upto_b, mut done) = (0u128, 0u128, 0u128);
+    while let (Some((value_a, count_a)), Some((value_b, count_b))) = (at_a, at_b) {
+        let end_a = upto_a + u128::from(count_a) * nb;
+        let end_b = upto_b + u128::from(count_b) * na;
+        let end = end_a.min(end_b);
+        let reached = end / nb;
+        let count = u64::try_from(reached - done).unwrap_or(u64::MAX);
+        out.record(value_a.saturating_add(value_b), count);
+        done = reached;
+        if end_a == end {
+            upto_a = end_a;
+            at_a = left.next();
+        }
+        if end_b == end {
+            upto_b = end_b;
+            at_b = right.next();
+        }
+    }
+    out
+}

@@ -1,0 +1,215 @@
+//! What the decisions rest on, averaged over the samples that count. Whatever is missing is none.
+
+use crate::figures::Sides;
+use assay_model::criterion::Direction;
+use assay_model::sample::{Counters, CpuDelta, JobResult, RatePoint};
+use assay_model::{Facts, Sample, TargetInfo, Workload};
+
+/// A result of the same run that differs in depth or block size only.
+#[derive(Clone, Debug)]
+pub(crate) struct Sibling {
+    /// Name.
+    pub workload: String,
+    /// I/Os in flight over all jobs.
+    pub in_flight: u32,
+    /// Bytes of one I/O.
+    pub block_size: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Whether the rate was flat; none without a series.
+    pub variation: Option<f64>,
+}
+
+/// Evidence of one workload on one target.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence<'a> {
+    /// Samples that count.
+    pub rounds: usize,
+    /// I/Os in flight over all jobs; 0 when the workload is not known.
+    pub in_flight: u32,
+    /// Bytes of one I/O.
+    pub block_size: u64,
+    /// Whether anything is written.
+    pub writes: bool,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes read per second.
+    pub read_per_s: f64,
+    /// Bytes written per second.
+    pub write_per_s: f64,
+    /// I/Os read per second.
+    pub read_iops: f64,
+    /// I/Os written per second.
+    pub write_iops: f64,
+    /// Bytes per second, both ways.
+    pub bytes_per_s: f64,
+    /// Mean latency of an operation, flush included, nanoseconds.
+    pub latency: Option<f64>,
+    /// Mean time of the flush per write, and mean latency of a write with it, nanoseconds.
+    pub flush: Option<(f64, f64)>,
+    /// CPU of the busiest job: user and kernel, 1 = one CPU.
+    pub job_cpu: Option<(f64, f64)>,
+    /// Busy share of all CPUs.
+    pub machine_busy: Option<f64>,
+    /// Busy share of the busiest CPU.
+    pub busiest_cpu: Option<f64>,
+    /// Share of CPU time taken by the hypervisor.
+    pub steal: Option<f64>,
+    /// Share of time in which the busiest device had a request.
+    pub device_busy: Option<f64>,
+    /// Mean requests in the devices.
+    pub device_queue: Option<f64>,
+    /// Bytes at the devices over bytes of fio.
+    pub device_share: Option<f64>,
+    /// The file system lives in memory.
+    pub memory_file_system: bool,
+    /// Thermal events of the CPUs, all samples together.
+    pub throttle_events: Option<u64>,
+    /// Hottest drive seen and its limit, °C.
+    pub celsius: Option<(f64, f64)>,
+    /// Rate over time of each sample.
+    pub series: Vec<&'a [RatePoint]>,
+    /// Physical disks.
+    pub disks: Vec<String>,
+    /// The machine.
+    pub facts: Option<&'a Facts>,
+    /// Same run, target, pattern and block size, other depth.
+    pub depths: Vec<Sibling>,
+    /// Same run, target, pattern and depth, other block size.
+    pub sizes: Vec<Sibling>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Collects it from the samples that count and their figures.
+    pub(crate) fn of(
+        workload: Option<&Workload>,
+        target: Option<&TargetInfo>,
+        facts: &'a Facts,
+        samples: &[(&'a Sample, &Sides)],
+    ) -> Self {
+        let over = |value: &dyn Fn(&Sample, &Sides) -> Option<f64>| {
+            let values: Vec<f64> = samples
+                .iter()
+                .filter_map(|(s, sides)| value(s, sides))
+                .collect();
+            mean(&values)
+        };
+        let rate = |direction, bytes: bool| {
+            let value = over(&|_, sides| {
+                let side = sides.get(&direction)?;
+                if bytes {
+                    side.bytes_per_s
+                } else {
+                    Some(side.iops)
+                }
+            });
+            value.unwrap_or(0.0)
+        };
+        let cpu =
+            |value: &dyn Fn(&CpuDelta) -> f64| over(&|s, _| s.counters.cpu.as_ref().map(value));
+        let throttles = || {
+            samples
+                .iter()
+                .filter_map(|(s, _)| s.counters.throttle.as_ref())
+        };
+        let events: Vec<u64> = throttles().filter_map(|t| t.cpu_events).collect();
+        let fs = target.and_then(|target| target.fs_type.as_deref());
+        Self {
+            rounds: samples.len(),
+            in_flight: workload.map_or(0, Workload::in_flight),
+            block_size: workload.map_or(0, |workload| workload.block_size.0),
+            writes: workload.is_none_or(|workload| workload.pattern.writes()),
+            iops: rate(Direction::All, false),
+            bytes_per_s: rate(Direction::All, true),
+            read_per_s: rate(Direction::Read, true),
+            write_per_s: rate(Direction::Write, true),
+            read_iops: rate(Direction::Read, false),
+            write_iops: rate(Direction::Write, false),
+            latency: over(&|_, sides| sides.get(&Direction::All)?.latency.mean()),
+            flush: over(&|_, sides| flush_per_write(sides)).zip(over(&|_, sides| {
+                sides.get(&Direction::Write)?.latency.mean()
+            })),
+            job_cpu: over(&|s, _| Some(busiest_job(&s.jobs)?.0))
+                .zip(over(&|s, _| Some(busiest_job(&s.jobs)?.1))),
+            machine_busy: cpu(&|cpu| (1.0 - cpu.idle - cpu.iowait - cpu.steal).max(0.0)),
+            busiest_cpu: cpu(&|cpu| cpu.busiest),
+            steal: cpu(&|cpu| cpu.steal),
+            device_busy: over(&|s, _| device_time(&s.counters, |busy, _| busy)),
+            device_queue: over(&|s, _| device_time(&s.counters, |_, queue| queue)),
+            device_share: over(&|s, _| device_share(s)),
+            memory_file_system: matches!(fs, Some("tmpfs" | "ramfs")),
+            throttle_events: (!events.is_empty()).then(|| events.iter().sum()),
+            celsius: throttles()
+                .filter_map(|t| t.nvme_celsius)
+                .max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1))),
+            series: samples.iter().map(|(s, _)| s.series.as_slice()).collect(),
+            disks: target.map_or_else(Vec::new, |target| target.disks.clone()),
+            facts: Some(facts),
+            depths: Vec::new(),
+            sizes: Vec::new(),
+        }
+    }
+
+    /// The fastest of those with more in flight.
+    pub(crate) fn best_deeper(&self) -> Option<&Sibling> {
+        let deeper = self
+            .depths
+            .iter()
+            .filter(|other| other.in_flight > self.in_flight);
+        deeper.max_by(|a, b| a.iops.total_cmp(&b.iops))
+    }
+}
+
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Time of all flushes over the number of writes.
+fn flush_per_write(sides: &Sides) -> Option<f64> {
+    let flush = &sides.get(&Direction::Flush)?.latency;
+    let writes = sides.get(&Direction::Write)?.latency.n;
+    let share = (flush.n as f64 / writes.max(1) as f64).min(1.0);
+    Some(flush.mean()? * share)
+}
+
+/// User and kernel time of the job with the most of both.
+fn busiest_job(jobs: &[JobResult]) -> Option<(f64, f64)> {
+    let cpu = |job: &JobResult| (job.usr_cpu / 100.0, job.sys_cpu / 100.0);
+    let most = jobs
+        .iter()
+        .map(cpu)
+        .max_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)))?;
+    // Old versions do not print it.
+    (most.0 + most.1 > 0.0).then_some(most)
+}
+
+/// Busy share of the busiest device and requests in all of them.
+fn device_time(counters: &Counters, pick: fn(f64, f64) -> f64) -> Option<f64> {
+    let elapsed = counters.elapsed.as_secs_f64() * 1e3;
+    if counters.devices.is_empty() || elapsed <= 0.0 {
+        return None;
+    }
+    let busy = counters.devices.iter().map(|device| device.busy_ms).max()?;
+    let queue: u64 = counters
+        .devices
+        .iter()
+        .map(|device| device.weighted_ms)
+        .sum();
+    Some(pick(busy as f64 / elapsed, queue as f64 / elapsed))
+}
+
+/// Bytes at the devices over bytes of fio. The devices saw the ramp too, so the share errs upwards.
+fn device_share(sample: &Sample) -> Option<f64> {
+    let devices = &sample.counters.devices;
+    let moved = |bytes: u64| bytes as f64;
+    let device: f64 = devices
+        .iter()
+        .map(|d| moved(d.read_bytes.0) + moved(d.write_bytes.0))
+        .sum();
+    let stats = sample
+        .jobs
+        .iter()
+        .flat_map(|job| job.read.iter().chain(&job.write));
+    let fio: f64 = stats.map(|io| moved(io.bytes.0)).sum();
+    (!devices.is_empty() && fio > 0.0).then(|| device / fio)
+}

@@ -1,0 +1,142 @@
+//! Somebody's rate limit: a control group, a hypervisor, a cloud volume.
+
+use super::{Evidence, FULL, evidence::mean};
+use crate::steady::rate;
+use assay_model::result::{Limit, LimitKind};
+use assay_model::sample::RatePoint;
+use assay_model::units::significant;
+
+/// Coefficient of variation over the points of a sample below which the rate is flat as a limiter
+/// makes it. The recorded noise of a virtual disk without a limiter is at 0.15 and more.
+const FLAT: f64 = 0.02;
+/// Two rates this near are the same.
+const SAME: f64 = 0.03;
+/// How near to a round number the rate must be. Ten such numbers a decade: a rate that has
+/// nothing to do with them is this near to one in 4 of 100 cases.
+const ROUND: f64 = 0.005;
+const ROUND_NUMBERS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0];
+/// Fewer in flight are held back by latency, which can be as flat.
+const DEPTH: u32 = 4;
+/// A limit below this share of the plateau is the end of a burst credit.
+const DROP: f64 = 0.7;
+/// Fewer points make no plateau.
+const POINTS: usize = 4;
+
+pub(super) fn judge(e: &Evidence) -> Option<Limit> {
+    let said = configured(e)
+        .or_else(|| same_at_other_sizes(e))
+        .or_else(|| credit(e))
+        .or_else(|| round_and_flat(e))?;
+    Some(Limit {
+        what: LimitKind::RateLimit,
+        evidence: said,
+    })
+}
+
+/// A limit of the control group that the load generator reached. Lines such as
+/// `io.max 8:0 rbps=1048576 riops=max` (Documentation/admin-guide/cgroup-v2.rst).
+fn configured(e: &Evidence) -> Option<String> {
+    let lines = e.facts?.get("cgroup.io")?.as_array()?;
+    let words = lines
+        .iter()
+        .filter_map(|line| line.as_str())
+        .flat_map(str::split_whitespace);
+    words
+        .filter_map(|word| word.split_once('='))
+        .find_map(|(name, value)| {
+            let cap: f64 = value.parse().ok().filter(|cap| *cap > 0.0)?;
+            let (got, unit) = match name {
+                "rbps" => (e.read_per_s, "bytes read per second"),
+                "wbps" => (e.write_per_s, "bytes written per second"),
+                "riops" => (e.read_iops, "reads per second"),
+                "wiops" => (e.write_iops, "writes per second"),
+                _ => return None,
+            };
+            (got >= cap * FULL).then(|| {
+                format!(
+                    "{} {unit} is the limit that the control group sets ({name}={value})",
+                    significant(got)
+                )
+            })
+        })
+}
+
+/// The same IOPS whatever the block size: no device does that at depth.
+fn same_at_other_sizes(e: &Evidence) -> Option<String> {
+    if e.in_flight < DEPTH || variation(&e.series)? > FLAT {
+        return None;
+    }
+    let other = e.sizes.iter().find(|other| {
+        let (small, large) = (
+            e.block_size.min(other.block_size),
+            e.block_size.max(other.block_size),
+        );
+        large >= small.saturating_mul(4)
+            && other.variation.is_some_and(|variation| variation <= FLAT)
+            && (other.iops / e.iops - 1.0).abs() <= SAME
+    })?;
+    Some(format!(
+        "{} per second, flat over time, and {} with another block size ({}): a limit on IOPS",
+        significant(e.iops),
+        significant(other.iops),
+        other.workload
+    ))
+}
+
+/// Reads that run at one flat rate and then at a lower one: a burst credit that ran out. Writes do
+/// the same when a drive's cache is full, so they prove nothing.
+fn credit(e: &Evidence) -> Option<String> {
+    if e.writes {
+        return None;
+    }
+    let (before, after) = e.series.iter().find_map(|points| drop(points))?;
+    Some(format!(
+        "the rate fell from a flat {} to a flat {} per second within a sample: a burst credit ran out",
+        significant(before),
+        significant(after)
+    ))
+}
+
+fn drop(points: &[RatePoint]) -> Option<(f64, f64)> {
+    let rates: Vec<f64> = points.iter().map(rate).collect();
+    (POINTS..=rates.len().checked_sub(POINTS)?).find_map(|at| {
+        // The point in which it fell belongs to neither.
+        let (first, second) = (&rates[..at], rates.get(at + 1..)?);
+        let flat = |part: &[f64]| part.len() >= POINTS && spread(part).is_some_and(|v| v <= FLAT);
+        let (before, after) = (mean(first)?, mean(second)?);
+        (flat(first) && flat(second) && after <= before * DROP).then_some((before, after))
+    })
+}
+
+fn round_and_flat(e: &Evidence) -> Option<String> {
+    let variation = variation(&e.series)?;
+    if e.in_flight < DEPTH || variation > FLAT {
+        return None;
+    }
+    let decade = 10f64.powf(e.iops.log10().floor());
+    let near = |number: &&f64| (e.iops / decade / **number - 1.0).abs() <= ROUND;
+    let number = ROUND_NUMBERS.iter().find(near)? * decade;
+    Some(format!(
+        "{} per second is flat to {:.1} % over time and a round number ({}), as a limiter makes it",
+        significant(e.iops),
+        variation * 100.0,
+        significant(number)
+    ))
+}
+
+/// The largest coefficient of variation over the points of any sample; none when one has too few.
+pub(crate) fn variation(series: &[&[RatePoint]]) -> Option<f64> {
+    let each = series.iter().map(|points| {
+        let rates: Vec<f64> = points.iter().map(rate).collect();
+        (rates.len() >= POINTS).then(|| spread(&rates)).flatten()
+    });
+    let all: Vec<f64> = each.collect::<Option<_>>()?;
+    all.into_iter().reduce(f64::max)
+}
+
+/// Standard deviation over mean.
+fn spread(rates: &[f64]) -> Option<f64> {
+    let mean = mean(rates).filter(|mean| *mean > 0.0)?;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    Some((squares / (rates.len() as f64 - 1.0).max(1.0)).sqrt() / mean)
+}

@@ -1,0 +1,182 @@
+//! Colours. One sequential palette of one hue (safe for all kinds of colour blindness, because only
+//! lightness carries the order), and a few line colours that differ in lightness as well as in hue.
+
+use std::fmt::Write as _;
+
+/// Steps of the sequential palette.
+pub const STEPS: usize = 9;
+
+/// An sRGB colour.
+type Rgb = [u8; 3];
+
+/// Low to high on a light page.
+const LIGHT: [Rgb; STEPS] = [
+    [0xee, 0xf4, 0xf6],
+    [0xd9, 0xe8, 0xee],
+    [0xbe, 0xd9, 0xe4],
+    [0x9d, 0xc6, 0xd7],
+    [0x77, 0xb0, 0xc7],
+    [0x4e, 0x98, 0xb4],
+    [0x24, 0x73, 0x92],
+    [0x13, 0x57, 0x76],
+    [0x0a, 0x3b, 0x57],
+];
+/// Low to high on a dark page.
+const DARK: [Rgb; STEPS] = [
+    [0x17, 0x25, 0x2d],
+    [0x1a, 0x33, 0x3f],
+    [0x1d, 0x43, 0x53],
+    [0x21, 0x54, 0x69],
+    [0x28, 0x67, 0x80],
+    [0x4d, 0x94, 0xae],
+    [0x71, 0xae, 0xc4],
+    [0x98, 0xc7, 0xd8],
+    [0xc5, 0xe1, 0xeb],
+];
+/// Ink for cells: the one with more contrast is taken.
+const INKS: [Rgb; 2] = [[0x0b, 0x1a, 0x22], [0xff, 0xff, 0xff]];
+/// Page background in light and dark.
+const PAGES: [Rgb; 2] = [[0xff, 0xff, 0xff], [0x13, 0x18, 0x1c]];
+/// Lines on a light page.
+const LINES_LIGHT: [Rgb; 4] = [
+    [0xb0, 0x72, 0x0a],
+    [0x1f, 0x8a, 0x7e],
+    [0x2a, 0x66, 0xb0],
+    [0x4a, 0x2a, 0x80],
+];
+/// Lines on a dark page.
+const LINES_DARK: [Rgb; 4] = [
+    [0xf0, 0xc0, 0x55],
+    [0x52, 0xc4, 0xb0],
+    [0x72, 0xa9, 0xee],
+    [0xc0, 0xa6, 0xf5],
+];
+
+/// Relative luminance (WCAG 2.2, "relative luminance").
+fn luminance(color: Rgb) -> f64 {
+    let linear = |channel: u8| {
+        let c = f64::from(channel) / 255.0;
+        if c <= 0.04045 {
+            c / 12.92
+        } else {
+            ((c + 0.055) / 1.055).powf(2.4)
+        }
+    };
+    0.2126 * linear(color[0]) + 0.7152 * linear(color[1]) + 0.0722 * linear(color[2])
+}
+
+/// Contrast ratio (WCAG 2.2, "contrast ratio"), 1–21.
+fn contrast(a: Rgb, b: Rgb) -> f64 {
+    let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+    a.max(b) / a.min(b)
+}
+
+fn ink(on: Rgb) -> Rgb {
+    match contrast(on, INKS[0]) >= contrast(on, INKS[1]) {
+        true => INKS[0],
+        false => INKS[1],
+    }
+}
+
+fn hex(color: Rgb) -> String {
+    format!("#{:02x}{:02x}{:02x}", color[0], color[1], color[2])
+}
+
+/// The step for a place on the scale, 0–1.
+#[must_use]
+pub fn step(share: f64) -> usize {
+    let share = if share.is_nan() {
+        0.0
+    } else {
+        share.clamp(0.0, 1.0)
+    };
+    ((share * STEPS as f64) as usize).min(STEPS - 1)
+}
+
+/// Class of the n-th line of a chart: four colours, then the same with dashes.
+#[must_use]
+pub fn line_class(n: usize) -> String {
+    let colors = LINES_LIGHT.len();
+    format!(
+        "l{}{}",
+        n % colors,
+        if (n / colors).is_multiple_of(2) {
+            ""
+        } else {
+            " dash"
+        }
+    )
+}
+
+fn variables(steps: [Rgb; STEPS], lines: [Rgb; 4]) -> String {
+    let mut css = String::new();
+    for (i, color) in steps.into_iter().enumerate() {
+        let _ = write!(css, "--q{i}:{};--i{i}:{};", hex(color), hex(ink(color)));
+    }
+    for (i, color) in lines.into_iter().enumerate() {
+        let _ = write!(css, "--l{i}:{};", hex(color));
+    }
+    css
+}
+
+/// The palette as CSS: variables for light, dark and print, and the classes that use them: `q0`…
+/// (fill of a cell), `i0`… (ink on it), `l0`… (line, and text beside it).
+#[must_use]
+pub fn css() -> String {
+    let light = format!("--page:{};{}", hex(PAGES[0]), variables(LIGHT, LINES_LIGHT));
+    let dark = format!("--page:{};{}", hex(PAGES[1]), variables(DARK, LINES_DARK));
+    let mut css = format!(
+        ":root{{{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    );
+    for i in 0..STEPS {
+        let _ = write!(css, ".q{i}{{fill:var(--q{i})}}.i{i}{{fill:var(--i{i})}}");
+    }
+    for i in 0..LINES_LIGHT.len() {
+        let _ = write!(
+            css,
+            "path.l{i}{{stroke:var(--l{i})}}text.l{i},circle.l{i}{{fill:var(--l{i})}}"
+        );
+    }
+    css
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_on_every_cell_can_be_read() {
+        for color in LIGHT.into_iter().chain(DARK) {
+            let ratio = contrast(color, ink(color));
+            assert!(ratio >= 4.5, "{}: {ratio:.2}", hex(color));
+        }
+    }
+
+    #[test]
+    fn lines_and_their_labels_stand_out_from_the_page() {
+        for (lines, page) in [(LINES_LIGHT, PAGES[0]), (LINES_DARK, PAGES[1])] {
+            for color in lines {
+                let ratio = contrast(color, page);
+                assert!(ratio >= 3.5, "{}: {ratio:.2}", hex(color));
+            }
+        }
+    }
+
+    #[test]
+    fn lightness_alone_carries_the_order() {
+        assert!(
+            LIGHT
+                .windows(2)
+                .all(|pair| luminance(pair[0]) > luminance(pair[1]))
+        );
+        assert!(
+            DARK.windows(2)
+                .all(|pair| luminance(pair[0]) < luminance(pair[1]))
+        );
+    }
+
+    #[test]
+    fn steps_cover_the_scale() {
+        assert_eq!((step(0.0), step(1.0), step(f64::NAN)), (0, STEPS - 1, 0));
+    }
+}

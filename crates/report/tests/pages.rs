@@ -1,0 +1,19 @@
+//! Writes the pages of synthetic runs to the build's temporary directory, for looking at.
+
+mod common;
+
+#[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "pages for looking at, below target/"
+)]
+fn pages_for_looking_at() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, case) in [("quick", common::quick()), ("matrix", common::matrix())] {
+        let comparison = common::compared(&case, 1.03);
+        let against = Some((&case.run, &case.judged, &comparison));
+        let page =
+            assay_report::html::run(&case.run, &case.judged, &case.samples, against, &case.jobs);
+        std::fs::write(dir.join(format!("{name}.html")), page).unwrap();
+    }
+}
