@@ -3,6 +3,7 @@
 pub mod facts;
 pub mod import;
 pub mod lint;
+pub mod plan;
 pub mod run;
 
 use crate::cli::{Cli, Status};
@@ -14,6 +15,7 @@ pub enum Verb {
     Facts(facts::Args),
     Lint(lint::Args),
     Import(import::Args),
+    Plan(plan::Args),
 }
 
 /// Runs the verb.
@@ -24,6 +26,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Lint(args)) => lint::run(&args),
         Some(Verb::Import(args)) => import::run(&args, global),
+        Some(Verb::Plan(args)) => plan::run(&args),
         None => Ok(Status::Ok),
     }
 }

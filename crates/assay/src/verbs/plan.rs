@@ -67,10 +67,7 @@ fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<
             object.insert("answer".into(), other);
         }
     }
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &Value::Object(object))?;
-    writeln!(out)?;
-    Ok(())
+    print_text(&format!("{:#}\n", Value::Object(object)))
 }
 
 /// Prints text.

@@ -10,8 +10,9 @@ pub(super) const STRIPE_LEN: u64 = 64 << 10;
 pub(super) const RESERVED: u64 = 1 << 20;
 /// Where copies 1 and 2 of the superblock lie on every device (`btrfs_sb_offset`, fs.h).
 const SUPERBLOCKS: [u64; 2] = [64 << 20, 256 << 30];
-/// Chunks that are replayed one by one; beyond, several at once, see [`Filesystem::bulk`].
-const EXACT_CHUNKS: u64 = 60_000;
+/// Chunks times devices that are replayed one by one, a fifth of a second or so; beyond, several
+/// chunks at once, see [`Filesystem::bulk`].
+const EXACT_WORK: u64 = 2_000_000;
 
 /// A device while chunks are cut off it.
 #[derive(Clone, Debug)]
@@ -246,8 +247,8 @@ pub struct Filesystem {
     pub usage_free_min: u64,
     /// Metadata bytes that a new file system can hold.
     pub metadata_length: u64,
-    /// True when chunks were replayed several at once, because there are more than 60,000; the
-    /// result can then be off by one chunk.
+    /// True when chunks were replayed several at once, because there are more than 2,000,000 of
+    /// them on all devices together; the result can then be off by a chunk or two.
     pub bulk: bool,
     /// Its devices.
     pub devices: Vec<DeviceUse>,
@@ -281,7 +282,7 @@ pub fn simulate(sizes: &[u64], data: Profile, metadata: Profile) -> Result<Files
         kernel::more_metadata(&mut state, metadata);
     }
     let metadata_length = state.metadata.length;
-    let bulk = kernel::fill(&mut state, data, EXACT_CHUNKS);
+    let bulk = kernel::fill(&mut state, data, EXACT_WORK / sizes.len() as u64);
     let devices = (0..sizes.len())
         .map(|i| {
             let device = &state.devices[i];

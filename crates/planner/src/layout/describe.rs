@@ -461,7 +461,10 @@ fn btrfs_facts(sizes: &[u64], data: Profile, metadata: Profile, context: &Contex
             Profile::Raid10 => sizes.len() as u64 / 2,
             _ => survives,
         },
-        unlucky: format!("any {} devices that share a chunk; once full, almost any", survives + 1),
+        unlucky: match survives {
+            0 => "any one device".into(),
+            _ => format!("any {} devices that share a chunk; once full, almost any", survives + 1),
+        },
         unlucky_share: 1.0,
         rebuild,
         scaling,

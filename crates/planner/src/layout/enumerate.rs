@@ -41,8 +41,13 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
     let mut layouts: Vec<Layout> = Vec::new();
     zfs_layouts(&sorted, special, context, &mut layouts)?;
     for data in Profile::ALL {
-        if n < data.min_devices() || (n > 1 && data == Profile::Dup)
-        {
+        // dup is for one device, striping for several.
+        let fits = match data {
+            Profile::Single => true,
+            Profile::Dup => n == 1,
+            _ => n > 1 && n >= data.min_devices(),
+        };
+        if !fits {
             continue;
         }
         layouts.push(Layout::Btrfs {
@@ -160,14 +165,15 @@ fn zfs_layouts(
     }
     for parity in 1..=3u64 {
         let kind = move |children| Kind::Raidz { parity, children };
-        let least = parity as usize + 1;
+        // With a single data disk a mirror is better in everything.
+        let least = parity as usize + 2;
         for groups in 1..=n / least {
             let width = n / groups;
             if width > WIDEST.max(if n <= 24 { 24 } else { 0 }) || width > 255 {
                 continue;
             }
             push(&vec![width; groups], &kind);
-            if width > least && n % groups != 0 {
+            if n % groups != 0 {
                 // Spread what is left over the first groups instead of keeping it as spares.
                 let widths: Vec<usize> = (0..groups)
                     .map(|i| width + usize::from(i < n % groups))

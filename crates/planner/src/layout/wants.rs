@@ -115,18 +115,21 @@ impl Want {
     }
 }
 
-/// Drops the layouts that miss a demand and sorts the rest: without `io` by usable space, then by
-/// failures survived; with it by failures survived up to two, then random or streaming speed.
+/// Drops the layouts that miss a demand and sorts the rest: those that survive a failed disk first,
+/// unless a demand speaks of that; then by the speed asked for, then by usable space.
 pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
     plans.retain(|plan| wants.iter().all(|want| want.met(plan)));
+    let any_loss = wants.iter().any(|want| want.field == Field::Survive);
     plans.sort_by(|a, b| {
+        let safe = |plan: &Plan| any_loss || plan.survives > 0;
         let speed = |plan: &Plan| match io {
             None => 0.0,
             Some(Io::Random) => plan.scaling.random_read + plan.scaling.random_write,
             Some(Io::Stream) => plan.scaling.stream_read + plan.scaling.stream_write,
         };
-        speed(b)
-            .total_cmp(&speed(a))
+        safe(b)
+            .cmp(&safe(a))
+            .then(speed(b).total_cmp(&speed(a)))
             .then(b.usable.cmp(&a.usable))
             .then(b.survives.cmp(&a.survives))
             .then(a.loss_per_year.total_cmp(&b.loss_per_year))

@@ -8,7 +8,7 @@ use assay_planner::capacity::{
     Bill, Forecast, Policy, Retention, SNAPSHOT_COLUMNS, Trend, bill, churn, default_factors,
     forecast, parse_history, parse_sanoid, parse_snapshots, series, trend,
 };
-use assay_planner::size::{binary, vendor};
+use assay_planner::size::binary;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -204,6 +204,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
+/// Vendor terabytes with two decimals, as the bill of the article has them.
+fn terabytes(bytes: u64) -> String {
+    format!("{:.2} TB", bytes as f64 / 1e12)
+}
+
 fn date(time: i64) -> String {
     match Timestamp::from_second(time) {
         Ok(time) => time.strftime("%Y-%m-%d").to_string(),
@@ -221,7 +226,7 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
                 text,
                 "  × {:<7} {name:<12} {:>10}   {}",
                 format!("{:.4}", factor.value).trim_end_matches('0').trim_end_matches('.'),
-                vendor(*total),
+                terabytes(*total),
                 factor.why
             );
         }
@@ -230,9 +235,9 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             "\n  to buy for all systems       {} ({:.2} TB for each TiB)\n  to buy for each system       {} \
              (rule of thumb {}:1)\n  one TB of disk holds         {:.2} TiB of data, before redundancy\n\n  \
              --factor NAME=VALUE replaces any of them.",
-            vendor(bill.total),
+            terabytes(bill.total),
             bill.factor,
-            vendor(bill.per_system),
+            terabytes(bill.per_system),
             bill.rule_of_thumb,
             bill.tib_per_tb
         );

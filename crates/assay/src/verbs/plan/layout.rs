@@ -37,7 +37,7 @@ Exit status: 0 done, 1 no layout meets what is wanted, 2 wrong question, 3 disks
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Sizes of the disks, such as 4T 2T 2T 1T 750G or 6x4T@99.5
-    #[arg(value_name = "DISK", allow_negative_numbers = true)]
+    #[arg(value_name = "DISK")]
     disks: Vec<String>,
     /// Use this machine's own disks; they are only looked at
     #[arg(long, conflicts_with = "disks")]
