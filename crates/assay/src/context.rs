@@ -1,6 +1,6 @@
 //! What verbs take from the process: paths, clock, random numbers, the terminal.
 
-use crate::cli::{Color, Global};
+use crate::cli::{Color, Global, Unreadable};
 use anyhow::Context as _;
 use assay_report::terminal::Style;
 use assay_store::Store;
@@ -29,13 +29,34 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Opens the store that `--store` or the environment names.
+/// The store that `--store` or the environment names.
+pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
+    match &global.store {
+        Some(path) => Ok(path.clone()),
+        None => Ok(xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db")),
+    }
+}
+
+/// Opens the store for looking at what is in it: none when there is no such file, and none is made.
+pub fn existing_store(global: &Global) -> anyhow::Result<Option<Store>> {
+    let path = store_path(global)?;
+    Store::open_existing(&path).map_err(|error| Unreadable(error.to_string()).into())
+}
+
+/// What to say when there is nothing to look at.
+pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
+    let path = store_path(global)?
+        .to_string_lossy()
+        .escape_debug()
+        .to_string();
+    Ok(format!(
+        "nothing has been measured yet ({path} holds no runs): `assay run quick .` does"
+    ))
+}
+
+/// Opens the store, making it when there is none.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
-    let path = match &global.store {
-        Some(path) => path.clone(),
-        None => xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db"),
-    };
-    Ok(Store::open(&path)?)
+    Ok(Store::open(&store_path(global)?)?)
 }
 
 /// The wall clock.

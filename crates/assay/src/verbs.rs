@@ -1,10 +1,16 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
+pub mod compare;
+pub mod export;
 pub mod facts;
 pub mod import;
 pub mod lint;
+mod overview;
 pub mod plan;
+pub mod report;
 pub mod run;
+pub mod runs;
+pub mod show;
 
 use crate::cli::{Cli, Status};
 
@@ -12,9 +18,14 @@ use crate::cli::{Cli, Status};
 #[derive(clap::Subcommand)]
 pub enum Verb {
     Run(run::Args),
+    Runs(runs::Args),
+    Show(show::Args),
+    Compare(compare::Args),
+    Export(export::Args),
     Facts(facts::Args),
     Lint(lint::Args),
     Import(import::Args),
+    Report(report::Args),
     Plan(plan::Args),
 }
 
@@ -23,10 +34,15 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     let global = &cli.global;
     match cli.verb {
         Some(Verb::Run(args)) => run::run(&args, global),
+        Some(Verb::Runs(args)) => runs::run(&args, global),
+        Some(Verb::Show(args)) => show::run(&args, global),
+        Some(Verb::Compare(args)) => compare::run(&args, global),
+        Some(Verb::Export(args)) => export::run(&args, global),
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Lint(args)) => lint::run(&args),
         Some(Verb::Import(args)) => import::run(&args, global),
+        Some(Verb::Report(args)) => report::run(&args, global),
         Some(Verb::Plan(args)) => plan::run(&args),
-        None => Ok(Status::Ok),
+        None => overview::run(global),
     }
 }

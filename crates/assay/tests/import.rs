@@ -103,3 +103,30 @@ fn bad_input_is_one_clear_error_and_keeps_nothing() {
         );
     }
 }
+
+#[test]
+fn an_exported_run_comes_back() {
+    let home = Home::new();
+    let file = fixture("judge/fixtures/fio-3.33/clean-read.json");
+    let text = std::fs::read(&file).unwrap();
+    let documents = assay_fio::json::parse(text).unwrap();
+    let about = assay_fio::import::Context {
+        file: "clean-read.json".to_owned(),
+        uid: "5eed".to_owned(),
+        version: "0".to_owned(),
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let (run, samples) = assay_fio::import::run(&documents[0], &about);
+    let export = home.dir.path().join("run.json");
+    std::fs::write(&export, assay_store::to_json(&run, &samples).unwrap()).unwrap();
+    for _ in 0..2 {
+        let out = home.assay(&["import", "--json", export.to_str().unwrap()]);
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        assert_eq!(json(&out.stdout)["files"][0]["run"], 1);
+    }
+    let newer = home.dir.path().join("newer.json");
+    std::fs::write(&newer, "{\"assay\": \"run\", \"schema\": 999}").unwrap();
+    let out = home.assay(&["import", newer.to_str().unwrap()]);
+    assert_eq!(out.code, Some(2));
+    assert!(out.stderr.contains("newer"), "{}", out.stderr);
+}

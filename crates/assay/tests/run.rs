@@ -25,7 +25,12 @@ const SHORT: [&str; 8] = [
 fn with<'a>(first: &[&'a str], dir: &'a Path, rest: &[&'a str]) -> Vec<&'a str> {
     let mut args: Vec<&str> = first.to_vec();
     args.push(dir.to_str().unwrap());
-    args.extend(SHORT.chunks(2).filter(|pair| !rest.contains(&pair[0])).flatten());
+    args.extend(
+        SHORT
+            .chunks(2)
+            .filter(|pair| !rest.contains(&pair[0]))
+            .flatten(),
+    );
     args.extend(rest);
     args
 }
@@ -196,7 +201,11 @@ fn a_fio_that_prints_garbage_fails_the_run_and_leaves_nothing() {
 
 /// Starts a long run, waits until samples are stored, and sends a signal.
 fn interrupted(home: &Home, target: &Path, signal: rustix::process::Signal) -> common::Ran {
-    let args = with(&["run"], target, &["--rw", "randread", "--quiet", "--rounds", "200"]);
+    let args = with(
+        &["run"],
+        target,
+        &["--rw", "randread", "--quiet", "--rounds", "200"],
+    );
     let child = home
         .command(&args)
         .stdout(Stdio::piped())

@@ -162,4 +162,6 @@ fn error(quantity: Quantity, without: &[Side]) -> Option<f64> {
 }
 
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 mod tests;

@@ -124,7 +124,13 @@ fn tool_cpu(e: &Evidence) -> Option<Limit> {
 
 fn machine_cpu(e: &Evidence) -> Option<Limit> {
     if let Some(busy) = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL) {
-        let said = format!("all CPUs together were busy {} of the time", percent(busy));
+        let own = e.job_cpu.map_or_else(String::new, |(user, kernel)| {
+            format!("; fio's busiest job used {} of one", percent(user + kernel))
+        });
+        let said = format!(
+            "all CPUs together were busy {} of the time{own}",
+            percent(busy)
+        );
         return limit(LimitKind::MachineCpu, said);
     }
     let busiest = e.busiest_cpu.filter(|busy| *busy >= MACHINE_FULL)?;

@@ -64,6 +64,8 @@ pub fn heading(quantity: Quantity) -> &'static str {
 #[must_use]
 pub fn plus_minus(estimate: &Estimate) -> String {
     match relative_half_width(estimate) {
+        // Beyond that the interval is not symmetric any more, and a number would say too much.
+        Some(share) if share > 1.0 => ">±100 %".to_owned(),
         Some(share) => format!("±{} %", percent(share * 100.0)),
         None => String::new(),
     }

@@ -6,11 +6,11 @@ mod matrix;
 mod outcome;
 mod rows;
 
-pub use comparison::comparison;
+pub use comparison::{comparison, comparison_in_full};
 pub(crate) use comparison::{plain, plain_change, shown};
 pub use doubts::doubts;
 pub(crate) use doubts::{Carried, carried};
-pub(crate) use outcome::{by_limit, criterion_words, limit_name};
+pub(crate) use outcome::{burst_reason, by_limit, criterion_words, limit_name};
 
 use crate::format::count;
 use crate::grid;
@@ -188,7 +188,7 @@ fn legend(judged: &Judged, out: &mut String, style: Style) {
     };
     match estimates().filter_map(|estimate| estimate.interval).next() {
         Some(interval) => said.push(format!(
-            "±: half the {:.0} % interval over the rounds",
+            "± = half the {:.0} % interval over the rounds",
             interval.confidence * 100.0
         )),
         None if estimates().next().is_some() => {
@@ -203,10 +203,10 @@ fn legend(judged: &Judged, out: &mut String, style: Style) {
             .any(|result| result.validity == validity)
     };
     if any(Validity::Suspect) {
-        said.push("?: suspect, see Doubts".to_owned());
+        said.push("? = suspect, see Doubts".to_owned());
     }
     if any(Validity::Void) {
-        said.push("x: void, it did not measure what it claims".to_owned());
+        said.push("x = void: it did not measure what it claims".to_owned());
     }
     out.push('\n');
     for line in wrap(&said.join("; "), style.columns()) {

@@ -1,6 +1,7 @@
 //! Why the store refused, and the way out.
 
-use std::path::PathBuf;
+use rusqlite::ErrorCode;
+use std::path::{Path, PathBuf};
 
 /// Why the store refused.
 #[derive(Debug, thiserror::Error)]
@@ -35,16 +36,52 @@ pub enum StoreError {
         /// Newest version known here.
         known: i64,
     },
-    /// SQLite said no.
+    /// The file system is full.
+    #[error(
+        "{path}: the file system is full; what was stored before is intact: free some space, or name a store elsewhere with --store"
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or its file system may not be written.
+    #[error(
+        "{path}: the store, its directory or its file system is read-only, and SQLite writes beside the file even to read it: copy it to a writable place and name the copy with --store"
+    )]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process kept it locked.
+    #[error("{path}: another process kept the store locked for {seconds} s: try again")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// How long assay waited.
+        seconds: u64,
+    },
+    /// It is a store, or was one, but parts of it are not what they should be.
+    #[error(
+        "{path} is damaged ({reason}): move it away and begin a new one; `sqlite3 FILE .recover` may save what it holds"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's words.
+        reason: String,
+    },
+    /// Any other answer of SQLite.
     #[error("{path}: {source}")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it said: locked, full, read-only, corrupt.
+        /// What it said.
         source: rusqlite::Error,
     },
-    /// A row that does not read back.
-    #[error("{path}: {what} cannot be read back: {reason}")]
+    /// A row that does not read back, or would not if it were stored.
+    #[error(
+        "{path}: {what} cannot be read back ({reason}); other runs are not affected, and `assay runs delete` removes a damaged one"
+    )]
     Row {
         /// The file.
         path: PathBuf,
@@ -61,7 +98,70 @@ pub enum StoreError {
         /// What there is.
         known: String,
     },
+    /// Several runs fit.
+    #[error("`{asked}` fits several runs: {ids}; give more characters of the uid, or the number")]
+    Ambiguous {
+        /// As asked for.
+        asked: String,
+        /// Numbers of those that fit.
+        ids: String,
+    },
+    /// Not a way to name a run.
+    #[error(
+        "`{asked}` does not name a run: use its number, `last`, `last~1` for the one before, or at least four characters of its uid"
+    )]
+    Name {
+        /// As asked for.
+        asked: String,
+    },
     /// A document that is no export.
     #[error("not an export of assay's: {0}")]
     Export(String),
+}
+
+impl StoreError {
+    /// Whether the store could not be read or written, rather than a run named wrongly.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        !matches!(
+            self,
+            Self::NoRun { .. } | Self::Ambiguous { .. } | Self::Name { .. } | Self::Export(_)
+        )
+    }
+
+    /// SQLite's answer in our words, where it has a way out of its own.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full { path },
+            // The file itself has been read by then: it is the files beside it that cannot be made.
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Self::ReadOnly { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy {
+                path,
+                seconds: crate::open::PATIENCE.as_secs(),
+            },
+            Some(ErrorCode::NotADatabase) => Self::Foreign {
+                path,
+                reason: "it is not a SQLite database".to_owned(),
+            },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Damaged {
+                path,
+                reason: source.to_string(),
+            },
+            _ => Self::Sqlite { path, source },
+        }
+    }
+
+    /// The kernel's answer about the file itself.
+    pub(crate) fn file(path: &Path, source: &std::io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull => Self::Full { path },
+            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            _ => Self::Foreign {
+                path,
+                reason: source.to_string(),
+            },
+        }
+    }
 }

@@ -70,6 +70,22 @@ impl Store {
         })
     }
 
+    /// Opens the store and makes nothing: none when there is no such file.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        if let Err(error) = std::fs::metadata(path)
+            && error.kind() == std::io::ErrorKind::NotFound
+        {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            path: path.to_owned(),
+            connection: open::open_existing(path)?,
+        }))
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -77,15 +93,20 @@ impl Store {
     }
 
     fn fail(&self, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite {
-            path: self.path.clone(),
-            source,
-        }
+        StoreError::sqlite(&self.path, source)
     }
 
-    fn pack<T: Serialize>(&self, value: &T) -> Result<Vec<u8>, StoreError> {
-        let json = serde_json::to_vec(value).map_err(|error| self.row("a value", &error))?;
-        zstd::bulk::compress(&json, COMPRESSION).map_err(|error| self.row("a value", &error))
+    /// Packs a value, and proves that it can be read back: JSON has no NaN and no infinity, and what
+    /// was measured must not be lost to one.
+    fn pack<T: Serialize + DeserializeOwned>(
+        &self,
+        what: &str,
+        value: &T,
+    ) -> Result<Vec<u8>, StoreError> {
+        let fail = |error: &dyn std::fmt::Display| self.row(what, error);
+        let json = serde_json::to_vec(value).map_err(|error| fail(&error))?;
+        serde_json::from_slice::<T>(&json).map_err(|error| fail(&error))?;
+        zstd::bulk::compress(&json, COMPRESSION).map_err(|error| fail(&error))
     }
 
     fn unpack<T: DeserializeOwned>(&self, what: &str, body: &[u8]) -> Result<T, StoreError> {
@@ -110,7 +131,7 @@ impl Store {
     /// # Errors
     /// What SQLite says: full, locked, read-only.
     pub fn create_run(&mut self, run: &mut Run) -> Result<(), StoreError> {
-        let body = self.pack(run)?;
+        let body = self.pack("the run", run)?;
         let done = insert_run(&self.connection, run, &body);
         run.id = done.map_err(|source| self.fail(source))?;
         Ok(())
@@ -121,7 +142,7 @@ impl Store {
     /// # Errors
     /// As [`Store::create_run`]; also when the run is not there.
     pub fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
-        let body = self.pack(run)?;
+        let body = self.pack("the run", run)?;
         let changed = self
             .connection
             .execute(
@@ -145,8 +166,16 @@ impl Store {
     /// # Errors
     /// What SQLite says: full, locked, read-only, no such run.
     pub fn add_sample(&mut self, run: RunId, sample: &Sample) -> Result<(), StoreError> {
-        let body = self.pack(sample)?;
-        insert_sample(&self.connection, run, sample, &body).map_err(|source| self.fail(source))
+        let body = self.pack(&label(sample), sample)?;
+        match insert_sample(&self.connection, run, sample, &body) {
+            Ok(()) => Ok(()),
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) =>
+            {
+                Err(self.no_run(&run.to_string()))
+            }
+            Err(error) => Err(self.fail(error)),
+        }
     }
 
     /// Says how a run ended.
@@ -277,35 +306,41 @@ impl Store {
         run: &Run,
         samples: &[Sample],
     ) -> Result<(RunId, bool), StoreError> {
-        let known: Option<i64> = self
-            .connection
-            .query_row("SELECT id FROM run WHERE uid = ?1", [&run.uid], |row| {
-                row.get(0)
-            })
-            .optional()
-            .map_err(|source| self.fail(source))?;
-        if let Some(id) = known {
-            return Ok((RunId(id), false));
-        }
-        let body = self.pack(run)?;
+        let body = self.pack("the run", run)?;
         let bodies = samples
             .iter()
-            .map(|sample| self.pack(sample))
+            .map(|sample| self.pack(&label(sample), sample))
             .collect::<Result<Vec<_>, _>>()?;
         let mut store = || {
-            let transaction = self.connection.transaction()?;
+            // The lock is taken before looking, so that two imports of one run store it once.
+            let behavior = rusqlite::TransactionBehavior::Immediate;
+            let transaction = self.connection.transaction_with_behavior(behavior)?;
+            let known: Option<i64> = transaction
+                .query_row("SELECT id FROM run WHERE uid = ?1", [&run.uid], |row| {
+                    row.get(0)
+                })
+                .optional()?;
+            if let Some(id) = known {
+                return Ok((RunId(id), false));
+            }
             let id = insert_run(&transaction, run, &body)?;
             for (sample, body) in samples.iter().zip(&bodies) {
                 insert_sample(&transaction, id, sample, body)?;
             }
             transaction.commit()?;
-            Ok(id)
+            Ok((id, true))
         };
         let stored = store();
-        stored
-            .map(|id| (id, true))
-            .map_err(|source| self.fail(source))
+        stored.map_err(|source| self.fail(source))
     }
+}
+
+fn label(sample: &Sample) -> String {
+    format!(
+        "the sample of {} in round {}",
+        sample.workload.escape_debug(),
+        sample.round
+    )
 }
 
 fn state_name(state: RunState) -> &'static str {

@@ -10,7 +10,17 @@ impl Store {
     /// No run, or several, fit; the error says which there are.
     pub fn resolve(&self, asked: &str) -> Result<RunId, StoreError> {
         let runs = self.runs()?;
-        find(&runs, asked).ok_or_else(|| self.no_run(asked))
+        match find(&runs, asked) {
+            Found::One(id) => Ok(id),
+            Found::None => Err(self.no_run(asked)),
+            Found::Several(ids) => Err(StoreError::Ambiguous {
+                asked: asked.to_owned(),
+                ids: ids.join(", "),
+            }),
+            Found::NoName => Err(StoreError::Name {
+                asked: asked.escape_debug().to_string(),
+            }),
+        }
     }
 
     pub(crate) fn no_run(&self, asked: &str) -> StoreError {
@@ -36,26 +46,48 @@ impl Store {
     }
 }
 
+#[derive(Debug, PartialEq)]
+enum Found {
+    One(RunId),
+    None,
+    Several(Vec<String>),
+    NoName,
+}
+
+/// Fewer characters of a uid name nothing.
+const UID_CHARS: usize = 4;
+
 /// `runs` newest first.
-fn find(runs: &[RunRow], asked: &str) -> Option<RunId> {
-    if let Ok(number) = asked.parse::<i64>()
-        && let Some(run) = runs.iter().find(|run| run.id.0 == number)
-    {
-        return Some(run.id);
-    }
+fn find(runs: &[RunRow], asked: &str) -> Found {
+    let one = |run: Option<&RunRow>| run.map_or(Found::None, |run| Found::One(run.id));
     if let Some(back) = asked.strip_prefix("last") {
-        let back: usize = match back.strip_prefix('~') {
-            Some(number) => number.parse().ok()?,
-            None if back.is_empty() => 0,
-            None => return None,
+        let back = match back.strip_prefix('~') {
+            Some(number) => number.parse::<usize>().ok(),
+            None => back.is_empty().then_some(0),
         };
-        return runs.get(back).map(|run| run.id);
+        return back.map_or(Found::NoName, |back| one(runs.get(back)));
     }
-    let mut fitting = runs
+    let digits = !asked.is_empty() && asked.bytes().all(|c| c.is_ascii_digit());
+    let number = asked.parse::<i64>().ok().filter(|_| digits);
+    if let Some(run) = number.and_then(|id| runs.iter().find(|run| run.id.0 == id)) {
+        return Found::One(run.id);
+    }
+    let hex = asked.bytes().all(|c| c.is_ascii_hexdigit());
+    match asked.len() {
+        UID_CHARS.. if hex => {}
+        _ if digits => return Found::None,
+        _ => return Found::NoName,
+    }
+    let asked = asked.to_ascii_lowercase();
+    let fitting: Vec<&RunRow> = runs
         .iter()
-        .filter(|run| asked.len() >= 4 && run.uid.starts_with(asked));
-    let first = fitting.next()?;
-    fitting.next().is_none().then_some(first.id)
+        .filter(|run| run.uid.starts_with(&asked))
+        .collect();
+    match fitting[..] {
+        [] => Found::None,
+        [run] => Found::One(run.id),
+        _ => Found::Several(fitting.iter().rev().map(|run| run.id.to_string()).collect()),
+    }
 }
 
 #[cfg(test)]
@@ -85,12 +117,20 @@ mod tests {
             ("last", 12),
             ("last~2", 3),
             ("ffff", 3),
+            ("FFFF", 3),
             ("abcd1", 7),
         ] {
-            assert_eq!(find(&runs, asked), Some(RunId(id)), "{asked}");
+            assert_eq!(find(&runs, asked), Found::One(RunId(id)), "{asked}");
         }
-        for asked in ["4", "last~3", "last~x", "lastly", "abcd", "fff", "", "-1"] {
-            assert_eq!(find(&runs, asked), None, "{asked}");
+        for asked in ["4", "last~3", "99999", "99999999999999999999"] {
+            assert_eq!(find(&runs, asked), Found::None, "{asked}");
         }
+        for asked in [
+            "last~x", "lastly", "last~-1", "fff", "", "-1", "+12", "quick", "1;--", "ü",
+        ] {
+            assert_eq!(find(&runs, asked), Found::NoName, "{asked}");
+        }
+        let both = vec!["7".to_owned(), "12".to_owned()];
+        assert_eq!(find(&runs, "abcd"), Found::Several(both));
     }
 }

@@ -8,14 +8,16 @@ use assay_fio::import;
 use assay_fio::json::{self, DiskUtil, Document, Kind};
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::{self, JudgedJobs};
+use assay_model::result::Judged;
 use assay_model::sample::{IoStats, JobResult, Latency};
 use assay_model::units::{mb_per_s, significant};
-use assay_model::{Nanos, Run, SCHEMA_VERSION, Sample};
+use assay_model::{Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   assay import result.json                  explain it, and keep it as a run
+  assay import run-7.json                   a run that another assay exported
   assay import result.json --json --no-store
   assay import before.json after.json && assay compare 1 2
 
@@ -27,7 +29,7 @@ Exit status: 0 nothing to doubt, 1 doubts, 2 not a result of fio, 3 cannot be re
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Results of fio, JSON or JSON+
+    /// Results of fio (JSON or JSON+), or runs that assay exported
     #[arg(value_name = "RESULT", required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object with the list `doubts`
@@ -38,7 +40,7 @@ pub struct Args {
     no_store: bool,
 }
 
-/// One result as read.
+/// One result of fio as read.
 struct Imported {
     file: String,
     documents: usize,
@@ -50,41 +52,95 @@ struct Imported {
     new: bool,
 }
 
+/// A file as read.
+enum Source {
+    /// A result of fio.
+    Fio(Box<Imported>),
+    /// A run that assay exported.
+    Own(Box<Own>),
+}
+
+/// A run of assay as read.
+struct Own {
+    file: String,
+    run: Run,
+    samples: Vec<Sample>,
+    judged: Judged,
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     // Everything is read before anything is kept: a wrong file leaves no half of an import.
-    let mut results = args
+    let mut sources = args
         .files
         .iter()
         .map(|path| read(path))
         .collect::<anyhow::Result<Vec<_>>>()?;
     if !args.no_store {
         let mut store = context::open_store(global)?;
-        for result in &mut results {
-            let (id, new) = store.import_run(&result.run, &result.samples)?;
-            result.run.id = id;
-            result.new = new;
+        for source in &mut sources {
+            match source {
+                Source::Fio(result) => {
+                    let (id, new) = store.import_run(&result.run, &result.samples)?;
+                    (result.run.id, result.new) = (id, new);
+                }
+                Source::Own(own) => own.run.id = store.import_run(&own.run, &own.samples)?.0,
+            }
         }
     }
-    let found = results
-        .iter()
-        .any(|r| r.judged.iter().any(|jobs| !jobs.doubts.is_empty()));
+    let found = sources.iter().any(|source| match source {
+        Source::Fio(result) => result.judged.iter().any(|jobs| !jobs.doubts.is_empty()),
+        Source::Own(own) => own
+            .judged
+            .results
+            .iter()
+            .any(|result| !result.doubts.is_empty()),
+    });
     if args.json {
-        print(&format!("{:#}\n", to_json(&results)))?;
+        print(&format!("{:#}\n", to_json(&sources)))?;
     } else {
-        let texts: Vec<String> = results.iter().map(to_text).collect();
-        print(&texts.join("\n"))?;
+        let style = context::style(global);
+        let text = |source: &Source| match source {
+            Source::Fio(result) => to_text(result),
+            Source::Own(own) => assay_report::terminal::run(&own.run, &own.judged, style),
+        };
+        print(&sources.iter().map(text).collect::<Vec<_>>().join("\n"))?;
     }
     Ok(if found { Status::Findings } else { Status::Ok })
+}
+
+/// Whether it begins as what `assay export` writes.
+fn is_export(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii_start().strip_prefix(b"{");
+    text.is_some_and(|text| text.trim_ascii_start().starts_with(b"\"assay\""))
+}
+
+fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
+    let text = String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("{shown}: not UTF-8"))?;
+    let export = assay_store::from_json(&text).context(shown.clone())?;
+    let (mut run, samples) = (export.run, export.samples);
+    run.id = RunId(0);
+    let judged = assay_judge::judge(&run, &samples);
+    Ok(Own {
+        file: shown,
+        run,
+        samples,
+        judged,
+    })
 }
 
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"
 )]
-fn read(path: &Path) -> anyhow::Result<Imported> {
+fn read(path: &Path) -> anyhow::Result<Source> {
     let shown = path.to_string_lossy().escape_debug().to_string();
     let bytes = std::fs::read(path).map_err(|error| Unreadable(format!("{shown}: {error}")))?;
+    if is_export(&bytes) {
+        return Ok(Source::Own(Box::new(own(bytes, shown)?)));
+    }
     let parsed = json::parse(&bytes);
     let uid = fingerprint(&bytes);
     drop(bytes);
@@ -106,7 +162,7 @@ fn read(path: &Path) -> anyhow::Result<Imported> {
     };
     let (run, samples) = import::run(&document, &about);
     let judged = doubts::judge_result(&document);
-    Ok(Imported {
+    Ok(Source::Fio(Box::new(Imported {
         file: shown,
         documents: count,
         document,
@@ -114,7 +170,7 @@ fn read(path: &Path) -> anyhow::Result<Imported> {
         run,
         samples,
         new: true,
-    })
+    })))
 }
 
 /// The same file is the same run, however often it is imported: FNV-1a, 128 bits
@@ -127,10 +183,28 @@ fn fingerprint(bytes: &[u8]) -> String {
     format!("{hash:032x}")
 }
 
-fn to_json(results: &[Imported]) -> serde_json::Value {
+fn to_json(sources: &[Source]) -> serde_json::Value {
     let mut doubts = Vec::new();
     let mut files = Vec::new();
-    for result in results {
+    for source in sources {
+        let result = match source {
+            Source::Fio(result) => result,
+            Source::Own(own) => {
+                for result in &own.judged.results {
+                    for counted in &result.doubts {
+                        let mut value = doubt_json(&result.workload, &counted.doubt);
+                        value["file"] = own.file.clone().into();
+                        doubts.push(value);
+                    }
+                }
+                files.push(serde_json::json!({
+                    "file": own.file,
+                    "run": number(own.run.id),
+                    "report": assay_report::json::run(&own.run, &own.judged, &own.samples),
+                }));
+                continue;
+            }
+        };
         let mut jobs = Vec::new();
         for group in &result.judged {
             let entries = &result.document.jobs[group.jobs.clone()];
@@ -151,13 +225,18 @@ fn to_json(results: &[Imported]) -> serde_json::Value {
         }
         files.push(serde_json::json!({
             "file": result.file,
-            "run": (result.run.id.0 != 0).then_some(result.run.id.0),
+            "run": number(result.run.id),
             "tool": result.document.fio_version,
             "documents": result.documents,
             "jobs": jobs,
         }));
     }
     serde_json::json!({ "schema": SCHEMA_VERSION, "doubts": doubts, "files": files })
+}
+
+/// Number in the store, none when it was not kept.
+fn number(id: RunId) -> Option<i64> {
+    (id.0 != 0).then_some(id.0)
 }
 
 type Pick = fn(&JobResult) -> Option<&IoStats>;

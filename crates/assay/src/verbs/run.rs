@@ -276,7 +276,20 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
             workload.ramp = args.ramp.or(workload.ramp);
         }
     }
+    for target in targets.iter_mut().chain(&mut spec.targets) {
+        *target = absolute(target);
+    }
+    for criterion in &mut spec.want {
+        criterion.target = criterion.target.as_deref().map(absolute);
+    }
     Ok((spec, targets))
+}
+
+/// `.` means nothing in a stored run: targets are named by where they are.
+fn absolute(target: &str) -> String {
+    let path = std::path::absolute(target).ok();
+    path.and_then(|path| path.into_os_string().into_string().ok())
+        .unwrap_or_else(|| target.to_owned())
 }
 
 /// A first word that is neither a plan nor a path is most likely a misspelt plan.

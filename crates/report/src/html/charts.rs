@@ -244,6 +244,7 @@ fn tick(quantity: Quantity, v: f64) -> String {
 /// A rate on an axis: `0`, `250`, `10k`, `1.5M`.
 pub(super) fn rate_tick(v: f64) -> String {
     let (v, unit) = match v {
+        v if !v.is_finite() => return NONE.to_owned(),
         v if v >= 1e6 => (v / 1e6, "M"),
         v if v >= 1e3 => (v / 1e3, "k"),
         v => (v, ""),
@@ -302,7 +303,8 @@ pub(super) fn curves(grids: &[&Grid], rest: &[&WorkloadResult], prefix: &str) ->
         .filter(|(_, curves, _): &(_, Vec<curves::Curve>, _)| !curves.is_empty())
         .take(MOST_PANELS)
         .collect();
-    let y = curves::scale(panels.iter().flat_map(|(_, curves, _)| curves));
+    let large = panels.len() == 1;
+    let y = curves::scale(panels.iter().flat_map(|(_, curves, _)| curves), large);
     let nines = panels
         .iter()
         .flat_map(|(_, curves, _)| curves.iter().filter_map(|curve| curve.points.last()))
@@ -322,6 +324,7 @@ pub(super) fn curves(grids: &[&Grid], rest: &[&WorkloadResult], prefix: &str) ->
                 title: format!("Latency percentiles: {title}"),
                 description,
                 curves,
+                large,
             };
             Chart { title, svg: curves::draw(&panel, &y, nines), table }
         })
@@ -370,7 +373,7 @@ pub(super) fn rates(results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
             .map(|(round, points)| (*round, rates::line(points, 24)))
             .collect();
         let table = Table {
-            head: ["round", "I/Os per second in the course of the round"]
+            head: ["round", "MB/s in the course of the round"]
                 .map(str::to_owned)
                 .to_vec(),
             rows: rounds
@@ -383,14 +386,14 @@ pub(super) fn rates(results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
             id: format!("{prefix}-{i}"),
             title: format!("Rate over time: {title}"),
             description: format!(
-                "I/Os per second over time, {} rounds side by side; the axis begins at zero.",
+                "MB/s over time, {} rounds side by side; the axis begins at zero.",
                 rounds.len()
             ),
             rounds,
         };
         Chart {
             title,
-            svg: rates::draw(&panel, &rate_tick),
+            svg: rates::draw(&panel, &|rate| rate_tick(rate / 1e6)),
             table,
         }
     };
@@ -403,11 +406,15 @@ pub(super) fn rates(results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
         .collect()
 }
 
-/// A line as text: `0.1 s: 1,200 · 0.2 s: 1,210`.
+/// A line as text: `0.1 s: 120 · 0.2 s: 121`.
 fn spoken(line: &rates::Line) -> String {
-    let points = line
-        .iter()
-        .map(|(ms, rate)| format!("{:.1} s: {}", ms / 1000.0, value(Quantity::Iops, *rate)));
+    let points = line.iter().map(|(ms, rate)| {
+        format!(
+            "{:.1} s: {}",
+            ms / 1000.0,
+            value(Quantity::Throughput, *rate)
+        )
+    });
     points.collect::<Vec<_>>().join(" · ")
 }
 

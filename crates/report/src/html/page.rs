@@ -6,7 +6,9 @@ use crate::format::{NONE, count, heading, plus_minus, range, value};
 use crate::grid::{self, Grid};
 use crate::subject;
 use crate::svg::palette;
-use crate::terminal::{by_limit, carried, criterion_words, limit_name, plain, some_names, targets};
+use crate::terminal::{
+    burst_reason, by_limit, carried, criterion_words, limit_name, plain, some_names, targets,
+};
 use crate::text::{clean, clean_lines};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::{Severity, Validity};
@@ -312,7 +314,7 @@ fn row(result: &WorkloadResult) -> Row {
             (false, true) => "steady",
             (false, false) => "burst",
         },
-        reason: clean(&result.steadiness.reason),
+        reason: burst_reason(&result.steadiness),
         limit: if void {
             ""
         } else {

@@ -26,16 +26,18 @@ pub struct Panel {
     pub description: String,
     /// Curves; four colours, then dashes.
     pub curves: Vec<Curve>,
+    /// Drawn large; panels that share axes are of one size.
+    pub large: bool,
 }
 
 /// Characters of a label.
 const LABEL: usize = 26;
-/// Width without the labels.
-const PLOT: f64 = 312.0;
-const HEIGHT: f64 = 210.0;
+/// Width without the labels, and height: one of many panels, or one by itself.
+const SMALL: (f64, f64) = (290.0, 210.0);
+const LARGE: (f64, f64) = (640.0, 300.0);
 const LEFT: f64 = 52.0;
 const TOP: f64 = 8.0;
-const FOOT: f64 = HEIGHT - 22.0;
+const BOTTOM: f64 = 22.0;
 
 /// Percentiles that are labelled, with their nines.
 const TICKS: [(&str, f64); 7] = [
@@ -48,7 +50,8 @@ const TICKS: [(&str, f64); 7] = [
     ("99.999", 5.0),
 ];
 
-/// The curve of a histogram, up to the nines that its count can tell (one operation in n). At most
+/// The curve of a histogram, from the fastest tenth (the very fastest say nothing and would take
+/// much of the axis) up to the nines that its count can tell (one operation in n). At most
 /// `most` points.
 #[must_use]
 pub fn points(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
@@ -58,14 +61,17 @@ pub fn points(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
     }
     // The largest value has no nines at all; it is drawn where one more operation would have been.
     let end = (total as f64 + 1.0).log10();
+    let begin = nines(1, 10, end).min(end);
     let mut curve: Vec<(f64, f64)> = Vec::new();
     let mut seen = 0u64;
     for (nanos, count) in histogram.bins() {
         let from = nines(seen, total, end);
         seen = seen.saturating_add(count);
         let to = nines(seen, total, end);
-        curve.push((from, nanos as f64));
-        curve.push((to, nanos as f64));
+        if to >= begin {
+            curve.push((from.max(begin), nanos as f64));
+            curve.push((to, nanos as f64));
+        }
     }
     thin(&curve, end, most)
 }
@@ -94,11 +100,12 @@ fn thin(curve: &[(f64, f64)], end: f64, most: usize) -> Vec<(f64, f64)> {
     kept.map(|(_, point)| *point).collect()
 }
 
-/// The vertical axis that several panels share.
+/// The vertical axis that several panels of one size share.
 #[must_use]
-pub fn scale<'a>(panels: impl Iterator<Item = &'a Curve>) -> Scale {
+pub fn scale<'a>(panels: impl Iterator<Item = &'a Curve>, large: bool) -> Scale {
     let values = panels.flat_map(|curve| curve.points.iter().map(|(_, nanos)| *nanos));
-    Scale::log(values, FOOT, TOP)
+    let height = if large { LARGE.1 } else { SMALL.1 };
+    Scale::log(values, height - BOTTOM, TOP)
 }
 
 /// Draws a panel with a shared vertical axis and a horizontal one up to `nines`.
@@ -109,9 +116,10 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
         .iter()
         .map(|curve| curve.label.chars().count().min(LABEL))
         .max();
-    let right = PLOT;
+    let (right, height) = if panel.large { LARGE } else { SMALL };
+    let foot = height - BOTTOM;
     let x = Scale::linear(0.0, nines.clamp(1.0, 12.0), LEFT, right);
-    let mut svg = Svg::new(PLOT + names.unwrap_or(0) as f64 * 6.6 + 8.0, HEIGHT);
+    let mut svg = Svg::new(right + names.unwrap_or(0) as f64 * 6.6 + 30.0, height);
     for tick in y.ticks(6) {
         svg.line((LEFT, y.at(tick)), (right, y.at(tick)), "gr");
         svg.text(
@@ -123,9 +131,9 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
         );
     }
     for (label, at) in TICKS.into_iter().filter(|(_, at)| *at <= x.ends().1) {
-        svg.line((x.at(at), TOP), (x.at(at), FOOT), "gr");
+        svg.line((x.at(at), TOP), (x.at(at), foot), "gr");
         if at > 0.0 {
-            svg.text(x.at(at), FOOT + 14.0, Anchor::Middle, "ax n", label);
+            svg.text(x.at(at), foot + 14.0, Anchor::Middle, "ax n", label);
         }
     }
     let mut labels: Vec<(f64, usize)> = Vec::new();
@@ -136,14 +144,18 @@ pub fn draw(panel: &Panel, y: &Scale, nines: f64) -> String {
             .map(|(at, nanos)| (x.at(*at), y.at(*nanos)))
             .collect();
         svg.path(&points, &line_class(i));
-        if let Some((_, end)) = points.last() {
+        if let Some((at, end)) = points.last() {
+            svg.circle(*at, *end, 2.0, &format!("l{}", i % 4));
             labels.push((*end, i));
         }
     }
-    for (at, i) in spread(labels, 12.0, TOP + 4.0, FOOT) {
+    for (at, i) in spread(labels, 12.0, TOP + 4.0, foot) {
+        // The sample beside the name shows the dashes, so that colour alone never tells.
+        let sample = [(right + 5.0, at), (right + 23.0, at)];
+        svg.path(&sample, &line_class(i));
         let label = shorten(&panel.curves[i].label, LABEL);
         svg.text(
-            right + 6.0,
+            right + 28.0,
             at + 4.0,
             Anchor::Start,
             &format!("l{}", i % 4),
@@ -186,7 +198,7 @@ mod tests {
     fn a_curve_ends_where_the_count_ends() {
         let histogram: Histogram = [(1000, 99), (5000, 1)].into_iter().collect();
         let curve = points(&histogram, 100);
-        assert_eq!(curve.first(), Some(&(0.0, 1000.0)));
+        assert_eq!(curve.first().map(|point| point.1), Some(1000.0));
         assert!(
             (curve[1].0 - 2.0).abs() < 1e-9,
             "99 % took 1000 ns: {curve:?}"

@@ -124,6 +124,20 @@ pub fn draw(plot: &Plot) -> String {
         }
         if let Some((low, high)) = row.interval {
             svg.line((scale.at(low), y), (scale.at(high), y), "bar");
+            // An end beyond the axis is an arrow.
+            let (first, last) = scale.ends();
+            if low < first {
+                svg.path(
+                    &[(left + 4.0, y - 3.5), (left, y), (left + 4.0, y + 3.5)],
+                    "bar",
+                );
+            }
+            if high > last {
+                svg.path(
+                    &[(right - 4.0, y - 3.5), (right, y), (right - 4.0, y + 3.5)],
+                    "bar",
+                );
+            }
         }
         shape(&mut svg, scale.at(row.value), y, row.shape);
         svg.text(WIDTH - 2.0, y + 4.0, Anchor::End, "n val", &row.text);

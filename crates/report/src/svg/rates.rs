@@ -4,7 +4,7 @@ use super::draw::{Anchor, Svg};
 use super::scale::Scale;
 use assay_model::sample::RatePoint;
 
-/// Rate of one round: milliseconds since its start and I/Os per second.
+/// Rate of one round: milliseconds since its start and bytes per second.
 pub type Line = Vec<(f64, f64)>;
 
 /// What a panel shows.
@@ -32,7 +32,12 @@ const GAP: f64 = 6.0;
 pub fn line(points: &[RatePoint], most: usize) -> Line {
     let all: Line = points
         .iter()
-        .map(|point| (point.at_ms as f64, point.read_iops + point.write_iops))
+        .map(|point| {
+            (
+                point.at_ms as f64,
+                point.read_bytes_per_s + point.write_bytes_per_s,
+            )
+        })
         .filter(|(_, rate)| rate.is_finite())
         .collect();
     if all.len() <= most.max(2) {
@@ -109,9 +114,9 @@ mod tests {
     fn point(at_ms: u64, rate: f64) -> RatePoint {
         RatePoint {
             at_ms,
-            read_iops: rate,
+            read_iops: 0.0,
             write_iops: 0.0,
-            read_bytes_per_s: 0.0,
+            read_bytes_per_s: rate,
             write_bytes_per_s: 0.0,
         }
     }

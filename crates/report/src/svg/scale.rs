@@ -36,7 +36,7 @@ impl Scale {
         let highest = extent(values, false)
             .map_or(0.0, |(_, high)| high)
             .clamp(0.0, 1e300);
-        let high = if highest > 0.0 { highest } else { 1.0 };
+        let high = if highest > 1e-300 { highest } else { 1.0 };
         let step = nice_step(high / 4.0);
         let high = (high / step - 1e-9).ceil().max(1.0) * step;
         Self {

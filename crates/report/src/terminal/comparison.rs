@@ -44,6 +44,24 @@ pub(crate) fn plain(value: Option<&serde_json::Value>) -> String {
 /// Run B against run A: the environment first, then the ratio of each figure with its interval.
 #[must_use]
 pub fn comparison(comparison: &RunComparison, style: Style) -> String {
+    render(
+        comparison,
+        comparison.rows.iter().filter(|row| shown(row)),
+        style,
+    )
+}
+
+/// The same with every row that the comparison has: somebody chose them.
+#[must_use]
+pub fn comparison_in_full(comparison: &RunComparison, style: Style) -> String {
+    render(comparison, comparison.rows.iter(), style)
+}
+
+fn render<'a>(
+    comparison: &RunComparison,
+    rows: impl Iterator<Item = &'a ComparisonRow>,
+    style: Style,
+) -> String {
     let mut out = String::new();
     let title = format!("run {} (B) against run {} (A)", comparison.b, comparison.a);
     out.push_str(&format!("{}\n", style.bold(&title)));
@@ -66,7 +84,7 @@ pub fn comparison(comparison: &RunComparison, style: Style) -> String {
             hanging(&mut out, &clean(caution), style);
         }
     }
-    table(comparison, &mut out, style);
+    table(&rows.collect::<Vec<_>>(), &mut out, style);
     for (only, which) in [(&comparison.only_a, "A"), (&comparison.only_b, "B")] {
         if !only.is_empty() {
             let names: Vec<String> = only.iter().map(|name| clean(name)).collect();
@@ -86,8 +104,14 @@ fn cells(row: &ComparisonRow) -> [String; 6] {
     let interval = row.interval.map_or("no interval".to_owned(), |interval| {
         format!("{} to {}", ratio(interval.low), ratio(interval.high))
     });
+    let of = match row.metric.direction {
+        Direction::All => "",
+        Direction::Read => "read ",
+        Direction::Write => "write ",
+        Direction::Flush => "flush ",
+    };
     [
-        heading(quantity).to_owned(),
+        format!("{of}{}", heading(quantity)),
         value(quantity, row.a.value),
         value(quantity, row.b.value),
         ratio(row.ratio),
@@ -96,8 +120,7 @@ fn cells(row: &ComparisonRow) -> [String; 6] {
     ]
 }
 
-fn table(comparison: &RunComparison, out: &mut String, style: Style) {
-    let rows: Vec<&ComparisonRow> = comparison.rows.iter().filter(|row| shown(row)).collect();
+fn table(rows: &[&ComparisonRow], out: &mut String, style: Style) {
     section("Figures", out, style);
     if rows.is_empty() {
         out.push_str("  the two runs have no workload on a common target\n");
@@ -152,10 +175,11 @@ fn table(comparison: &RunComparison, out: &mut String, style: Style) {
     }
     let changed = |change| rows.iter().filter(|row| row.verdict == change).count();
     let text = format!(
-        "\n{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)\n",
+        "{} better, {} worse, {} unclear (the interval of the ratio contains 1, or there is none)",
         changed(Change::Better),
         changed(Change::Worse),
         changed(Change::Unclear)
     );
-    out.push_str(&text);
+    out.push('\n');
+    style.paragraph(out, "", 0, &text);
 }

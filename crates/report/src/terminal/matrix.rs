@@ -3,26 +3,33 @@
 use super::{Style, mark};
 use crate::format::{NONE, value};
 use crate::grid::Grid;
-use crate::text::{right, width};
+use crate::text::{left, right, width};
 use assay_model::criterion::{Metric, Quantity};
+use assay_model::doubt::Validity;
 use assay_model::result::WorkloadResult;
 
-fn cell(result: Option<&WorkloadResult>, quantity: Quantity) -> String {
+fn cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize) -> String {
     let Some(result) = result else {
         return String::new();
     };
     let estimate = result.estimates.get(&Metric::all(quantity));
-    let text = estimate.map_or(NONE.to_owned(), |estimate| value(quantity, estimate.value));
-    // The mark keeps its column, so that figures stay under each other.
-    format!("{text}{}", crate::text::left(mark(result.validity), 1))
+    let (text, mark) = match (result.validity, estimate) {
+        (Validity::Void, _) => ("void".to_owned(), ""),
+        (validity, Some(estimate)) => (value(quantity, estimate.value), mark(validity)),
+        (validity, None) => (NONE.to_owned(), mark(validity)),
+    };
+    format!("{text}{}", left(mark, marks))
 }
 
 /// Rows are block sizes, columns are depths; IOPS and p99 side by side where there is room, else
 /// below each other.
 pub(super) fn table(grid: &Grid, out: &mut String, style: Style) {
     let blocks = [(Quantity::Iops, "IOPS"), (Quantity::P99, "p99")];
+    // A mark has a column of its own, so that figures stay under each other.
+    let suspect = |result: &&WorkloadResult| result.validity == Validity::Suspect;
+    let marks = usize::from(grid.cells.iter().flatten().any(suspect));
     let cells = |quantity| -> Vec<String> {
-        let at = |(row, column)| cell(grid.cell(row, column), quantity);
+        let at = |(row, column)| cell(grid.cell(row, column), quantity, marks);
         let rows = 0..grid.block_sizes.len();
         rows.flat_map(|row| (0..grid.depths.len()).map(move |column| (row, column)))
             .map(at)
@@ -31,7 +38,7 @@ pub(super) fn table(grid: &Grid, out: &mut String, style: Style) {
     let depths: Vec<String> = grid
         .depths
         .iter()
-        .map(|depth| format!("qd{depth} "))
+        .map(|depth| format!("qd{depth}{}", " ".repeat(marks)))
         .collect();
     let tables: Vec<(&str, Vec<String>, usize)> = blocks
         .into_iter()
@@ -51,11 +58,11 @@ pub(super) fn table(grid: &Grid, out: &mut String, style: Style) {
         .iter()
         .map(|size| size.short().to_lowercase())
         .collect();
-    let lead = names.iter().map(|name| width(name)).max().unwrap_or(0) + 4;
+    let lead = names.iter().map(|name| width(name)).max().unwrap_or(0) + 2;
     let together = lead
         + tables
             .iter()
-            .map(|(_, _, column)| column * depths.len() + 2)
+            .map(|(_, _, column)| column * depths.len() + 1)
             .sum::<usize>();
     let groups: Vec<&[(&str, Vec<String>, usize)]> = match together <= style.columns() {
         true => vec![&tables[..]],
@@ -66,11 +73,8 @@ pub(super) fn table(grid: &Grid, out: &mut String, style: Style) {
         let mut titles = " ".repeat(lead);
         let mut heads = " ".repeat(lead);
         for (title, _, column) in group {
-            titles.push_str(&crate::text::left(
-                &format!("  {title}"),
-                column * depths.len() + 2,
-            ));
-            heads.push_str("  ");
+            titles.push_str(&left(&format!("  {title}"), column * depths.len() + 1));
+            heads.push(' ');
             heads.extend(depths.iter().map(|depth| right(depth, *column)));
         }
         out.push_str(&format!(
@@ -81,7 +85,7 @@ pub(super) fn table(grid: &Grid, out: &mut String, style: Style) {
         for (row, name) in names.iter().enumerate() {
             out.push_str(&right(name, lead));
             for (_, cells, column) in group {
-                out.push_str("  ");
+                out.push(' ');
                 for (at, text) in cells
                     .iter()
                     .enumerate()

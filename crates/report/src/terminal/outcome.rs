@@ -5,7 +5,7 @@ use crate::format::{range, value_and_unit};
 use crate::text::{clean, left, width};
 use assay_model::Run;
 use assay_model::doubt::Validity;
-use assay_model::result::{CriterionResult, Judged, LimitKind, WorkloadResult};
+use assay_model::result::{CriterionResult, Judged, LimitKind, Steadiness, WorkloadResult};
 
 /// A kind of limit in words.
 pub(crate) fn limit_name(kind: LimitKind) -> &'static str {
@@ -83,7 +83,14 @@ pub(super) fn limits(judged: &Judged, grouped: bool, out: &mut String, style: St
         return;
     }
     section("Why not more?", out, style);
-    if grouped || counted.len() > 12 {
+    let mut said: Vec<&str> = counted
+        .iter()
+        .map(|result| result.limit.evidence.as_str())
+        .collect();
+    said.sort_unstable();
+    said.dedup();
+    let repeats = said.len() * 2 <= counted.len();
+    if grouped || repeats || counted.len() > 12 {
         for (kind, members) in by_limit(&counted) {
             let names: Vec<String> = members
                 .iter()
@@ -97,8 +104,15 @@ pub(super) fn limits(judged: &Judged, grouped: bool, out: &mut String, style: St
             out.push_str(&format!("  {title}\n"));
             style.paragraph(out, "", 4, &some_names(&names, 6));
             if let Some(first) = members.first() {
-                let example = format!("e.g. {}: {}", names[0], clean(&first.limit.evidence));
-                style.paragraph(out, "", 4, &example);
+                let evidence = clean(&first.limit.evidence);
+                let same = members
+                    .iter()
+                    .all(|other| other.limit.evidence == first.limit.evidence);
+                let text = match same {
+                    true => evidence,
+                    false => format!("e.g. {}: {evidence}", names[0]),
+                };
+                style.paragraph(out, "", 4, &text);
             }
         }
         return;
@@ -152,6 +166,16 @@ pub(crate) fn by_limit<'a>(
     groups
 }
 
+/// Why a figure counts as a burst: its range and slope, or why they are not known.
+pub(crate) fn burst_reason(steadiness: &Steadiness) -> String {
+    match (steadiness.range, steadiness.slope) {
+        (Some(range), Some(slope)) if !steadiness.steady => {
+            format!("range {:.0} %, slope {:.0} %", range * 100.0, slope * 100.0)
+        }
+        _ => clean(&steadiness.reason),
+    }
+}
+
 /// Which figures are steady, which a burst.
 pub(super) fn steadiness(judged: &Judged, out: &mut String, style: Style) {
     let counted: Vec<&WorkloadResult> = judged
@@ -172,15 +196,13 @@ pub(super) fn steadiness(judged: &Judged, out: &mut String, style: Style) {
         out.push_str(&format!("  {text}\n"));
         return;
     }
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for result in &burst {
         let name = clean(&result.workload);
-        match reasons
-            .iter_mut()
-            .find(|(reason, _)| *reason == result.steadiness.reason)
-        {
+        let why = burst_reason(&result.steadiness);
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, names)) => names.push(name),
-            None => reasons.push((&result.steadiness.reason, vec![name])),
+            None => reasons.push((why, vec![name])),
         }
     }
     let title = format!(
@@ -192,13 +214,12 @@ pub(super) fn steadiness(judged: &Judged, out: &mut String, style: Style) {
         false => title,
     };
     out.push_str(&format!("  {}\n", style.paint("33", &title)));
+    if burst.iter().any(|result| result.steadiness.range.is_some()) {
+        let limits = "steady is a range of at most 20 % and a slope of at most 10 % of the mean over the last 5 rounds";
+        style.paragraph(out, "", 4, limits);
+    }
     for (reason, names) in reasons.iter().take(6) {
-        style.paragraph(
-            out,
-            "",
-            4,
-            &format!("{}: {}", some_names(names, 3), clean(reason)),
-        );
+        style.paragraph(out, "", 4, &format!("{}: {}", some_names(names, 3), reason));
     }
     if reasons.len() > 6 {
         style.paragraph(

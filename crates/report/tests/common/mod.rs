@@ -210,9 +210,9 @@ fn series(rate: f64, random: &mut Random) -> Vec<RatePoint> {
             let stall = if random.unit() > 0.97 { 0.4 } else { 1.0 };
             RatePoint {
                 at_ms: i * 125,
-                read_iops: rate * (1.0 + random.bell() * 0.05) * stall,
+                read_iops: 0.0,
+                read_bytes_per_s: rate * (1.0 + random.bell() * 0.05) * stall,
                 write_iops: 0.0,
-                read_bytes_per_s: 0.0,
                 write_bytes_per_s: 0.0,
             }
         })
@@ -303,7 +303,12 @@ pub fn case(plan: Plan) -> Case {
                 },
                 limit: limit(workload),
                 series: (1..=rounds)
-                    .map(|round| (round, series(rate, &mut random)))
+                    .map(|round| {
+                        (
+                            round,
+                            series(rate * workload.block_size.0 as f64, &mut random),
+                        )
+                    })
                     .collect(),
                 latency: histogram,
             });

@@ -49,6 +49,15 @@ impl Clock {
     }
 }
 
+/// In whole seconds: figures that flicker in their last digits are no information.
+fn whole(time: Nanos) -> String {
+    let seconds = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
+    match seconds.0 < 60_000_000_000 {
+        true => format!("{} s", seconds.0 / 1_000_000_000),
+        false => seconds.to_string(),
+    }
+}
+
 /// What the user sees while a run goes on.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
@@ -111,7 +120,7 @@ impl Progress {
             bar.set_message(text);
         } else if self.log && self.logged.is_none_or(|at| now() - at >= LOG_EVERY) {
             self.logged = Some(now());
-            eprintln!("{} left, {text}", self.clock.read().0);
+            eprintln!("{} left, {text}", whole(self.clock.read().0));
         }
     }
 
@@ -119,7 +128,7 @@ impl Progress {
     fn expect(&mut self, left: Nanos) {
         self.clock.expect(left);
         if !std::mem::replace(&mut self.announced, true) {
-            let line = format!("about {left} in all");
+            let line = format!("about {} in all", whole(left));
             match &self.bar {
                 Some(bar) => bar.println(line),
                 None => eprintln!("{line}"),
@@ -174,7 +183,7 @@ fn bar(clock: &Clock) -> ProgressBar {
             let _ = write!(out, "[{}{}]", "=".repeat(full), " ".repeat(WIDTH - full));
         })
         .with_key("left", move |_: &ProgressState, out: &mut dyn Write| {
-            let _ = write!(out, "{} left", for_left.read().0);
+            let _ = write!(out, "{} left", whole(for_left.read().0));
         });
     let bar = ProgressBar::new_spinner().with_style(style);
     bar.enable_steady_tick(Duration::from_millis(500));

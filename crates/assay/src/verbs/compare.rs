@@ -1,0 +1,68 @@
+//! `assay compare`: two runs side by side.
+
+use super::runs::store_with_runs;
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use assay_model::SCHEMA_VERSION;
+use assay_model::criterion::Metric;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay compare 3 4                       run 4 against run 3
+  assay compare last~1 last               the newest against the one before
+  assay compare 3 4 --metric p99 --metric read.iops
+                                          only these figures
+  assay compare 3 4 --json | jq '.rows[] | select(.verdict == \"worse\")'
+
+What differs in the environment comes first: it may be the reason. Each ratio has a 95 %
+interval from the rounds of both runs; with a single round there is none, and no verdict.
+Two runs are made one after the other, so what the machine did in between is part of the
+difference.
+
+Exit status: 0 done, 2 error.";
+
+/// Compare two runs: environment first, then each figure as a ratio with its interval
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The run that is compared with
+    #[arg(value_name = "A")]
+    a: String,
+    /// The run that is compared
+    #[arg(value_name = "B")]
+    b: String,
+    /// Only this figure, such as p99 or read.iops (may be repeated)
+    #[arg(long, value_name = "METRIC")]
+    metric: Vec<Metric>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let store = store_with_runs(global)?;
+    let load = |name: &str| -> anyhow::Result<_> {
+        let id = store.resolve(name)?;
+        Ok((store.run(id)?, store.samples(id)?))
+    };
+    let (a, b) = (load(&args.a)?, load(&args.b)?);
+    let mut comparison = assay_judge::compare((&a.0, &a.1), (&b.0, &b.1));
+    if !args.metric.is_empty() {
+        comparison
+            .rows
+            .retain(|row| args.metric.contains(&row.metric));
+    }
+    if args.json {
+        let mut document = serde_json::to_value(&comparison)?;
+        document["schema"] = SCHEMA_VERSION.into();
+        print(&format!("{document:#}\n"))?;
+    } else {
+        let style = context::style(global);
+        print(&match args.metric.is_empty() {
+            true => assay_report::terminal::comparison(&comparison, style),
+            false => assay_report::terminal::comparison_in_full(&comparison, style),
+        })?;
+    }
+    Ok(Status::Ok)
+}

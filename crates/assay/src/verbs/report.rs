@@ -1,0 +1,155 @@
+//! `assay report`: a run as HTML, Markdown, JSON or text.
+
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use crate::pages;
+use anyhow::bail;
+use assay_model::result::Judged;
+use assay_model::run::Run;
+use assay_model::{RunId, Sample};
+use assay_store::Store;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay report --html last.html             the newest run, with charts
+  assay report 3 --against 2 --html r.html  run 3 with its ratios to run 2
+  assay report 3 -o run3.md                 Markdown, by the name of the file
+  assay report 3 --format json | jq '.results[].metrics.p99'
+  assay report                              the newest run as text
+
+RUN is a number from `assay runs`, `last`, `last~1`, or the start of a run's uid.
+Exit status: 0 done, 2 error (no such run, file not written).";
+
+/// Write a run as an HTML page, Markdown, JSON or text
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The run
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// An earlier run to compare with (HTML and text)
+    #[arg(long, value_name = "RUN")]
+    against: Option<String>,
+    /// Write an HTML page to this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "format", "json"])]
+    html: Option<PathBuf>,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What to write [default: by the ending of the file, else text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// What to write.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// One self-contained page.
+    Html,
+    /// Markdown.
+    Md,
+    /// One JSON document.
+    Json,
+    /// As in the terminal.
+    Text,
+}
+
+/// A run as judged.
+struct Loaded {
+    run: Run,
+    samples: Vec<Sample>,
+    judged: Judged,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let (file, format) = destination(args)?;
+    if args.against.is_some() && matches!(format, Format::Md | Format::Json) {
+        bail!("--against fits HTML and text; `assay compare A B --json` has the figures");
+    }
+    let store = context::open_store(global)?;
+    let this = load(&store, store.resolve(&args.run)?)?;
+    let other = match &args.against {
+        Some(name) => Some(load(&store, store.resolve(name)?)?),
+        None => None,
+    };
+    let comparison = other.as_ref().map(|other| {
+        assay_judge::compare((&other.run, &other.samples), (&this.run, &this.samples))
+    });
+    let against = other.as_ref().zip(comparison.as_ref());
+    let text = match format {
+        Format::Html => {
+            let against =
+                against.map(|(other, comparison)| (&other.run, &other.judged, comparison));
+            pages::html(&this.run, &this.judged, &this.samples, against)
+        }
+        Format::Md => assay_report::markdown::run(&this.run, &this.judged),
+        Format::Json => {
+            let document = assay_report::json::run(&this.run, &this.judged, &this.samples);
+            format!("{document:#}\n")
+        }
+        Format::Text => {
+            let mut style = context::style(global);
+            style.color &= file.is_none();
+            let mut text = assay_report::terminal::run(&this.run, &this.judged, style);
+            if let Some((_, comparison)) = against {
+                text.push('\n');
+                text.push_str(&assay_report::terminal::comparison(comparison, style));
+            }
+            text
+        }
+    };
+    match file {
+        Some(path) => {
+            context::write_file(path, &text)?;
+            eprintln!("report written to {}", path.display());
+        }
+        None => print(&text)?,
+    }
+    Ok(Status::Ok)
+}
+
+/// Where to write, and what.
+fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
+    if let Some(path) = &args.html {
+        return Ok((Some(path), Format::Html));
+    }
+    let path = args.output.as_deref();
+    if args.json {
+        return Ok((path, Format::Json));
+    }
+    if let Some(format) = args.format {
+        return Ok((path, format));
+    }
+    let Some(path) = path else {
+        return Ok((None, Format::Text));
+    };
+    let ending = path
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_lowercase());
+    let format = match ending.as_deref() {
+        Some("html" | "htm") => Format::Html,
+        Some("md" | "markdown") => Format::Md,
+        Some("json") => Format::Json,
+        Some("txt") => Format::Text,
+        _ => bail!(
+            "{}: the name does not say what to write: let it end in .html, .md, .json or .txt, or use --format",
+            path.display()
+        ),
+    };
+    Ok((Some(path), format))
+}
+
+fn load(store: &Store, id: RunId) -> anyhow::Result<Loaded> {
+    let (run, samples) = (store.run(id)?, store.samples(id)?);
+    let judged = assay_judge::judge(&run, &samples);
+    Ok(Loaded {
+        run,
+        samples,
+        judged,
+    })
+}

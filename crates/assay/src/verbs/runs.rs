@@ -1,0 +1,179 @@
+//! `assay runs`: what was measured.
+
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use anyhow::bail;
+use assay_model::run::RunState;
+use assay_model::{RunId, SCHEMA_VERSION};
+use assay_report::format::{count, time};
+use assay_report::text::{clean, left, right, width, wrap};
+use assay_store::{RunRow, Store};
+use std::collections::BTreeSet;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay runs                    all runs, newest first
+  assay runs --plan matrix      only runs of one plan
+  assay runs --target /srv -n 5 the newest five on one target
+  assay runs --json | jq '.runs[0].id'
+  assay runs delete 3 4 --yes   remove two runs and their samples
+
+A run is named by its number, by `last`, `last~1` (the one before), or by the first
+characters of its uid, in every command.
+
+Exit status: 0 done, 2 error.";
+
+/// List what was measured
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Only runs of this plan
+    #[arg(long, value_name = "PLAN")]
+    plan: Option<String>,
+    /// Only runs on this target
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Only the newest so many
+    #[arg(long, short = 'n', value_name = "N")]
+    newest: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Remove runs and their samples for good
+    Delete {
+        /// Runs to remove
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+        /// Do it: without this, only say what would be removed
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if let Some(Action::Delete { runs, yes }) = &args.action {
+        return delete(runs, *yes, global);
+    }
+    let store = context::existing_store(global)?;
+    let mut rows = match &store {
+        Some(store) => store.runs()?,
+        None => Vec::new(),
+    };
+    let any = !rows.is_empty();
+    rows.retain(|row| {
+        args.plan.as_ref().is_none_or(|plan| *plan == row.plan)
+            && args
+                .target
+                .as_ref()
+                .is_none_or(|target| row.targets.contains(target))
+    });
+    rows.truncate(args.newest.unwrap_or(usize::MAX));
+    if args.json {
+        let document = serde_json::json!({ "schema": SCHEMA_VERSION, "runs": rows });
+        print(&format!("{document:#}\n"))?;
+    } else if rows.is_empty() {
+        match any {
+            true => eprintln!("no run fits; `assay runs` lists all"),
+            false => eprintln!("{}", context::nothing_measured(global)?),
+        }
+    } else {
+        print(&table(&rows, context::style(global).width))?;
+    }
+    Ok(Status::Ok)
+}
+
+/// Opens the store for a verb that needs a run in it.
+pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
+    match context::existing_store(global)? {
+        Some(store) => Ok(store),
+        None => bail!(context::nothing_measured(global)?),
+    }
+}
+
+fn table(rows: &[RunRow], columns: usize) -> String {
+    const HEADS: [&str; 4] = ["run", "started", "plan", "samples"];
+    let cells: Vec<[String; 4]> = rows
+        .iter()
+        .map(|row| {
+            let samples = match row.planned {
+                0 => row.samples.to_string(),
+                planned => format!("{}/{planned}", row.samples),
+            };
+            let plan = clean(&row.plan);
+            [row.id.to_string(), time(row.started), plan, samples]
+        })
+        .collect();
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|i| {
+            let cells = cells.iter().map(|row| width(&row[i]));
+            cells.chain([width(HEADS[i])]).max().unwrap_or(0)
+        })
+        .collect();
+    let line = |cells: [&str; 4]| {
+        format!(
+            "{}  {}  {}  {}",
+            right(cells[0], widths[0]),
+            left(cells[1], widths[1]),
+            left(cells[2], widths[2]),
+            right(cells[3], widths[3])
+        )
+    };
+    let indent = widths.iter().sum::<usize>() + 8;
+    let mut out = format!("{}  targets\n", line(HEADS));
+    for (row, cells) in rows.iter().zip(&cells) {
+        let targets: Vec<String> = row.targets.iter().map(|target| clean(target)).collect();
+        let mut what = targets.join(", ");
+        what.push_str(match row.state {
+            RunState::Complete => "",
+            RunState::Interrupted => " (interrupted)",
+            RunState::Failed => " (failed)",
+            RunState::Running => " (running, or cut off)",
+        });
+        let cells = [&cells[0], &cells[1], &cells[2], &cells[3]].map(String::as_str);
+        for (i, text) in wrap(&what, columns.saturating_sub(indent).max(20))
+            .iter()
+            .enumerate()
+        {
+            let lead = if i == 0 {
+                line(cells)
+            } else {
+                " ".repeat(indent - 2)
+            };
+            out.push_str(&format!("{lead}  {text}\n"));
+        }
+    }
+    out
+}
+
+fn delete(names: &[String], yes: bool, global: &Global) -> anyhow::Result<Status> {
+    let mut store = store_with_runs(global)?;
+    // Every name is looked up before anything is removed: `last` moves with each removal.
+    let ids: BTreeSet<RunId> = names
+        .iter()
+        .map(|name| store.resolve(name))
+        .collect::<Result<_, _>>()?;
+    let rows = store.runs()?;
+    for id in &ids {
+        let row = rows.iter().find(|row| row.id == *id);
+        let samples = row.map_or(0, |row| row.samples as usize);
+        let plan = row.map_or("", |row| row.plan.as_str());
+        let what = format!("run {id} ({}, {})", clean(plan), count(samples, "sample"));
+        if yes {
+            store.delete_run(*id)?;
+            eprintln!("removed {what}");
+        } else {
+            eprintln!("would remove {what}");
+        }
+    }
+    if !yes {
+        bail!("nothing was removed: say --yes to remove for good");
+    }
+    Ok(Status::Ok)
+}

@@ -1,0 +1,129 @@
+//! `assay show`: one run, judged by today's rules.
+
+use super::runs::store_with_runs;
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::doubt::Validity;
+use assay_model::result::{Judged, JudgedSample};
+use assay_report::format::{heading, value};
+use assay_report::text::{clean, left, right, width};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay show              the newest run
+  assay show 12           run 12
+  assay show last~1       the one before the newest
+  assay show 12 --verbose with all that is known of each workload
+  assay show 12 --samples every sample by itself
+  assay show 12 --json    one JSON document with every sample's percentiles and doubts
+
+The samples are stored raw and judged anew each time, so a run made by an older assay is
+judged by the rules of this one.
+
+Exit status: 0 done, 1 a criterion of the run was missed, 2 error.";
+
+/// Show one run: figures, intervals, doubts, what limited it
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Number, `last`, `last~N`, or the first characters of the uid
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Every sample by itself
+    #[arg(long, conflicts_with = "json")]
+    samples: bool,
+    /// All that is known of each workload
+    #[arg(long, short, conflicts_with_all = ["json", "samples"])]
+    verbose: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let store = store_with_runs(global)?;
+    let id = store.resolve(&args.run)?;
+    let (run, samples) = (store.run(id)?, store.samples(id)?);
+    let judged = assay_judge::judge(&run, &samples);
+    let style = context::style(global);
+    let text = if args.json {
+        format!("{:#}\n", assay_report::json::run(&run, &judged, &samples))
+    } else if args.samples {
+        table(&judged)
+    } else if args.verbose {
+        assay_report::terminal::verbose(&run, &judged, style)
+    } else {
+        assay_report::terminal::run(&run, &judged, style)
+    };
+    print(&text)?;
+    match judged.criteria.iter().all(|criterion| criterion.met) {
+        true => Ok(Status::Ok),
+        false => Ok(Status::Findings),
+    }
+}
+
+const SHOWN: [Quantity; 5] = [
+    Quantity::Iops,
+    Quantity::Throughput,
+    Quantity::P50,
+    Quantity::P99,
+    Quantity::P999,
+];
+
+/// Samples below their workload and target, in rounds.
+fn table(judged: &Judged) -> String {
+    let mut out = String::new();
+    for result in &judged.results {
+        let own =
+            |one: &&JudgedSample| one.workload == result.workload && one.target == result.target;
+        let rows: Vec<Vec<String>> = judged.samples.iter().filter(own).map(cells).collect();
+        let title = format!("{} on {}", clean(&result.workload), clean(&result.target));
+        out.push_str(&format!("{title}\n"));
+        let mut heads = vec!["round".to_owned()];
+        heads.extend(SHOWN.map(|quantity| heading(quantity).to_owned()));
+        heads.push("doubts".to_owned());
+        let columns: Vec<usize> = (0..heads.len())
+            .map(|i| {
+                rows.iter()
+                    .chain([&heads])
+                    .map(|row| width(&row[i]))
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        for row in [&heads].into_iter().chain(&rows) {
+            let (last, figures) = row
+                .split_last()
+                .map_or(("", &row[..]), |(l, f)| (l.as_str(), f));
+            let figures: Vec<String> = figures
+                .iter()
+                .zip(&columns)
+                .map(|(cell, column)| right(cell, *column))
+                .collect();
+            let line = format!("  {}  {}", figures.join("  "), left(last, 0));
+            out.push_str(&format!("{}\n", line.trim_end()));
+        }
+    }
+    out
+}
+
+fn cells(sample: &JudgedSample) -> Vec<String> {
+    let mut cells = vec![sample.round.to_string()];
+    for quantity in SHOWN {
+        let figure = sample.figures.get(&Metric::all(quantity));
+        cells.push(figure.map_or("-".to_owned(), |figure| value(quantity, *figure)));
+    }
+    let codes: Vec<&str> = sample
+        .doubts
+        .iter()
+        .map(|doubt| doubt.code.as_str())
+        .collect();
+    let void = match sample.validity {
+        Validity::Void => "void: ",
+        _ => "",
+    };
+    cells.push(format!("{void}{}", codes.join(", ")));
+    cells
+}

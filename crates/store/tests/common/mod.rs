@@ -1,0 +1,84 @@
+//! Runs and samples to store.
+
+use assay_model::plan::{Plan, Slot};
+use assay_model::run::{Origin, Run, RunState};
+use assay_model::sample::{IoStats, JobResult, Latency, Outcome, Sample};
+use assay_model::target::{TargetInfo, TargetKind};
+use assay_model::{Bytes, Facts, Nanos, RunId};
+
+/// A run of four slots on one target.
+pub fn run(uid: &str) -> Run {
+    let slot = |round| Slot {
+        round,
+        workload: 0,
+        target: 0,
+        seed: u64::MAX,
+    };
+    Run {
+        id: RunId(0),
+        uid: uid.to_owned(),
+        assay_version: "0.1.0".to_owned(),
+        started: jiff::Timestamp::from_nanosecond(1_700_000_000_123_456_789).unwrap(),
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        plan: Plan {
+            name: "quick".to_owned(),
+            rounds: 4,
+            order: (1..=4).map(slot).collect(),
+            ..Plan::default()
+        },
+        targets: vec![TargetInfo {
+            name: "/srv/a b".to_owned(),
+            kind: TargetKind::Directory,
+            fs_type: Some("ext4".to_owned()),
+            mount_point: None,
+            mount_options: None,
+            mount_source: None,
+            devices: vec!["vda".to_owned()],
+            disks: vec!["vda".to_owned()],
+            size: Bytes(1 << 30),
+            free: None,
+        }],
+        facts: Facts::default(),
+        remarks: vec!["something \"quoted\"".to_owned()],
+    }
+}
+
+/// A sample with a histogram of some size.
+pub fn sample(slot: u32, iops: f64) -> Sample {
+    let bins = (0..200u64).map(|bin| (1000 + bin * 37, 1 + bin * u64::from(slot + 1) % 91));
+    Sample {
+        workload: "randread-4k-qd16".to_owned(),
+        target: "/srv/a b".to_owned(),
+        round: slot + 1,
+        slot,
+        started: jiff::Timestamp::UNIX_EPOCH,
+        wall: Nanos(5_500_000_000),
+        outcome: Outcome::Completed,
+        tool: "fio-3.33".to_owned(),
+        jobs: vec![JobResult {
+            name: "randread-4k-qd16".to_owned(),
+            read: Some(IoStats {
+                bytes: Bytes(4096),
+                ios: 1,
+                runtime: Nanos(1_000_000_000),
+                iops,
+                bytes_per_s: 0.1 + 0.2,
+                clat: Latency {
+                    n: 1,
+                    max: 9999,
+                    mean: 1234.5678901234567,
+                    percentiles: vec![(99.9, 1)],
+                    histogram: bins.collect(),
+                    ..Latency::default()
+                },
+                ..IoStats::default()
+            }),
+            ..JobResult::default()
+        }],
+        counters: Default::default(),
+        file: None,
+        series: vec![],
+    }
+}

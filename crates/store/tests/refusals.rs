@@ -1,0 +1,306 @@
+//! What is refused, what is left as it was, and what the user is told.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests look at files and mount one file system"
+)]
+
+mod common;
+
+use assay_model::RunId;
+use assay_store::{Store, StoreError};
+use common::{run, sample};
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data/assay/assay.db");
+    (dir, path)
+}
+
+/// Opens a path that must be refused, and proves that the file is as it was.
+fn refused(path: &Path) -> StoreError {
+    let before = fs::read(path).unwrap_or_default();
+    let error = Store::open(path).unwrap_err();
+    assert_eq!(before, fs::read(path).unwrap_or_default(), "{error}");
+    error
+}
+
+#[test]
+fn only_the_owner_can_read_it() {
+    let (_dir, path) = place();
+    Store::open(&path).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+}
+
+#[test]
+fn names_of_runs() {
+    let (_dir, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let said = store.resolve("last").unwrap_err().to_string();
+    assert!(
+        said.contains("nothing has been measured") && said.contains("assay run"),
+        "{said}"
+    );
+    for uid in ["a1b2c3d4", "a1b2ffff", "00112233", "12345678"] {
+        store.create_run(&mut run(uid)).unwrap();
+    }
+    let resolve = |name: &str| store.resolve(name).map(|id| id.0);
+    assert_eq!(resolve("3").unwrap(), 3);
+    assert_eq!(resolve("last").unwrap(), 4);
+    assert_eq!(resolve("last~3").unwrap(), 1);
+    assert_eq!(resolve("a1b2c").unwrap(), 1);
+    assert_eq!(resolve("A1B2F").unwrap(), 2);
+    assert_eq!(
+        resolve("1234").unwrap(),
+        4,
+        "digits that are no number of a run"
+    );
+    let said = |name: &str| resolve(name).unwrap_err().to_string();
+    assert!(
+        said("a1b2").contains("several runs: 1, 2"),
+        "{}",
+        said("a1b2")
+    );
+    assert!(said("99").contains("4, 3, 2, 1"), "{}", said("99"));
+    assert!(said("last~4").contains("4, 3, 2, 1"), "{}", said("last~4"));
+    for bad in [
+        "",
+        "quick",
+        "last~x",
+        "last~-1",
+        "a1b",
+        "\x1b[31m",
+        "1; drop table runs",
+        "lastly",
+        "ü",
+    ] {
+        assert!(
+            said(bad).contains("does not name a run"),
+            "{bad}: {}",
+            said(bad)
+        );
+        assert!(!said(bad).contains('\x1b'));
+    }
+}
+
+#[test]
+fn a_deleted_run_is_gone_and_its_number_stays_unused() {
+    let (_dir, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let mut one = run("aaaa0001");
+    store.create_run(&mut one).unwrap();
+    store.add_sample(one.id, &sample(0, 1.0)).unwrap();
+    store.delete_run(one.id).unwrap();
+    assert!(matches!(store.run(one.id), Err(StoreError::NoRun { .. })));
+    assert!(matches!(
+        store.delete_run(one.id),
+        Err(StoreError::NoRun { .. })
+    ));
+    assert!(store.samples(one.id).unwrap().is_empty());
+    let mut next = run("aaaa0002");
+    store.create_run(&mut next).unwrap();
+    assert_eq!(next.id, RunId(2));
+    assert!(matches!(
+        store.add_sample(one.id, &sample(0, 1.0)),
+        Err(StoreError::NoRun { .. })
+    ));
+}
+
+#[test]
+fn what_json_cannot_hold_is_not_written() {
+    let (_dir, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let mut one = run("eeee0000");
+    store.create_run(&mut one).unwrap();
+    let said = store.add_sample(one.id, &sample(0, f64::NAN)).unwrap_err();
+    assert!(matches!(said, StoreError::Row { .. }), "{said}");
+    assert!(store.samples(one.id).unwrap().is_empty());
+}
+
+#[test]
+fn a_missing_store_is_made_only_on_request() {
+    let (_dir, path) = place();
+    assert!(Store::open_existing(&path).unwrap().is_none());
+    assert!(!path.exists());
+    Store::open(&path).unwrap();
+    assert!(Store::open_existing(&path).unwrap().is_some());
+}
+
+#[test]
+fn an_empty_file_becomes_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("touched.db");
+    fs::write(&path, "").unwrap();
+    Store::open(&path)
+        .unwrap()
+        .create_run(&mut run("ff"))
+        .unwrap();
+}
+
+#[test]
+fn other_files_are_refused_unchanged() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("text.db"), "these are my notes\n").unwrap();
+    let said = refused(&at("text.db")).to_string();
+    assert!(
+        said.contains("text.db") && said.contains("--store"),
+        "{said}"
+    );
+
+    let foreign = Connection::open(at("foreign.db")).unwrap();
+    foreign
+        .execute_batch("CREATE TABLE mail (id); PRAGMA user_version = 1")
+        .unwrap();
+    drop(foreign);
+    assert!(matches!(
+        refused(&at("foreign.db")),
+        StoreError::Foreign { .. }
+    ));
+
+    let foreign = Connection::open(at("firefox.db")).unwrap();
+    foreign
+        .execute_batch("PRAGMA application_id = 42; CREATE TABLE t (id)")
+        .unwrap();
+    drop(foreign);
+    let said = refused(&at("firefox.db")).to_string();
+    assert!(said.contains("another program"), "{said}");
+
+    fs::create_dir(at("dir.db")).unwrap();
+    let said = Store::open(&at("dir.db")).unwrap_err().to_string();
+    assert!(said.contains("directory"), "{said}");
+    let said = Store::open(&at("text.db").join("assay.db"))
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("text.db"), "{said}");
+    let said = Store::open(Path::new("/dev/null")).unwrap_err().to_string();
+    assert!(said.contains("regular file"), "{said}");
+}
+
+#[test]
+fn a_newer_store_is_refused_unchanged() {
+    let (_dir, path) = place();
+    Store::open(&path)
+        .unwrap()
+        .create_run(&mut run("01"))
+        .unwrap();
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 1000).unwrap();
+    drop(newer);
+    let said = refused(&path).to_string();
+    assert!(
+        said.contains("version 1000") && said.contains("newer assay"),
+        "{said}"
+    );
+
+    // The mark is in the write-ahead log only.
+    let newer = Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 1001).unwrap();
+    let said = refused(&path).to_string();
+    assert!(said.contains("version 1001"), "{said}");
+}
+
+#[test]
+fn a_damaged_store_says_so() {
+    let (_dir, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    for n in 0..50 {
+        let mut one = run(&format!("{n:08x}"));
+        store.create_run(&mut one).unwrap();
+        store.add_sample(one.id, &sample(0, 1.0)).unwrap();
+    }
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    for cut in [20, 100, 1000, 4096, whole.len() / 2] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let outcome = Store::open(&path).and_then(|store| {
+            let rows = store.runs()?;
+            rows.iter().try_for_each(|row| {
+                store.run(row.id)?;
+                store.samples(row.id).map(|_| ())
+            })
+        });
+        let said = outcome.expect_err(&format!("cut at {cut}")).to_string();
+        assert!(said.contains("assay.db"), "{cut}: {said}");
+    }
+    let mut noise = whole.clone();
+    for byte in &mut noise[4096..] {
+        *byte ^= 0xa5;
+    }
+    fs::write(&path, &noise).unwrap();
+    let said = Store::open(&path).and_then(|store| store.runs());
+    assert!(said.unwrap_err().to_string().contains("assay.db"));
+}
+
+#[test]
+fn one_damaged_record_does_not_hide_the_others() {
+    let (_dir, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    for uid in ["0a", "0b"] {
+        store.create_run(&mut run(uid)).unwrap();
+    }
+    let raw = Connection::open(&path).unwrap();
+    raw.execute("UPDATE run SET body = x'00' WHERE id = 1", [])
+        .unwrap();
+    let said = store.run(RunId(1)).unwrap_err().to_string();
+    assert!(
+        said.contains("run 1") && said.contains("other runs"),
+        "{said}"
+    );
+    assert_eq!(store.run(RunId(2)).unwrap().uid, "0b");
+    assert_eq!(store.runs().unwrap().len(), 2);
+    store.delete_run(RunId(1)).unwrap();
+}
+
+/// A tmpfs of 1 MiB, unmounted at the end.
+struct Tiny(tempfile::TempDir);
+
+impl Tiny {
+    fn new() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .arg(dir.path())
+            .stderr(Stdio::null())
+            .status();
+        mount
+            .is_ok_and(|status| status.success())
+            .then_some(Self(dir))
+    }
+}
+
+impl Drop for Tiny {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_read_only_file_system_is_said() {
+    let Some(tiny) = Tiny::new() else {
+        println!("skipped: a tmpfs cannot be mounted here (needs root)");
+        return;
+    };
+    let path = tiny.0.path().join("assay.db");
+    Store::open(&path)
+        .unwrap()
+        .create_run(&mut run("f1"))
+        .unwrap();
+    let status = Command::new("mount")
+        .args(["-o", "remount,ro"])
+        .arg(tiny.0.path())
+        .status();
+    assert!(status.unwrap().success());
+    let said = Store::open(&path)
+        .and_then(|store| store.run(RunId(1)))
+        .unwrap_err();
+    assert!(said.to_string().contains("read-only"), "{said}: {said:?}");
+    let said = Store::open(&tiny.0.path().join("new.db")).unwrap_err();
+    assert!(said.to_string().contains("read-only"), "{said}: {said:?}");
+}
