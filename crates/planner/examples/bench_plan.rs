@@ -1,8 +1,5 @@
 //! Prints how long the planner takes, and the naive way beside it. `bench/plan/run` calls it.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a benchmark reads the clock"
-)]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use assay_planner::btrfs::{Profile, simulate as btrfs};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
@@ -92,7 +89,10 @@ fn naive_years(disks: u64, survives: u64, afr: f64, repair_hours: f64, years: u6
 fn recording(datasets: usize, snapshots: usize) -> String {
     let mut text = String::new();
     for d in 0..datasets {
-        let _ = writeln!(text, "p/d{d}\tused\t1000\t-\np/d{d}\treferenced\t9000\t-\np/d{d}\twritten\t10\t-");
+        let _ = writeln!(
+            text,
+            "p/d{d}\tused\t1000\t-\np/d{d}\treferenced\t9000\t-\np/d{d}\twritten\t10\t-"
+        );
         if d > 0 {
             let _ = writeln!(text, "p/d{d}\torigin\tp/d{}@s{}\t-", d / 2, d % snapshots);
         }
@@ -108,8 +108,14 @@ fn recording(datasets: usize, snapshots: usize) -> String {
 
 /// Looks for the clones of every snapshot among all datasets.
 fn naive_clones(text: &str) -> usize {
-    let names: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
-    let snapshots: HashSet<&str> = names.into_iter().filter(|name| name.contains('@')).collect();
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    let snapshots: HashSet<&str> = names
+        .into_iter()
+        .filter(|name| name.contains('@'))
+        .collect();
     let origins: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("\torigin\t"))
@@ -124,9 +130,19 @@ fn naive_clones(text: &str) -> usize {
 fn main() {
     let context = Context::default();
     let few = disks(24);
-    row("all layouts of 24 unequal disks", seconds(|| search(&few, &[], &context)), 1.0, None);
+    row(
+        "all layouts of 24 unequal disks",
+        seconds(|| search(&few, &[], &context)),
+        1.0,
+        None,
+    );
     let many = disks(200);
-    row("all layouts of 200 unequal disks", seconds(|| search(&many, &[], &context)), 5.0, None);
+    row(
+        "all layouts of 200 unequal disks",
+        seconds(|| search(&many, &[], &context)),
+        5.0,
+        None,
+    );
     let sizes: Vec<u64> = many.iter().map(|disk| disk.size).collect();
     row(
         "btrfs raid1 over 200 disks",
@@ -137,7 +153,9 @@ fn main() {
     let text = recording(1000, 100);
     row(
         "100,000 snapshots, 999 clones: read and report",
-        seconds(|| Graph::new(parse_zfs_get("bench", &text).unwrap()).map(|graph| report(&graph, None))),
+        seconds(|| {
+            Graph::new(parse_zfs_get("bench", &text).unwrap()).map(|graph| report(&graph, None))
+        }),
         1.0,
         Some(("every pair", seconds(|| naive_clones(&text)))),
     );

@@ -76,7 +76,10 @@ pub struct CacheAnswer {
 ///
 /// # Errors
 /// A block size that is not 512 bytes to 16 MiB.
-pub fn caches(question: &CacheQuestion, counters: Option<ArcCounters>) -> Result<CacheAnswer, PlanError> {
+pub fn caches(
+    question: &CacheQuestion,
+    counters: Option<ArcCounters>,
+) -> Result<CacheAnswer, PlanError> {
     if !(512..=16 << 20).contains(&question.block) {
         return Err(PlanError::value(
             format!("block size {}", question.block),
@@ -107,7 +110,9 @@ pub fn caches(question: &CacheQuestion, counters: Option<ArcCounters>) -> Result
         let without = (arc as f64 / set).min(1.0);
         answer.working_set_in_arc = Some(without);
         if without >= 1.0 {
-            answer.advice.push("the working set fits the ARC: an L2ARC would only take memory from it".into());
+            answer.advice.push(
+                "the working set fits the ARC: an L2ARC would only take memory from it".into(),
+            );
         }
         if let (Some(l2), Some(headers)) = (question.l2arc, headers) {
             let left = arc.saturating_sub(headers) as f64;
@@ -131,7 +136,10 @@ pub fn caches(question: &CacheQuestion, counters: Option<ArcCounters>) -> Result
     }
     if let Some(counters) = counters {
         if counters.hit_ratio > 0.95 {
-            answer.advice.push("more than 95 % of reads are served from memory; more cache has little left to win".into());
+            answer.advice.push(
+                "more than 95 % of reads are served from memory; more cache has little left to win"
+                    .into(),
+            );
         } else if counters.ghost_ratio > 0.2 {
             answer.advice.push(format!(
                 "{:.0} % of the misses ask for blocks that were thrown out a moment ago: more memory for the ARC would help before an L2ARC does",
@@ -153,7 +161,11 @@ pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlanError
     for (index, line) in text.lines().enumerate().skip(2) {
         let mut words = line.split_whitespace();
         let (Some(name), Some(_), Some(value)) = (words.next(), words.next(), words.next()) else {
-            return Err(PlanError::record(source, index + 1, "expected name, type and value; was the file cut off?"));
+            return Err(PlanError::record(
+                source,
+                index + 1,
+                "expected name, type and value; was the file cut off?",
+            ));
         };
         // Some counters are signed; those that are read here are not.
         if let Ok(value) = value.parse() {
@@ -162,7 +174,11 @@ pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlanError
     }
     let get = |name: &str| {
         values.get(name).copied().ok_or_else(|| {
-            PlanError::record(source, text.lines().count().max(1), format!("no counter `{name}`; was the file cut off?"))
+            PlanError::record(
+                source,
+                text.lines().count().max(1),
+                format!("no counter `{name}`; was the file cut off?"),
+            )
         })
     };
     let (hits, misses) = (get("hits")?, get("misses")?);
@@ -185,7 +201,12 @@ mod tests {
 
     #[test]
     fn the_header_bill_of_120_gib() {
-        for (block, gib) in [(4u64 << 10, 2.81), (8 << 10, 1.41), (16 << 10, 0.70), (128 << 10, 0.09)] {
+        for (block, gib) in [
+            (4u64 << 10, 2.81),
+            (8 << 10, 1.41),
+            (16 << 10, 0.70),
+            (128 << 10, 0.09),
+        ] {
             let answer = caches(
                 &CacheQuestion {
                     l2arc: Some(120 << 30),
@@ -208,8 +229,20 @@ mod tests {
             sync_writes: Some(200e6),
             ..CacheQuestion::default()
         };
-        assert_eq!(caches(&question, None).unwrap().slog_bytes, Some(3_000_000_000));
-        assert!(caches(&CacheQuestion { block: 1, ..question }, None).is_err());
+        assert_eq!(
+            caches(&question, None).unwrap().slog_bytes,
+            Some(3_000_000_000)
+        );
+        assert!(
+            caches(
+                &CacheQuestion {
+                    block: 1,
+                    ..question
+                },
+                None
+            )
+            .is_err()
+        );
     }
 
     #[test]
@@ -217,7 +250,17 @@ mod tests {
         let text = "9 1 0x01 147 39984 1 2\nname type data\nhits 4 900\nmisses 4 100\nmru_ghost_hits 4 20\nmfu_ghost_hits 4 10\nl2_hits 4 0\nl2_misses 4 0\nsize 4 5\nc_max 4 10\nl2_hdr_size 4 0\n";
         let counters = parse_arcstats("arcstats", text).unwrap();
         assert!((counters.hit_ratio - 0.9).abs() < 1e-12 && counters.l2_hit_ratio.is_none());
-        assert!(parse_arcstats("a", "1\n2\nhits 4").unwrap_err().to_string().contains("cut off"));
-        assert!(parse_arcstats("a", "").unwrap_err().to_string().contains("hits"));
+        assert!(
+            parse_arcstats("a", "1\n2\nhits 4")
+                .unwrap_err()
+                .to_string()
+                .contains("cut off")
+        );
+        assert!(
+            parse_arcstats("a", "")
+                .unwrap_err()
+                .to_string()
+                .contains("hits")
+        );
     }
 }

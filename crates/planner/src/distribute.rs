@@ -122,10 +122,14 @@ pub fn distribute(vdevs: &[Vdev], rules: Rules, writer: Writer) -> Result<Distri
         .map(|v| u128::from(v.size.saturating_sub(v.used)))
         .sum();
     if vdevs.is_empty() {
-        return Err(PlanError::value("vdevs", "name at least one, such as 2T@50%,150MB/s"));
+        return Err(PlanError::value(
+            "vdevs",
+            "name at least one, such as 2T@50%,150MB/s",
+        ));
     }
     for vdev in vdevs {
-        if vdev.size == 0 || vdev.used > vdev.size || !(vdev.speed.is_finite() && vdev.speed >= 1.0) {
+        if vdev.size == 0 || vdev.used > vdev.size || !(vdev.speed.is_finite() && vdev.speed >= 1.0)
+        {
             return Err(PlanError::value(
                 format!("vdev {}", vdev.name.escape_debug()),
                 "needs a size, no more used than that, and a speed of 1 B/s or more",
@@ -324,7 +328,8 @@ fn allocate(state: &mut [State], rotor: &mut Rotor, rules: Rules, block: u64, mu
             Rules::Performance => {
                 let expected = rotor.had + block / 2;
                 let share = s.free() as f64 / s.size as f64;
-                let target = (quota as f64 * (share * 3.0 + 0.25).min(2.5)).max(quota as f64) as u64;
+                let target =
+                    (quota as f64 * (share * 3.0 + 0.25).min(2.5)).max(quota as f64) as u64;
                 let queued = s.queue.len() as u64 * block;
                 expected >= quota && (expected >= target || queued + block * 3 / 2 >= target)
             }
@@ -352,10 +357,14 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
         let columns: Vec<&str> = row.split('\t').collect();
         let &[name, size, alloc, ..] = columns.as_slice() else {
             // `logs`, `cache` and `spare` headings end what holds data.
-            if columns.len() == 1 && ["logs", "cache", "spare", "special", "dedup"].contains(&row.trim()) {
+            if columns.len() == 1
+                && ["logs", "cache", "spare", "special", "dedup"].contains(&row.trim())
+            {
                 break;
             }
-            return Err(broken("expected name, size and alloc; was `zpool list -vHp` cut off?".into()));
+            return Err(broken(
+                "expected name, size and alloc; was `zpool list -vHp` cut off?".into(),
+            ));
         };
         if ["logs", "cache", "spare", "special", "dedup"].contains(&name) {
             break;
@@ -364,8 +373,12 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
             continue;
         }
         let number = |what: &str, text: &str| {
-            text.parse::<u64>()
-                .map_err(|_| broken(format!("{what} is `{}`, not bytes; use -p", text.escape_debug())))
+            text.parse::<u64>().map_err(|_| {
+                broken(format!(
+                    "{what} is `{}`, not bytes; use -p",
+                    text.escape_debug()
+                ))
+            })
         };
         vdevs.push(Vdev {
             name: name.to_owned(),
@@ -376,7 +389,11 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
         });
     }
     match vdevs.is_empty() {
-        true => Err(PlanError::record(source, 1, "holds no vdev; record with `zpool list -vHp POOL`")),
+        true => Err(PlanError::record(
+            source,
+            1,
+            "holds no vdev; record with `zpool list -vHp POOL`",
+        )),
         false => Ok(vdevs),
     }
 }
@@ -428,7 +445,11 @@ mod tests {
             )
             .unwrap();
             let off = (ours.vdevs[0].share - share).abs();
-            assert!(off < 0.10, "{row}: planned {:.3}, measured {share:.3}", ours.vdevs[0].share);
+            assert!(
+                off < 0.10,
+                "{row}: planned {:.3}, measured {share:.3}",
+                ours.vdevs[0].share
+            );
             if slow && throttle {
                 assert!(share > 0.6 && ours.vdevs[0].share > 0.6);
             } else {
@@ -439,13 +460,19 @@ mod tests {
 
     #[test]
     fn free_space_alone_binds_on_the_slowest() {
-        let pool = [vdev("ssd", 512 << 20, 0, 400e6), vdev("rust", 512 << 20, 0, 10e6)];
+        let pool = [
+            vdev("ssd", 512 << 20, 0, 400e6),
+            vdev("rust", 512 << 20, 0, 10e6),
+        ];
         let writer = Writer {
             bytes: 256 << 20,
             ..Writer::default()
         };
         let old = distribute(&pool, Rules::FreeSpace, writer).unwrap();
-        assert!((old.vdevs[0].share - 0.5).abs() < 0.03 && old.speed < 21e6, "{old:?}");
+        assert!(
+            (old.vdevs[0].share - 0.5).abs() < 0.03 && old.speed < 21e6,
+            "{old:?}"
+        );
         for rules in [Rules::Throttle, Rules::Performance] {
             let new = distribute(&pool, rules, writer).unwrap();
             assert!(new.speed > old.speed * 1.2, "{new:?}");
@@ -454,7 +481,10 @@ mod tests {
 
     #[test]
     fn sizes_decide_between_equally_fast_vdevs() {
-        let pool = [vdev("small", 512 << 20, 0, 1e8), vdev("large", 2 << 30, 0, 1e8)];
+        let pool = [
+            vdev("small", 512 << 20, 0, 1e8),
+            vdev("large", 2 << 30, 0, 1e8),
+        ];
         let writer = Writer {
             bytes: 512 << 20,
             ..Writer::default()
@@ -466,7 +496,10 @@ mod tests {
 
     #[test]
     fn a_pool_filled_to_the_brim_loses_nothing() {
-        let pool = [vdev("a", 10 << 30, 9 << 30, 1e8), vdev("b", 40 << 30, 0, 1e8)];
+        let pool = [
+            vdev("a", 10 << 30, 9 << 30, 1e8),
+            vdev("b", 40 << 30, 0, 1e8),
+        ];
         let writer = Writer {
             bytes: 41 << 30,
             ..Writer::default()
@@ -484,12 +517,24 @@ mod tests {
         let ok = [vdev("a", 1 << 30, 0, 1e6)];
         assert!(distribute(&[], Rules::Throttle, Writer::default()).is_err());
         assert!(distribute(&[vdev("a", 0, 0, 1.0)], Rules::Throttle, Writer::default()).is_err());
-        assert!(distribute(&[vdev("a", 1, 0, f64::NAN)], Rules::Throttle, Writer::default()).is_err());
+        assert!(
+            distribute(
+                &[vdev("a", 1, 0, f64::NAN)],
+                Rules::Throttle,
+                Writer::default()
+            )
+            .is_err()
+        );
         let more = Writer {
             bytes: 2 << 30,
             ..Writer::default()
         };
-        assert!(distribute(&ok, Rules::Throttle, more).unwrap_err().to_string().contains("does not fit"));
+        assert!(
+            distribute(&ok, Rules::Throttle, more)
+                .unwrap_err()
+                .to_string()
+                .contains("does not fit")
+        );
     }
 
     #[test]

@@ -74,8 +74,9 @@ impl Flag {
 /// # Errors
 /// [`PlanError::Record`] when it is not the output of `lsblk`, as when it was cut off.
 pub fn parse(text: &str) -> Result<Vec<HereDisk>, PlanError> {
-    let output: Output = serde_json::from_str(text)
-        .map_err(|error| PlanError::record("lsblk -J -b", error.line().max(1), error.to_string()))?;
+    let output: Output = serde_json::from_str(text).map_err(|error| {
+        PlanError::record("lsblk -J -b", error.line().max(1), error.to_string())
+    })?;
     Ok(output
         .blockdevices
         .iter()
@@ -86,7 +87,11 @@ pub fn parse(text: &str) -> Result<Vec<HereDisk>, PlanError> {
                 name: device.name.clone(),
                 size,
                 rotational: device.rota.as_ref().is_some_and(Flag::set),
-                sector: device.sector.as_ref().and_then(Number::value).unwrap_or(512),
+                sector: device
+                    .sector
+                    .as_ref()
+                    .and_then(Number::value)
+                    .unwrap_or(512),
             })
         })
         .collect())

@@ -52,7 +52,9 @@ pub fn parse(text: &str) -> Result<(u64, Unit), PlanError> {
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(trimmed.len());
     let (number, suffix) = (&trimmed[..end], trimmed[end..].trim());
-    let letter = suffix.trim_end_matches("iB").trim_end_matches(['i', 'B', 'b']);
+    let letter = suffix
+        .trim_end_matches("iB")
+        .trim_end_matches(['i', 'B', 'b']);
     let binary = suffix.contains('i');
     let power = match letter {
         "" if !binary => 0,
@@ -84,7 +86,9 @@ pub fn parse(text: &str) -> Result<(u64, Unit), PlanError> {
     }
     match u64::try_from(bytes) {
         Ok(bytes) if bytes <= MAX_DISK => Ok((bytes, unit)),
-        _ => Err(wrong("is above 1 EiB, the largest disk that can be planned")),
+        _ => Err(wrong(
+            "is above 1 EiB, the largest disk that can be planned",
+        )),
     }
 }
 
@@ -99,7 +103,9 @@ fn decimal(number: &str, scale: u128) -> Option<u128> {
         _ => digits.parse::<u128>().ok(),
     };
     let tens = 10u128.pow(u32::try_from(fraction.len()).ok()?);
-    let value = parse(whole)?.checked_mul(tens)?.checked_add(parse(fraction)?)?;
+    let value = parse(whole)?
+        .checked_mul(tens)?
+        .checked_add(parse(fraction)?)?;
     Some(value.checked_mul(scale)? / tens)
 }
 
@@ -112,7 +118,11 @@ pub fn vendor(bytes: u64) -> String {
 /// A size in binary units: `3.64 TiB`.
 #[must_use]
 pub fn binary(bytes: u64) -> String {
-    scaled(bytes, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
+    scaled(
+        bytes,
+        1024.0,
+        ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"],
+    )
 }
 
 fn scaled(bytes: u64, base: f64, units: [&str; 7]) -> String {

@@ -6,11 +6,18 @@ use assay_planner::btrfs::{Filesystem, Profile, simulate};
 use serde_json::Value;
 
 fn rows(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn plan(row: &Value) -> Filesystem {
-    let sizes: Vec<u64> = row["sizes"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).collect();
+    let sizes: Vec<u64> = row["sizes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_u64().unwrap())
+        .collect();
     let profile = |key: &str| row[key].as_str().unwrap().parse::<Profile>().unwrap();
     simulate(&sizes, profile("data"), profile("meta")).unwrap()
 }
@@ -44,7 +51,9 @@ fn what_could_be_stored() {
 
 #[test]
 fn what_could_be_stored_on_random_devices() {
-    let rows = rows(include_str!("../fixtures/btrfs/stored-linux-6.18-progs-6.2.jsonl"));
+    let rows = rows(include_str!(
+        "../fixtures/btrfs/stored-linux-6.18-progs-6.2.jsonl"
+    ));
     let (near, exact) = score(&rows);
     assert_eq!((rows.len(), near), (134, 134));
     assert!(exact >= 129, "{exact} of 134 exact");
@@ -55,8 +64,18 @@ fn what_filesystem_usage_shows_of_a_new_one() {
     for row in rows(include_str!("../fixtures/btrfs/stored.jsonl")) {
         let ours = plan(&row);
         let shown = |key: &str| row[key].as_u64().unwrap();
-        assert_eq!(ours.usage_free_estimated, shown("usage_free_est_empty"), "{}", row["name"]);
-        assert_eq!(ours.usage_free_min, shown("usage_free_min_empty"), "{}", row["name"]);
+        assert_eq!(
+            ours.usage_free_estimated,
+            shown("usage_free_est_empty"),
+            "{}",
+            row["name"]
+        );
+        assert_eq!(
+            ours.usage_free_min,
+            shown("usage_free_min_empty"),
+            "{}",
+            row["name"]
+        );
     }
 }
 
@@ -67,7 +86,12 @@ fn what_lies_on_each_device() {
     let mut same = 0;
     for row in rows(include_str!("../fixtures/btrfs/stored.jsonl")) {
         let ours = plan(&row);
-        let mut measured: Vec<u64> = row["devs"].as_array().unwrap().iter().map(|d| d["Unallocated"].as_u64().unwrap()).collect();
+        let mut measured: Vec<u64> = row["devs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|d| d["Unallocated"].as_u64().unwrap())
+            .collect();
         let mut planned: Vec<u64> = ours.devices.iter().map(|d| d.unallocated).collect();
         measured.sort_unstable();
         planned.sort_unstable();
@@ -75,4 +99,3 @@ fn what_lies_on_each_device() {
     }
     assert!(same >= 42, "{same} of 44");
 }
-

@@ -17,7 +17,12 @@ fn get_output(step: &Value) -> String {
             ("usnap", "usedbysnapshots"),
             ("uds", "usedbydataset"),
         ] {
-            writeln!(text, "{name}\t{property}\t{}\t-", row[key].as_str().unwrap()).unwrap();
+            writeln!(
+                text,
+                "{name}\t{property}\t{}\t-",
+                row[key].as_str().unwrap()
+            )
+            .unwrap();
         }
     }
     text
@@ -56,7 +61,12 @@ fn dry_runs_of_destroy() {
             _ => Recursion::None,
         };
         let ours = graph.destroy(target, recursion).unwrap();
-        assert_eq!(ours.refused.is_empty(), row["rc"] == 0, "{command}: {:?}", ours.refused);
+        assert_eq!(
+            ours.refused.is_empty(),
+            row["rc"] == 0,
+            "{command}: {:?}",
+            ours.refused
+        );
         if row["rc"] != 0 {
             continue;
         }
@@ -96,15 +106,27 @@ fn what_promote_changed() {
     let rows = rows();
     let step = |begins: &str| {
         rows.iter()
-            .find(|row| row["step"].as_str().is_some_and(|step| step.starts_with(begins)))
+            .find(|row| {
+                row["step"]
+                    .as_str()
+                    .is_some_and(|step| step.starts_with(begins))
+            })
             .unwrap()
     };
     let report = report(&graph(step("5 ")), None).unwrap();
     let clone = &report.clones[0];
-    assert_eq!((clone.name.as_str(), clone.shared, clone.exact), ("b/demo-clone", 40_960, true));
+    assert_eq!(
+        (clone.name.as_str(), clone.shared, clone.exact),
+        ("b/demo-clone", 40_960, true)
+    );
     let after = step("6 ");
     let used = |name: &str| {
-        after["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap()["used"]
+        after["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == name)
+            .unwrap()["used"]
             .as_str()
             .unwrap()
             .parse::<u64>()
@@ -120,17 +142,27 @@ fn destroying_a_snapshot_with_its_clones_freed_what_was_planned() {
     let rows = rows();
     let find = |begins: &str| {
         rows.iter()
-            .find(|row| row["step"].as_str().is_some_and(|step| step.starts_with(begins)))
+            .find(|row| {
+                row["step"]
+                    .as_str()
+                    .is_some_and(|step| step.starts_with(begins))
+            })
             .unwrap()
     };
     let (before, after) = (find("8 "), find("9 "));
-    let ours = graph(before).destroy("b/c@5", Recursion::Dependents).unwrap();
+    let ours = graph(before)
+        .destroy("b/c@5", Recursion::Dependents)
+        .unwrap();
     assert_eq!(ours.takes.last().unwrap(), "b/c@5");
     assert_eq!(ours.takes.len(), 5);
     let alloc = |step: &Value| step["alloc"].as_u64().unwrap();
     let freed = alloc(before) - alloc(after);
     // The pool's own metadata for the datasets goes, too: 20 KiB here.
-    assert!(freed.abs_diff(ours.frees_at_least) < 32 << 10, "{freed} {}", ours.frees_at_least);
+    assert!(
+        freed.abs_diff(ours.frees_at_least) < 32 << 10,
+        "{freed} {}",
+        ours.frees_at_least
+    );
 }
 
 #[test]
@@ -142,12 +174,16 @@ fn broken_records_are_named() {
             .map(|error| error.to_string())
             .unwrap_or_default()
     };
-    let set = |name: &str, more: &str| format!("{name}\tused\t1\t-\n{name}\treferenced\t1\t-\n{more}");
+    let set =
+        |name: &str, more: &str| format!("{name}\tused\t1\t-\n{name}\treferenced\t1\t-\n{more}");
     for (text, why) in [
         (String::new(), "holds no dataset"),
         ("p/a\tused\t1\t-\np/a\trefer".into(), "line 2"),
         ("p/a\tused\t1\t-\n".into(), "no `referenced`"),
-        ("p/a\tused\t1.2G\t-\np/a\treferenced\tmuch\t-\n".into(), "not a number of bytes"),
+        (
+            "p/a\tused\t1.2G\t-\np/a\treferenced\tmuch\t-\n".into(),
+            "not a number of bytes",
+        ),
         (set("p/a", "p/a\tused\t2\t-\n"), "twice"),
         (set("p/a", "p/a\torigin\tp/b@s\t-\n"), "not recorded"),
         (set("p/a", "p/a\torigin\tp/a\t-\n"), "no snapshot"),
@@ -159,7 +195,10 @@ fn broken_records_are_named() {
                 + &set("p/b@s", ""),
             "circle",
         ),
-        (set("p/a", "p/a\torigin\tp/a@s\t-\n") + &set("p/a@s", ""), "circle"),
+        (
+            set("p/a", "p/a\torigin\tp/a@s\t-\n") + &set("p/a@s", ""),
+            "circle",
+        ),
         (set("@s", ""), "not a dataset"),
     ] {
         let error = lineage(&text);
@@ -178,7 +217,11 @@ fn a_hypothetical_file_may_use_units() {
 fn deep_chains_do_not_overflow_the_stack() {
     let mut text = String::new();
     for i in 0..20_000 {
-        writeln!(text, "p/c{i}\tused\t1\np/c{i}\treferenced\t1\np/c{i}@s\tused\t1\np/c{i}@s\treferenced\t1").unwrap();
+        writeln!(
+            text,
+            "p/c{i}\tused\t1\np/c{i}\treferenced\t1\np/c{i}@s\tused\t1\np/c{i}@s\treferenced\t1"
+        )
+        .unwrap();
         if i > 0 {
             writeln!(text, "p/c{i}\torigin\tp/c{}@s", i - 1).unwrap();
         }

@@ -1,14 +1,23 @@
 //! Every measured pool of OpenZFS 2.1.11, to the byte.
 
-use assay_planner::zfs::{Class, Kind, Pool, PoolVdev, Version, parse_spec, partition, refreservation};
+use assay_planner::zfs::{
+    Class, Kind, Pool, PoolVdev, Version, parse_spec, partition, refreservation,
+};
 use serde_json::Value;
 
 fn rows(text: &str) -> Vec<Value> {
-    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
 }
 
 fn numbers(value: &Value) -> Vec<u64> {
-    value.as_array().unwrap().iter().map(|v| v.as_u64().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_u64().unwrap())
+        .collect()
 }
 
 #[test]
@@ -24,7 +33,11 @@ fn zpool_list_and_zfs_list_to_the_byte() {
                     .map(|disk| partition(disk, 512).unwrap())
                     .collect();
                 assert_eq!(disks, numbers(&row["part1_bytes"]), "{name}: partition 1");
-                let spec = if name.contains("raidz2") { "raidz2" } else { "raidz1" };
+                let spec = if name.contains("raidz2") {
+                    "raidz2"
+                } else {
+                    "raidz1"
+                };
                 parse_spec(spec, &disks).unwrap()
             }
             _ => row["vdevs"]
@@ -46,13 +59,21 @@ fn zpool_list_and_zfs_list_to_the_byte() {
             version: Version::CHECKED,
         };
         let ours = pool.capacity().unwrap();
-        assert_eq!(ours.zpool_size, row["zpool_size"].as_u64().unwrap(), "{name}: zpool list");
+        assert_eq!(
+            ours.zpool_size,
+            row["zpool_size"].as_u64().unwrap(),
+            "{name}: zpool list"
+        );
         let shown = row["zfs_used"].as_u64().unwrap() + row["zfs_avail"].as_u64().unwrap();
         assert_eq!(ours.zfs_usable, shown, "{name}: zfs list used + available");
         for (i, vdev) in ours.vdevs.iter().enumerate() {
             let zdb = |key: &str| row["zdb"][key][i].as_str().unwrap().parse::<u64>().unwrap();
             assert_eq!(vdev.geometry.asize, zdb("asize"), "{name}: asize");
-            assert_eq!(u64::from(vdev.geometry.metaslab_shift), zdb("ms_shift"), "{name}: ms_shift");
+            assert_eq!(
+                u64::from(vdev.geometry.metaslab_shift),
+                zdb("ms_shift"),
+                "{name}: ms_shift"
+            );
         }
     }
 }
@@ -73,11 +94,18 @@ fn allocated_bytes_of_blocks_to_the_byte() {
         let number = |key: &str| row[key].as_u64().unwrap();
         let ashift = number("ashift") as u32;
         let (block, blocks) = (number("blocksize"), number("l0_blocks"));
-        assert_eq!(kind.allocated(block, ashift) * blocks, number("meas_l0_asize"), "{row}");
+        assert_eq!(
+            kind.allocated(block, ashift) * blocks,
+            number("meas_l0_asize"),
+            "{row}"
+        );
         let charged = (kind.allocated(block, ashift) >> 9) * kind.deflate_ratio(ashift);
         assert_eq!(charged * blocks, number("pred_l0_referenced"), "{row}");
         let share = block as f64 / kind.raw(block, ashift) as f64;
-        assert!((share - row["raw_efficiency"].as_f64().unwrap()).abs() < 1e-9, "{row}");
+        assert!(
+            (share - row["raw_efficiency"].as_f64().unwrap()).abs() < 1e-9,
+            "{row}"
+        );
         if let Some(reserved) = row["refreservation"].as_str() {
             let ours = refreservation(&[kind], ashift, number("volsize"), block);
             assert_eq!(ours, reserved.parse::<u64>().unwrap(), "{row}");
@@ -103,7 +131,9 @@ fn log_cache_and_spare_vdevs_add_nothing_and_special_only_to_zpool_list() {
         .capacity()
         .unwrap();
     assert_eq!(more.zfs_usable, plain.zfs_usable);
-    let special = pool("mirror:2", &[400_000_000_000; 2], "2.1").capacity().unwrap();
+    let special = pool("mirror:2", &[400_000_000_000; 2], "2.1")
+        .capacity()
+        .unwrap();
     assert_eq!(more.zpool_size, plain.zpool_size + special.zpool_size);
     // Since 2.4 the special vdev gives a metaslab to the log, and the slop shrinks by it.
     let newer = pool("raidz2:6+special/mirror:2+log+cache+spare", &all, "2.4")
@@ -116,20 +146,38 @@ fn log_cache_and_spare_vdevs_add_nothing_and_special_only_to_zpool_list() {
 #[test]
 fn older_versions_keep_more_back() {
     let disks = [14_000_519_643_136; 8];
-    let usable = |version| pool("raidz2", &disks, version).capacity().unwrap().zfs_usable;
-    assert!(usable("2.0.5") < usable("2.0.6"), "the slop is capped since 2.0.6");
+    let usable = |version| {
+        pool("raidz2", &disks, version)
+            .capacity()
+            .unwrap()
+            .zfs_usable
+    };
+    assert!(
+        usable("2.0.5") < usable("2.0.6"),
+        "the slop is capped since 2.0.6"
+    );
     assert_ne!(usable("0.7"), usable("0.8"));
     assert_eq!(usable("2.1"), usable("2.4"));
     for version in ["2.0", "0.8"] {
         let old = Pool {
             vdevs: vec![PoolVdev {
                 class: Class::Normal,
-                kind: Kind::Draid { parity: 1, data: 3, children: 4, spares: 0 },
+                kind: Kind::Draid {
+                    parity: 1,
+                    data: 3,
+                    children: 4,
+                    spares: 0,
+                },
                 disks: vec![1 << 40; 4],
             }],
             ashift: 12,
             version: version.parse().unwrap(),
         };
-        assert!(old.capacity().unwrap_err().to_string().contains("since OpenZFS 2.1"));
+        assert!(
+            old.capacity()
+                .unwrap_err()
+                .to_string()
+                .contains("since OpenZFS 2.1")
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! `btrfs_cmp_device_info`, `decide_stripe_size_regular`, `create_chunk`) and
 //! fs/btrfs/space-info.c (`calc_chunk_size`), Linux 6.18.
 
-use super::profile::Profile;
+use super::profile::{Attributes, Profile};
 use super::sort::heapsort;
 use super::space::{Chunk, Holds, STRIPE_LEN, State};
 
@@ -26,18 +26,34 @@ pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
     let attributes = profile.attributes();
     let limit = MAX_DATA_CHUNK;
     let free: u64 = state.devices.iter().map(|d| d.free()).sum();
-    let raw_chunk = GIB.min(state.total / 10) * attributes.copies;
-    let expected = free / raw_chunk.max(1);
-    let mut times = expected.div_ceil(exact.max(1)).max(1);
-    let bulk = times > 1;
+    let expected = free / usual_chunk(state, attributes).max(1);
+    let most = expected.div_ceil(exact.max(1)).max(1);
+    let bulk = most > 1;
+    let mut times = most;
     while times > 0 {
-        while let Some(chunk) = allocate(state, profile, limit, times) {
-            state.book(Holds::Data, &chunk);
+        match allocate(state, profile, limit, times) {
+            Some(chunk) => {
+                state.book(Holds::Data, &chunk);
+                times = (times * 2).min(most);
+            }
+            // A device is nearly full: finer steps until it is, down to single chunks.
+            None => times /= 2,
         }
-        // Towards the end the steps become fine again, down to single chunks.
-        times /= 2;
     }
     bulk
+}
+
+/// Raw bytes of a data chunk while all devices have room.
+fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
+    let devices = state.devices.len().min(attributes.devs_max) / attributes.devs_increment
+        * attributes.devs_increment;
+    let stripes = devices as u64 * attributes.dev_stripes;
+    let data_stripes = (stripes.saturating_sub(attributes.parity) / attributes.copies).max(1);
+    let max_chunk = MAX_DATA_CHUNK.min(state.total / 10);
+    let stripe = (max_chunk / data_stripes)
+        .next_multiple_of(16 << 20)
+        .min(GIB);
+    stripe * stripes
 }
 
 /// Adds a metadata chunk, as the kernel does when the 8 MiB that mkfs made for the single profile
@@ -65,7 +81,7 @@ fn allocate(state: &mut State, profile: Profile, limit: u64, times: u64) -> Opti
         if total_avail < STRIPE_LEN * attributes.dev_stripes {
             continue;
         }
-        let (start, max_avail) = device.find(want * times);
+        let (start, max_avail) = device.find(want);
         if max_avail < STRIPE_LEN * attributes.dev_stripes {
             continue;
         }
@@ -85,10 +101,7 @@ fn allocate(state: &mut State, profile: Profile, limit: u64, times: u64) -> Opti
     }
     let devices = devices.min(attributes.devs_max);
     let smallest = candidates[devices - 1].max_avail;
-    if times > 1 && smallest < want * times {
-        return None;
-    }
-    let mut stripe = (smallest / times) / attributes.dev_stripes;
+    let mut stripe = smallest / attributes.dev_stripes;
     let stripes = devices as u64 * attributes.dev_stripes;
     let data_stripes = (stripes - attributes.parity) / attributes.copies;
     if stripe * data_stripes > max_chunk {
@@ -99,6 +112,14 @@ fn allocate(state: &mut State, profile: Profile, limit: u64, times: u64) -> Opti
         return None;
     }
     let stripe = stripe * times;
+    let room = |c: &Candidate| {
+        let needs = stripe * attributes.dev_stripes;
+        let (start, length) = state.devices[c.device].find(needs);
+        start == c.start && length == needs
+    };
+    if times > 1 && !candidates[..devices].iter().all(room) {
+        return None;
+    }
     let mut ranges = Vec::with_capacity(stripes as usize);
     for candidate in &candidates[..devices] {
         for copy in 0..attributes.dev_stripes {

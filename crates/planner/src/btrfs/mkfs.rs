@@ -101,16 +101,21 @@ fn allocate(
         Holds::System => (8 * MIB, 16 * MIB, MIB, MAX_DEVS_SYSTEM),
         Holds::Data => (GIB, 10 * GIB, 64 * MIB, attributes.devs_max as u64),
         Holds::Metadata => {
-            let size = if state.total > 50 * GIB { GIB } else { 256 * MIB };
+            let size = if state.total > 50 * GIB {
+                GIB
+            } else {
+                256 * MIB
+            };
             (size, size, 32 * MIB, attributes.devs_max as u64)
         }
     };
     let max_chunk = max_chunk.min(state.total / 10);
     let (min_stripes, mut stripes) = match profile {
         Profile::Dup => (2, 2),
-        Profile::Raid1 | Profile::Raid1c3 | Profile::Raid1c4 => {
-            (attributes.devs_min as u64, (attributes.devs_min as u64).min(devices))
-        }
+        Profile::Raid1 | Profile::Raid1c3 | Profile::Raid1c4 => (
+            attributes.devs_min as u64,
+            (attributes.devs_min as u64).min(devices),
+        ),
         Profile::Raid10 => (2, max_stripes.min(devices) & !1),
         _ => (attributes.devs_min as u64, max_stripes.min(devices)),
     };

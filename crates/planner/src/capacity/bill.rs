@@ -21,13 +21,43 @@ pub struct Factor {
 #[must_use]
 pub fn default_factors() -> Vec<Factor> {
     [
-        ("units", 1.1, "a TiB is 1.0995 TB as disks are sold, rounded up", false),
-        ("free", 1.25, "full at 80 %: a copy-on-write file system slows down beyond", false),
-        ("growth", 2.0, "data doubles within the five years that the hardware lasts", false),
-        ("snapshots", 1.3, "30 hourly, 30 daily and 3 monthly snapshots hold about a third", false),
+        (
+            "units",
+            1.1,
+            "a TiB is 1.0995 TB as disks are sold, rounded up",
+            false,
+        ),
+        (
+            "free",
+            1.25,
+            "full at 80 %: a copy-on-write file system slows down beyond",
+            false,
+        ),
+        (
+            "growth",
+            2.0,
+            "data doubles within the five years that the hardware lasts",
+            false,
+        ),
+        (
+            "snapshots",
+            1.3,
+            "30 hourly, 30 daily and 3 monthly snapshots hold about a third",
+            false,
+        ),
         ("redundancy", 2.0, "mirrors", false),
-        ("backup", 2.0, "production and one full backup on another system", true),
-        ("hotspare", 1.5, "a third system that takes over: with the backup, a factor of 3", true),
+        (
+            "backup",
+            2.0,
+            "production and one full backup on another system",
+            true,
+        ),
+        (
+            "hotspare",
+            1.5,
+            "a third system that takes over: with the backup, a factor of 3",
+            true,
+        ),
     ]
     .into_iter()
     .map(|(name, value, why, systems)| Factor {
@@ -65,7 +95,10 @@ pub struct Bill {
 /// A factor that is not a finite number from 0.001 to 1000, or a sum above 16 EiB.
 pub fn bill(data: u64, factors: &[Factor]) -> Result<Bill, PlanError> {
     if data == 0 {
-        return Err(PlanError::value("data", "is zero; say how much there is, such as 1TiB"));
+        return Err(PlanError::value(
+            "data",
+            "is zero; say how much there is, such as 1TiB",
+        ));
     }
     let tib = data as f64 / (1u64 << 40) as f64;
     let (mut all, mut own, mut raw) = (1.0, 1.0, 1.0);
@@ -132,9 +165,19 @@ mod tests {
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let mut factors = default_factors();
             factors[2].value = value;
-            assert!(bill(1, &factors).unwrap_err().to_string().contains("growth"));
+            assert!(
+                bill(1, &factors)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("growth")
+            );
         }
         assert!(bill(0, &default_factors()).is_err());
-        assert!(bill(1 << 60, &default_factors()).unwrap_err().to_string().contains("16 EiB"));
+        assert!(
+            bill(1 << 60, &default_factors())
+                .unwrap_err()
+                .to_string()
+                .contains("16 EiB")
+        );
     }
 }

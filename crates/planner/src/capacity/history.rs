@@ -52,15 +52,20 @@ pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<Snapshot>, PlanEr
             )));
         };
         let number = |what: &str, text: &str| {
-            text.parse::<u64>()
-                .map_err(|_| broken(format!("{what} is `{}`, not a number; use -p", text.escape_debug())))
+            text.parse::<u64>().map_err(|_| {
+                broken(format!(
+                    "{what} is `{}`, not a number; use -p",
+                    text.escape_debug()
+                ))
+            })
         };
         let Some((dataset, _)) = name.split_once('@') else {
             return Err(broken(format!("`{}` is no snapshot", name.escape_debug())));
         };
         snapshots.push(Snapshot {
             dataset: dataset.to_owned(),
-            time: i64::try_from(number("creation", time)?).map_err(|_| broken("creation is beyond all time".into()))?,
+            time: i64::try_from(number("creation", time)?)
+                .map_err(|_| broken("creation is beyond all time".into()))?,
             used: number("used", used)?,
             referenced: number("referenced", referenced)?,
             written: number("written", written)?,
@@ -93,7 +98,10 @@ pub fn series(snapshots: &[Snapshot]) -> Vec<Point> {
         }
         match points.last_mut() {
             Some(last) if last.time == s.time => last.used = total,
-            _ => points.push(Point { time: s.time, used: total }),
+            _ => points.push(Point {
+                time: s.time,
+                used: total,
+            }),
         }
     }
     points
@@ -112,7 +120,8 @@ pub fn churn(snapshots: &[Snapshot]) -> Option<f64> {
         list.sort_by_key(|s| s.time);
         for pair in list.windows(2) {
             written += pair[1].written as f64;
-            byte_days += pair[1].referenced as f64 * (pair[1].time - pair[0].time) as f64 / 86_400.0;
+            byte_days +=
+                pair[1].referenced as f64 * (pair[1].time - pair[0].time) as f64 / 86_400.0;
         }
     }
     (byte_days > 0.0).then(|| written / byte_days)
@@ -131,7 +140,9 @@ pub fn parse_history(source: &str, text: &str) -> Result<Vec<Point>, PlanError> 
         }
         let broken = |reason: String| PlanError::record(source, index + 1, reason);
         let Some((when, used)) = line.trim().split_once(char::is_whitespace) else {
-            return Err(broken("expected a date and a size, such as `2026-01-31 1.5TiB`".into()));
+            return Err(broken(
+                "expected a date and a size, such as `2026-01-31 1.5TiB`".into(),
+            ));
         };
         let time = when
             .parse::<i64>()
@@ -143,11 +154,18 @@ pub fn parse_history(source: &str, text: &str) -> Result<Vec<Point>, PlanError> 
                 Some(zoned.timestamp().as_second())
             })
             .ok_or_else(|| {
-                broken(format!("`{}` is no date, time or number of seconds", when.escape_debug()))
+                broken(format!(
+                    "`{}` is no date, time or number of seconds",
+                    when.escape_debug()
+                ))
             })?;
         let used = match used.trim() {
             "0" => 0,
-            used => size::parse(used).map_err(|error| broken(error.to_string()))?.0,
+            used => {
+                size::parse(used)
+                    .map_err(|error| broken(error.to_string()))?
+                    .0
+            }
         };
         points.push(Point { time, used });
     }
@@ -163,7 +181,19 @@ mod tests {
     fn a_recorded_list_becomes_a_series() {
         let text = "p/a@1\t1000\t0\t100\t100\np/b@1\t1000\t0\t50\t50\np/a@2\t87400\t0\t120\t30\n";
         let snapshots = parse_snapshots("zfs list", text).unwrap();
-        assert_eq!(series(&snapshots), [Point { time: 1000, used: 150 }, Point { time: 87400, used: 170 }]);
+        assert_eq!(
+            series(&snapshots),
+            [
+                Point {
+                    time: 1000,
+                    used: 150
+                },
+                Point {
+                    time: 87400,
+                    used: 170
+                }
+            ]
+        );
         assert!((churn(&snapshots).unwrap() - 30.0 / 120.0).abs() < 1e-12);
     }
 
@@ -174,10 +204,20 @@ mod tests {
             ("p/a\t1000\t0\t100\t1", "no snapshot"),
             ("p/a@1\tMon\t0\t100\t1", "use -p"),
         ] {
-            assert!(parse_snapshots("x", text).unwrap_err().to_string().contains(why));
+            assert!(
+                parse_snapshots("x", text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(why)
+            );
         }
         let points = parse_history("h", "# t\n2026-01-01 1TiB\n1767312000 2TiB\n").unwrap();
         assert_eq!(points[1].time - points[0].time, 86_400);
-        assert!(parse_history("h", "yesterday 1TiB").unwrap_err().to_string().contains("line 1"));
+        assert!(
+            parse_history("h", "yesterday 1TiB")
+                .unwrap_err()
+                .to_string()
+                .contains("line 1")
+        );
     }
 }

@@ -123,8 +123,13 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
         if line.is_empty() {
             continue;
         }
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            sections.entry(name.trim().to_owned()).or_insert((number, Vec::new()));
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            sections
+                .entry(name.trim().to_owned())
+                .or_insert((number, Vec::new()));
             current = Some(name.trim().to_owned());
             continue;
         }
@@ -157,13 +162,20 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
                 "yearly" => &mut policy.yearly,
                 _ => continue,
             };
-            *field = value.parse().ok().filter(|&count| count <= 100_000).ok_or_else(|| {
-                PlanError::record(
-                    source,
-                    *number,
-                    format!("{key} is `{}`, not a count up to 100000", value.escape_debug()),
-                )
-            })?;
+            *field = value
+                .parse()
+                .ok()
+                .filter(|&count| count <= 100_000)
+                .ok_or_else(|| {
+                    PlanError::record(
+                        source,
+                        *number,
+                        format!(
+                            "{key} is `{}`, not a count up to 100000",
+                            value.escape_debug()
+                        ),
+                    )
+                })?;
         }
         Ok::<(), PlanError>(())
     };
@@ -205,7 +217,10 @@ mod tests {
     fn the_calculators_third_needs_a_churn_of_three_per_mille_a_day() {
         let churn = Policy::CALCULATOR.churn_for(0.33).unwrap();
         let held = Policy::CALCULATOR.simulate(churn).unwrap();
-        assert!((held.share - 0.33).abs() < 1e-9 && (0.002..0.006).contains(&churn), "{churn}");
+        assert!(
+            (held.share - 0.33).abs() < 1e-9 && (0.002..0.006).contains(&churn),
+            "{churn}"
+        );
         assert_eq!(held.snapshots, 62);
         assert_eq!(Policy::default().churn_for(0.1), None);
     }
@@ -223,7 +238,13 @@ mod tests {
             ("[a]\nuse_template = x", "not defined"),
             ("[a", "line 1"),
         ] {
-            assert!(parse_sanoid("c", bad).unwrap_err().to_string().contains(why), "{bad}");
+            assert!(
+                parse_sanoid("c", bad)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(why),
+                "{bad}"
+            );
         }
     }
 }

@@ -121,7 +121,10 @@ mod tests {
     #[test]
     fn a_line_is_found_through_an_accident() {
         let mut points: Vec<Point> = (0..100)
-            .map(|day| Point { time: day * 86_400, used: 1_000_000 + 1_000 * day as u64 })
+            .map(|day| Point {
+                time: day * 86_400,
+                used: 1_000_000 + 1_000 * day as u64,
+            })
             .collect();
         points[50].used = 9_000_000;
         let found = trend(&points).unwrap();
@@ -133,7 +136,12 @@ mod tests {
 
     #[test]
     fn flat_or_short_histories_say_so() {
-        let flat: Vec<Point> = (0..10).map(|d| Point { time: d * 86_400, used: 5 }).collect();
+        let flat: Vec<Point> = (0..10)
+            .map(|d| Point {
+                time: d * 86_400,
+                used: 5,
+            })
+            .collect();
         assert_eq!(forecast(&trend(&flat).unwrap(), 100, 0.8).when, None);
         assert!(trend(&flat[..2]).is_err());
         assert!(trend(&[flat[0]; 5]).is_err());

@@ -209,7 +209,12 @@ impl Graph {
             stack.push((at, true));
             let node = &self.nodes[at];
             if recursion != Recursion::None {
-                stack.extend(node.snapshots.iter().chain(&node.children).map(|&n| (n, false)));
+                stack.extend(
+                    node.snapshots
+                        .iter()
+                        .chain(&node.children)
+                        .map(|&n| (n, false)),
+                );
             }
             if recursion == Recursion::Dependents {
                 stack.extend(node.clones.iter().map(|&n| (n, false)));
@@ -237,11 +242,15 @@ impl Graph {
             let left = |others: &[usize]| others.iter().filter(|n| !going.contains(n)).count();
             let clones = left(&node.clones);
             if clones > 0 {
-                refused.push(format!("{name} has {clones} dependent clone(s); -R takes them along"));
+                refused.push(format!(
+                    "{name} has {clones} dependent clone(s); -R takes them along"
+                ));
             }
             let below = left(&node.snapshots) + left(&node.children);
             if below > 0 {
-                refused.push(format!("{name} has {below} snapshot(s) or child(ren); -r takes them along"));
+                refused.push(format!(
+                    "{name} has {below} snapshot(s) or child(ren); -r takes them along"
+                ));
             }
         }
         let (least, most) = self.freed(&order, &going);

@@ -5,8 +5,7 @@ use crate::size;
 use std::collections::HashMap;
 
 /// The properties that are asked for.
-pub const PROPERTIES: &str =
-    "type,used,referenced,written,origin,usedbysnapshots,usedbydataset,usedbychildren,createtxg,userrefs";
+pub const PROPERTIES: &str = "type,used,referenced,written,origin,usedbysnapshots,usedbydataset,usedbychildren,createtxg,userrefs";
 
 /// What was recorded of one dataset or snapshot. Sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -149,7 +149,10 @@ fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
         .chain([&at])
         .map(|&n| graph.nodes[n].record.written)
         .try_fold(0u64, |sum, written| Some(sum.saturating_add(written?)));
-    let shared = node.record.referenced.saturating_sub(born.unwrap_or(u64::MAX));
+    let shared = node
+        .record
+        .referenced
+        .saturating_sub(born.unwrap_or(u64::MAX));
     let snapshot = &graph.nodes[origin];
     CloneReport {
         name: node.record.name.clone(),
@@ -181,7 +184,11 @@ fn promote(graph: &Graph, at: usize, origin: usize) -> Promote {
         _ => None,
     };
     let clone_after = after.zip(owner).map(|(after, owner)| {
-        (graph.nodes[at].record.used.saturating_add(owner.record.used)).saturating_sub(after)
+        (graph.nodes[at]
+            .record
+            .used
+            .saturating_add(owner.record.used))
+        .saturating_sub(after)
     });
     Promote {
         moves: snapshot.place + 1,

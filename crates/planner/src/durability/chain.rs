@@ -106,9 +106,17 @@ pub(super) fn rates(group: Group, assumptions: &Assumptions) -> Rates {
         unreadable: Vec::new(),
     };
     for failed in 0..=last {
-        let factor = if failed == 0 { 1.0 } else { assumptions.correlation };
+        let factor = if failed == 0 {
+            1.0
+        } else {
+            assumptions.correlation
+        };
         let down = failed as f64 * mu;
-        let bad = if failed == last && failed > 0 { unreadable } else { 0.0 };
+        let bad = if failed == last && failed > 0 {
+            unreadable
+        } else {
+            0.0
+        };
         rates
             .fail
             .push(group.disks.saturating_sub(failed) as f64 * lambda * factor);
@@ -253,16 +261,43 @@ mod tests {
         let loss = loss_in(group, &assumptions, HOURS_A_YEAR);
         let mean = mean_hours_to_loss(group, &assumptions);
         assert!(loss > 0.0 && loss < 1e-24, "{loss}");
-        assert!((loss * mean / HOURS_A_YEAR - 1.0).abs() < 1e-3, "{loss} {mean}");
+        assert!(
+            (loss * mean / HOURS_A_YEAR - 1.0).abs() < 1e-3,
+            "{loss} {mean}"
+        );
     }
 
     #[test]
     fn out_of_range_is_named() {
         for (bad, what) in [
-            (Assumptions { afr: f64::NAN, ..Assumptions::default() }, "afr"),
-            (Assumptions { afr: 1.5, ..Assumptions::default() }, "afr"),
-            (Assumptions { rebuild_hours: 0.0, ..Assumptions::default() }, "rebuild"),
-            (Assumptions { correlation: 0.5, ..Assumptions::default() }, "correlation"),
+            (
+                Assumptions {
+                    afr: f64::NAN,
+                    ..Assumptions::default()
+                },
+                "afr",
+            ),
+            (
+                Assumptions {
+                    afr: 1.5,
+                    ..Assumptions::default()
+                },
+                "afr",
+            ),
+            (
+                Assumptions {
+                    rebuild_hours: 0.0,
+                    ..Assumptions::default()
+                },
+                "rebuild",
+            ),
+            (
+                Assumptions {
+                    correlation: 0.5,
+                    ..Assumptions::default()
+                },
+                "correlation",
+            ),
         ] {
             assert!(bad.check().unwrap_err().to_string().contains(what));
         }

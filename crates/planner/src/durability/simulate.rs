@@ -162,7 +162,10 @@ mod tests {
         };
         let one = simulate(group, &harsh, 50_000, 7, threads(1));
         assert_eq!(one, simulate(group, &harsh, 50_000, 7, threads(3)));
-        assert_ne!(one.losses, simulate(group, &harsh, 50_000, 8, threads(1)).losses);
+        assert_ne!(
+            one.losses,
+            simulate(group, &harsh, 50_000, 8, threads(1)).losses
+        );
         assert!(one.interval.0 < one.loss && one.loss < one.interval.1);
     }
 }

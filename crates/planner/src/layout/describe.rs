@@ -230,7 +230,11 @@ fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanError> {
         .iter()
         .filter(|v| matches!(v.class, Class::Normal | Class::Special | Class::Dedup))
         .collect();
-    let normal: Vec<&PoolVdev> = vital.iter().copied().filter(|v| v.class == Class::Normal).collect();
+    let normal: Vec<&PoolVdev> = vital
+        .iter()
+        .copied()
+        .filter(|v| v.class == Class::Normal)
+        .collect();
     let survives = vital.iter().map(|v| v.kind.survives()).min().unwrap_or(0);
     let at_best = vital.iter().map(|v| v.kind.survives()).sum();
     let total: u64 = vital.iter().map(|v| v.kind.children()).sum();
@@ -248,7 +252,12 @@ fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanError> {
         let seconds = match vdev.kind {
             Kind::Single => None,
             Kind::Mirror { .. } | Kind::Raidz { .. } => Some(child / speed),
-            Kind::Draid { data, children, spares, .. } if spares > 0 => {
+            Kind::Draid {
+                data,
+                children,
+                spares,
+                ..
+            } if spares > 0 => {
                 // Every disk reads its part of the other columns and writes its part of the spare.
                 Some(child * (data + 1) as f64 / (children - 1) as f64 / speed)
             }
@@ -279,7 +288,12 @@ fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanError> {
                 let data = (children - parity) as f64;
                 (data, data, 1.0, 1.0)
             }
-            Kind::Draid { parity, data, children, spares } => {
+            Kind::Draid {
+                parity,
+                data,
+                children,
+                spares,
+            } => {
                 let groups = (children - spares) as f64 / (data + parity) as f64;
                 (groups * data as f64, groups * data as f64, groups, groups)
             }
@@ -293,11 +307,20 @@ fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanError> {
     if survives == 0 {
         warnings.push("one failed disk loses the pool".into());
     }
-    if vital.iter().any(|v| v.class == Class::Special && v.kind.survives() < normal.iter().map(|n| n.kind.survives()).min().unwrap_or(0)) {
-        warnings.push("the special vdev survives fewer failures than the data; losing it loses the pool".into());
+    if vital.iter().any(|v| {
+        v.class == Class::Special
+            && v.kind.survives() < normal.iter().map(|n| n.kind.survives()).min().unwrap_or(0)
+    }) {
+        warnings.push(
+            "the special vdev survives fewer failures than the data; losing it loses the pool"
+                .into(),
+        );
     }
     if pool.vdevs.iter().any(|v| v.class == Class::Special) {
-        warnings.push("what lies on the special vdev also counts as used in zfs list, so AVAIL shrinks by it".into());
+        warnings.push(
+            "what lies on the special vdev also counts as used in zfs list, so AVAIL shrinks by it"
+                .into(),
+        );
     }
     let lost: u64 = normal
         .iter()
@@ -309,7 +332,8 @@ fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanError> {
     if lost > 0 {
         warnings.push(format!("{} of the larger disks lie idle", vendor(lost)));
     }
-    let widest = normal.iter().map(|v| v.kind.survives()).max() != normal.iter().map(|v| v.kind.survives()).min();
+    let widest = normal.iter().map(|v| v.kind.survives()).max()
+        != normal.iter().map(|v| v.kind.survives()).min();
     if widest {
         warnings.push("vdevs of unequal redundancy; zpool create asks for -f".into());
     }
@@ -370,9 +394,21 @@ fn vdev_bars(vdev: &PoolVdev) -> Vec<Vec<Segment>> {
             }
             (Class::Normal, Kind::Raidz { parity, children }) => {
                 let shared = part(min, parity, children);
-                bar(&[(Content::Data, min - shared), (Content::Parity, shared), (Content::Idle, disk - min)])
+                bar(&[
+                    (Content::Data, min - shared),
+                    (Content::Parity, shared),
+                    (Content::Idle, disk - min),
+                ])
             }
-            (Class::Normal, Kind::Draid { parity, data, children, spares }) => {
+            (
+                Class::Normal,
+                Kind::Draid {
+                    parity,
+                    data,
+                    children,
+                    spares,
+                },
+            ) => {
                 let spare = part(min, spares, children);
                 let shared = part(min - spare, parity, data + parity);
                 bar(&[
@@ -392,7 +428,12 @@ fn part(whole: u64, share: u64, of: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(share) / u128::from(of.max(1))).unwrap_or(0)
 }
 
-fn btrfs_facts(sizes: &[u64], data: Profile, metadata: Profile, context: &Context) -> Result<Facts, PlanError> {
+fn btrfs_facts(
+    sizes: &[u64],
+    data: Profile,
+    metadata: Profile,
+    context: &Context,
+) -> Result<Facts, PlanError> {
     let fs = btrfs::simulate(sizes, data, metadata)?;
     let n = sizes.len() as f64;
     let survives = data.survives().min(metadata.survives());
@@ -413,13 +454,35 @@ fn btrfs_facts(sizes: &[u64], data: Profile, metadata: Profile, context: &Contex
         _ => 0.0,
     };
     let scaling = match data {
-        Profile::Single | Profile::Dup => Scaling { stream_read: 1.0, stream_write: 1.0 / copies, random_read: n, random_write: n / copies },
-        _ if mirrored => Scaling { stream_read: 1.0, stream_write: 1.0, random_read: n, random_write: n / copies },
-        Profile::Raid5 | Profile::Raid6 => Scaling { stream_read: n - parity, stream_write: n - parity, random_read: n, random_write: n / (2.0 * (parity + 1.0)) },
-        _ => Scaling { stream_read: n / copies, stream_write: n / copies, random_read: n, random_write: n / copies },
+        Profile::Single | Profile::Dup => Scaling {
+            stream_read: 1.0,
+            stream_write: 1.0 / copies,
+            random_read: n,
+            random_write: n / copies,
+        },
+        _ if mirrored => Scaling {
+            stream_read: 1.0,
+            stream_write: 1.0,
+            random_read: n,
+            random_write: n / copies,
+        },
+        Profile::Raid5 | Profile::Raid6 => Scaling {
+            stream_read: n - parity,
+            stream_write: n - parity,
+            random_read: n,
+            random_write: n / (2.0 * (parity + 1.0)),
+        },
+        _ => Scaling {
+            stream_read: n / copies,
+            stream_write: n / copies,
+            random_read: n,
+            random_write: n / copies,
+        },
     };
     let mut warnings = Vec::new();
-    if matches!(data, Profile::Raid5 | Profile::Raid6) || matches!(metadata, Profile::Raid5 | Profile::Raid6) {
+    if matches!(data, Profile::Raid5 | Profile::Raid6)
+        || matches!(metadata, Profile::Raid5 | Profile::Raid6)
+    {
         warnings.push("btrfs raid5/6 can lose data after a power cut during a write (write hole) and scrubs slowly; its own documentation advises against it except for testing".into());
     }
     if survives == 0 {
@@ -434,14 +497,19 @@ fn btrfs_facts(sizes: &[u64], data: Profile, metadata: Profile, context: &Contex
     }
     let idle: u64 = fs.devices.iter().map(|d| d.unallocated).sum();
     if idle > fs.device_size / 100 {
-        warnings.push(format!("{} cannot be used: no other device has room for the other copies or stripes", vendor(idle)));
+        warnings.push(format!(
+            "{} cannot be used: no other device has room for the other copies or stripes",
+            vendor(idle)
+        ));
     }
     let disks = fs
         .devices
         .iter()
         .map(|d| {
             let (copy, par) = match data {
-                Profile::Raid5 | Profile::Raid6 => (0, part(d.data, raw.saturating_sub(fs.stored), raw)),
+                Profile::Raid5 | Profile::Raid6 => {
+                    (0, part(d.data, raw.saturating_sub(fs.stored), raw))
+                }
                 _ => (d.data - (d.data as f64 / copies) as u64, 0),
             };
             bar(&[
@@ -463,7 +531,10 @@ fn btrfs_facts(sizes: &[u64], data: Profile, metadata: Profile, context: &Contex
         },
         unlucky: match survives {
             0 => "any one device".into(),
-            _ => format!("any {} devices that share a chunk; once full, almost any", survives + 1),
+            _ => format!(
+                "any {} devices that share a chunk; once full, almost any",
+                survives + 1
+            ),
         },
         unlucky_share: 1.0,
         rebuild,
@@ -503,7 +574,10 @@ fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlanEr
         Md::Raid6 => (4, 2),
     };
     if n < least {
-        return Err(PlanError::layout(name, format!("needs at least {least} disks, {n} are given")));
+        return Err(PlanError::layout(
+            name,
+            format!("needs at least {least} disks, {n} are given"),
+        ));
     }
     let min = sizes.iter().copied().min().unwrap_or(0);
     let component = min.saturating_sub(MD_OFFSET) / MD_CHUNK * MD_CHUNK;
@@ -520,17 +594,41 @@ fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlanEr
     let speed = context.disk_speed.max(1) as f64;
     let f = n as f64;
     let scaling = match level {
-        Md::Raid0 => Scaling { stream_read: f, stream_write: f, random_read: f, random_write: f },
-        Md::Raid1 => Scaling { stream_read: 1.0, stream_write: 1.0, random_read: f, random_write: 1.0 },
-        Md::Raid10 => Scaling { stream_read: f / 2.0, stream_write: f / 2.0, random_read: f, random_write: f / 2.0 },
+        Md::Raid0 => Scaling {
+            stream_read: f,
+            stream_write: f,
+            random_read: f,
+            random_write: f,
+        },
+        Md::Raid1 => Scaling {
+            stream_read: 1.0,
+            stream_write: 1.0,
+            random_read: f,
+            random_write: 1.0,
+        },
+        Md::Raid10 => Scaling {
+            stream_read: f / 2.0,
+            stream_write: f / 2.0,
+            random_read: f,
+            random_write: f / 2.0,
+        },
         _ => {
             let data = f - parity as f64;
-            Scaling { stream_read: data, stream_write: data, random_read: f, random_write: f / (2.0 * (parity as f64 + 1.0)) }
+            Scaling {
+                stream_read: data,
+                stream_write: data,
+                random_read: f,
+                random_write: f / (2.0 * (parity as f64 + 1.0)),
+            }
         }
     };
-    let mut warnings = vec!["the file system on top takes its own share; no checksums of data".to_owned()];
+    let mut warnings =
+        vec!["the file system on top takes its own share; no checksums of data".to_owned()];
     if matches!(level, Md::Raid5 | Md::Raid6) {
-        warnings.push("a power cut while degraded can corrupt a stripe unless a journal or PPL is used".into());
+        warnings.push(
+            "a power cut while degraded can corrupt a stripe unless a journal or PPL is used"
+                .into(),
+        );
     }
     let idle = |disk: u64| if level == Md::Raid0 { 0 } else { disk - min };
     let disks = sizes
@@ -544,7 +642,12 @@ fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlanEr
                 Md::Raid10 => (used / 2, 0),
                 _ => (0, part(used, parity, n)),
             };
-            bar(&[(Content::Data, used - copy - par), (Content::Copy, copy), (Content::Parity, par), (Content::Idle, idle(disk))])
+            bar(&[
+                (Content::Data, used - copy - par),
+                (Content::Copy, copy),
+                (Content::Parity, par),
+                (Content::Idle, idle(disk)),
+            ])
         })
         .collect();
     let unlucky_share = match level {
@@ -569,11 +672,23 @@ fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlanEr
         rebuild: (level != Md::Raid0).then_some(component as f64 / speed),
         scaling,
         groups: match level {
-            Md::Raid10 => vec![Group { disks: 2, survives: 1, rebuild_reads: component as f64 }; (n / 2) as usize],
+            Md::Raid10 => vec![
+                Group {
+                    disks: 2,
+                    survives: 1,
+                    rebuild_reads: component as f64
+                };
+                (n / 2) as usize
+            ],
             _ => vec![Group {
                 disks: n,
                 survives: if level == Md::Raid0 { 0 } else { parity },
-                rebuild_reads: component as f64 * if matches!(level, Md::Raid5 | Md::Raid6) { f - parity as f64 } else { 1.0 },
+                rebuild_reads: component as f64
+                    * if matches!(level, Md::Raid5 | Md::Raid6) {
+                        f - parity as f64
+                    } else {
+                        1.0
+                    },
             }],
         },
         warnings,
@@ -585,7 +700,12 @@ fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlanEr
     })
 }
 
-fn declustered_facts(data: u64, parity: u64, sizes: &[u64], context: &Context) -> Result<Facts, PlanError> {
+fn declustered_facts(
+    data: u64,
+    parity: u64,
+    sizes: &[u64],
+    context: &Context,
+) -> Result<Facts, PlanError> {
     let placed = declustered(sizes, data, parity)?;
     let n = sizes.len() as u64;
     let width = data + parity;
@@ -597,7 +717,11 @@ fn declustered_facts(data: u64, parity: u64, sizes: &[u64], context: &Context) -
         .zip(sizes)
         .map(|(&used, &disk)| {
             let par = part(used, parity, width);
-            bar(&[(Content::Data, used - par), (Content::Parity, par), (Content::Idle, disk - used)])
+            bar(&[
+                (Content::Data, used - par),
+                (Content::Parity, par),
+                (Content::Idle, disk - used),
+            ])
         })
         .collect();
     Ok(Facts {
@@ -655,7 +779,12 @@ fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context) -> Vec<Gr
             let Some(first) = pool.vdevs.iter().find(|v| v.class == Class::Normal) else {
                 return Vec::new();
             };
-            let grown = |vdevs: Vec<PoolVdev>| Layout::Zfs(Pool { vdevs, ..pool.clone() });
+            let grown = |vdevs: Vec<PoolVdev>| {
+                Layout::Zfs(Pool {
+                    vdevs,
+                    ..pool.clone()
+                })
+            };
             let mut more = pool.vdevs.clone();
             more.push(first.clone());
             let smallest = first.disks.iter().copied().min().unwrap_or(0);
@@ -666,27 +795,56 @@ fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context) -> Vec<Gr
             if let Kind::Raidz { parity, children } = first.kind
                 && pool.version.raidz_expansion()
             {
-                let wide = Kind::Raidz { parity, children: children + 1 };
+                let wide = Kind::Raidz {
+                    parity,
+                    children: children + 1,
+                };
                 let mut disks = first.disks.clone();
                 disks.push(smallest);
                 // The pool keeps the deflate ratio of the old width (vdev_set_deflate_ratio, 2.3).
-                let gain = zfs::geometry(wide, &disks, pool.ashift, pool.version).ok().and_then(|new| {
-                    let old = zfs::geometry(first.kind, &first.disks, pool.ashift, pool.version).ok()?;
-                    Some((new.space.saturating_sub(old.space) >> 9) * first.kind.deflate_ratio(pool.ashift))
-                });
+                let gain = zfs::geometry(wide, &disks, pool.ashift, pool.version)
+                    .ok()
+                    .and_then(|new| {
+                        let old =
+                            zfs::geometry(first.kind, &first.disks, pool.ashift, pool.version)
+                                .ok()?;
+                        Some(
+                            (new.space.saturating_sub(old.space) >> 9)
+                                * first.kind.deflate_ratio(pool.ashift),
+                        )
+                    });
                 add(
-                    format!("widen one vdev by a disk of {} (zpool attach)", vendor(smallest)),
+                    format!(
+                        "widen one vdev by a disk of {} (zpool attach)",
+                        vendor(smallest)
+                    ),
                     gain.and_then(|gain| now.checked_add(gain)),
                 );
             }
-            if let Some((at, _)) = pool.vdevs.iter().enumerate().filter(|(_, v)| v.class == Class::Normal && v.disks.iter().max() > v.disks.iter().min()).next_back() {
+            if let Some((at, _)) = pool
+                .vdevs
+                .iter()
+                .enumerate()
+                .filter(|(_, v)| {
+                    v.class == Class::Normal && v.disks.iter().max() > v.disks.iter().min()
+                })
+                .next_back()
+            {
                 let mut vdevs = pool.vdevs.clone();
                 let largest = vdevs[at].disks.iter().copied().max().unwrap_or(0);
                 let small = vdevs[at].disks.iter().copied().min().unwrap_or(0);
                 let count = vdevs[at].disks.iter().filter(|&&d| d == small).count();
-                vdevs[at].disks.iter_mut().filter(|d| **d == small).for_each(|d| *d = largest);
+                vdevs[at]
+                    .disks
+                    .iter_mut()
+                    .filter(|d| **d == small)
+                    .for_each(|d| *d = largest);
                 add(
-                    format!("replace {count} × {} by {} (zpool replace)", vendor(small), vendor(largest)),
+                    format!(
+                        "replace {count} × {} by {} (zpool replace)",
+                        vendor(small),
+                        vendor(largest)
+                    ),
                     usable(&grown(vdevs), sizes, context),
                 );
             }
@@ -699,7 +857,10 @@ fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context) -> Vec<Gr
             for size in [largest, smallest] {
                 let mut more = sizes.to_vec();
                 more.push(size);
-                add(format!("add a disk of {}", vendor(size)), usable(layout, &more, context));
+                add(
+                    format!("add a disk of {}", vendor(size)),
+                    usable(layout, &more, context),
+                );
                 if largest == smallest {
                     break;
                 }

@@ -5,6 +5,9 @@ use crate::btrfs::Profile;
 use crate::error::PlanError;
 use crate::zfs::{Class, Kind, Pool, PoolVdev};
 use serde::Serialize;
+use std::collections::HashSet;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Widest raidz group that is proposed for more disks than that: wider ones rebuild for days.
 const WIDEST: usize = 16;
@@ -73,17 +76,13 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
             }
         }
     }
-    let mut plans: Vec<Plan> = Vec::new();
-    for layout in &layouts {
-        // A layout that does not fit (a disk below the minimum of a file system) is left out.
-        if let Ok(plan) = describe(layout, &sorted, context)
-            && !plans.iter().any(|seen| seen.layout == plan.layout)
-        {
-            plans.push(plan);
-        }
-    }
+    let mut seen = HashSet::new();
+    layouts.retain(|layout| seen.insert(layout.spec()));
+    let plans = describe_all(&layouts, &sorted, context);
     if plans.is_empty() {
-        let first = layouts.first().map(|layout| describe(layout, &sorted, context));
+        let first = layouts
+            .first()
+            .map(|layout| describe(layout, &sorted, context));
         return Err(match first {
             Some(Err(error)) => error,
             _ => PlanError::value("disks", "no layout fits them"),
@@ -98,6 +97,38 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
             )
         }),
     })
+}
+
+/// Describes layouts on all processors, in their order. A layout that does not fit (a disk below
+/// the minimum of a file system) is left out.
+fn describe_all(layouts: &[Layout], disks: &[Disk], context: &Context) -> Vec<Plan> {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let mut found: Vec<(usize, Plan)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut mine = Vec::new();
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(layout) = layouts.get(at) else {
+                            return mine;
+                        };
+                        if let Ok(plan) = describe(layout, disks, context) {
+                            mine.push((at, plan));
+                        }
+                    }
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .filter_map(|worker| worker.join().ok())
+            .flatten()
+            .collect()
+    });
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, plan)| plan).collect()
 }
 
 fn zfs_layouts(

@@ -44,7 +44,9 @@ impl FromStr for Want {
         } else if let Some((field, bound)) = text.split_once("<=") {
             (field, false, bound)
         } else {
-            return Err(wrong("write FIELD>=VALUE or FIELD<=VALUE, such as usable>=6TiB"));
+            return Err(wrong(
+                "write FIELD>=VALUE or FIELD<=VALUE, such as usable>=6TiB",
+            ));
         };
         let (field, bound) = (field.trim(), bound.trim());
         let number = |text: &str| {
@@ -164,10 +166,23 @@ mod tests {
 
     #[test]
     fn demands_are_read_or_refused() {
-        for good in ["usable>=6TiB", "efficiency>=50%", "cost<=900", "rebuild<=12h", "loss<=1e-6"] {
+        for good in [
+            "usable>=6TiB",
+            "efficiency>=50%",
+            "cost<=900",
+            "rebuild<=12h",
+            "loss<=1e-6",
+        ] {
             assert!(good.parse::<Want>().is_ok(), "{good}");
         }
-        for bad in ["usable", "usable>6T", "speed>=3", "usable>=-1T", "cost<=NaN", "rebuild<=soon"] {
+        for bad in [
+            "usable",
+            "usable>6T",
+            "speed>=3",
+            "usable>=-1T",
+            "cost<=NaN",
+            "rebuild<=soon",
+        ] {
             assert!(bad.parse::<Want>().is_err(), "{bad}");
         }
     }

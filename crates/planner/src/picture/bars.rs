@@ -36,7 +36,9 @@ pub fn bars(disks: &[Vec<Segment>]) -> String {
             bytes += segment.bytes;
             let end = (bytes as f64 / row.size.max(1) as f64 * length as f64).round() as usize;
             // A thin part still shows, unless its bar has no column left.
-            let end = end.max(drawn + usize::from(segment.bytes > row.size / 200)).min(length);
+            let end = end
+                .max(drawn + usize::from(segment.bytes > row.size / 200))
+                .min(length);
             bar.extend(std::iter::repeat_n(mark(segment.content), end - drawn));
             drawn = end;
         }
@@ -78,7 +80,10 @@ mod tests {
         let part = |content, bytes| Segment { content, bytes };
         let disks = vec![
             vec![part(Content::Data, 4_000_000_000_000)],
-            vec![part(Content::Copy, 1_900_000_000_000), part(Content::Idle, 100_000_000_000)],
+            vec![
+                part(Content::Copy, 1_900_000_000_000),
+                part(Content::Idle, 100_000_000_000),
+            ],
             vec![part(Content::Parity, 1), part(Content::Idle, 1)],
             vec![part(Content::Parity, 1), part(Content::Idle, 1)],
         ];

@@ -62,7 +62,9 @@ pub fn page(question: &str, assumptions: &[String], plans: &[Plan]) -> String {
     );
     for plan in plans {
         let rebuild = plan.rebuild_seconds.map_or("–".to_owned(), hours);
-        let cost = plan.cost.map_or("–".to_owned(), |cost| format!("{cost:.0}"));
+        let cost = plan
+            .cost
+            .map_or("–".to_owned(), |cost| format!("{cost:.0}"));
         let _ = writeln!(
             html,
             "<tr><td>{}{}</td><td>{}</td><td>{:.1} %</td><td>{}</td><td>{}</td><td>{rebuild}</td>\
@@ -102,7 +104,10 @@ fn key(plans: &[Plan]) -> String {
     let mut html = String::from("<p class=\"key\">");
     for content in seen {
         let name = name(content);
-        let _ = write!(html, "<span><i style=\"background:var(--{name})\"></i>{name}</span>");
+        let _ = write!(
+            html,
+            "<span><i style=\"background:var(--{name})\"></i>{name}</span>"
+        );
     }
     html.push_str("</p>\n");
     html
@@ -146,7 +151,12 @@ fn card(html: &mut String, plan: &Plan) {
     if !plan.growth.is_empty() {
         html.push_str("<ul>");
         for step in &plan.growth {
-            let _ = write!(html, "<li>{}: {} more</li>", escape(&step.action), binary(step.gives));
+            let _ = write!(
+                html,
+                "<li>{}: {} more</li>",
+                escape(&step.action),
+                binary(step.gives)
+            );
         }
         html.push_str("</ul>\n");
     }
@@ -165,7 +175,11 @@ fn drawing(disks: &[Vec<Segment>]) -> String {
     );
     for (i, row) in rows.iter().enumerate() {
         let y = i as u64 * STEP + 2;
-        let count = if row.times > 1 { format!("{} × ", row.times) } else { String::new() };
+        let count = if row.times > 1 {
+            format!("{} × ", row.times)
+        } else {
+            String::new()
+        };
         let _ = write!(
             svg,
             "<text x=\"104\" y=\"{}\" text-anchor=\"end\">{count}{}</text>",

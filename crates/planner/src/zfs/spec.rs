@@ -27,11 +27,14 @@ pub fn parse(spec: &str, disks: &[u64]) -> Result<Vec<PoolVdev>, PlanError> {
             None => (1, part),
         };
         let (class, kind) = match rest.split_once('/') {
-            Some((class, kind)) => (class_named(class.trim()).ok_or_else(|| {
-                wrong(format!(
-                    "`{class}/` is not special, dedup, log, cache or spare"
-                ))
-            })?, kind),
+            Some((class, kind)) => (
+                class_named(class.trim()).ok_or_else(|| {
+                    wrong(format!(
+                        "`{class}/` is not special, dedup, log, cache or spare"
+                    ))
+                })?,
+                kind,
+            ),
             None => match class_named(rest.trim()) {
                 Some(class) => (class, "single"),
                 None => (Class::Normal, rest),
@@ -40,7 +43,10 @@ pub fn parse(spec: &str, disks: &[u64]) -> Result<Vec<PoolVdev>, PlanError> {
         let kind = Wanted::parse(kind.trim()).map_err(wrong)?;
         wanted.extend(std::iter::repeat_n((class, kind), times));
     }
-    let open = wanted.iter().filter(|(_, kind)| kind.count.is_none()).count();
+    let open = wanted
+        .iter()
+        .filter(|(_, kind)| kind.count.is_none())
+        .count();
     let fixed: usize = wanted.iter().filter_map(|(_, kind)| kind.count).sum();
     let rest = match open {
         0 => 0,
@@ -132,7 +138,9 @@ impl Wanted {
                     .parse::<usize>()
                     .ok()
                     .filter(|&count| count > 0)
-                    .ok_or_else(|| format!("`{}` is not a number of disks", count.escape_debug()))?,
+                    .ok_or_else(|| {
+                        format!("`{}` is not a number of disks", count.escape_debug())
+                    })?,
             ),
             None if matches!(family, Family::Single) => Some(1),
             None => None,
@@ -222,7 +230,10 @@ mod tests {
     #[test]
     fn what_zpool_create_would_take() {
         assert_eq!(kinds("raidz2", 6).unwrap(), ["raidz2:6"]);
-        assert_eq!(kinds("2*mirror:2+log", 5).unwrap(), ["mirror:2", "mirror:2", "single"]);
+        assert_eq!(
+            kinds("2*mirror:2+log", 5).unwrap(),
+            ["mirror:2", "mirror:2", "single"]
+        );
         assert_eq!(
             kinds("raidz1:3+special/mirror:2+cache+spare", 7).unwrap(),
             ["raidz1:3", "mirror:2", "single", "single"]

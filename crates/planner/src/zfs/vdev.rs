@@ -249,7 +249,9 @@ pub fn geometry(
     let shift = metaslab_shift(asize, version);
     let metaslabs = asize >> shift;
     let (space, first) = match kind {
-        Kind::Draid { parity, data, .. } => draid_space((data + parity) << ashift, shift, metaslabs),
+        Kind::Draid { parity, data, .. } => {
+            draid_space((data + parity) << ashift, shift, metaslabs)
+        }
         _ => (metaslabs << shift, 1 << shift),
     };
     if metaslabs == 0 || space == 0 {
@@ -316,9 +318,10 @@ mod tests {
 
     #[test]
     fn usable_share_of_raidz_and_draid_matches_the_table() {
-        let rows: Vec<serde_json::Value> =
-            serde_json::from_str(include_str!("../../fixtures/zfs/raidz_efficiency_formula.json"))
-                .unwrap();
+        let rows: Vec<serde_json::Value> = serde_json::from_str(include_str!(
+            "../../fixtures/zfs/raidz_efficiency_formula.json"
+        ))
+        .unwrap();
         assert!(!rows.is_empty());
         for row in rows {
             let children = row["width"].as_u64().unwrap();
@@ -329,7 +332,10 @@ mod tests {
                 let bytes = size.trim_end_matches('K').parse::<u64>().unwrap() << 10;
                 let ours = bytes as f64
                     / kind.allocated(bytes, row["ashift"].as_u64().unwrap() as u32) as f64;
-                assert!((ours - share.as_f64().unwrap()).abs() < 6e-4, "{kind} {size}");
+                assert!(
+                    (ours - share.as_f64().unwrap()).abs() < 6e-4,
+                    "{kind} {size}"
+                );
             }
         }
     }
@@ -346,7 +352,13 @@ mod tests {
 
     #[test]
     fn before_0_8_a_vdev_had_about_200_metaslabs() {
-        let old = geometry(Kind::Single, &[4_000_787_030_016], 12, Version::new(0, 7, 13)).unwrap();
+        let old = geometry(
+            Kind::Single,
+            &[4_000_787_030_016],
+            12,
+            Version::new(0, 7, 13),
+        )
+        .unwrap();
         assert_eq!((old.metaslab_shift, old.metaslabs), (35, 116));
     }
 }

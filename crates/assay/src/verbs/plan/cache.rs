@@ -52,7 +52,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let counters = match &args.arcstats {
         Some(path) => {
             let name = path.display().to_string();
-            Some(parse_arcstats(&name.escape_debug().to_string(), &read::file(path)?)?)
+            Some(parse_arcstats(
+                &name.escape_debug().to_string(),
+                &read::file(path)?,
+            )?)
         }
         None if here.exists() => Some(parse_arcstats("arcstats", &read::file(here)?)?),
         None => None,
@@ -75,16 +78,22 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let _ = writeln!(text, "  {name:<24} {value}");
     };
     if let Some(arc) = &answer.arc {
-        line("ARC now", format!("{} of at most {}", binary(arc.size), binary(arc.max)));
-        line("served from memory", format!("{:.1} %", arc.hit_ratio * 100.0));
+        line(
+            "ARC now",
+            format!("{} of at most {}", binary(arc.size), binary(arc.max)),
+        );
+        line(
+            "served from memory",
+            format!("{:.1} %", arc.hit_ratio * 100.0),
+        );
         if let Some(l2) = arc.l2_hit_ratio {
             line("misses served by L2ARC", format!("{:.1} %", l2 * 100.0));
         }
     }
     if let Some(bytes) = answer.l2_header_bytes {
-        let share = answer
-            .l2_header_share
-            .map_or(String::new(), |share| format!(", {:.1} % of memory", share * 100.0));
+        let share = answer.l2_header_share.map_or(String::new(), |share| {
+            format!(", {:.1} % of memory", share * 100.0)
+        });
         line("headers of the L2ARC", format!("{}{share}", binary(bytes)));
     }
     if let Some(part) = answer.working_set_in_arc {

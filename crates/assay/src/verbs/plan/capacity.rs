@@ -101,7 +101,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut points = Vec::new();
     let mut measured = None;
     if let Some(path) = &args.history {
-        points = parse_history(&path.display().to_string().escape_debug().to_string(), &read::file(path)?)?;
+        points = parse_history(
+            &path.display().to_string().escape_debug().to_string(),
+            &read::file(path)?,
+        )?;
     } else if args.snapshots.is_some() || args.pool.is_some() {
         let (source, text) = match (&args.snapshots, &args.pool) {
             (Some(path), _) => (path.display().to_string(), read::file(path)?),
@@ -109,11 +112,25 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 if pool.starts_with('-') {
                     bail!(PlanError::value("pool", "a name cannot begin with -"));
                 }
-                let argv = ["zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o", SNAPSHOT_COLUMNS, pool];
+                let argv = [
+                    "zfs",
+                    "list",
+                    "-Hp",
+                    "-r",
+                    "-t",
+                    "snapshot",
+                    "-o",
+                    SNAPSHOT_COLUMNS,
+                    pool,
+                ];
                 let text = read::command(&argv)?;
                 if size.is_none() {
-                    let shown = read::command(&["zfs", "list", "-Hp", "-o", "used,available", pool])?;
-                    let sum: Option<u64> = shown.split_whitespace().map(|n| n.parse::<u64>().ok()).sum();
+                    let shown =
+                        read::command(&["zfs", "list", "-Hp", "-o", "used,available", pool])?;
+                    let sum: Option<u64> = shown
+                        .split_whitespace()
+                        .map(|n| n.parse::<u64>().ok())
+                        .sum();
                     size = sum;
                 }
                 ("zfs list -t snapshot".to_owned(), text)
@@ -129,7 +146,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let found = trend(&points)?;
         now = now.or(Some(found.now.max(1.0) as u64));
         if let Some(size) = size {
-            answer.forecasts = [0.8, 0.9].map(|share| forecast(&found, size, share)).to_vec();
+            answer.forecasts = [0.8, 0.9]
+                .map(|share| forecast(&found, size, share))
+                .to_vec();
         }
         let grown = (found.now + found.per_day * 365.25 * args.years) / found.now.max(1.0);
         if let Some(factor) = factors.iter_mut().find(|f| f.name == "growth") {
@@ -145,26 +164,48 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         answer.trend = Some(found);
     }
     let policies: BTreeMap<String, Policy> = match &args.sanoid {
-        Some(path) => parse_sanoid(&path.display().to_string().escape_debug().to_string(), &read::file(path)?)?,
-        None => BTreeMap::from([("30 hourly, 30 daily, 3 monthly".to_owned(), Policy::CALCULATOR)]),
+        Some(path) => parse_sanoid(
+            &path.display().to_string().escape_debug().to_string(),
+            &read::file(path)?,
+        )?,
+        None => BTreeMap::from([(
+            "30 hourly, 30 daily, 3 monthly".to_owned(),
+            Policy::CALCULATOR,
+        )]),
     };
     answer.churn_measured = args.churn.is_none() && measured.is_some();
-    let rate = args.churn.or(measured).or(Policy::CALCULATOR.churn_for(0.3));
+    let rate = args
+        .churn
+        .or(measured)
+        .or(Policy::CALCULATOR.churn_for(0.3));
     if let Some(rate) = rate {
         answer.churn_per_day = Some(rate);
         for (dataset, policy) in policies {
             let outcome = policy.simulate(rate)?;
-            answer.retention.push(Simulated { dataset, policy, outcome });
+            answer.retention.push(Simulated {
+                dataset,
+                policy,
+                outcome,
+            });
         }
-        let worst = answer.retention.iter().map(|r| r.outcome.share).fold(0.0, f64::max);
+        let worst = answer
+            .retention
+            .iter()
+            .map(|r| r.outcome.share)
+            .fold(0.0, f64::max);
         if (args.sanoid.is_some() || args.churn.is_some() || measured.is_some())
             && let Some(factor) = factors.iter_mut().find(|f| f.name == "snapshots")
         {
             factor.value = 1.0 + worst;
-            factor.why = format!("simulated: {:.2} % of the data rewritten a day", rate * 100.0);
+            factor.why = format!(
+                "simulated: {:.2} % of the data rewritten a day",
+                rate * 100.0
+            );
         }
     }
-    if args.exact_units && let Some(factor) = factors.iter_mut().find(|f| f.name == "units") {
+    if args.exact_units
+        && let Some(factor) = factors.iter_mut().find(|f| f.name == "units")
+    {
         factor.value = (1u64 << 40) as f64 / 1e12;
         factor.why = "a TiB is 1.0995 TB as disks are sold".into();
     }
@@ -172,7 +213,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let (name, value) = text
             .split_once('=')
             .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<f64>().ok()?)))
-            .ok_or_else(|| PlanError::value(format!("factor `{}`", text.escape_debug()), "write NAME=VALUE, such as growth=1.5"))?;
+            .ok_or_else(|| {
+                PlanError::value(
+                    format!("factor `{}`", text.escape_debug()),
+                    "write NAME=VALUE, such as growth=1.5",
+                )
+            })?;
         match factors.iter_mut().find(|factor| factor.name == name) {
             Some(factor) => {
                 factor.value = value;
@@ -219,13 +265,20 @@ fn date(time: i64) -> String {
 fn render(answer: &Answer, size: Option<u64>) -> String {
     let mut text = String::new();
     if let Some(bill) = &answer.bill {
-        let _ = writeln!(text, "{:<32} {:>12}", format!("{} of data", binary(bill.data)), "");
+        let _ = writeln!(
+            text,
+            "{:<32} {:>12}",
+            format!("{} of data", binary(bill.data)),
+            ""
+        );
         for (factor, total) in &bill.lines {
             let name: String = factor.name.escape_debug().to_string();
             let _ = writeln!(
                 text,
                 "  × {:<7} {name:<12} {:>10}   {}",
-                format!("{:.4}", factor.value).trim_end_matches('0').trim_end_matches('.'),
+                format!("{:.4}", factor.value)
+                    .trim_end_matches('0')
+                    .trim_end_matches('.'),
                 terabytes(*total),
                 factor.why
             );
@@ -243,7 +296,13 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
         );
     }
     if let Some(trend) = &answer.trend {
-        let signed = |value: f64| format!("{}{}", if value < 0.0 { "-" } else { "" }, binary(value.abs() as u64));
+        let signed = |value: f64| {
+            format!(
+                "{}{}",
+                if value < 0.0 { "-" } else { "" },
+                binary(value.abs() as u64)
+            )
+        };
         let _ = writeln!(
             text,
             "\nGrowth {} a day (95 %: {} to {}), from {} points over {:.0} days; {} on {}.",
@@ -275,7 +334,11 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             text,
             "\nSnapshots, with {:.2} % of the data rewritten a day{}:",
             rate * 100.0,
-            if answer.churn_measured { " (measured)" } else { "" }
+            if answer.churn_measured {
+                " (measured)"
+            } else {
+                ""
+            }
         );
         for policy in &answer.retention {
             let _ = writeln!(

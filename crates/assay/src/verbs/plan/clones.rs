@@ -77,7 +77,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             // Origins may lie anywhere in the pool.
             let pool = dataset.split(['/', '@']).next().unwrap_or(dataset);
             let argv = [
-                "zfs", "get", "-Hp", "-r", "-t", "filesystem,volume,snapshot", PROPERTIES, pool,
+                "zfs",
+                "get",
+                "-Hp",
+                "-r",
+                "-t",
+                "filesystem,volume,snapshot",
+                PROPERTIES,
+                pool,
             ];
             ("zfs get -Hp".to_owned(), read::command(&argv)?)
         }
@@ -94,9 +101,17 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         None => None,
     };
     if args.json {
-        print_json("clones", &Answer { report: &found, destroy: &destroy })?;
+        print_json(
+            "clones",
+            &Answer {
+                report: &found,
+                destroy: &destroy,
+            },
+        )?;
     } else {
-        found.clones.sort_by(|a, b| a.shared.cmp(&b.shared).then_with(|| a.name.cmp(&b.name)));
+        found
+            .clones
+            .sort_by(|a, b| a.shared.cmp(&b.shared).then_with(|| a.name.cmp(&b.name)));
         found.hostages.sort_by(|a, b| b.hostage.cmp(&a.hostage));
         let mut text = tree(&graph, args.dataset.as_deref(), args.limit);
         text.push_str(&overview(&found, args.limit));
@@ -106,7 +121,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         print_text(&text)?;
     }
     let refused = destroy.is_some_and(|destroy| !destroy.refused.is_empty());
-    Ok(if refused { Status::Findings } else { Status::Ok })
+    Ok(if refused {
+        Status::Findings
+    } else {
+        Status::Ok
+    })
 }
 
 /// Lineage as an indented list: snapshots with clones below their dataset, clones below them.
@@ -116,7 +135,10 @@ fn tree(graph: &Graph, dataset: Option<&str>, limit: usize) -> String {
     let roots = graph.nodes.iter().enumerate().filter(|(_, node)| {
         !node.is_snapshot()
             && node.origin.is_none()
-            && node.snapshots.iter().any(|&s| !graph.nodes[s].clones.is_empty())
+            && node
+                .snapshots
+                .iter()
+                .any(|&s| !graph.nodes[s].clones.is_empty())
     });
     for (root, node) in roots {
         if dataset.is_some_and(|dataset| !node.record.name.starts_with(dataset)) {
@@ -206,8 +228,10 @@ fn overview(report: &Report, limit: usize) -> String {
             hostage.clones.len(),
             if hostage.clones.len() == 1 { "" } else { "s" },
             match (hostage.destroy_takes, hostage.destroy_frees) {
-                (Some(takes), Some(frees)) =>
-                    format!("; destroy -R would take {takes} and free at least {}", binary(frees)),
+                (Some(takes), Some(frees)) => format!(
+                    "; destroy -R would take {takes} and free at least {}",
+                    binary(frees)
+                ),
                 _ => "; ask with --destroy what would go with it".into(),
             }
         );

@@ -119,7 +119,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         print_json("distribute", &answer)?;
         return Ok(Status::Ok);
     }
-    let mut text = format!("{} in blocks of {}\n", binary(args.write), binary(args.block));
+    let mut text = format!(
+        "{} in blocks of {}\n",
+        binary(args.write),
+        binary(args.block)
+    );
     for outcome in &answer.outcomes {
         let name = match outcome.rules {
             Rules::FreeSpace => "before 0.7, or without the allocation throttle",

@@ -84,7 +84,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     assumptions.check()?;
     if args.disks == 0 || args.disks > 10_000 || args.survives >= args.disks {
         return Err(PlanError::value(
-            format!("{} disks that survive {} failures", args.disks, args.survives),
+            format!(
+                "{} disks that survive {} failures",
+                args.disks, args.survives
+            ),
             "needs 1 to 10000 disks and fewer failures than disks",
         )
         .into());
@@ -92,7 +95,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     if args.groups == 0 || args.groups > 1_000_000 {
         return Err(PlanError::value("groups", "must be 1 to 1000000").into());
     }
-    if args.simulate.is_some_and(|years| years == 0 || years > 10_000_000_000) {
+    if args
+        .simulate
+        .is_some_and(|years| years == 0 || years > 10_000_000_000)
+    {
         return Err(PlanError::value("simulate", "must be 1 to 10^10 array-years").into());
     }
     // A mirror reads one other disk; stripes read all the data columns.
@@ -112,7 +118,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         groups: args.groups,
         assumptions,
         loss_per_year: -((-one).ln_1p() * args.groups as f64).exp_m1(),
-        mean_years_to_loss: mean_hours_to_loss(group, &assumptions) / HOURS_A_YEAR / args.groups as f64,
+        mean_years_to_loss: mean_hours_to_loss(group, &assumptions)
+            / HOURS_A_YEAR
+            / args.groups as f64,
         simulated: args
             .simulate
             .map(|years| simulate(group, &assumptions, years, args.seed, threads)),

@@ -159,7 +159,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         }
         for disk in &found {
             let kind = if disk.rotational { "turning" } else { "flash" };
-            eprintln!("{}: {} ({kind})", disk.name.escape_debug(), vendor(disk.size));
+            eprintln!(
+                "{}: {} ({kind})",
+                disk.name.escape_debug(),
+                vendor(disk.size)
+            );
         }
         let disk = |size| Disk { size, price: None };
         found.iter().map(|found| disk(found.size)).collect()
@@ -230,7 +234,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             "None of {considered} layouts meets what is wanted. Relax --want or --survive, or add disks.\n"
         ))?;
     } else {
-        let mut text = format!("{} ({}).\n", title(&offered), said(&units));
+        let mut text = format!(
+            "{}\n",
+            wrap(&format!("{} ({}).", title(&offered), said(&units)), 0)
+        );
         match args.only.is_some() {
             true => text.push_str(&detail(&plans[0])),
             false => {
@@ -239,16 +246,24 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             }
         }
         if let Some(bounded) = &bounded {
-            let _ = writeln!(text, "\nSearch bounded: {bounded}.");
+            let _ = writeln!(
+                text,
+                "\n{}",
+                wrap(&format!("Search bounded: {bounded}."), 0)
+            );
         }
         text.push('\n');
         for line in assumptions(&context) {
-            let _ = writeln!(text, "{line}");
+            let _ = writeln!(text, "{}", wrap(&line, 0));
         }
-        let _ = writeln!(text, "{}", wrap(CANNOT_TELL));
+        let _ = writeln!(text, "{}", wrap(CANNOT_TELL, 0));
         print_text(&text)?;
     }
-    Ok(if plans.is_empty() { Status::Findings } else { Status::Ok })
+    Ok(if plans.is_empty() {
+        Status::Findings
+    } else {
+        Status::Ok
+    })
 }
 
 /// The disks in words, equal ones counted.
@@ -304,14 +319,12 @@ fn assumptions(context: &Context) -> Vec<String> {
             }
         ),
         format!(
-            "Assumed: {:.1} % of disks fail a year, {:.0} h until replaced, rebuild at {} and {:.0} % full,",
+            "Assumed: {:.1} % of disks fail a year, {:.0} h until replaced, rebuild at {}/s and \
+             {:.0} % full, 1 unreadable bit in {:.0e}, others fail {:.0} times as often while one is down.",
             failures.afr * 100.0,
             failures.replace_hours,
-            vendor(context.disk_speed) + "/s",
-            context.fill * 100.0
-        ),
-        format!(
-            "1 unreadable bit in {:.0e}, others fail {:.0} times as often while one is down.",
+            vendor(context.disk_speed),
+            context.fill * 100.0,
             1.0 / failures.ure_per_bit.max(1e-30),
             failures.correlation
         ),
@@ -332,12 +345,19 @@ fn table(plans: &[Plan], found: usize) -> String {
             text,
             "{} {layout:<28} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
             if plan.pareto { '*' } else { ' ' },
-            format!("{}{}", if plan.exact { "" } else { "~" }, binary(plan.usable)),
+            format!(
+                "{}{}",
+                if plan.exact { "" } else { "~" },
+                binary(plan.usable)
+            ),
             plan.efficiency * 100.0,
             plan.survives,
             probability(plan.loss_per_year),
             plan.rebuild_seconds.map_or("-".into(), duration),
-            format!("{:.1}/{:.1}", plan.scaling.random_read, plan.scaling.random_write),
+            format!(
+                "{:.1}/{:.1}",
+                plan.scaling.random_read, plan.scaling.random_write
+            ),
         );
     }
     let _ = writeln!(
@@ -363,11 +383,18 @@ fn detail(plan: &Plan) -> String {
     text.push_str(&picture::bars(&plan.disks));
     let _ = writeln!(text, "\n  {}\n", picture::legend(&plan.disks));
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:<22} {value}");
+        let value = wrap(&value, 25);
+        let _ = writeln!(text, "  {name:<22} {}", value.trim_start());
     };
     if let Some(zfs) = &plan.zfs {
-        line("zpool list SIZE", format!("{} ({} bytes)", binary(zfs.zpool_size), zfs.zpool_size));
-        line("zfs list USED+AVAIL", format!("{} ({} bytes)", binary(zfs.zfs_usable), zfs.zfs_usable));
+        line(
+            "zpool list SIZE",
+            format!("{} ({} bytes)", binary(zfs.zpool_size), zfs.zpool_size),
+        );
+        line(
+            "zfs list USED+AVAIL",
+            format!("{} ({} bytes)", binary(zfs.zfs_usable), zfs.zfs_usable),
+        );
         line(
             "kept back",
             format!(
@@ -379,7 +406,10 @@ fn detail(plan: &Plan) -> String {
         );
     }
     if let Some(fs) = &plan.btrfs {
-        line("can be stored", format!("{} ({} bytes)", binary(fs.stored), fs.stored));
+        line(
+            "can be stored",
+            format!("{} ({} bytes)", binary(fs.stored), fs.stored),
+        );
         line(
             "btrfs fi usage, new",
             format!(
@@ -425,10 +455,13 @@ fn detail(plan: &Plan) -> String {
         line("cost", format!("{cost:.2}, {each:.2} a usable TiB"));
     }
     for step in &plan.growth {
-        line("next", format!("{}: {} more", step.action, binary(step.gives)));
+        line(
+            "next",
+            format!("{}: {} more", step.action, binary(step.gives)),
+        );
     }
     for warning in &plan.warnings {
-        let _ = writeln!(text, "{}", wrap(&format!("  ! {warning}")));
+        let _ = writeln!(text, "{}", wrap(&format!("! {warning}"), 2));
     }
     text
 }
@@ -441,17 +474,16 @@ fn block(share: &BlockShare) -> String {
     format!("{name} {:.0}%", share.share * 100.0)
 }
 
-/// Breaks at 80 columns; following lines keep the indent.
-fn wrap(text: &str) -> String {
-    let indent = text.len() - text.trim_start().len();
+/// Breaks at 80 columns, every line indented.
+fn wrap(text: &str, indent: usize) -> String {
     let mut out = " ".repeat(indent);
     let mut column = indent;
-    for word in text.split_whitespace() {
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
         let length = word.chars().count();
         if column > indent && column + 1 + length > 80 {
             out.push('\n');
-            out.push_str(&" ".repeat(indent + 2 * usize::from(indent > 0)));
-            column = indent + 2 * usize::from(indent > 0);
+            out.push_str(&" ".repeat(indent));
+            column = indent;
         } else if column > indent {
             out.push(' ');
             column += 1;

@@ -16,14 +16,23 @@ const LARGEST: u64 = 512 << 20;
 pub fn file(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let outcome = if path == Path::new("-") {
-        std::io::stdin().lock().take(LARGEST).read_to_end(&mut bytes)
+        std::io::stdin()
+            .lock()
+            .take(LARGEST)
+            .read_to_end(&mut bytes)
     } else {
-        #[expect(clippy::disallowed_methods, reason = "a file of the user's, too large for the host's limit")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a file of the user's, too large for the host's limit"
+        )]
         let opened = std::fs::File::open(path);
         opened.and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
     };
     outcome.map_err(|error| {
-        Unreadable(format!("{}: {error}", path.display().to_string().escape_debug()))
+        Unreadable(format!(
+            "{}: {error}",
+            path.display().to_string().escape_debug()
+        ))
     })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -67,7 +76,12 @@ pub fn share(text: &str) -> Result<f64, PlanError> {
         .ok()
         .map(|value| value / scale)
         .filter(|value| (0.0..=1.0).contains(value))
-        .ok_or_else(|| PlanError::value(format!("`{}`", text.escape_debug()), "give a share such as 80% or 0.8"))
+        .ok_or_else(|| {
+            PlanError::value(
+                format!("`{}`", text.escape_debug()),
+                "give a share such as 80% or 0.8",
+            )
+        })
 }
 
 /// Writes a file that the user named.
