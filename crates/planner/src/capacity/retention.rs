@@ -107,6 +107,9 @@ impl Policy {
     }
 }
 
+/// Key, value and line.
+type Setting = (String, String, usize);
+
 /// Reads sanoid.conf: for each dataset section its policy, templates resolved. What a section and
 /// its templates leave open keeps the value of `template_default`, else sanoid's own defaults
 /// (sanoid.defaults.conf, 2.1: 48 hourly, 90 daily, 0 weekly, 6 monthly, 0 yearly).
@@ -115,7 +118,7 @@ impl Policy {
 /// [`PlanError::Record`] for a line that is neither a section nor a setting, a count that is none,
 /// or a template that does not exist.
 pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>, PlanError> {
-    let mut sections: BTreeMap<String, (usize, Vec<(String, String, usize)>)> = BTreeMap::new();
+    let mut sections: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
     let mut current: Option<String> = None;
     for (index, line) in text.lines().enumerate() {
         let line = line.split(['#', ';']).next().unwrap_or_default().trim();
@@ -127,9 +130,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
         {
-            sections
-                .entry(name.trim().to_owned())
-                .or_insert((number, Vec::new()));
+            sections.entry(name.trim().to_owned()).or_default();
             current = Some(name.trim().to_owned());
             continue;
         }
@@ -141,7 +142,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
                 "expected `[dataset]`, or `key = value` below one",
             ));
         };
-        if let Some((_, settings)) = sections.get_mut(section) {
+        if let Some(settings) = sections.get_mut(section) {
             settings.push((key.trim().to_owned(), value.trim().to_owned(), number));
         }
     }
@@ -151,7 +152,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
         monthly: 6,
         ..Policy::default()
     };
-    let apply = |policy: &mut Policy, settings: &[(String, String, usize)]| {
+    let apply = |policy: &mut Policy, settings: &[Setting]| {
         for (key, value, number) in settings {
             let field = match key.as_str() {
                 "frequently" => &mut policy.frequently,
@@ -180,12 +181,12 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
         Ok::<(), PlanError>(())
     };
     let mut policies = BTreeMap::new();
-    for (name, (_, settings)) in &sections {
+    for (name, settings) in &sections {
         if name.starts_with("template_") {
             continue;
         }
         let mut policy = defaults;
-        if let Some((_, template)) = sections.get("template_default") {
+        if let Some(template) = sections.get("template_default") {
             apply(&mut policy, template)?;
         }
         for (key, value, number) in settings {
@@ -193,7 +194,7 @@ pub fn parse_sanoid(source: &str, text: &str) -> Result<BTreeMap<String, Policy>
                 continue;
             }
             for template in value.split(',').map(str::trim) {
-                let Some((_, settings)) = sections.get(&format!("template_{template}")) else {
+                let Some(settings) = sections.get(&format!("template_{template}")) else {
                     return Err(PlanError::record(
                         source,
                         *number,

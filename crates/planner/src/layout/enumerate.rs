@@ -204,7 +204,7 @@ fn zfs_layouts(
                 continue;
             }
             push(&vec![width; groups], &kind);
-            if n % groups != 0 {
+            if !n.is_multiple_of(groups) {
                 // Spread what is left over the first groups instead of keeping it as spares.
                 let widths: Vec<usize> = (0..groups)
                     .map(|i| width + usize::from(i < n % groups))

@@ -2,6 +2,9 @@
 
 mod describe;
 mod enumerate;
+mod families;
+mod growth;
+mod pools;
 mod stripes;
 mod wants;
 

@@ -242,7 +242,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             true => text.push_str(&detail(&plans[0])),
             false => {
                 text.push_str(&table(&plans, found));
-                text.push_str(&detail(&plans[0]));
+                text.push_str(&detail(shown(&plans)));
             }
         }
         if let Some(bounded) = &bounded {
@@ -370,6 +370,12 @@ fn table(plans: &[Plan], found: usize) -> String {
         }
     );
     text
+}
+
+/// The layout to show in full: the first that a file system really offers.
+fn shown(plans: &[Plan]) -> &Plan {
+    let real = plans.iter().find(|plan| plan.family != "declustered");
+    real.unwrap_or(&plans[0])
 }
 
 fn detail(plan: &Plan) -> String {

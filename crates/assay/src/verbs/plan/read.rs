@@ -43,7 +43,7 @@ pub fn command(argv: &[&str]) -> anyhow::Result<String> {
     let limits = Limits {
         timeout: Duration::from_secs(60),
     };
-    let output = Live::default().run(&words, limits).map_err(|error| {
+    let output = Live.run(&words, limits).map_err(|error| {
         Unreadable(format!(
             "{error}; record its output on the machine in question and give it as a file"
         ))
