@@ -18,15 +18,31 @@ const SYSTEM_GROUP: u64 = 4 * MIB;
 const TEMPORARY: u64 = 8 * MIB;
 /// `BTRFS_MAX_DEVS_SYS_CHUNK`.
 const MAX_DEVS_SYSTEM: u64 = 58;
-/// Devices that mkfs accepts whatever the profiles (`btrfs_min_dev_size`, mkfs/common.c).
-const MIN_DEVICE: u64 = 114_294_784;
 
-/// Refuses devices that mkfs refuses.
-pub(super) fn check_sizes(sizes: &[u64]) -> Result<(), PlanError> {
-    match sizes.iter().find(|&&size| size < MIN_DEVICE) {
+/// Refuses devices that mkfs refuses: room for the temporary chunks and one real chunk of each kind
+/// (`btrfs_min_dev_size`, mkfs/common.c).
+pub(super) fn check_sizes(
+    sizes: &[u64],
+    data: Profile,
+    metadata: Profile,
+) -> Result<(), PlanError> {
+    let needs = |profile: Profile, single: u64, other: u64| match profile {
+        Profile::Single => single,
+        Profile::Dup => 2 * other,
+        _ => other,
+    };
+    let least = MIB
+        + SYSTEM_GROUP
+        + 2 * TEMPORARY
+        + needs(metadata, 16 * MIB, 40 * MIB)
+        + needs(data, 8 * MIB, 64 * MIB);
+    match sizes.iter().find(|&&size| size < least) {
         Some(small) => Err(PlanError::Size {
             input: small.to_string(),
-            reason: "mkfs.btrfs needs devices of 109 MiB or more".into(),
+            reason: format!(
+                "mkfs.btrfs -d {data} -m {metadata} needs devices of {} MiB or more",
+                least / MIB
+            ),
         }),
         None => Ok(()),
     }

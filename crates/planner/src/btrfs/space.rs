@@ -280,7 +280,7 @@ fn replay(
             ));
         }
     }
-    mkfs::check_sizes(sizes)?;
+    mkfs::check_sizes(sizes, data, metadata)?;
     let mut state = State::new(sizes)?;
     mkfs::mkfs(&mut state, data, metadata)?;
     let empty = state.data.clone();

@@ -109,10 +109,12 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
         );
     }
     if pool.vdevs.iter().any(|v| v.class == Class::Special) {
-        warnings.push(
-            "what lies on the special vdev also counts as used in zfs list, so AVAIL shrinks by it"
+        warnings.push(match pool.version.special_is_available() {
+            true => "USED + AVAIL of zfs list grows by what lies on the special vdev".into(),
+            false => "what lies on the special vdev counts as used in zfs list but never as \
+                      available, so AVAIL shrinks by it"
                 .into(),
-        );
+        });
     }
     let lost: u64 = normal
         .iter()

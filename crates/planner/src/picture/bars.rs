@@ -92,4 +92,28 @@ mod tests {
         assert_eq!(text.lines().count(), 3);
         assert!(text.contains("2× 2 B") && legend(&disks).contains("▒ parity"));
     }
+
+    #[test]
+    fn five_unequal_disks() {
+        let disks: Vec<crate::layout::Disk> = [4_000, 2_000, 2_000, 1_000, 750]
+            .map(|gb| crate::layout::Disk {
+                size: gb * 1_000_000_000,
+                price: None,
+            })
+            .to_vec();
+        let context = crate::layout::Context::default();
+        let mut text = String::new();
+        for spec in [
+            "raidz1",
+            "2*mirror:2+spare",
+            "draid1:2d:1s",
+            "btrfs-raid1",
+            "stripes:3+1",
+        ] {
+            let layout = crate::layout::Layout::parse(spec, &disks, None, &context).unwrap();
+            let plan = crate::layout::describe(&layout, &disks, &context).unwrap();
+            text += &format!("{spec}: {} bytes\n{}\n", plan.usable, bars(&plan.disks));
+        }
+        insta::assert_snapshot!(text);
+    }
 }

@@ -67,6 +67,17 @@ impl Version {
         self >= Self::new(0, 8, 0)
     }
 
+    /// What lies on special and dedup vdevs counts as available, too, not only as used
+    /// (`spa_update_dspace`, spa_misc.c, 2.2.10, 2.3.7 and 2.4.1).
+    #[must_use]
+    pub fn special_is_available(self) -> bool {
+        match (self.major, self.minor) {
+            (2, 2) => self.patch >= 10,
+            (2, 3) => self.patch >= 7,
+            _ => self >= Self::new(2, 4, 1),
+        }
+    }
+
     /// A raidz vdev can be widened by a disk (`zpool attach`, 2.3.0).
     #[must_use]
     pub fn raidz_expansion(self) -> bool {
@@ -134,6 +145,8 @@ mod tests {
         assert!("2.0".parse::<Version>().unwrap().slop_is_capped());
         assert!(!"2.0.5".parse::<Version>().unwrap().slop_is_capped());
         assert!("zfs-2.1.11".parse::<Version>().unwrap().embedded_log());
+        let counts = |text: &str| text.parse::<Version>().unwrap().special_is_available();
+        assert!(counts("2.2.10") && !counts("2.3.0") && counts("2.4") && !counts("2.1"));
         assert_eq!("2.3.1".parse::<Version>().unwrap().to_string(), "2.3.1");
         for bad in ["", "2", "1.9", "2.1.1.1", "two", "3.0"] {
             assert!(bad.parse::<Version>().is_err(), "{bad}");

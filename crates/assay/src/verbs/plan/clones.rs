@@ -112,7 +112,9 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         found
             .clones
             .sort_by(|a, b| a.shared.cmp(&b.shared).then_with(|| a.name.cmp(&b.name)));
-        found.hostages.sort_by_key(|hostage| std::cmp::Reverse(hostage.hostage));
+        found
+            .hostages
+            .sort_by_key(|hostage| std::cmp::Reverse(hostage.hostage));
         let mut text = tree(&graph, args.dataset.as_deref(), args.limit);
         text.push_str(&overview(&found, args.limit));
         if let Some(destroy) = &destroy {
