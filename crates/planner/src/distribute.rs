@@ -398,6 +398,47 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
     }
 }
 
+/// Reads the bytes written a second by each vdev from `zpool iostat -vHp POOL SECONDS 2`: name,
+/// alloc, free, read and write operations, read and write bytes. The first report is the mean
+/// since the pool was imported, so the last one counts.
+///
+/// # Errors
+/// [`PlanError::Record`] for a line cut off or a number that is none.
+pub fn parse_zpool_iostat(source: &str, text: &str) -> Result<Vec<(String, f64)>, PlanError> {
+    let mut rates: Vec<(String, f64)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let columns: Vec<&str> = line.trim_start_matches('\t').split('\t').collect();
+        let &[name, _, _, _, _, _, written] = columns.as_slice() else {
+            if columns.len() == 1 {
+                continue;
+            }
+            return Err(broken(format!(
+                "expected the 7 columns of `zpool iostat -vHp`, found {}; was it cut off?",
+                columns.len()
+            )));
+        };
+        if written == "-" {
+            continue;
+        }
+        let rate = written
+            .parse::<f64>()
+            .ok()
+            .filter(|rate| rate.is_finite())
+            .ok_or_else(|| {
+                broken(format!(
+                    "write bandwidth is `{}`, not bytes; use -p",
+                    written.escape_debug()
+                ))
+            })?;
+        match rates.iter_mut().find(|(seen, _)| seen == name) {
+            Some((_, last)) => *last = rate,
+            None => rates.push((name.to_owned(), rate)),
+        }
+    }
+    Ok(rates)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -548,5 +589,20 @@ mod tests {
         assert_eq!((vdevs[1].size, vdevs[1].used), (40, 4));
         assert!(parse_zpool_list("z", "tank\t1\n\tmirror-0\t6", 1.0).is_err());
         assert!(parse_zpool_list("z", "", 1.0).is_err());
+    }
+
+    #[test]
+    fn zpool_iostat_counts_the_last_report() {
+        let text = "tank\t10\t90\t0\t5\t0\t500\nmirror-0\t6\t54\t0\t3\t0\t300\n\
+                    tank\t10\t90\t0\t9\t0\t900\nmirror-0\t6\t54\t0\t8\t0\t800\nsda\t-\t-\t0\t8\t0\t800\n";
+        let rates = parse_zpool_iostat("zpool iostat", text).unwrap();
+        assert_eq!(rates[1], ("mirror-0".to_owned(), 800.0));
+        assert!(
+            parse_zpool_iostat("z", "tank\t1\t2")
+                .unwrap_err()
+                .to_string()
+                .contains("cut off")
+        );
+        assert!(parse_zpool_iostat("z", "t\t1\t2\t3\t4\t5\t1.5M").is_err());
     }
 }

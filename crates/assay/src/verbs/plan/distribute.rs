@@ -4,7 +4,9 @@ use super::{duration, print_json, print_text, read};
 use crate::cli::Status;
 use assay_model::units::mb_per_s;
 use assay_planner::PlanError;
-use assay_planner::distribute::{Distribution, Rules, Vdev, Writer, distribute, parse_zpool_list};
+use assay_planner::distribute::{
+    Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
+};
 use assay_planner::size::binary;
 use assay_planner::zfs::Version;
 use serde::Serialize;
@@ -18,8 +20,9 @@ Examples:
   assay plan distribute --zfs 2.4 2T,500MB/s 2T,150MB/s
   assay plan distribute --pool tank --write 10G           vdevs of a pool here, by zpool list
 
-A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given. To hold the answer against a pool that
-is being written, run `zpool iostat -v POOL 10` beside it.";
+  assay plan distribute --pool tank --watch 10            beside what it writes now
+
+A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.";
 
 /// Show how writes spread over vdevs of unequal size, fill and speed
 #[derive(clap::Args)]
@@ -31,6 +34,9 @@ pub struct Args {
     /// Take the vdevs of this pool on this machine
     #[arg(long, value_name = "POOL", conflicts_with = "vdevs")]
     pool: Option<String>,
+    /// Hold the answer against what the pool writes in so many seconds (zpool iostat)
+    #[arg(long, value_name = "SECONDS", requires = "pool", value_parser = clap::value_parser!(u32).range(1..=50))]
+    watch: Option<u32>,
     /// Speed of each vdev of --pool
     #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
     speed: u64,
@@ -59,6 +65,36 @@ struct Answer {
     vdevs: Vec<Vdev>,
     writer: Writer,
     outcomes: Vec<Distribution>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<Measured>,
+}
+
+/// What a vdev writes now.
+#[derive(Serialize)]
+struct Measured {
+    name: String,
+    bytes_per_second: f64,
+    share: f64,
+}
+
+/// Watches the vdevs of a pool while it is being written.
+fn watch(pool: &str, seconds: u32, vdevs: &[Vdev]) -> anyhow::Result<Vec<Measured>> {
+    let seconds = seconds.to_string();
+    let argv = ["zpool", "iostat", "-vHp", pool, &seconds, "2"];
+    let rates = parse_zpool_iostat("zpool iostat -vHp", &read::command(&argv)?)?;
+    let of = |name: &str| {
+        let found = rates.iter().find(|(seen, _)| seen == name);
+        found.map_or(0.0, |(_, rate)| *rate)
+    };
+    let total: f64 = vdevs.iter().map(|vdev| of(&vdev.name)).sum();
+    Ok(vdevs
+        .iter()
+        .map(|vdev| Measured {
+            name: vdev.name.clone(),
+            bytes_per_second: of(&vdev.name),
+            share: of(&vdev.name) / total.max(1.0),
+        })
+        .collect())
 }
 
 fn vdev(text: &str, index: usize) -> Result<Vdev, PlanError> {
@@ -110,10 +146,15 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         .into_iter()
         .map(|rules| distribute(&vdevs, rules, writer))
         .collect::<Result<Vec<_>, _>>()?;
+    let measured = match (&args.pool, args.watch) {
+        (Some(pool), Some(seconds)) => watch(pool, seconds, &vdevs)?,
+        _ => Vec::new(),
+    };
     let answer = Answer {
         vdevs,
         writer,
         outcomes,
+        measured,
     };
     if args.json {
         print_json("distribute", &answer)?;
@@ -146,6 +187,18 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 vdev.share * 100.0,
                 vdev.busy * 100.0,
                 vdev.full * 100.0
+            );
+        }
+    }
+    if !answer.measured.is_empty() {
+        text.push_str("\nMeasured now\n");
+        for vdev in &answer.measured {
+            let _ = writeln!(
+                text,
+                "  {:<14} {:>5.1} %  {} MB/s",
+                vdev.name.escape_debug().to_string(),
+                vdev.share * 100.0,
+                mb_per_s(vdev.bytes_per_second)
             );
         }
     }
