@@ -5,11 +5,22 @@ use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const EXAMPLES: &str = "\
+Examples:
+  assay                      what assay sees here, and what to do next
+  assay run quick .          what does this storage do, in about a minute?
+  assay lint 'fio --name=t --rw=randread --iodepth=32 --bs=4k'
+                             what would this command really measure?
+  assay compare last~1 last  before and after
+  assay report --html r.html the newest run as a page
+
+Each command has examples of its own: assay run --help.
+Exit status: 0 fine, 1 findings or a missed criterion, 2 error, 3 something needed could not be
+read, 130 interrupted.";
+
 /// Test server tuning advice on the server it is meant for.
 #[derive(Parser)]
-#[command(
-    name = "assay",
-    version,
+#[command(name = "assay", version, after_help = EXAMPLES,
     max_term_width = 100,
     arg_required_else_help = false
 )]
@@ -26,10 +37,16 @@ pub struct Cli {
 #[derive(clap::Args, Clone)]
 pub struct Global {
     /// Database of runs [default: $XDG_DATA_HOME/assay/assay.db]
-    #[arg(long, global = true, value_name = "FILE", env = "ASSAY_STORE")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "ASSAY_STORE",
+        hide_env_values = true
+    )]
     pub store: Option<PathBuf>,
-    /// When to use colours; NO_COLOR is respected
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    /// When to use colours: auto, always or never; NO_COLOR is respected
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub color: Color,
 }
 

@@ -17,10 +17,24 @@ fn main() -> ExitCode {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("assay: {error:#}");
+            eprintln!("assay: {}", describe(&error));
             cli::Status::of(&error).into()
         }
     }
+}
+
+/// An error and its causes on one line. Many of our errors name their cause in their own words:
+/// then it is not said again.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// `assay … | head` is no error.

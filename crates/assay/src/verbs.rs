@@ -21,11 +21,11 @@ pub enum Verb {
     Runs(runs::Args),
     Show(show::Args),
     Compare(compare::Args),
-    Export(export::Args),
-    Facts(facts::Args),
-    Lint(lint::Args),
-    Import(import::Args),
     Report(report::Args),
+    Export(export::Args),
+    Import(import::Args),
+    Lint(lint::Args),
+    Facts(facts::Args),
     Plan(plan::Args),
 }
 

@@ -283,20 +283,22 @@ fn after_kill_9_the_next_start_removes_the_test_file_and_resume_works() {
         1,
         "a killed process cannot clean up"
     );
-    // fio dies with its parent.
-    std::thread::sleep(Duration::from_millis(300));
-    let pattern = target
-        .path()
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let links = Command::new("pgrep")
-        .args(["-x", "fio", "-a"])
-        .output()
-        .unwrap();
-    assert!(!String::from_utf8_lossy(&links.stdout).contains(&pattern));
+    // fio dies with its parent: nobody works in the session's directory any more.
+    let working = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let cwd = |entry: std::fs::DirEntry| std::fs::read_link(entry.path().join("cwd"));
+        processes
+            .filter_map(|entry| cwd(entry).ok())
+            .any(|dir| dir.starts_with(home.state()))
+    };
+    let start = Instant::now();
+    while working() {
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "fio is still running"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let out = home.assay(&with(&["run"], target.path(), &["--rw", "randread"]));
     assert_eq!(out.code, Some(0), "{}", out.stderr);
     assert!(

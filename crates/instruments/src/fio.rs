@@ -3,9 +3,10 @@
 mod log;
 
 use crate::Cancel;
-use assay_model::Nanos;
+use assay_host::{Host, HostError, Limits};
 use assay_model::sample::RatePoint;
 use assay_model::workload::Engine;
+use assay_model::{Bytes, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::ffi::OsStr;
@@ -103,6 +104,8 @@ pub struct Request<'a> {
     pub work_dir: &'a Path,
     /// Interval of the rate over time.
     pub log_every: Nanos,
+    /// Size of one I/O.
+    pub block: Bytes,
     /// Killed when it runs longer.
     pub limit: Nanos,
 }
@@ -118,19 +121,18 @@ impl Fio {
     ///
     /// # Errors
     /// Missing, too old, or not fio at all.
-    pub fn find(program: Option<&Path>) -> Result<Self, FioError> {
+    pub fn find(host: &dyn Host, program: Option<&Path>) -> Result<Self, FioError> {
         let program = program.unwrap_or(Path::new("fio")).to_owned();
-        let output = Command::new(&program)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output();
-        let output = output.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => FioError::Missing,
-            _ => FioError::Start {
-                program: program.clone(),
-                source,
-            },
-        })?;
+        let argv = [program.as_os_str(), OsStr::new("--version")];
+        let output = host
+            .run(&argv, Limits::default())
+            .map_err(|error| match error {
+                HostError::NoCommand { .. } | HostError::NotFound { .. } => FioError::Missing,
+                error => FioError::Version {
+                    program: program.clone(),
+                    answer: error.reason(),
+                },
+            })?;
         let answer = String::from_utf8_lossy(&output.stdout);
         let answer = answer.lines().next().unwrap_or_default().trim().to_owned();
         match parse_version(&answer) {
@@ -151,28 +153,18 @@ impl Fio {
     /// The asynchronous engine that works here: io_uring when fio and the kernel have it (it is
     /// often forbidden in containers), else libaio.
     #[must_use]
-    pub fn best_engine(&self, work_dir: &Path) -> Engine {
+    pub fn best_engine(&self, work_dir: &Path, cancel: &Cancel) -> Engine {
         let probe = work_dir.join("probe");
+        let request = Request {
+            job: "[probe]\nfilename=probe\nioengine=io_uring\nrw=read\nbs=4096\nsize=4096\nthread=1\n",
+            ..self.small(work_dir)
+        };
         let works = File::create(&probe)
             .and_then(|file| file.set_len(4096))
             .is_ok()
-            && Command::new(&self.program)
-                .current_dir(work_dir)
-                .args([
-                    "--name=probe",
-                    "--filename=probe",
-                    "--ioengine=io_uring",
-                    "--rw=read",
-                ])
-                .args([
-                    "--bs=4096",
-                    "--size=4096",
-                    "--thread=1",
-                    "--output-format=json",
-                ])
-                .stdin(Stdio::null())
-                .output()
-                .is_ok_and(|output| output.status.success());
+            && self
+                .run(&request, cancel)
+                .is_ok_and(|output| output.ended == Ended::Exited(0));
         let _ = fs::remove_file(&probe);
         if works {
             Engine::IoUring
@@ -187,14 +179,22 @@ impl Fio {
     /// # Errors
     /// When fio cannot be started or does not do the simplest job.
     pub fn overhead(&self, work_dir: &Path, cancel: &Cancel) -> Result<Nanos, FioError> {
-        let job = "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n";
         let request = Request {
-            job,
-            work_dir,
-            log_every: Nanos(100_000_000),
-            limit: Nanos(30_000_000_000),
+            job: "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n",
+            ..self.small(work_dir)
         };
         Ok(self.run(&request, cancel)?.wall)
+    }
+
+    /// A job that does next to nothing.
+    fn small<'a>(&self, work_dir: &'a Path) -> Request<'a> {
+        Request {
+            job: "",
+            work_dir,
+            log_every: Nanos(100_000_000),
+            block: Bytes(4096),
+            limit: Nanos(20_000_000_000),
+        }
     }
 
     /// Runs one job file to its end.
@@ -248,7 +248,7 @@ impl Fio {
             stderr: read_start(&stderr),
             ended,
             cpu,
-            series: log::read(dir, request.log_every),
+            series: log::read(dir, request.log_every, request.block),
         })
     }
 }
@@ -363,16 +363,6 @@ pub fn complaint(stderr: &str) -> Option<&str> {
         .clone()
         .find(|line| bad(line))
         .or_else(|| lines.next())
-}
-
-/// A command that reruns a job file by hand.
-#[must_use]
-pub fn rerun(program: &OsStr, job: &Path) -> Vec<std::ffi::OsString> {
-    vec![
-        program.to_owned(),
-        "--output-format=json+".into(),
-        job.as_os_str().to_owned(),
-    ]
 }
 
 #[cfg(test)]

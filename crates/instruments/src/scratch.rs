@@ -72,7 +72,7 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    file: File,
+    _lock: File,
 }
 
 impl State {
@@ -249,7 +249,7 @@ impl Session {
             Ok(file)
         };
         match create() {
-            Ok(file) => Ok(Scratch { path, file }),
+            Ok(file) => Ok(Scratch { path, _lock: file }),
             Err(source) => Err(ScratchError::Create { path, source }),
         }
     }
@@ -266,12 +266,6 @@ impl Scratch {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The open file.
-    #[must_use]
-    pub fn file(&self) -> &File {
-        &self.file
     }
 }
 
@@ -311,11 +305,11 @@ mod tests {
             let scratch = session.scratch(target.path()).unwrap();
             let path = scratch.path().to_owned();
             // As kill -9 leaves it: descriptors closed, no destructor run.
-            let (Scratch { file, .. }, Session { _lock, .. }) = (
+            let (Scratch { _lock: file, .. }, Session { _lock: session, .. }) = (
                 &*Box::leak(Box::new(scratch)),
                 &*Box::leak(Box::new(session)),
             );
-            for held in [file, _lock] {
+            for held in [file, session] {
                 flock(held, FlockOperation::Unlock).unwrap();
             }
             fs::write(target.path().join("mine.scratch"), "x").unwrap();

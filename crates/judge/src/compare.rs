@@ -112,23 +112,22 @@ fn verdict(quantity: Quantity, interval: Option<Interval>) -> Change {
 }
 
 /// Words of keys whose values change from minute to minute and explain nothing by themselves.
-const VOLATILE: [&str; 16] = [
+const VOLATILE: [&str; 15] = [
     "available",
-    "free",
-    "used",
-    "allocated",
-    "uptime",
-    "load",
-    "loadavg",
-    "temperature",
-    "celsius",
     "cached",
-    "dirty",
-    "written",
-    "cur_freq",
+    "celsius",
     "current",
+    "dirty",
+    "free",
     "hits",
+    "load",
     "misses",
+    "referenced",
+    "swap_free",
+    "temperature",
+    "uptime",
+    "used",
+    "written",
 ];
 
 fn volatile(key: &str) -> bool {

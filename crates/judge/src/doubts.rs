@@ -14,6 +14,7 @@ mod direct_ignored_zfs;
 mod engine_dependent;
 mod evidence;
 mod flush_hidden;
+mod foreign_load;
 mod grouped_jobs;
 mod histogram_capped;
 mod io_error;
@@ -65,7 +66,7 @@ struct Rule {
 
 /// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
 /// time, the pattern, the reporting.
-const RULES: [Rule; 38] = [
+const RULES: [Rule; 39] = [
     Rule {
         code: no_io::CODE,
         check: no_io::check,
@@ -149,6 +150,10 @@ const RULES: [Rule; 38] = [
     Rule {
         code: burst::CODE,
         check: burst::check,
+    },
+    Rule {
+        code: foreign_load::CODE,
+        check: foreign_load::check,
     },
     Rule {
         code: throttled::CODE,

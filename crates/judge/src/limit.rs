@@ -29,18 +29,19 @@ const GAIN: f64 = 1.10;
 
 /// What kept the workload from going faster.
 pub(crate) fn judge(evidence: &Evidence) -> Limit {
-    const DECISIONS: [fn(&Evidence) -> Option<Limit>; 11] = [
+    const DECISIONS: [fn(&Evidence) -> Option<Limit>; 12] = [
         nothing,
         throttling,
         memory,
         steal,
         flush,
         tool_cpu,
-        machine_cpu,
         rate_limit::judge,
         link::judge,
         one_at_a_time,
+        machine_cpu,
         device,
+        one_cpu,
     ];
     let found = DECISIONS.iter().find_map(|decide| decide(evidence));
     found.unwrap_or_else(|| unknown(evidence))
@@ -123,21 +124,26 @@ fn tool_cpu(e: &Evidence) -> Option<Limit> {
 }
 
 fn machine_cpu(e: &Evidence) -> Option<Limit> {
-    if let Some(busy) = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL) {
-        let own = e.job_cpu.map_or_else(String::new, |(user, kernel)| {
-            format!("; fio's busiest job used {} of one", percent(user + kernel))
-        });
-        let said = format!(
+    let busy = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL)?;
+    let own = e.job_cpu.map_or_else(String::new, |(user, kernel)| {
+        format!("; fio's busiest job used {} of one", percent(user + kernel))
+    });
+    limit(
+        LimitKind::MachineCpu,
+        format!(
             "all CPUs together were busy {} of the time{own}",
             percent(busy)
-        );
-        return limit(LimitKind::MachineCpu, said);
-    }
+        ),
+    )
+}
+
+/// Comes last: the busy CPU may have worked for somebody else.
+fn one_cpu(e: &Evidence) -> Option<Limit> {
     let busiest = e.busiest_cpu.filter(|busy| *busy >= MACHINE_FULL)?;
     limit(
         LimitKind::MachineCpu,
         format!(
-            "one CPU was busy {} of the time, and it was not fio alone: a kernel thread or an interrupt handler works on one CPU only",
+            "one CPU was busy {} of the time, not with fio alone: an interrupt handler, a kernel thread or another program; nothing else was at its limit",
             percent(busiest)
         ),
     )
@@ -145,10 +151,24 @@ fn machine_cpu(e: &Evidence) -> Option<Limit> {
 
 fn one_at_a_time(e: &Evidence) -> Option<Limit> {
     let occupied = e.latency? / 1e9 * e.iops;
+    let starved = e.machine_busy.filter(|busy| *busy >= MACHINE_FULL);
+    let starved = starved.map_or_else(String::new, |busy| {
+        format!(
+            "; all CPUs were busy {} of the time, which makes each slower",
+            percent(busy)
+        )
+    });
+    let above = e.device_busy.filter(|busy| *busy < HALF);
+    let above = above.map_or_else(String::new, |busy| {
+        format!(
+            "; the device was busy only {} of the time, so most of it is spent above the device",
+            percent(busy)
+        )
+    });
     (e.in_flight == 1 && occupied >= FULL).then(|| Limit {
         what: LimitKind::OneAtATime,
         evidence: format!(
-            "one request at a time: {} each make {} per second{}",
+            "{} each make {} per second{}{above}{starved}",
             time(e.latency.unwrap_or_default()),
             significant(e.iops),
             deeper(e).map_or_else(String::new, |text| format!("; {text}"))

@@ -145,3 +145,16 @@ fn every_figure_of_every_recorded_result_is_finite_and_positive() {
         }
     }
 }
+
+#[test]
+fn with_one_request_at_a_time_the_submission_counts() {
+    let (mut run, mut samples) = recorded("clean-read");
+    run.plan.workloads[0].queue_depth = 1;
+    run.plan.workloads[0].jobs = 1;
+    samples[0].jobs.truncate(1);
+    let io = samples[0].jobs[0].read.as_mut().unwrap();
+    io.iops = 60_000.0;
+    (io.clat.mean, io.lat.mean) = (12_000.0, 16_000.0);
+    let limit = &judge(&run, &samples).results[0].limit;
+    assert_eq!(limit.what, LimitKind::OneAtATime, "{}", limit.evidence);
+}

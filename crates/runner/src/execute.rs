@@ -170,6 +170,7 @@ fn carry_out(
             work_dir: session.dir(),
             // About 15 points a sample: enough to see a slope or a stall, little to store.
             log_every: Nanos((runtime.0 / 15).clamp(20_000_000, 10_000_000_000)),
+            block: workload.block_size,
             limit: Nanos(planned.0 + runtime.0 + 30_000_000_000),
         };
         let started = (env.now)();

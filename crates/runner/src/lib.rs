@@ -7,6 +7,7 @@ pub mod estimate;
 pub mod event;
 mod execute;
 mod prepare;
+mod relevant;
 mod remarks;
 mod sample;
 mod targets;

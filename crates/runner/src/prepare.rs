@@ -2,7 +2,8 @@
 
 use crate::RunError;
 use crate::estimate::{self, Pace};
-use crate::remarks::remarks;
+use crate::relevant::relevant;
+use crate::remarks::{part_of, remarks};
 use crate::targets::{Checked, Permission, check};
 use assay_host::Host;
 use assay_instruments::Cancel;
@@ -12,7 +13,7 @@ use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
-use assay_model::{Nanos, Sample};
+use assay_model::{Nanos, Sample, TargetInfo};
 use jiff::Timestamp;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -65,10 +66,10 @@ pub fn prepare(
     targets: Vec<String>,
     env: &Environment<'_>,
 ) -> Result<Prepared, RunError> {
-    let fio = Fio::find(env.fio)?;
+    let fio = Fio::find(env.host, env.fio)?;
     let mut swept = env.state.sweep();
     let session = env.state.begin(&env.uid)?;
-    let engine = fio.best_engine(session.dir());
+    let engine = fio.best_engine(session.dir(), env.cancel);
     let plan = spec.resolve(&Settings {
         targets,
         engine,
@@ -77,8 +78,9 @@ pub fn prepare(
     let checked = check(env.host, &plan, env.permission)?;
     swept.extend(sweep_targets(&checked));
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
-    let facts = facts(env.host, &checked);
+    let facts = facts(env.host, &checked, &infos);
     let mut remarks = remarks(&plan, &infos, &facts);
+    remarks.extend(checked.iter().filter_map(part_of));
     remarks.extend(fio.remark.clone());
     let run = Run {
         id: RunId(0),
@@ -129,7 +131,7 @@ pub fn prepare_resume(
             "all of its samples are there; `assay run` starts a new one".to_owned(),
         );
     }
-    let fio = Fio::find(env.fio)?;
+    let fio = Fio::find(env.host, env.fio)?;
     let mut swept = env.state.sweep();
     let session = env.state.begin(&run.uid)?;
     let checked = check(env.host, &run.plan, env.permission)?;
@@ -159,15 +161,13 @@ pub fn prepare_resume(
     finish(run, todo, swept, fio, session, checked, env)
 }
 
-fn facts(host: &dyn Host, targets: &[Checked]) -> assay_model::Facts {
+fn facts(host: &dyn Host, targets: &[Checked], infos: &[TargetInfo]) -> assay_model::Facts {
     let paths: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
-    assay_facts::collect(
-        host,
-        &assay_facts::Options {
-            with_identity: false,
-            targets: &paths,
-        },
-    )
+    let options = assay_facts::Options {
+        with_identity: false,
+        targets: &paths,
+    };
+    relevant(assay_facts::collect(host, &options), infos)
 }
 
 fn sweep_targets(targets: &[Checked]) -> Vec<Swept> {

@@ -1,5 +1,6 @@
 //! Things to know about a run as a whole: said before it starts, stored with it.
 
+use crate::targets::Checked;
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Plan, TargetInfo};
 
@@ -11,6 +12,17 @@ pub(crate) fn remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec
         .collect();
     remarks.dedup();
     remarks
+}
+
+/// A small part of a disk has shorter seeks and fits better into caches than the whole.
+pub(crate) fn part_of(target: &Checked) -> Option<String> {
+    let (size, whole, name) = (target.info.size, target.whole, &target.info.name);
+    (size < whole).then(|| {
+        format!(
+            "only the first {size} of {whole} of {name} are measured, where seeks are shorter and caches reach further than over all of it: use --size {} for the whole",
+            whole.short()
+        )
+    })
 }
 
 fn about(plan: &Plan, info: &TargetInfo, facts: &Facts) -> Vec<String> {

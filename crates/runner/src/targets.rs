@@ -124,6 +124,8 @@ pub(crate) struct Checked {
     pub info: TargetInfo,
     /// Where it really is.
     pub path: PathBuf,
+    /// Size of the whole file or device, of which `info.size` is measured.
+    pub whole: Bytes,
     /// A device that will be overwritten is held with O_EXCL until the run ends, so that nobody
     /// mounts it or adds it to an array in between.
     pub claim: Option<File>,
@@ -169,6 +171,7 @@ fn check_one(
     let mut info = assay_facts::target(host, &real)?;
     info.name = name.clone();
     let mut claim = None;
+    let mut whole = plan.file_size;
     match info.kind {
         TargetKind::Directory => {
             info.size = plan.file_size;
@@ -190,6 +193,7 @@ fn check_one(
                     block,
                 });
             }
+            whole = info.size;
             info.size = Bytes(info.size.0.min(plan.file_size.0));
             if plan.writes() {
                 claim = destroyable(host, plan, &info, path, &real, permission)?;
@@ -198,6 +202,7 @@ fn check_one(
     }
     Ok(Checked {
         info,
+        whole,
         path: real,
         claim,
     })

@@ -24,7 +24,7 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
     line("Here", here());
     line(
         "Load",
-        Fio::find(None).map_or_else(|error| error.to_string(), |fio| fio.version),
+        Fio::find(&Live, None).map_or_else(|error| error.to_string(), |fio| fio.version),
     );
     line("Measured", measured(global)?);
     out.push_str(NEXT);

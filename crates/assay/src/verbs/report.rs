@@ -16,6 +16,8 @@ Examples:
   assay report 3 --against 2 --html r.html  run 3 with its ratios to run 2
   assay report 3 -o run3.md                 Markdown, by the name of the file
   assay report 3 --format json | jq '.results[].metrics.p99'
+  assay report 3 --html r.html --omit kernel.cmdline
+                                            without what others need not know
   assay report                              the newest run as text
 
 RUN is a number from `assay runs`, `last`, `last~1`, or the start of a run's uid.
@@ -34,6 +36,9 @@ pub struct Args {
     /// Write an HTML page to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "format", "json"])]
     html: Option<PathBuf>,
+    /// Leave out the facts whose key begins so, such as kernel.cmdline (may be repeated)
+    #[arg(long, value_name = "KEY")]
+    omit: Vec<String>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -72,7 +77,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         bail!("--against fits HTML and text; `assay compare A B --json` has the figures");
     }
     let store = context::open_store(global)?;
-    let this = load(&store, store.resolve(&args.run)?)?;
+    let mut this = load(&store, store.resolve(&args.run)?)?;
+    omit(&mut this.run, &args.omit)?;
     let other = match &args.against {
         Some(name) => Some(load(&store, store.resolve(name)?)?),
         None => None,
@@ -111,6 +117,27 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         None => print(&text)?,
     }
     Ok(Status::Ok)
+}
+
+/// A report that is shared need not tell everything; that something was left out, it tells.
+fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
+    for key in keys {
+        let before = run.facts.map.len();
+        run.facts
+            .map
+            .retain(|name, _| !name.starts_with(key.as_str()));
+        if run.facts.map.len() == before {
+            bail!("--omit {key}: this run has no fact whose key begins so");
+        }
+    }
+    if !keys.is_empty() {
+        let remark = format!(
+            "left out of this report on request: facts {}",
+            keys.join(", ")
+        );
+        run.remarks.push(remark);
+    }
+    Ok(())
 }
 
 /// Where to write, and what.

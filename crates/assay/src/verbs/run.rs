@@ -46,7 +46,7 @@ Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what wa
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// A built-in plan (quick when left out), then the directories, files or devices to measure
-    #[arg(value_name = "[PLAN] TARGET", num_args = 0..)]
+    #[arg(value_name = "PLAN|TARGET", num_args = 0..)]
     words: Vec<String>,
 
     /// Read the plan from a TOML file

@@ -31,7 +31,7 @@ fn a_durable_write() {
          bs=4096\nsize=1073741824\niodepth=1\nnumjobs=1\ntime_based=1\nruntime=1500ms\n\
          ramp_time=250ms\nrandrepeat=0\nrandseed=7\nrefill_buffers=1\nsync=dsync\ninvalidate=1\n\
          allow_file_create=0\nfallocate=none\nunlink=0\n\
-         percentile_list=50:90:95:99:99.9:99.99\n"
+         percentile_list=50:90:95:99:99.9:99.99\nlat_percentiles=1\n"
     );
 }
 

@@ -4,8 +4,8 @@
 //! Formats"); one file per job. With `log_avg_msec` a line is the mean over the interval that ends
 //! at that time.
 
-use assay_model::Nanos;
 use assay_model::sample::RatePoint;
+use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,30 +37,34 @@ pub(super) fn remove(dir: &Path) {
 }
 
 /// Reads and sums the logs of all jobs.
-pub(super) fn read(dir: &Path, every: Nanos) -> Vec<RatePoint> {
+pub(super) fn read(dir: &Path, every: Nanos, block: Bytes) -> Vec<RatePoint> {
     let texts: Vec<String> = files(dir)
         .filter_map(|path| fs::read_to_string(path).ok())
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    parse(&texts, (every.0 / 1_000_000).max(1))
+    parse(&texts, (every.0 / 1_000_000).max(1), block)
 }
 
 /// Sums jobs per interval. Intervals end at multiples of `every_ms`, give or take fio's timer; a
-/// line is put to the nearest one. Within one job and interval the last line counts.
-fn parse(logs: &[&str], every_ms: u64) -> Vec<RatePoint> {
+/// line is put to the nearest one. Within one job and interval the last line counts. An averaged
+/// line has no block size of its own (fio writes 0): the workload's is taken.
+fn parse(logs: &[&str], every_ms: u64, block: Bytes) -> Vec<RatePoint> {
     let mut points: BTreeMap<u64, RatePoint> = BTreeMap::new();
     for log in logs {
         let mut job: BTreeMap<(u64, u8), (f64, f64)> = BTreeMap::new();
         for line in log.lines() {
             let mut fields = line.split(',').map(|field| field.trim().parse::<u64>());
-            let (Some(Ok(ms)), Some(Ok(kib)), Some(Ok(direction @ 0..=1)), Some(Ok(block))) =
-                (fields.next(), fields.next(), fields.next(), fields.next())
+            let (Some(Ok(ms)), Some(Ok(kib)), Some(Ok(direction @ 0..=1))) =
+                (fields.next(), fields.next(), fields.next())
             else {
                 continue;
             };
             let bytes = kib as f64 * 1024.0;
             let at = (ms + every_ms / 2) / every_ms;
-            job.insert((at, direction as u8), (bytes, bytes / block.max(1) as f64));
+            job.insert(
+                (at, direction as u8),
+                (bytes, bytes / block.0.max(1) as f64),
+            );
         }
         for ((at, direction), (bytes, ios)) in job {
             let point = points.entry(at).or_insert(RatePoint {
@@ -88,9 +92,9 @@ mod tests {
 
     #[test]
     fn jobs_and_directions_are_summed_per_interval() {
-        let one = "100, 4, 0, 4096, 0, 0\n100, 8, 1, 4096, 0, 0\n199, 40, 0, 4096, 0, 0\n";
-        let two = "101, 4, 0, 4096, 0, 0\ngarbage\n1,2\n";
-        let points = parse(&[one, two], 100);
+        let one = "100, 4, 0, 0, 0, 0\n100, 8, 1, 0, 0, 0\n199, 40, 0, 0, 0, 0\n";
+        let two = "101, 4, 0, 0, 0, 0\ngarbage\n1,2\n";
+        let points = parse(&[one, two], 100, Bytes(4096));
         assert_eq!(points.len(), 2);
         assert_eq!(
             (points[0].at_ms, points[0].read_iops, points[0].write_iops),

@@ -10,7 +10,7 @@ fn versions_as_fio_prints_them() {
 
 #[test]
 fn a_missing_fio_says_how_to_install_it() {
-    let error = Fio::find(Some(Path::new("/nonexistent/fio")))
+    let error = Fio::find(&assay_host::Live, Some(Path::new("/nonexistent/fio")))
         .unwrap_err()
         .to_string();
     assert!(error.contains("apt install fio"), "{error}");
@@ -18,11 +18,23 @@ fn a_missing_fio_says_how_to_install_it() {
 
 #[test]
 fn something_else_named_fio_is_refused() {
-    let error = Fio::find(Some(Path::new("echo"))).unwrap_err().to_string();
+    let error = Fio::find(&assay_host::Live, Some(Path::new("echo")))
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("--version") && error.contains("3.23"),
         "{error}"
     );
+}
+
+#[test]
+fn a_fio_that_does_not_answer_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let fio = script(dir.path(), "exec sleep 600");
+    let error = Fio::find(&assay_host::Live, Some(&fio.program))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("killed"), "{error}");
 }
 
 #[test]
@@ -50,6 +62,7 @@ fn request(dir: &Path, limit: u64) -> Request<'_> {
         job: "",
         work_dir: dir,
         log_every: Nanos(100_000_000),
+        block: Bytes(4096),
         limit: Nanos(limit),
     }
 }
@@ -90,7 +103,7 @@ fn exit_status_and_complaint_come_through() {
 
 #[test]
 fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
-    let Ok(fio) = Fio::find(None) else {
+    let Ok(fio) = Fio::find(&assay_host::Live, None) else {
         eprintln!("skipped: fio is not installed");
         return;
     };
@@ -105,5 +118,9 @@ fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
     assert!(output.json.starts_with(b"{"));
     assert!(output.cpu.is_some());
     assert!(output.series.len() >= 3, "{:?}", output.series);
-    assert!(output.series.iter().all(|point| point.read_iops > 0.0));
+    let seen = output.series.iter().map(|point| point.read_iops);
+    assert!(
+        seen.clone().all(|iops| (200.0..5000.0).contains(&iops)),
+        "1000 a second were asked for"
+    );
 }

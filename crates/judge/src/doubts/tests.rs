@@ -140,7 +140,7 @@ fn hostile_values_cannot_break_a_line() {
 mod measured {
     use super::*;
     use assay_model::sample::{
-        ArcDelta, Counters, DeviceDelta, IoStats, JobResult, Latency, RatePoint, Throttle,
+        ArcDelta, Counters, CpuDelta, DeviceDelta, IoStats, JobResult, Latency, RatePoint, Throttle,
     };
     use assay_model::target::{FileState, TargetInfo, TargetKind};
     use assay_model::{Bytes, FactKind, Facts, Nanos};
@@ -412,6 +412,20 @@ mod measured {
             });
         };
         assert_eq!(case("randread").with(hot).doubts(), ["throttled:suspect"]);
+        let others = |user: f64| {
+            move |c: &mut Case| {
+                c.counters.elapsed = Nanos(2_000_000_000);
+                c.counters.tool_cpu = Some(Nanos(200_000_000));
+                c.counters.cpu = Some(CpuDelta {
+                    cpus: 2,
+                    user,
+                    ..CpuDelta::default()
+                });
+            }
+        };
+        let doubts = case("randread").with(others(0.5)).doubts();
+        assert_eq!(doubts, ["foreign-load:suspect"]);
+        assert_eq!(case("randread").with(others(0.15)).doubts(), [""; 0]);
         let busy = |c: &mut Case| c.job.sys_cpu = 91.0;
         assert_eq!(case("randread").with(busy).doubts(), ["tool-cpu:suspect"]);
         let refill = |c: &mut Case| c.job.usr_cpu = 52.0;

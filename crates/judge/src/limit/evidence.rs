@@ -43,7 +43,7 @@ pub(crate) struct Evidence<'a> {
     pub write_iops: f64,
     /// Bytes per second, both ways.
     pub bytes_per_s: f64,
-    /// Mean latency of an operation, flush included, nanoseconds.
+    /// Mean time of an operation, submission and flush included, nanoseconds.
     pub latency: Option<f64>,
     /// Mean time of the flush per write, and mean latency of a write with it, nanoseconds.
     pub flush: Option<(f64, f64)>,
@@ -125,7 +125,7 @@ impl<'a> Evidence<'a> {
             write_per_s: rate(Direction::Write, true),
             read_iops: rate(Direction::Read, false),
             write_iops: rate(Direction::Write, false),
-            latency: over(&|_, sides| sides.get(&Direction::All)?.latency.mean()),
+            latency: over(&|s, _| service_time(&s.jobs)),
             flush: over(&|_, sides| flush_per_write(sides)).zip(over(&|_, sides| {
                 sides.get(&Direction::Write)?.latency.mean()
             })),
@@ -170,6 +170,26 @@ fn flush_per_write(sides: &Sides) -> Option<f64> {
     let writes = sides.get(&Direction::Write)?.latency.n;
     let share = (flush.n as f64 / writes.max(1) as f64).min(1.0);
     Some(flush.mean()? * share)
+}
+
+/// Time of all operations and flushes over the number of operations. With the submission, which the
+/// completion latency leaves out: on a fast drive it is a good part.
+fn service_time(jobs: &[JobResult]) -> Option<f64> {
+    let (mut time, mut ios) = (0.0, 0.0);
+    for job in jobs {
+        for io in job.read.iter().chain(&job.write) {
+            let mean = [io.lat.mean, io.clat.mean]
+                .into_iter()
+                .find(|mean| *mean > 0.0)?;
+            time += io.ios as f64 * mean;
+            ios += io.ios as f64;
+        }
+        time += job
+            .sync
+            .as_ref()
+            .map_or(0.0, |sync| sync.n as f64 * sync.mean);
+    }
+    (ios > 0.0).then(|| time / ios)
 }
 
 /// User and kernel time of the job with the most of both.

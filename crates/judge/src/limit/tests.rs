@@ -264,6 +264,15 @@ fn decision_table() {
             "100 µs",
         ),
         (
+            "one at a time on a busy machine",
+            with(&|e| {
+                (e.in_flight, e.iops, e.latency) = (1, 9_500.0, Some(100_000.0));
+                e.machine_busy = Some(1.0);
+            }),
+            OneAtATime,
+            "makes each slower",
+        ),
+        (
             "one at a time, but most time is spent elsewhere",
             with(&|e| (e.in_flight, e.iops, e.latency) = (1, 5_000.0, Some(100_000.0))),
             Unknown,

@@ -1,0 +1,39 @@
+//! Other programs computed while the sample ran. Only time in user mode counts: the kernel's own
+//! threads (encryption, checksums, completion) work for the load and spend none there.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "foreign-load";
+/// Share of all CPU time from which a load generator waits for a CPU now and then.
+const MUCH: f64 = 0.2;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let counters = evidence.counters?;
+    let cpu = counters.cpu.as_ref()?;
+    let all = counters.elapsed.as_secs_f64() * f64::from(cpu.cpus);
+    if all <= 0.0 {
+        return None;
+    }
+    // What fio used besides the kernel time of its jobs: they, and its own start and end.
+    let kernel: f64 = evidence
+        .results
+        .iter()
+        .map(|job| job.sys_cpu / 100.0 * job.runtime.as_secs_f64())
+        .sum();
+    let own = (counters.tool_cpu?.as_secs_f64() - kernel).max(0.0) / all;
+    let foreign = cpu.user - own;
+    (foreign >= MUCH).then(|| {
+        suspect(
+            CODE,
+            format!(
+                "other programs used {:.0} % of the time of all {} CPUs, fio {:.0} %",
+                foreign * 100.0,
+                cpu.cpus,
+                counters.tool_cpu.unwrap_or_default().as_secs_f64() / all * 100.0
+            ),
+            "Measure again when the machine is quiet; or keep the figure as that of a busy machine.",
+        )
+    })
+}

@@ -1,0 +1,101 @@
+//! Which facts belong to a run: what the machine is, and what lies under its targets. Other disks
+//! that are there to stay are kept, since they share the bus; other mounts, and what somebody
+//! attached for a while, explain nothing and tell readers of a shared report what is none of theirs.
+
+use assay_model::{Facts, TargetInfo};
+use std::collections::BTreeSet;
+
+/// Keeps the facts that explain the run.
+pub(crate) fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
+    let devices: BTreeSet<&str> = targets
+        .iter()
+        .flat_map(|target| target.devices.iter().chain(&target.disks))
+        .map(String::as_str)
+        .collect();
+    let points: BTreeSet<&str> = targets
+        .iter()
+        .filter_map(|target| target.mount_point.as_deref())
+        .collect();
+    let kinds: BTreeSet<&str> = targets
+        .iter()
+        .filter_map(|target| target.fs_type.as_deref())
+        .collect();
+    let mounts: BTreeSet<String> = facts
+        .under("mount.")
+        .filter(|(key, _)| key.ends_with(".point"))
+        .filter(|(key, _)| facts.str(key).is_some_and(|point| points.contains(point)))
+        .map(|(key, _)| key.trim_end_matches(".point").to_owned())
+        .collect();
+    facts.map.retain(|key, _| {
+        let mut parts = key.split('.');
+        match (parts.next(), parts.next()) {
+            (Some("mount"), Some(number)) => mounts.contains(&format!("mount.{number}")),
+            (Some("disk"), Some(name)) => devices.contains(name) || !attached(name),
+            (Some(kind @ ("btrfs" | "xfs")), _) => kinds.contains(kind),
+            (Some("ext4"), Some(name)) => devices.contains(name),
+            _ => true,
+        }
+    });
+    facts
+}
+
+/// Loop devices, RAM disks and network block devices come and go.
+fn attached(name: &str) -> bool {
+    ["loop", "ram", "zram", "nbd"].iter().any(|prefix| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::target::TargetKind;
+    use assay_model::{Bytes, FactKind};
+
+    #[test]
+    fn what_lies_under_the_target_is_kept_and_what_passes_by_is_not() {
+        let mut facts = Facts::default();
+        for (key, value) in [
+            ("cpu.model", "x"),
+            ("mount.0.point", "/"),
+            ("mount.0.fstype", "ext4"),
+            ("mount.1.point", "/secret"),
+            ("mount.10.point", "/srv"),
+            ("mount.10.fstype", "xfs"),
+            ("disk.sda.model", "a"),
+            ("disk.sdb.model", "b"),
+            ("disk.loop3.backing_file", "/home/me/x"),
+            ("ext4.sda1", "features"),
+            ("xfs.sdb1", "features"),
+            ("btrfs.f00.label", "backup"),
+        ] {
+            facts.known(key, value, FactKind::Runtime, "test");
+        }
+        let target = TargetInfo {
+            name: "/srv/x".to_owned(),
+            kind: TargetKind::Directory,
+            fs_type: Some("xfs".to_owned()),
+            mount_point: Some("/srv".to_owned()),
+            mount_options: None,
+            mount_source: None,
+            devices: vec!["sdb1".to_owned()],
+            disks: vec!["sdb".to_owned()],
+            size: Bytes(1),
+            free: None,
+        };
+        let kept = relevant(facts, &[target]);
+        let keys: Vec<&str> = kept.map.keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            [
+                "cpu.model",
+                "disk.sda.model",
+                "disk.sdb.model",
+                "mount.10.fstype",
+                "mount.10.point",
+                "xfs.sdb1"
+            ]
+        );
+    }
+}
