@@ -70,6 +70,27 @@ fn one_layout_to_the_byte() {
 }
 
 #[test]
+fn blocks_and_volumes_to_the_byte() {
+    for line in fixture("zfs/efficiency.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let layout = format!("{}:{}", row["layout"].as_str().unwrap(), row["width"]);
+        let disks = format!("{}x20GiB", row["width"]);
+        let block = row["blocksize"].to_string();
+        let volume = row["volsize"].as_u64().unwrap_or(1 << 25).to_string();
+        let answer = json(&[
+            "layout", "--only", &layout, &disks, "--block", &block, "--volume", &volume,
+        ]);
+        let ours = &answer["layouts"][0]["blocks"][0];
+        let blocks = row["l0_blocks"].as_u64().unwrap();
+        let allocated = ours["allocated"].as_u64().unwrap() * blocks;
+        assert_eq!(Some(allocated), row["meas_l0_asize"].as_u64(), "{row}");
+        if let Some(reserved) = row["refreservation"].as_str() {
+            assert_eq!(ours["refreservation"].to_string(), reserved, "{row}");
+        }
+    }
+}
+
+#[test]
 fn several_vdevs_and_whole_disks() {
     let answer = json(&["layout", "--only", "3*mirror:2", "6x4000787030016"]);
     assert_eq!(

@@ -10,9 +10,6 @@ use crate::error::PlanError;
 use crate::zfs;
 use serde::Serialize;
 
-/// Block sizes for which the efficiency is shown.
-pub(super) const BLOCKS: [u64; 6] = [4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20];
-
 /// Speed against one disk, by arithmetic, not by measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Scaling {
@@ -69,6 +66,13 @@ pub struct Growth {
 pub struct BlockShare {
     /// recordsize or volblocksize in bytes, after compression.
     pub block: u64,
+    /// ZFS: bytes allocated for such a block, as `zdb` and `zpool list` count them (one copy of a
+    /// mirror; parity and padding included), on the first data vdev.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<u64>,
+    /// ZFS: `refreservation` of a volume of the size asked about with such blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refreservation: Option<u64>,
     /// Data bytes for each byte on the disks.
     pub share: f64,
     /// Bytes of such blocks that fit.

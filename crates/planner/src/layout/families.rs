@@ -127,6 +127,8 @@ pub(super) fn btrfs_facts(
         warnings,
         blocks: vec![BlockShare {
             block: 4096,
+            allocated: None,
+            refreservation: None,
             share: fs.stored as f64 / raw.max(1) as f64,
             fits: fs.stored,
         }],
@@ -324,6 +326,8 @@ pub(super) fn declustered_facts(
         warnings: vec!["a bound: no file system in wide use lays stripes out like this (bcachefs' erasure coding and Ceph come near)".into()],
         blocks: vec![BlockShare {
             block: 0,
+            allocated: None,
+            refreservation: None,
             share: data as f64 / width as f64,
             fits: placed.data,
         }],

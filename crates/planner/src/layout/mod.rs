@@ -33,6 +33,11 @@ pub struct Disk {
 /// What all layouts of one question share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Context {
+    /// Block sizes for which the efficiency of ZFS is shown.
+    pub blocks: Vec<u64>,
+    /// Size of a ZFS volume whose reservation is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<u64>,
     /// log₂ of the sector size of ZFS.
     pub ashift: u32,
     /// OpenZFS version.
@@ -51,6 +56,8 @@ impl Default for Context {
     /// ashift 12, OpenZFS 2.1.11, no partitions, 150 MB/s, 80 % full.
     fn default() -> Self {
         Self {
+            blocks: vec![4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20],
+            volume: None,
             ashift: 12,
             zfs: Version::CHECKED,
             whole_disk: None,

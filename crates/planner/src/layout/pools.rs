@@ -1,11 +1,11 @@
 //! ZFS pools: redundancy, rebuild, speed.
 
 use super::Context;
-use super::describe::{BLOCKS, BlockShare, Content, Facts, Scaling, Segment, bar, part};
+use super::describe::{BlockShare, Content, Facts, Scaling, Segment, bar, part};
 use crate::durability::Group;
 use crate::error::PlanError;
 use crate::size::vendor;
-use crate::zfs::{Class, Kind, Pool, PoolVdev};
+use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
 
 /// Binomial coefficient as a float.
 fn choose(n: u64, k: u64) -> f64 {
@@ -131,7 +131,9 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
     if widest {
         warnings.push("vdevs of unequal redundancy; zpool create asks for -f".into());
     }
-    let blocks = BLOCKS
+    let kinds: Vec<Kind> = normal.iter().map(|v| v.kind).collect();
+    let blocks = context
+        .blocks
         .iter()
         .map(|&block| {
             let (data, raw): (u64, u64) = normal.iter().fold((0, 0), |(d, r), v| {
@@ -139,6 +141,10 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
             });
             BlockShare {
                 block,
+                allocated: kinds.first().map(|kind| kind.allocated(block, pool.ashift)),
+                refreservation: context
+                    .volume
+                    .map(|size| zfs::refreservation(&kinds, pool.ashift, size, block)),
                 share: data as f64 / raw.max(1) as f64,
                 fits: pool.data_at(block, &capacity),
             }

@@ -163,9 +163,7 @@ impl Pool {
 
     /// Bytes of file data that fit when every block is `block` bytes after compression, from the
     /// usable space and what such a block is charged for; metadata (about 0.3 to 1 %) excluded.
-    ///
-    /// # Errors
-    /// As [`Pool::capacity`].
+    #[must_use]
     pub fn data_at(&self, block: u64, capacity: &Capacity) -> u64 {
         let mut bytes = 0u128;
         for (vdev, cut) in self

@@ -54,6 +54,12 @@ pub struct Args {
     /// Sector size of ZFS as a power of two, 9 to 16
     #[arg(long, default_value_t = 12, value_name = "N")]
     ashift: u32,
+    /// recordsize or volblocksize to show the efficiency of; repeatable [default: 4 KiB to 1 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    block: Vec<u64>,
+    /// Size of a volume, to show its refreservation by block size (JSON)
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    volume: Option<u64>,
     /// Version of OpenZFS that makes the pool, 0.7 to 2.4
     #[arg(long, default_value_t = Version::CHECKED, value_name = "VERSION")]
     zfs: Version,
@@ -174,7 +180,22 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         }
         all
     };
+    if let Some(bad) = args
+        .block
+        .iter()
+        .find(|&&block| !(512..=16 << 20).contains(&block))
+    {
+        return Err(
+            PlanError::value(format!("block size {bad}"), "must be 512 bytes to 16 MiB").into(),
+        );
+    }
+    let blocks = match args.block.is_empty() {
+        true => Context::default().blocks,
+        false => args.block.clone(),
+    };
     let context = Context {
+        blocks,
+        volume: args.volume,
         ashift: args.ashift,
         zfs: args.zfs,
         whole_disk: args.whole_disk,
@@ -473,10 +494,7 @@ fn detail(plan: &Plan) -> String {
 }
 
 fn block(share: &BlockShare) -> String {
-    let name = match share.block >> 10 {
-        1024 => "1M".to_owned(),
-        kib => format!("{kib}K"),
-    };
+    let name = assay_model::Bytes(share.block).short();
     format!("{name} {:.0}%", share.share * 100.0)
 }
 
