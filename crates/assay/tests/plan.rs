@@ -102,7 +102,6 @@ fn several_vdevs_and_whole_disks() {
         "--only",
         "raidz1",
         "--whole-disk",
-        "512",
         "3x4000787030016",
     ]);
     assert_eq!(
@@ -163,7 +162,7 @@ fn bad_questions_are_named() {
         (vec!["layout", "4T", "--want", "speed>=3"], "fields are"),
         (vec!["layout", "4T", "--zfs", "9.9"], "0.7"),
         (
-            vec!["layout", "--only", "single", "--whole-disk", "520", "4T"],
+            vec!["layout", "--only", "single", "--whole-disk=520", "4T"],
             "512 or 4096",
         ),
         (vec!["capacity"], "no data"),

@@ -5,7 +5,6 @@ use assay_planner::btrfs::{Profile, simulate as btrfs};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
 use assay_planner::durability::{Assumptions, Group, HOURS_A_YEAR, simulate};
 use assay_planner::layout::{Context, Disk, search};
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::num::NonZero;
@@ -106,25 +105,18 @@ fn recording(datasets: usize, snapshots: usize) -> String {
     text
 }
 
-/// Looks for the clones of every snapshot among all datasets.
-fn naive_clones(text: &str) -> usize {
-    let names: Vec<&str> = text
+/// Looks for the dataset of each of the first `some` snapshots by walking through all names.
+fn naive_clones(text: &str, some: usize) -> usize {
+    let mut names: Vec<&str> = text
         .lines()
         .filter_map(|line| line.split('\t').next())
         .collect();
-    let snapshots: HashSet<&str> = names
-        .into_iter()
-        .filter(|name| name.contains('@'))
-        .collect();
-    let origins: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains("\torigin\t"))
-        .filter_map(|line| line.split('\t').nth(2))
-        .collect();
+    names.dedup();
+    let snapshots = names.iter().rev().filter_map(|name| name.split_once('@'));
     snapshots
-        .iter()
-        .map(|snapshot| origins.iter().filter(|origin| origin == &snapshot).count())
-        .sum()
+        .take(some)
+        .filter(|(dataset, _)| names.iter().any(|name| name == dataset))
+        .count()
 }
 
 fn main() {
@@ -157,7 +149,10 @@ fn main() {
             Graph::new(parse_zfs_get("bench", &text).unwrap()).map(|graph| report(&graph, None))
         }),
         1.0,
-        Some(("every pair", seconds(|| naive_clones(&text)))),
+        Some((
+            "walking through all names, from 1,000",
+            seconds(|| naive_clones(&text, 1_000)) * 100.0,
+        )),
     );
     let group = Group {
         disks: 8,

@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long, default_value_t = Version::CHECKED, value_name = "VERSION")]
     zfs: Version,
     /// ZFS partitions whole disks, which costs 10 MiB each (80 MiB with 4096-byte sectors)
-    #[arg(long, value_name = "SECTOR", num_args = 0..=1, default_missing_value = "512")]
+    #[arg(long, value_name = "SECTOR", num_args = 0..=1, require_equals = true, default_missing_value = "512")]
     whole_disk: Option<u64>,
     /// Wanted: usable>=6TiB, efficiency>=60%, cost<=900, rebuild<=12h, loss<=1e-6; repeatable
     #[arg(long, value_name = "DEMAND")]
