@@ -112,9 +112,28 @@ fn several_vdevs_and_whole_disks() {
 
 #[test]
 fn mutt_disks_in_a_terminal() {
-    let out = text(&["layout", "4T", "2T", "2T", "1T", "750G", "--survive", "1"]);
+    let out = text(&[
+        "layout",
+        "4T",
+        "2T",
+        "2T",
+        "1T",
+        "750G",
+        "--survive",
+        "1",
+        "--limit",
+        "99",
+    ]);
     assert!(out.contains("9.75 TB = 8.87 TiB raw") && out.contains("vendor units"));
-    assert!(out.contains("btrfs-raid1 ") && out.contains("stripes:2+1"));
+    let at = |layout: &str| out.find(layout).unwrap();
+    assert!(
+        at("btrfs-raid1 ") < at("stripes:2+1"),
+        "what can be built comes first"
+    );
+    assert!(
+        out.contains("*! btrfs-raid5"),
+        "its state deserves a warning"
+    );
     assert!(
         out.contains("It does not know"),
         "says what the figures cannot tell"

@@ -118,7 +118,8 @@ impl Want {
 }
 
 /// Drops the layouts that miss a demand and sorts the rest: those that survive a failed disk first,
-/// unless a demand speaks of that; then by the speed asked for, then by usable space.
+/// unless a demand speaks of that; then those that can be built before bounds that no file system
+/// reaches; then by the speed asked for, then by usable space.
 pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
     plans.retain(|plan| wants.iter().all(|want| want.met(plan)));
     let any_loss = wants.iter().any(|want| want.field == Field::Survive);
@@ -131,6 +132,7 @@ pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
         };
         safe(b)
             .cmp(&safe(a))
+            .then(buildable(b).cmp(&buildable(a)))
             .then(speed(b).total_cmp(&speed(a)))
             .then(b.usable.cmp(&a.usable))
             .then(b.survives.cmp(&a.survives))
@@ -139,8 +141,14 @@ pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
     });
 }
 
+/// Whether a file system or RAID in wide use lays data out like this.
+fn buildable(plan: &Plan) -> bool {
+    plan.family != "declustered"
+}
+
 /// Marks the layouts that no other one beats in everything: usable space, failures survived,
-/// probability of loss, random and streaming speed.
+/// probability of loss, random and streaming speed. What nobody can build beats nothing that can be
+/// built.
 pub fn pareto(plans: &mut [Plan]) {
     let value = |plan: &Plan| {
         [
@@ -152,8 +160,12 @@ pub fn pareto(plans: &mut [Plan]) {
         ]
     };
     let values: Vec<[f64; 5]> = plans.iter().map(value).collect();
+    let real: Vec<bool> = plans.iter().map(buildable).collect();
     for (i, plan) in plans.iter_mut().enumerate() {
-        plan.pareto = !values.iter().any(|other| {
+        plan.pareto = !values.iter().zip(&real).any(|(other, other_real)| {
+            if real[i] && !other_real {
+                return false;
+            }
             let no_worse = other.iter().zip(&values[i]).all(|(a, b)| a >= b);
             no_worse && other.iter().zip(&values[i]).any(|(a, b)| a > b)
         });

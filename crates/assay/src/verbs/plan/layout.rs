@@ -354,18 +354,19 @@ fn assumptions(context: &Context) -> Vec<String> {
 
 fn table(plans: &[Plan], found: usize) -> String {
     let mut text = format!(
-        "\n  {:<28} {:>10} {:>5} {:>4} {:>8} {:>8} {:>9}\n",
+        "\n   {:<27} {:>10} {:>5} {:>4} {:>8} {:>8} {:>9}\n",
         "layout", "usable", "raw", "any", "loss/yr", "rebuild", "random rw"
     );
     for plan in plans {
         let mut layout = plan.layout.clone();
-        if layout.chars().count() > 27 {
-            layout = layout.chars().take(26).collect::<String>() + "…";
+        if layout.chars().count() > 26 {
+            layout = layout.chars().take(25).collect::<String>() + "…";
         }
         let _ = writeln!(
             text,
-            "{} {layout:<28} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
+            "{}{} {layout:<27} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
             if plan.pareto { '*' } else { ' ' },
+            if plan.warnings.is_empty() { ' ' } else { '!' },
             format!(
                 "{}{}",
                 if plan.exact { "" } else { "~" },
@@ -383,8 +384,9 @@ fn table(plans: &[Plan], found: usize) -> String {
     }
     let _ = writeln!(
         text,
-        "\n  * not beaten in everything by another; any: failed disks survived, whichever;\n  \
-         random rw: in multiples of one disk; ~ a bound.{}",
+        "\n  * not beaten in everything by another; ! has a warning (--only LAYOUT shows it);\n  \
+         any: failed disks survived, whichever; random rw: in multiples of one disk;\n  \
+         ~ a bound.{}",
         match found.saturating_sub(plans.len()) {
             0 => String::new(),
             more => format!(" {more} more with --limit {found}."),
