@@ -366,7 +366,7 @@ fn table(plans: &[Plan], found: usize) -> String {
             text,
             "{}{} {layout:<27} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
             if plan.pareto { '*' } else { ' ' },
-            if plan.warnings.is_empty() { ' ' } else { '!' },
+            if advised_against(plan) { '!' } else { ' ' },
             format!(
                 "{}{}",
                 if plan.exact { "" } else { "~" },
@@ -384,7 +384,7 @@ fn table(plans: &[Plan], found: usize) -> String {
     }
     let _ = writeln!(
         text,
-        "\n  * not beaten in everything by another; ! has a warning (--only LAYOUT shows it);\n  \
+        "\n  * not beaten in everything by another; ! advised against by its own manual;\n  \
          any: failed disks survived, whichever; random rw: in multiples of one disk;\n  \
          ~ a bound.{}",
         match found.saturating_sub(plans.len()) {
@@ -393,6 +393,13 @@ fn table(plans: &[Plan], found: usize) -> String {
         }
     );
     text
+}
+
+/// btrfs(5), "RAID56 status and recommended practices": not for production.
+fn advised_against(plan: &Plan) -> bool {
+    ["btrfs-raid5", "btrfs-raid6"]
+        .iter()
+        .any(|layout| plan.layout.starts_with(layout))
 }
 
 /// The layout to show in full: the first that a file system really offers.
