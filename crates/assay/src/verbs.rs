@@ -7,6 +7,7 @@ pub mod facts;
 pub mod import;
 pub mod lint;
 mod overview;
+pub mod plan;
 pub mod report;
 pub mod run;
 pub mod runs;
@@ -27,6 +28,7 @@ pub enum Verb {
     Lint(lint::Args),
     Facts(facts::Args),
     Dups(dups::Args),
+    Plan(plan::Args),
 }
 
 /// Runs the verb.
@@ -43,6 +45,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Lint(args)) => lint::run(&args),
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),
+        Some(Verb::Plan(args)) => plan::run(&args),
         None => overview::run(global),
     }
 }

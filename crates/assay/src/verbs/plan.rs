@@ -1,0 +1,96 @@
+//! `assay plan`: storage planning. Each question is a module; what it knows lives in
+//! `assay-planner`.
+
+mod cache;
+mod capacity;
+mod clones;
+mod distribute;
+mod durability;
+mod layout;
+mod read;
+
+use crate::cli::Status;
+use assay_model::SCHEMA_VERSION;
+use serde_json::{Map, Value};
+use std::io::Write as _;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay plan layout 4T 2T 2T 1T 750G
+  assay plan layout --only raidz2 6x4T --json
+  assay plan capacity 1TiB
+  assay plan distribute 2T@80%,150MB/s 2T,150MB/s --write 500G
+  assay plan clones --from zfs-get.txt
+  assay plan cache --memory 64GiB --l2arc 480G --block 16KiB
+  assay plan durability --disks 8 --survives 2
+
+Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
+
+/// Plan storage: layouts, capacity, write distribution, clones, caches, durability
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(clap::Subcommand)]
+enum Question {
+    Layout(layout::Args),
+    Capacity(capacity::Args),
+    Distribute(distribute::Args),
+    Clones(clones::Args),
+    Cache(cache::Args),
+    Durability(durability::Args),
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    match &args.question {
+        Question::Layout(args) => layout::run(args),
+        Question::Capacity(args) => capacity::run(args),
+        Question::Distribute(args) => distribute::run(args),
+        Question::Clones(args) => clones::run(args),
+        Question::Cache(args) => cache::run(args),
+        Question::Durability(args) => durability::run(args),
+    }
+}
+
+/// Prints an answer as JSON: the schema version and the question before its own fields.
+fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<()> {
+    let mut object = Map::new();
+    object.insert("schema".into(), SCHEMA_VERSION.into());
+    object.insert("question".into(), question.into());
+    match serde_json::to_value(answer)? {
+        Value::Object(fields) => object.extend(fields),
+        other => {
+            object.insert("answer".into(), other);
+        }
+    }
+    print_text(&format!("{:#}\n", Value::Object(object)))
+}
+
+/// Prints text.
+fn print_text(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// A duration as people say it.
+fn duration(seconds: f64) -> String {
+    match seconds / 3600.0 {
+        hours if hours >= 48.0 => format!("{:.1} d", hours / 24.0),
+        hours if hours >= 1.0 => format!("{hours:.1} h"),
+        hours if hours * 60.0 >= 1.0 => format!("{:.0} min", hours * 60.0),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
+/// A probability with two digits, down to 10⁻³⁰⁰.
+fn probability(value: f64) -> String {
+    match value {
+        v if v >= 0.001 => format!("{:.2} %", v * 100.0),
+        v if v <= 0.0 => "0".to_owned(),
+        v => format!("{v:.1e}"),
+    }
+}

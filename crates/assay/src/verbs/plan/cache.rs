@@ -1,0 +1,116 @@
+//! `assay plan cache`.
+
+use super::{print_json, print_text, read};
+use crate::cli::Status;
+use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
+use assay_planner::size::binary;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay plan cache --memory 32GiB --l2arc 120GiB --block 4KiB
+  assay plan cache --memory 64GiB --working-set 200GiB --l2arc 480G --block 16KiB
+  assay plan cache --sync-writes 200MB/s --memory 64GiB
+  assay plan cache --arcstats /proc/spl/kstat/zfs/arcstats --memory 64GiB
+
+/proc/spl/kstat/zfs/arcstats is read by itself when this machine has it.";
+
+/// Size ARC, L2ARC (with the bill of its headers) and log device
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Memory of the machine
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    memory: Option<u64>,
+    /// Data that is read again and again
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    working_set: Option<u64>,
+    /// Size of the L2ARC device
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    l2arc: Option<u64>,
+    /// recordsize or volblocksize
+    #[arg(long, default_value = "128KiB", value_name = "SIZE", value_parser = read::size)]
+    block: u64,
+    /// Synchronous writes a second
+    #[arg(long, value_name = "RATE", value_parser = read::rate)]
+    sync_writes: Option<u64>,
+    /// zfs_dirty_data_max, if it was changed
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    dirty_max: Option<u64>,
+    /// Counters recorded from /proc/spl/kstat/zfs/arcstats
+    #[arg(long, value_name = "FILE")]
+    arcstats: Option<PathBuf>,
+    /// Print JSON; sizes in bytes
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the question.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let here = Path::new("/proc/spl/kstat/zfs/arcstats");
+    let counters = match &args.arcstats {
+        Some(path) => {
+            let name = path.display().to_string();
+            Some(parse_arcstats(
+                &name.escape_debug().to_string(),
+                &read::file(path)?,
+            )?)
+        }
+        None if here.exists() => Some(parse_arcstats("arcstats", &read::file(here)?)?),
+        None => None,
+    };
+    let question = CacheQuestion {
+        memory: args.memory,
+        working_set: args.working_set,
+        l2arc: args.l2arc,
+        block: args.block,
+        sync_writes: args.sync_writes.map(|rate| rate as f64),
+        dirty_max: args.dirty_max,
+    };
+    let answer = caches(&question, counters)?;
+    if args.json {
+        print_json("cache", &answer)?;
+        return Ok(Status::Ok);
+    }
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<24} {value}");
+    };
+    if let Some(arc) = &answer.arc {
+        line(
+            "ARC now",
+            format!("{} of at most {}", binary(arc.size), binary(arc.max)),
+        );
+        line(
+            "served from memory",
+            format!("{:.1} %", arc.hit_ratio * 100.0),
+        );
+        if let Some(l2) = arc.l2_hit_ratio {
+            line("misses served by L2ARC", format!("{:.1} %", l2 * 100.0));
+        }
+    }
+    if let Some(bytes) = answer.l2_header_bytes {
+        let share = answer.l2_header_share.map_or(String::new(), |share| {
+            format!(", {:.1} % of memory", share * 100.0)
+        });
+        line("headers of the L2ARC", format!("{}{share}", binary(bytes)));
+    }
+    if let Some(part) = answer.working_set_in_arc {
+        line("working set in ARC", format!("{:.0} %", part * 100.0));
+    }
+    if let Some(part) = answer.working_set_with_l2 {
+        line("with the L2ARC", format!("{:.0} %", part * 100.0));
+    }
+    if let Some(bytes) = answer.slog_bytes {
+        line("log device, at most", binary(bytes));
+    }
+    for advice in &answer.advice {
+        let _ = writeln!(text, "  - {advice}");
+    }
+    if text.is_empty() {
+        text = "Nothing to size: give --memory, --l2arc, --working-set, --sync-writes or --arcstats.\n".into();
+    }
+    print_text(&text)?;
+    Ok(Status::Ok)
+}

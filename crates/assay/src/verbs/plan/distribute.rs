@@ -1,0 +1,210 @@
+//! `assay plan distribute`.
+
+use super::{duration, print_json, print_text, read};
+use crate::cli::Status;
+use assay_model::units::mb_per_s;
+use assay_planner::PlanError;
+use assay_planner::distribute::{
+    Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
+};
+use assay_planner::size::binary;
+use assay_planner::zfs::Version;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay plan distribute 512MiB 2GiB --write 512MiB        unequal sizes
+  assay plan distribute 2T@80% 2T --write 500G            an old and a new vdev
+  assay plan distribute 2T,180MB/s 2T,12MB/s --write 50G  one of them fails slowly
+  assay plan distribute --zfs 2.4 2T,500MB/s 2T,150MB/s
+  assay plan distribute --pool tank --write 10G           vdevs of a pool here, by zpool list
+
+  assay plan distribute --pool tank --watch 10            beside what it writes now
+
+A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.";
+
+/// Show how writes spread over vdevs of unequal size, fill and speed
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Vdevs: SIZE[@FILL%][,RATE]
+    #[arg(value_name = "VDEV", required_unless_present = "pool")]
+    vdevs: Vec<String>,
+    /// Take the vdevs of this pool on this machine
+    #[arg(long, value_name = "POOL", conflicts_with = "vdevs")]
+    pool: Option<String>,
+    /// Hold the answer against what the pool writes in so many seconds (zpool iostat)
+    #[arg(long, value_name = "SECONDS", requires = "pool", value_parser = clap::value_parser!(u32).range(1..=50))]
+    watch: Option<u32>,
+    /// Speed of each vdev of --pool
+    #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
+    speed: u64,
+    /// How much is written
+    #[arg(long, default_value = "1GiB", value_parser = read::size, value_name = "SIZE")]
+    write: u64,
+    /// Block size
+    #[arg(long, default_value = "128KiB", value_parser = read::size, value_name = "SIZE")]
+    block: u64,
+    /// Size of a transaction group: writes end when its slowest part is on disk
+    #[arg(long, default_value = "64MiB", value_parser = read::size, value_name = "SIZE")]
+    txg: u64,
+    /// Only this version's rules [default: before 0.7, 0.7 to 2.3, and 2.4]
+    #[arg(long, value_name = "VERSION")]
+    zfs: Option<Version>,
+    /// With zio_dva_throttle_enabled=0
+    #[arg(long)]
+    no_throttle: bool,
+    /// Print JSON; sizes in bytes
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    vdevs: Vec<Vdev>,
+    writer: Writer,
+    outcomes: Vec<Distribution>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<Measured>,
+}
+
+/// What a vdev writes now.
+#[derive(Serialize)]
+struct Measured {
+    name: String,
+    bytes_per_second: f64,
+    share: f64,
+}
+
+/// Watches the vdevs of a pool while it is being written.
+fn watch(pool: &str, seconds: u32, vdevs: &[Vdev]) -> anyhow::Result<Vec<Measured>> {
+    let seconds = seconds.to_string();
+    let argv = ["zpool", "iostat", "-vHp", pool, &seconds, "2"];
+    let rates = parse_zpool_iostat("zpool iostat -vHp", &read::command(&argv)?)?;
+    let of = |name: &str| {
+        let found = rates.iter().find(|(seen, _)| seen == name);
+        found.map_or(0.0, |(_, rate)| *rate)
+    };
+    let total: f64 = vdevs.iter().map(|vdev| of(&vdev.name)).sum();
+    Ok(vdevs
+        .iter()
+        .map(|vdev| Measured {
+            name: vdev.name.clone(),
+            bytes_per_second: of(&vdev.name),
+            share: of(&vdev.name) / total.max(1.0),
+        })
+        .collect())
+}
+
+fn vdev(text: &str, index: usize) -> Result<Vdev, PlanError> {
+    let (rest, speed) = match text.split_once(',') {
+        Some((rest, rate)) => (rest, read::rate(rate)?),
+        None => (text, 150_000_000),
+    };
+    let (size, fill) = match rest.split_once('@') {
+        Some((size, fill)) => (read::size(size)?, read::share(fill)?),
+        None => (read::size(rest)?, 0.0),
+    };
+    Ok(Vdev {
+        name: format!("vdev-{index}"),
+        size,
+        used: (size as f64 * fill) as u64,
+        speed: speed as f64,
+        data_disks: 1,
+    })
+}
+
+/// Runs the question.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let vdevs = match &args.pool {
+        Some(pool) => {
+            if pool.starts_with('-') {
+                return Err(PlanError::value("pool", "a name cannot begin with -").into());
+            }
+            let argv = ["zpool", "list", "-vHp", pool];
+            parse_zpool_list("zpool list -vHp", &read::command(&argv)?, args.speed as f64)?
+        }
+        None => args
+            .vdevs
+            .iter()
+            .enumerate()
+            .map(|(i, text)| vdev(text, i))
+            .collect::<Result<_, _>>()?,
+    };
+    let writer = Writer {
+        bytes: args.write,
+        block: args.block,
+        txg: args.txg,
+    };
+    let rules = match args.zfs {
+        Some(version) => vec![Rules::of(version, !args.no_throttle)],
+        None if args.no_throttle => vec![Rules::FreeSpace],
+        None => vec![Rules::FreeSpace, Rules::Throttle, Rules::Performance],
+    };
+    let outcomes = rules
+        .into_iter()
+        .map(|rules| distribute(&vdevs, rules, writer))
+        .collect::<Result<Vec<_>, _>>()?;
+    let measured = match (&args.pool, args.watch) {
+        (Some(pool), Some(seconds)) => watch(pool, seconds, &vdevs)?,
+        _ => Vec::new(),
+    };
+    let answer = Answer {
+        vdevs,
+        writer,
+        outcomes,
+        measured,
+    };
+    if args.json {
+        print_json("distribute", &answer)?;
+        return Ok(Status::Ok);
+    }
+    let mut text = format!(
+        "{} in blocks of {}\n",
+        binary(args.write),
+        binary(args.block)
+    );
+    for outcome in &answer.outcomes {
+        let name = match outcome.rules {
+            Rules::FreeSpace => "before 0.7, or without the allocation throttle",
+            Rules::Throttle => "0.7 to 2.3",
+            Rules::Performance => "2.4",
+        };
+        let _ = writeln!(
+            text,
+            "\nOpenZFS {name}: {} MB/s, {:.0} % of what the vdevs could do together, {}",
+            mb_per_s(outcome.speed),
+            outcome.of_possible * 100.0,
+            duration(outcome.seconds)
+        );
+        for vdev in &outcome.vdevs {
+            let bar = "█".repeat((vdev.share * 30.0).round() as usize);
+            let _ = writeln!(
+                text,
+                "  {:<14} {bar:<30} {:>5.1} %  busy {:>3.0} %  {:>3.0} % full",
+                vdev.name.escape_debug().to_string(),
+                vdev.share * 100.0,
+                vdev.busy * 100.0,
+                vdev.full * 100.0
+            );
+        }
+    }
+    if !answer.measured.is_empty() {
+        text.push_str("\nMeasured now\n");
+        for vdev in &answer.measured {
+            let _ = writeln!(
+                text,
+                "  {:<14} {:>5.1} %  {} MB/s",
+                vdev.name.escape_debug().to_string(),
+                vdev.share * 100.0,
+                mb_per_s(vdev.bytes_per_second)
+            );
+        }
+    }
+    text.push_str(
+        "\nA vdev that is always busy while the others wait is the one that the pool waits for.\n",
+    );
+    print_text(&text)?;
+    Ok(Status::Ok)
+}

@@ -1,0 +1,166 @@
+//! `assay plan durability`.
+
+use super::{print_json, print_text, probability, read};
+use crate::cli::Status;
+use assay_planner::PlanError;
+use assay_planner::durability::{
+    Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,
+};
+use serde::Serialize;
+use std::num::NonZero;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay plan durability --disks 8 --survives 2
+  assay plan durability --disks 2 --survives 1 --size 16T --rebuild-hours 30 --afr 3%
+  assay plan durability --disks 6 --survives 1 --simulate 1000000 --seed 7
+
+The chain: disks fail at a constant rate, failed ones are rebuilt side by side, and in the last
+state before loss a rebuild may meet an unreadable sector.";
+
+/// Probability that a group of disks loses data within a year
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Disks in the group
+    #[arg(long, value_name = "N")]
+    disks: u64,
+    /// Failures it survives
+    #[arg(long, value_name = "N")]
+    survives: u64,
+    /// Groups of this kind
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    groups: u64,
+    /// Data on each disk, read in full for a rebuild
+    #[arg(long, default_value = "4T", value_parser = read::size, value_name = "SIZE")]
+    size: u64,
+    /// Share of disks that fail in a year
+    #[arg(long, default_value = "1.5%", value_parser = read::share, value_name = "SHARE")]
+    afr: f64,
+    /// Hours until a failed disk is being replaced
+    #[arg(long, default_value_t = 24.0, value_name = "H")]
+    replace_hours: f64,
+    /// Hours of a rebuild
+    #[arg(long, default_value_t = 24.0, value_name = "H")]
+    rebuild_hours: f64,
+    /// Unreadable bits for each bit read
+    #[arg(long, default_value_t = 1e-15, value_name = "RATE")]
+    ure: f64,
+    /// How many times as often the others fail while one is down
+    #[arg(long, default_value_t = 3.0, value_name = "FACTOR")]
+    correlation: f64,
+    /// Check the chain by simulating this many array-years
+    #[arg(long, value_name = "YEARS")]
+    simulate: Option<u64>,
+    /// Seed of the simulation
+    #[arg(long, default_value_t = 1, value_name = "SEED")]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    group: Group,
+    groups: u64,
+    assumptions: Assumptions,
+    loss_per_year: f64,
+    mean_years_to_loss: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated: Option<Estimate>,
+    cannot_tell: &'static str,
+}
+
+/// Runs the question.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let assumptions = Assumptions {
+        afr: args.afr,
+        replace_hours: args.replace_hours,
+        rebuild_hours: args.rebuild_hours,
+        ure_per_bit: args.ure,
+        correlation: args.correlation,
+    };
+    assumptions.check()?;
+    if args.disks == 0 || args.disks > 10_000 || args.survives >= args.disks {
+        return Err(PlanError::value(
+            format!(
+                "{} disks that survive {} failures",
+                args.disks, args.survives
+            ),
+            "needs 1 to 10000 disks and fewer failures than disks",
+        )
+        .into());
+    }
+    if args.groups == 0 || args.groups > 1_000_000 {
+        return Err(PlanError::value("groups", "must be 1 to 1000000").into());
+    }
+    if args
+        .simulate
+        .is_some_and(|years| years == 0 || years > 10_000_000_000)
+    {
+        return Err(PlanError::value("simulate", "must be 1 to 10^10 array-years").into());
+    }
+    // A mirror reads one other disk; stripes read all the data columns.
+    let columns = match args.survives + 1 == args.disks {
+        true => 1,
+        false => args.disks - args.survives,
+    };
+    let group = Group {
+        disks: args.disks,
+        survives: args.survives,
+        rebuild_reads: args.size as f64 * columns as f64,
+    };
+    let one = loss_in(group, &assumptions, HOURS_A_YEAR);
+    let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    let answer = Answer {
+        group,
+        groups: args.groups,
+        assumptions,
+        loss_per_year: -((-one).ln_1p() * args.groups as f64).exp_m1(),
+        mean_years_to_loss: mean_hours_to_loss(group, &assumptions)
+            / HOURS_A_YEAR
+            / args.groups as f64,
+        simulated: args
+            .simulate
+            .map(|years| simulate(group, &assumptions, years, args.seed, threads)),
+        cannot_tell: CANNOT_TELL,
+    };
+    if args.json {
+        print_json("durability", &answer)?;
+        return Ok(Status::Ok);
+    }
+    let mut text = format!(
+        "{} group{} of {} disks that survive {} failure{}\n  loss within a year     {}\n  \
+         mean time to loss      {:.3e} years\n",
+        args.groups,
+        if args.groups == 1 { "" } else { "s" },
+        args.disks,
+        args.survives,
+        if args.survives == 1 { "" } else { "s" },
+        probability(answer.loss_per_year),
+        answer.mean_years_to_loss,
+    );
+    if let Some(seen) = answer.simulated {
+        text += &format!(
+            "  simulated, one group   {} of {} array-years lost data: {} (95 %: {} to {}); the chain says {}\n",
+            seen.losses,
+            seen.years,
+            probability(seen.loss),
+            probability(seen.interval.0),
+            probability(seen.interval.1),
+            probability(one),
+        );
+    }
+    text += &format!(
+        "\nAssumed: {:.2} % of disks fail a year, {} h until replaced, {} h rebuild, {:e} unreadable\n\
+         bits for each bit read, others fail {} times as often while one is down.\n\n{CANNOT_TELL}\n",
+        args.afr * 100.0,
+        args.replace_hours,
+        args.rebuild_hours,
+        args.ure,
+        args.correlation
+    );
+    print_text(&text)?;
+    Ok(Status::Ok)
+}

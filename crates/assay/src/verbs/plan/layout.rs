@@ -1,0 +1,528 @@
+//! `assay plan layout`.
+
+use super::{duration, print_json, print_text, probability, read};
+use crate::cli::Status;
+use assay_planner::btrfs::Profile;
+use assay_planner::durability::{Assumptions, CANNOT_TELL};
+use assay_planner::layout::{
+    BlockShare, Context, Disk, Io, Layout, Plan, Want, describe, pareto, rank, search,
+};
+use assay_planner::size::{self, Unit, binary, vendor};
+use assay_planner::zfs::Version;
+use assay_planner::{PlanError, lsblk, picture};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay plan layout 4T 2T 2T 1T 750G                  every sensible layout, best first
+  assay plan layout 8x12T@210 --survive 2 --io random  eight disks at 210 each
+  assay plan layout 6x4T --want 'usable>=12TiB' --html plan.html
+  assay plan layout --only raidz2:6 --ashift 12 6x10GiB --json
+  assay plan layout --only 2*mirror:2+special/mirror:2 4x4T 2x400G
+  assay plan layout --only draid2:4d:8c:1s 8x4TB
+  assay plan layout --only btrfs-raid1 --metadata raid1 4T 2T 1T --json
+  assay plan layout --only stripes:4+1 4T 2T 2T 1T 750G
+  assay plan layout --here                             this machine's disks, read only
+
+Disks: SIZE, or COUNTxSIZE, each with @PRICE if prices are known. 4T and 4TB are 4·10¹² bytes, as
+disks are sold; 4TiB is 4·2⁴⁰; a bare number is bytes. The order of disks matters only with --only.
+Layouts for --only: [N*][special/|log/|cache/|spare/]single|mirror:N|raidz1:N|raidz2:N|raidz3:N|
+draidP:Dd:Cc:Ss, joined by +; btrfs-PROFILE; md-LEVEL; stripes:N+P.
+Exit status: 0 done, 1 no layout meets what is wanted, 2 wrong question, 3 disks cannot be read.";
+
+/// Compare layouts of ZFS, btrfs, mdraid and declustered stripes over unequal disks
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Sizes of the disks, such as 4T 2T 2T 1T 750G or 6x4T@99.5
+    #[arg(value_name = "DISK")]
+    disks: Vec<String>,
+    /// Use this machine's own disks; they are only looked at
+    #[arg(long, conflicts_with = "disks")]
+    here: bool,
+    /// Describe this one layout over the disks in the order given
+    #[arg(long, value_name = "LAYOUT")]
+    only: Option<String>,
+    /// Metadata profile of btrfs [default: survives as much as the data]
+    #[arg(long, value_name = "PROFILE")]
+    metadata: Option<Profile>,
+    /// Fast disk for a special vdev in each ZFS layout; repeat for a mirror
+    #[arg(long, value_name = "SIZE", value_parser = read::size, conflicts_with = "only")]
+    special: Vec<u64>,
+    /// Sector size of ZFS as a power of two, 9 to 16
+    #[arg(long, default_value_t = 12, value_name = "N")]
+    ashift: u32,
+    /// recordsize or volblocksize to show the efficiency of; repeatable [default: 4 KiB to 1 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    block: Vec<u64>,
+    /// Size of a volume, to show its refreservation by block size (JSON)
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
+    volume: Option<u64>,
+    /// Version of OpenZFS that makes the pool, 0.7 to 2.4
+    #[arg(long, default_value_t = Version::CHECKED, value_name = "VERSION")]
+    zfs: Version,
+    /// ZFS partitions whole disks, which costs 10 MiB each (80 MiB with 4096-byte sectors)
+    #[arg(long, value_name = "SECTOR", num_args = 0..=1, require_equals = true, default_missing_value = "512")]
+    whole_disk: Option<u64>,
+    /// Wanted: usable>=6TiB, efficiency>=60%, cost<=900, rebuild<=12h, loss<=1e-6; repeatable
+    #[arg(long, value_name = "DEMAND")]
+    want: Vec<Want>,
+    /// Survive at least N failed disks, whichever they are
+    #[arg(long, value_name = "N")]
+    survive: Option<u64>,
+    /// Sort by speed of this kind of load instead of by usable space
+    #[arg(long, value_enum, value_name = "KIND")]
+    io: Option<Load>,
+    /// Show at most N layouts
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+    /// Only layouts that no other one beats in everything
+    #[arg(long)]
+    best: bool,
+    /// Share of disks that fail in a year
+    #[arg(long, default_value = "1.5%", value_parser = read::share, value_name = "SHARE")]
+    afr: f64,
+    /// What one disk reads or writes during a rebuild
+    #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
+    disk_speed: u64,
+    /// How full the file system is when a disk fails
+    #[arg(long, default_value = "80%", value_parser = read::share, value_name = "SHARE")]
+    fill: f64,
+    /// Write a self-contained page with pictures to FILE
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print JSON; all sizes in bytes
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum Load {
+    /// Small random requests
+    Random,
+    /// Long sequential ones
+    Stream,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    disks: &'a [Disk],
+    units: &'static str,
+    assumptions: &'a Context,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounded: &'a Option<String>,
+    found: usize,
+    cannot_tell: &'static str,
+    layouts: &'a [Plan],
+}
+
+/// Reads one DISK argument.
+fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlanError> {
+    let wrong = |reason: &str| PlanError::Size {
+        input: text.escape_debug().to_string(),
+        reason: reason.to_owned(),
+    };
+    let (rest, price) = match text.split_once('@') {
+        None => (text, None),
+        Some((rest, price)) => (
+            rest,
+            Some(
+                price
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|price| price.is_finite() && *price >= 0.0)
+                    .ok_or_else(|| wrong("the price behind @ must be a number from 0 up"))?,
+            ),
+        ),
+    };
+    let (count, size) = match rest.split_once(['x', '×']) {
+        None => (1, rest),
+        Some((count, size)) => (
+            count
+                .parse::<usize>()
+                .ok()
+                .filter(|count| (1..=size::MAX_DISKS).contains(count))
+                .ok_or_else(|| wrong("the count before x must be 1 to 1024, as in 6x4T"))?,
+            size,
+        ),
+    };
+    let (size, unit) = size::parse(size)?;
+    units.push(unit);
+    Ok(vec![Disk { size, price }; count])
+}
+
+/// Runs the question.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let mut units = Vec::new();
+    let offered: Vec<Disk> = if args.here {
+        let mut argv = vec!["lsblk"];
+        argv.extend(lsblk::ARGUMENTS);
+        let found = lsblk::parse(&read::command(&argv)?)?;
+        if found.is_empty() {
+            return Err(PlanError::value("this machine", "lsblk shows no writable disk").into());
+        }
+        for disk in &found {
+            let kind = if disk.rotational { "turning" } else { "flash" };
+            eprintln!(
+                "{}: {} ({kind})",
+                disk.name.escape_debug(),
+                vendor(disk.size)
+            );
+        }
+        let disk = |size| Disk { size, price: None };
+        found.iter().map(|found| disk(found.size)).collect()
+    } else {
+        let mut all = Vec::new();
+        for text in &args.disks {
+            all.extend(disks(text, &mut units)?);
+        }
+        all
+    };
+    if let Some(bad) = args
+        .block
+        .iter()
+        .find(|&&block| !(512..=16 << 20).contains(&block))
+    {
+        return Err(
+            PlanError::value(format!("block size {bad}"), "must be 512 bytes to 16 MiB").into(),
+        );
+    }
+    let blocks = match args.block.is_empty() {
+        true => Context::default().blocks,
+        false => args.block.clone(),
+    };
+    let context = Context {
+        blocks,
+        volume: args.volume,
+        ashift: args.ashift,
+        zfs: args.zfs,
+        whole_disk: args.whole_disk,
+        disk_speed: args.disk_speed,
+        fill: args.fill,
+        failures: Assumptions {
+            afr: args.afr,
+            ..Assumptions::default()
+        },
+    };
+    let mut bounded = None;
+    let mut plans = match &args.only {
+        Some(spec) => {
+            assay_planner::layout::check_disks(&offered)?;
+            let layout = Layout::parse(spec, &offered, args.metadata, &context)?;
+            vec![describe(&layout, &offered, &context)?]
+        }
+        None => {
+            let found = search(&offered, &args.special, &context)?;
+            bounded = found.bounded;
+            found.plans
+        }
+    };
+    let mut wants = args.want.clone();
+    wants.extend(args.survive.map(Want::survive));
+    let io = args.io.map(|load| match load {
+        Load::Random => Io::Random,
+        Load::Stream => Io::Stream,
+    });
+    let considered = plans.len();
+    rank(&mut plans, &wants, io);
+    pareto(&mut plans);
+    if args.best {
+        plans.retain(|plan| plan.pareto);
+    }
+    let found = plans.len();
+    plans.truncate(args.limit.max(1));
+    if let Some(path) = &args.html {
+        let page = picture::page(&title(&offered), &assumptions(&context), &plans);
+        read::write(path, &page)?;
+    }
+    if args.json {
+        print_json(
+            "layout",
+            &Answer {
+                disks: &offered,
+                units: said(&units),
+                assumptions: &context,
+                bounded: &bounded,
+                found,
+                cannot_tell: CANNOT_TELL,
+                layouts: &plans,
+            },
+        )?;
+    } else if plans.is_empty() {
+        print_text(&format!(
+            "None of {considered} layouts meets what is wanted. Relax --want or --survive, or add disks.\n"
+        ))?;
+    } else {
+        let mut text = format!(
+            "{}\n",
+            wrap(&format!("{} ({}).", title(&offered), said(&units)), 0)
+        );
+        match args.only.is_some() {
+            true => text.push_str(&detail(&plans[0])),
+            false => {
+                text.push_str(&table(&plans, found));
+                text.push_str(&detail(shown(&plans)));
+            }
+        }
+        if let Some(bounded) = &bounded {
+            let _ = writeln!(
+                text,
+                "\n{}",
+                wrap(&format!("Search bounded: {bounded}."), 0)
+            );
+        }
+        text.push('\n');
+        for line in assumptions(&context) {
+            let _ = writeln!(text, "{}", wrap(&line, 0));
+        }
+        let _ = writeln!(text, "{}", wrap(CANNOT_TELL, 0));
+        print_text(&text)?;
+    }
+    Ok(if plans.is_empty() {
+        Status::Findings
+    } else {
+        Status::Ok
+    })
+}
+
+/// The disks in words, equal ones counted.
+fn title(disks: &[Disk]) -> String {
+    let mut runs: Vec<(usize, u64)> = Vec::new();
+    for disk in disks {
+        match runs.last_mut() {
+            Some((times, size)) if *size == disk.size => *times += 1,
+            _ => runs.push((1, disk.size)),
+        }
+    }
+    let total: u64 = disks.iter().map(|disk| disk.size).sum();
+    let words: Vec<String> = runs
+        .iter()
+        .take(12)
+        .map(|&(times, size)| match times {
+            1 => vendor(size),
+            _ => format!("{times} × {}", vendor(size)),
+        })
+        .collect();
+    let more = if runs.len() > 12 { ", …" } else { "" };
+    format!(
+        "{} disk{} ({}{more}), {} = {} raw",
+        disks.len(),
+        if disks.len() == 1 { "" } else { "s" },
+        words.join(", "),
+        vendor(total),
+        binary(total)
+    )
+}
+
+/// In which units the sizes were given.
+fn said(units: &[Unit]) -> &'static str {
+    let has = |unit| units.contains(&unit);
+    match (has(Unit::Vendor), has(Unit::Binary)) {
+        (true, true) => "sizes given in vendor and in binary units, kept apart",
+        (true, false) => "sizes given in vendor units, T = 10^12",
+        (false, true) => "sizes given in binary units, TiB = 2^40",
+        (false, false) => "sizes in bytes",
+    }
+}
+
+fn assumptions(context: &Context) -> Vec<String> {
+    let failures = &context.failures;
+    vec![
+        format!(
+            "ZFS: OpenZFS {}, ashift {}{}. btrfs: progs 6.2, Linux 6.18.",
+            context.zfs,
+            context.ashift,
+            match context.whole_disk {
+                Some(lba) => format!(", whole disks with {lba}-byte sectors"),
+                None => ", disks used as they are".into(),
+            }
+        ),
+        format!(
+            "Assumed: {:.1} % of disks fail a year, {:.0} h until replaced, rebuild at {}/s and \
+             {:.0} % full, 1 unreadable bit in {:.0e}, others fail {:.0} times as often while one is down.",
+            failures.afr * 100.0,
+            failures.replace_hours,
+            vendor(context.disk_speed),
+            context.fill * 100.0,
+            1.0 / failures.ure_per_bit.max(1e-30),
+            failures.correlation
+        ),
+    ]
+}
+
+fn table(plans: &[Plan], found: usize) -> String {
+    let mut text = format!(
+        "\n   {:<27} {:>10} {:>5} {:>4} {:>8} {:>8} {:>9}\n",
+        "layout", "usable", "raw", "any", "loss/yr", "rebuild", "random rw"
+    );
+    for plan in plans {
+        let mut layout = plan.layout.clone();
+        if layout.chars().count() > 26 {
+            layout = layout.chars().take(25).collect::<String>() + "…";
+        }
+        let _ = writeln!(
+            text,
+            "{}{} {layout:<27} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
+            if plan.pareto { '*' } else { ' ' },
+            if advised_against(plan) { '!' } else { ' ' },
+            format!(
+                "{}{}",
+                if plan.exact { "" } else { "~" },
+                binary(plan.usable)
+            ),
+            plan.efficiency * 100.0,
+            plan.survives,
+            probability(plan.loss_per_year),
+            plan.rebuild_seconds.map_or("-".into(), duration),
+            format!(
+                "{:.1}/{:.1}",
+                plan.scaling.random_read, plan.scaling.random_write
+            ),
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n  * not beaten in everything by another; ! advised against by its own manual;\n  \
+         any: failed disks survived, whichever; random rw: in multiples of one disk;\n  \
+         ~ a bound.{}",
+        match found.saturating_sub(plans.len()) {
+            0 => String::new(),
+            more => format!(" {more} more with --limit {found}."),
+        }
+    );
+    text
+}
+
+/// btrfs(5), "RAID56 status and recommended practices": not for production.
+fn advised_against(plan: &Plan) -> bool {
+    ["btrfs-raid5", "btrfs-raid6"]
+        .iter()
+        .any(|layout| plan.layout.starts_with(layout))
+}
+
+/// The layout to show in full: the first that a file system really offers.
+fn shown(plans: &[Plan]) -> &Plan {
+    let real = plans.iter().find(|plan| plan.family != "declustered");
+    real.unwrap_or(&plans[0])
+}
+
+fn detail(plan: &Plan) -> String {
+    let mut text = format!(
+        "\n{}: {} usable of {} raw ({:.1} %)\n\n",
+        plan.layout,
+        binary(plan.usable),
+        vendor(plan.raw),
+        plan.efficiency * 100.0
+    );
+    text.push_str(&picture::bars(&plan.disks));
+    let _ = writeln!(text, "\n  {}\n", picture::legend(&plan.disks));
+    let mut line = |name: &str, value: String| {
+        let value = wrap(&value, 25);
+        let _ = writeln!(text, "  {name:<22} {}", value.trim_start());
+    };
+    if let Some(zfs) = &plan.zfs {
+        line(
+            "zpool list SIZE",
+            format!("{} ({} bytes)", binary(zfs.zpool_size), zfs.zpool_size),
+        );
+        line(
+            "zfs list USED+AVAIL",
+            format!("{} ({} bytes)", binary(zfs.zfs_usable), zfs.zfs_usable),
+        );
+        line(
+            "kept back",
+            format!(
+                "slop {}, log {}, tail {}",
+                binary(zfs.slop),
+                binary(zfs.embedded_log),
+                binary(zfs.tail)
+            ),
+        );
+    }
+    if let Some(fs) = &plan.btrfs {
+        line(
+            "can be stored",
+            format!("{} ({} bytes)", binary(fs.stored), fs.stored),
+        );
+        line(
+            "btrfs fi usage, new",
+            format!(
+                "free (estimated) {}, min {}",
+                binary(fs.usage_free_estimated),
+                binary(fs.usage_free_min)
+            ),
+        );
+        line("metadata profile", fs.metadata.to_string());
+    }
+    line(
+        "survives",
+        format!("any {}, at best {}", plan.survives, plan.survives_at_best),
+    );
+    line(
+        "unlucky",
+        format!(
+            "{} ({:.0} % of the sets of {})",
+            plan.unlucky,
+            plan.unlucky_share * 100.0,
+            plan.survives + 1
+        ),
+    );
+    if let Some(seconds) = plan.rebuild_seconds {
+        line("rebuild", format!("about {}", duration(seconds)));
+    }
+    line("loss a year", probability(plan.loss_per_year));
+    line(
+        "speed, × one disk",
+        format!(
+            "stream {:.1} read {:.1} write, random {:.1} read {:.1} write",
+            plan.scaling.stream_read,
+            plan.scaling.stream_write,
+            plan.scaling.random_read,
+            plan.scaling.random_write
+        ),
+    );
+    if plan.zfs.is_some() && !plan.blocks.is_empty() {
+        let shares: Vec<String> = plan.blocks.iter().map(block).collect();
+        line("efficiency by block", shares.join("  "));
+    }
+    if let (Some(cost), Some(each)) = (plan.cost, plan.cost_per_tib) {
+        line("cost", format!("{cost:.2}, {each:.2} a usable TiB"));
+    }
+    for step in &plan.growth {
+        line(
+            "next",
+            format!("{}: {} more", step.action, binary(step.gives)),
+        );
+    }
+    for warning in &plan.warnings {
+        let _ = writeln!(text, "{}", wrap(&format!("! {warning}"), 2));
+    }
+    text
+}
+
+fn block(share: &BlockShare) -> String {
+    let name = assay_model::Bytes(share.block).short();
+    format!("{name} {:.0}%", share.share * 100.0)
+}
+
+/// Breaks at 80 columns, every line indented.
+fn wrap(text: &str, indent: usize) -> String {
+    let mut out = " ".repeat(indent);
+    let mut column = indent;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > 80 {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! What several questions read: files, standard input, commands of this machine.
+
+use crate::cli::Unreadable;
+use anyhow::Context as _;
+use assay_host::{Host, Limits, Live};
+use assay_planner::{PlanError, size};
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Most bytes of recorded output; 100,000 snapshots come to about 40 MB.
+const LARGEST: u64 = 512 << 20;
+
+/// A file, or standard input when its name is `-`, as text; what is not UTF-8 becomes U+FFFD.
+pub fn file(path: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let outcome = if path == Path::new("-") {
+        std::io::stdin()
+            .lock()
+            .take(LARGEST)
+            .read_to_end(&mut bytes)
+    } else {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a file of the user's, too large for the host's limit"
+        )]
+        let opened = std::fs::File::open(path);
+        opened.and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
+    };
+    outcome.map_err(|error| {
+        Unreadable(format!(
+            "{}: {error}",
+            path.display().to_string().escape_debug()
+        ))
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Standard output of a command on this machine.
+pub fn command(argv: &[&str]) -> anyhow::Result<String> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let limits = Limits {
+        timeout: Duration::from_secs(60),
+    };
+    let output = Live.run(&words, limits).map_err(|error| {
+        Unreadable(format!(
+            "{error}; record its output on the machine in question and give it as a file"
+        ))
+    })?;
+    if !output.success() {
+        return Err(Unreadable(format!("{}: {}", argv.join(" "), output.complaint())).into());
+    }
+    Ok(output.text())
+}
+
+/// A size for clap.
+pub fn size(text: &str) -> Result<u64, PlanError> {
+    size::parse(text).map(|(bytes, _)| bytes)
+}
+
+/// A rate for clap: `150MB/s`, `150MB`.
+pub fn rate(text: &str) -> Result<u64, PlanError> {
+    size(text.strip_suffix("/s").unwrap_or(text))
+}
+
+/// A share for clap: `80%` or `0.8`.
+pub fn share(text: &str) -> Result<f64, PlanError> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .map(|value| value / scale)
+        .filter(|value| (0.0..=1.0).contains(value))
+        .ok_or_else(|| {
+            PlanError::value(
+                format!("`{}`", text.escape_debug()),
+                "give a share such as 80% or 0.8",
+            )
+        })
+}
+
+/// Writes a file that the user named.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "the file that the user named")]
+    std::fs::write(path, text)
+        .with_context(|| format!("cannot write {}", path.display().to_string().escape_debug()))
+}

@@ -1,0 +1,137 @@
+//! The chunks that the kernel adds while files are written.
+//!
+//! Source: fs/btrfs/volumes.c (`init_alloc_chunk_ctl_policy_regular`, `gather_device_info`,
+//! `btrfs_cmp_device_info`, `decide_stripe_size_regular`, `create_chunk`) and
+//! fs/btrfs/space-info.c (`calc_chunk_size`), Linux 6.18.
+
+use super::profile::{Attributes, Profile};
+use super::sort::heapsort;
+use super::space::{Chunk, Holds, STRIPE_LEN, State};
+
+const GIB: u64 = 1 << 30;
+/// `BTRFS_MAX_DATA_CHUNK_SIZE`.
+const MAX_DATA_CHUNK: u64 = 10 * GIB;
+
+/// A device that could take part in the next chunk.
+struct Candidate {
+    device: usize,
+    start: u64,
+    max_avail: u64,
+    total_avail: u64,
+}
+
+/// Adds data chunks until none fits. Up to `exact` of them are made one by one; when there will be
+/// more, several at once while every device has room for them, and the return value is true.
+pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
+    let attributes = profile.attributes();
+    let limit = MAX_DATA_CHUNK;
+    let free: u64 = state.devices.iter().map(|d| d.free()).sum();
+    let expected = free / usual_chunk(state, attributes).max(1);
+    let most = expected.div_ceil(exact.max(1)).max(1);
+    let bulk = most > 1;
+    let mut times = most;
+    while times > 0 {
+        match allocate(state, profile, limit, times) {
+            Some(chunk) => {
+                state.book(Holds::Data, &chunk);
+                times = (times * 2).min(most);
+            }
+            // A device is nearly full: finer steps until it is, down to single chunks.
+            None => times /= 2,
+        }
+    }
+    bulk
+}
+
+/// Raw bytes of a data chunk while all devices have room.
+fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
+    let devices = state.devices.len().min(attributes.devs_max) / attributes.devs_increment
+        * attributes.devs_increment;
+    let stripes = devices as u64 * attributes.dev_stripes;
+    let data_stripes = (stripes.saturating_sub(attributes.parity) / attributes.copies).max(1);
+    let max_chunk = MAX_DATA_CHUNK.min(state.total / 10);
+    let stripe = (max_chunk / data_stripes)
+        .next_multiple_of(16 << 20)
+        .min(GIB);
+    stripe * stripes
+}
+
+/// Adds a metadata chunk, as the kernel does when the 8 MiB that mkfs made for the single profile
+/// run out, which the first gigabytes do.
+pub(super) fn more_metadata(state: &mut State, profile: Profile) {
+    let limit = match state.total > 50 * GIB {
+        true => GIB,
+        false => 256 << 20,
+    };
+    if let Some(chunk) = allocate(state, profile, limit, 1) {
+        state.book(Holds::Metadata, &chunk);
+    }
+}
+
+/// `btrfs_create_chunk` for chunks of at most `limit` bytes; `times` chunks at once when it is
+/// above 1.
+fn allocate(state: &mut State, profile: Profile, limit: u64, times: u64) -> Option<Chunk> {
+    let attributes = profile.attributes();
+    let max_chunk = limit.min(state.total / 10);
+    let max_stripe = max_chunk.min(GIB);
+    let want = max_stripe * attributes.dev_stripes;
+    let mut candidates: Vec<Candidate> = Vec::with_capacity(state.devices.len());
+    for (index, device) in state.devices.iter().enumerate() {
+        let total_avail = device.total - device.used;
+        if total_avail < STRIPE_LEN * attributes.dev_stripes {
+            continue;
+        }
+        let (start, max_avail) = device.find(want);
+        if max_avail < STRIPE_LEN * attributes.dev_stripes {
+            continue;
+        }
+        candidates.push(Candidate {
+            device: index,
+            start,
+            max_avail,
+            total_avail,
+        });
+    }
+    heapsort(&mut candidates, |a, b| {
+        (b.max_avail, b.total_avail).cmp(&(a.max_avail, a.total_avail))
+    });
+    let devices = candidates.len() / attributes.devs_increment * attributes.devs_increment;
+    if devices < attributes.devs_min {
+        return None;
+    }
+    let devices = devices.min(attributes.devs_max);
+    let smallest = candidates[devices - 1].max_avail;
+    let mut stripe = smallest / attributes.dev_stripes;
+    let stripes = devices as u64 * attributes.dev_stripes;
+    let data_stripes = (stripes - attributes.parity) / attributes.copies;
+    if stripe * data_stripes > max_chunk {
+        stripe = stripe.min((max_chunk / data_stripes).next_multiple_of(16 << 20));
+    }
+    stripe = stripe.min(GIB) / STRIPE_LEN * STRIPE_LEN;
+    if stripe == 0 {
+        return None;
+    }
+    let stripe = stripe * times;
+    let room = |c: &Candidate| {
+        let needs = stripe * attributes.dev_stripes;
+        let (start, length) = state.devices[c.device].find(needs);
+        start == c.start && length == needs
+    };
+    if times > 1 && !candidates[..devices].iter().all(room) {
+        return None;
+    }
+    let mut ranges = Vec::with_capacity(stripes as usize);
+    for candidate in &candidates[..devices] {
+        for copy in 0..attributes.dev_stripes {
+            let start = candidate.start + copy * stripe;
+            state.devices[candidate.device].take(start, stripe);
+            ranges.push((candidate.device, start));
+        }
+    }
+    Some(Chunk {
+        profile,
+        stripes: ranges,
+        stripe,
+        length: stripe * data_stripes,
+    })
+}

@@ -1,0 +1,373 @@
+//! Devices, chunks, and what they come to.
+
+use super::{kernel, mkfs, profile::Profile};
+use crate::error::PlanError;
+use serde::Serialize;
+
+/// `BTRFS_STRIPE_LEN`.
+pub(super) const STRIPE_LEN: u64 = 64 << 10;
+/// `BTRFS_DEVICE_RANGE_RESERVED`: no chunk lies in the first MiB of a device.
+pub(super) const RESERVED: u64 = 1 << 20;
+/// Where copies 1 and 2 of the superblock lie on every device (`btrfs_sb_offset`, fs.h).
+const SUPERBLOCKS: [u64; 2] = [64 << 20, 256 << 30];
+/// Chunks times devices that are replayed one by one, a tenth of a second or so; beyond, several
+/// chunks at once, see [`Filesystem::bulk`].
+const EXACT_WORK: u64 = 1_000_000;
+
+/// A device while chunks are cut off it.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    /// Its size, rounded down to 4 KiB.
+    pub total: u64,
+    /// Bytes in chunks.
+    pub used: u64,
+    /// Free ranges in ascending order: start, end.
+    pub holes: Vec<(u64, u64)>,
+}
+
+impl Device {
+    fn new(size: u64) -> Self {
+        let total = size / 4096 * 4096;
+        Self {
+            total,
+            used: 0,
+            holes: vec![(RESERVED, total)],
+        }
+    }
+
+    /// First free range of at least `want` bytes, else the largest: its start and length, at most
+    /// `want` (`find_free_dev_extent`, volumes.c).
+    pub fn find(&self, want: u64) -> (u64, u64) {
+        let mut largest = (RESERVED, 0);
+        for &(start, end) in &self.holes {
+            if end - start >= want {
+                return (start, want);
+            }
+            if end - start > largest.1 {
+                largest = (start, end - start);
+            }
+        }
+        largest
+    }
+
+    /// Takes `length` bytes at `start`, which must lie in a hole.
+    pub fn take(&mut self, start: u64, length: u64) {
+        if length == 0 {
+            return;
+        }
+        let index = self
+            .holes
+            .iter()
+            .position(|&(from, to)| from <= start && start + length <= to)
+            .expect("the range was found free");
+        let (from, to) = self.holes[index];
+        let rest = [(from, start), (start + length, to)];
+        self.holes
+            .splice(index..=index, rest.into_iter().filter(|(a, b)| a < b));
+        self.used += length;
+    }
+
+    /// Gives `length` bytes at `start` back.
+    pub fn give(&mut self, start: u64, length: u64) {
+        self.holes.push((start, start + length));
+        self.holes.sort_unstable();
+        self.holes.dedup_by(|next, hole| {
+            let touching = hole.1 == next.0;
+            if touching {
+                hole.1 = next.1;
+            }
+            touching
+        });
+        self.used -= length;
+    }
+
+    /// Bytes in all free ranges.
+    pub fn free(&self) -> u64 {
+        self.holes.iter().map(|(start, end)| end - start).sum()
+    }
+}
+
+/// What a chunk holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    Data,
+    Metadata,
+    System,
+}
+
+/// A chunk: one range of `stripe` bytes on each of its devices.
+#[derive(Clone, Debug)]
+pub(super) struct Chunk {
+    pub profile: Profile,
+    /// Device index and offset of each stripe.
+    pub stripes: Vec<(usize, u64)>,
+    /// Bytes of each stripe.
+    pub stripe: u64,
+    /// Bytes it can hold.
+    pub length: u64,
+}
+
+impl Chunk {
+    /// Bytes that a superblock copy takes away from it: the 64 KiB (parity profiles: the full
+    /// stripe) in which one would lie, on whichever of its devices
+    /// (`exclude_super_stripes`, block-group.c; `btrfs_rmap_block`, volumes.c; Linux 6.18).
+    pub fn excluded(&self) -> u64 {
+        let attributes = self.profile.attributes();
+        let stripes = self.stripes.len() as u64;
+        let full = match attributes.parity {
+            0 => STRIPE_LEN,
+            parity => (stripes - parity) * STRIPE_LEN,
+        };
+        let mut ranges: Vec<u64> = Vec::new();
+        for superblock in SUPERBLOCKS {
+            for (i, &(_, start)) in self.stripes.iter().enumerate() {
+                if superblock < start || superblock >= start + self.stripe {
+                    continue;
+                }
+                let mut row = (superblock - start) / STRIPE_LEN;
+                if matches!(self.profile, Profile::Raid0 | Profile::Raid10) {
+                    row = row * (stripes / attributes.sub_stripes)
+                        + i as u64 / attributes.sub_stripes;
+                }
+                ranges.push(row * full);
+            }
+        }
+        ranges.sort_unstable();
+        ranges.dedup();
+        ranges
+            .iter()
+            .map(|&start| full.min(self.length.saturating_sub(start)))
+            .sum()
+    }
+}
+
+/// The state of a replay.
+pub(super) struct State {
+    pub devices: Vec<Device>,
+    pub total: u64,
+    pub data: Sums,
+    pub metadata: Sums,
+    pub system: Sums,
+}
+
+/// What the chunks of one kind come to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    /// Bytes they can hold, superblock copies included.
+    pub length: u64,
+    /// Bytes lost to superblock copies.
+    pub excluded: u64,
+    /// Raw bytes on each device.
+    pub per_device: Vec<u64>,
+    /// How many.
+    pub chunks: u64,
+    /// Bytes of the longest.
+    pub longest: u64,
+}
+
+impl State {
+    fn new(sizes: &[u64]) -> Result<Self, PlanError> {
+        let devices: Vec<Device> = sizes.iter().map(|&size| Device::new(size)).collect();
+        let total = devices
+            .iter()
+            .try_fold(0u64, |sum, d| sum.checked_add(d.total))
+            .filter(|&sum| sum < 1 << 63)
+            .ok_or_else(|| PlanError::Overflow {
+                what: "the file system".into(),
+                reason: "more than 8 EiB".into(),
+            })?;
+        let sums = Sums {
+            per_device: vec![0; devices.len()],
+            ..Sums::default()
+        };
+        Ok(Self {
+            devices,
+            total,
+            data: sums.clone(),
+            metadata: sums.clone(),
+            system: sums,
+        })
+    }
+
+    /// Books a chunk whose ranges were taken from the devices.
+    pub fn book(&mut self, holds: Holds, chunk: &Chunk) {
+        let sums = match holds {
+            Holds::Data => &mut self.data,
+            Holds::Metadata => &mut self.metadata,
+            Holds::System => &mut self.system,
+        };
+        sums.length += chunk.length;
+        sums.excluded += chunk.excluded();
+        sums.chunks += 1;
+        sums.longest = sums.longest.max(chunk.length);
+        for &(device, _) in &chunk.stripes {
+            sums.per_device[device] += chunk.stripe;
+        }
+    }
+}
+
+/// What lies on one device of a full file system, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceUse {
+    /// Its size.
+    pub size: u64,
+    /// In data chunks.
+    pub data: u64,
+    /// In metadata chunks.
+    pub metadata: u64,
+    /// In system chunks.
+    pub system: u64,
+    /// In none: nothing on another device could pair with it, or the reserved first MiB.
+    pub unallocated: u64,
+}
+
+/// A file system filled to the brim. All in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Filesystem {
+    /// Data profile.
+    pub data: Profile,
+    /// Metadata profile.
+    pub metadata: Profile,
+    /// File data that can be stored: what `fallocate` gets until ENOSPC.
+    pub stored: u64,
+    /// Size of the largest data chunk, the unit in which the allocator can be off.
+    pub chunk: u64,
+    /// Data chunks of the full file system.
+    pub data_chunks: u64,
+    /// Bytes lost to superblock copies inside of data chunks.
+    pub superblocks: u64,
+    /// "Device size" of `btrfs filesystem usage -b`.
+    pub device_size: u64,
+    /// "Device allocated" of a new file system.
+    pub allocated_empty: u64,
+    /// "Free (estimated)" of a new file system: unallocated space divided by the data ratio of its
+    /// first chunk, which is wrong for unequal devices.
+    pub usage_free_estimated: u64,
+    /// "Free (estimated) … (min: …)" of a new file system.
+    pub usage_free_min: u64,
+    /// Metadata bytes that a new file system can hold.
+    pub metadata_length: u64,
+    /// True when chunks were replayed several at once, because there are more than 1,000,000 of
+    /// them on all devices together; the result can then be off by a chunk or two.
+    pub bulk: bool,
+    /// Its devices.
+    pub devices: Vec<DeviceUse>,
+}
+
+/// Replays `mkfs.btrfs -d data -m metadata` on devices of `sizes` bytes and fills it.
+///
+/// # Errors
+/// Too few or too small devices, or more than 8 EiB.
+pub fn simulate(sizes: &[u64], data: Profile, metadata: Profile) -> Result<Filesystem, PlanError> {
+    replay(sizes, data, metadata, EXACT_WORK)
+}
+
+fn replay(
+    sizes: &[u64],
+    data: Profile,
+    metadata: Profile,
+    work: u64,
+) -> Result<Filesystem, PlanError> {
+    for (what, profile) in [("data", data), ("metadata", metadata)] {
+        if sizes.len() < profile.min_devices() {
+            return Err(PlanError::layout(
+                format!("btrfs-{profile}"),
+                format!(
+                    "{what} profile {profile} needs at least {} devices, {} are given",
+                    profile.min_devices(),
+                    sizes.len()
+                ),
+            ));
+        }
+    }
+    mkfs::check_sizes(sizes, data, metadata)?;
+    let mut state = State::new(sizes)?;
+    mkfs::mkfs(&mut state, data, metadata)?;
+    let empty = state.data.clone();
+    let allocated_empty: u64 = state.devices.iter().map(|d| d.used).sum();
+    let (usage_free_estimated, usage_free_min) =
+        usage_free(&state, &empty, allocated_empty, data, metadata);
+    if metadata == Profile::Single {
+        kernel::more_metadata(&mut state, metadata);
+    }
+    let metadata_length = state.metadata.length;
+    let bulk = kernel::fill(&mut state, data, work / sizes.len() as u64);
+    let devices = (0..sizes.len())
+        .map(|i| {
+            let device = &state.devices[i];
+            DeviceUse {
+                size: device.total,
+                data: state.data.per_device[i],
+                metadata: state.metadata.per_device[i],
+                system: state.system.per_device[i],
+                unallocated: device.total - device.used,
+            }
+        })
+        .collect();
+    Ok(Filesystem {
+        data,
+        metadata,
+        stored: (state.data.length - state.data.excluded) / 4096 * 4096,
+        chunk: state.data.longest,
+        data_chunks: state.data.chunks,
+        superblocks: state.data.excluded,
+        device_size: state.total,
+        allocated_empty,
+        usage_free_estimated,
+        usage_free_min,
+        metadata_length,
+        bulk,
+        devices,
+    })
+}
+
+/// "Free (estimated)" and its minimum (`print_filesystem_usage_overall`,
+/// cmds/filesystem-usage.c, btrfs-progs 6.2), in its floating-point steps.
+fn usage_free(
+    state: &State,
+    empty: &Sums,
+    allocated: u64,
+    data: Profile,
+    metadata: Profile,
+) -> (u64, u64) {
+    let raw: u64 = empty.per_device.iter().sum();
+    // The tool counts single copies of a profile, so a chunk's own ratio, not the attributes'.
+    let held = empty.length.max(1);
+    let ratio = raw as f64 / held as f64;
+    let ratio_of = |profile: Profile, sums: &Sums| match profile {
+        Profile::Raid5 | Profile::Raid6 => {
+            sums.per_device.iter().sum::<u64>() as f64 / sums.length.max(1) as f64
+        }
+        _ => profile.attributes().copies as f64,
+    };
+    let worst = ratio_of(data, empty).max(ratio_of(metadata, &state.metadata));
+    let free = raw as f64 / ratio;
+    let unused = (state.total - allocated) as f64;
+    (
+        (free as u64 as f64 + unused / ratio) as u64,
+        (free as u64 as f64 + unused / worst) as u64,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_chunks_at_once_end_where_single_ones_do() {
+        let sizes: Vec<u64> = [8, 4, 4, 2, 1, 6, 3]
+            .map(|tb| tb * 1_000_000_000_000)
+            .to_vec();
+        for data in Profile::ALL {
+            if data == Profile::Dup {
+                continue;
+            }
+            let metadata = data.metadata(sizes.len());
+            let exact = replay(&sizes, data, metadata, u64::MAX).unwrap();
+            let coarse = replay(&sizes, data, metadata, 7_000).unwrap();
+            assert!(!exact.bulk && coarse.bulk);
+            let off = exact.stored.abs_diff(coarse.stored);
+            assert!(off <= 2 * exact.chunk, "{data}: off by {off}");
+        }
+    }
+}

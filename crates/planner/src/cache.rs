@@ -1,0 +1,266 @@
+//! How much memory and flash are worth for caches.
+
+use crate::error::PlanError;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Bytes of memory for each block in L2ARC: `sizeof (arc_buf_hdr_t)` without the L1 part,
+/// `HDR_L2ONLY_SIZE` (arc.c); 96 with OpenZFS 2.1 to 2.4 on 64-bit Linux. Read `l2_hdr_size` of
+/// arcstats to see what a running system pays.
+pub const L2_HEADER: u64 = 96;
+
+/// `zfs_txg_timeout`: seconds between transaction groups.
+const TXG_SECONDS: f64 = 5.0;
+
+/// What is known of the load and the machine. Sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CacheQuestion {
+    /// Memory of the machine.
+    pub memory: Option<u64>,
+    /// Data that is read again and again.
+    pub working_set: Option<u64>,
+    /// L2ARC device.
+    pub l2arc: Option<u64>,
+    /// recordsize or volblocksize.
+    pub block: u64,
+    /// Synchronous writes, bytes a second.
+    pub sync_writes: Option<f64>,
+    /// `zfs_dirty_data_max`, when known; else 10 % of memory, at most 4 GiB.
+    pub dirty_max: Option<u64>,
+}
+
+/// The ARC as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ArcCounters {
+    /// Bytes in use.
+    pub size: u64,
+    /// `c_max`.
+    pub max: u64,
+    /// Share of reads served from memory.
+    pub hit_ratio: f64,
+    /// Share of the misses served from L2ARC, when there is one.
+    pub l2_hit_ratio: Option<f64>,
+    /// Bytes of headers for L2ARC.
+    pub l2_header: u64,
+    /// Share of misses whose block had been thrown out a short time ago (ghost hits): a larger ARC
+    /// would have had them.
+    pub ghost_ratio: f64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CacheAnswer {
+    /// Memory that the headers of the L2ARC take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l2_header_bytes: Option<u64>,
+    /// Their share of the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l2_header_share: Option<f64>,
+    /// Part of the working set that fits the ARC (half of memory, `zfs_arc_max` before 2.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_set_in_arc: Option<f64>,
+    /// Part that fits ARC and L2ARC, headers paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_set_with_l2: Option<f64>,
+    /// Bytes that a separate intent log can ever hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slog_bytes: Option<u64>,
+    /// What is running now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arc: Option<ArcCounters>,
+    /// Advice in sentences.
+    pub advice: Vec<String>,
+}
+
+/// Sizes the caches.
+///
+/// # Errors
+/// A block size that is not 512 bytes to 16 MiB.
+pub fn caches(
+    question: &CacheQuestion,
+    counters: Option<ArcCounters>,
+) -> Result<CacheAnswer, PlanError> {
+    if !(512..=16 << 20).contains(&question.block) {
+        return Err(PlanError::value(
+            format!("block size {}", question.block),
+            "must be 512 bytes to 16 MiB",
+        ));
+    }
+    let mut answer = CacheAnswer {
+        arc: counters,
+        ..CacheAnswer::default()
+    };
+    let arc = counters
+        .map(|c| c.max)
+        .or(question.memory.map(|memory| memory / 2));
+    let headers = question.l2arc.map(|size| size / question.block * L2_HEADER);
+    answer.l2_header_bytes = headers;
+    if let (Some(headers), Some(memory)) = (headers, question.memory) {
+        let share = headers as f64 / memory.max(1) as f64;
+        answer.l2_header_share = Some(share);
+        if share > 0.1 {
+            answer.advice.push(format!(
+                "the L2ARC's headers alone take {:.0} % of the memory; use larger blocks or a smaller device",
+                share * 100.0
+            ));
+        }
+    }
+    if let (Some(set), Some(arc)) = (question.working_set, arc) {
+        let set = set.max(1) as f64;
+        let without = (arc as f64 / set).min(1.0);
+        answer.working_set_in_arc = Some(without);
+        if without >= 1.0 {
+            answer.advice.push(
+                "the working set fits the ARC: an L2ARC would only take memory from it".into(),
+            );
+        }
+        if let (Some(l2), Some(headers)) = (question.l2arc, headers) {
+            let left = arc.saturating_sub(headers) as f64;
+            answer.working_set_with_l2 = Some(((left + l2 as f64) / set).min(1.0));
+        }
+    }
+    if let Some(rate) = question.sync_writes {
+        if !(rate.is_finite() && rate >= 0.0) {
+            return Err(PlanError::value("sync writes", "must be a rate from 0 up"));
+        }
+        let dirty = question
+            .dirty_max
+            .or(question.memory.map(|memory| (memory / 10).min(4 << 30)))
+            .unwrap_or(4 << 30);
+        // Three transaction groups can be open, quiescing and syncing; dirty data bounds them all.
+        let slog = (rate * TXG_SECONDS * 3.0).min(dirty as f64 * 2.0) as u64;
+        answer.slog_bytes = Some(slog);
+        answer.advice.push(
+            "a log device needs power-loss protection and low latency, not size; it is read only after a crash, and asynchronous writes never touch it".into(),
+        );
+    }
+    if let Some(counters) = counters {
+        if counters.hit_ratio > 0.95 {
+            answer.advice.push(
+                "more than 95 % of reads are served from memory; more cache has little left to win"
+                    .into(),
+            );
+        } else if counters.ghost_ratio > 0.2 {
+            answer.advice.push(format!(
+                "{:.0} % of the misses ask for blocks that were thrown out a moment ago: more memory for the ARC would help before an L2ARC does",
+                counters.ghost_ratio * 100.0
+            ));
+        } else if counters.hit_ratio < 0.8 {
+            answer.advice.push("misses ask for blocks that were not there recently either: a cache of twice the size would hardly change that".into());
+        }
+    }
+    Ok(answer)
+}
+
+/// Reads /proc/spl/kstat/zfs/arcstats.
+///
+/// # Errors
+/// [`PlanError::Record`] when the counters are missing, as in a file cut off.
+pub fn parse_arcstats(source: &str, text: &str) -> Result<ArcCounters, PlanError> {
+    let mut values: HashMap<&str, u64> = HashMap::new();
+    for (index, line) in text.lines().enumerate().skip(2) {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(_), Some(value)) = (words.next(), words.next(), words.next()) else {
+            return Err(PlanError::record(
+                source,
+                index + 1,
+                "expected name, type and value; was the file cut off?",
+            ));
+        };
+        // Some counters are signed; those that are read here are not.
+        if let Ok(value) = value.parse() {
+            values.insert(name, value);
+        }
+    }
+    let get = |name: &str| {
+        values.get(name).copied().ok_or_else(|| {
+            PlanError::record(
+                source,
+                text.lines().count().max(1),
+                format!("no counter `{name}`; was the file cut off?"),
+            )
+        })
+    };
+    let (hits, misses) = (get("hits")?, get("misses")?);
+    let ghosts = get("mru_ghost_hits")? + get("mfu_ghost_hits")?;
+    let (l2_hits, l2_misses) = (get("l2_hits")?, get("l2_misses")?);
+    let share = |part: u64, rest: u64| part as f64 / (part as f64 + rest as f64).max(1.0);
+    Ok(ArcCounters {
+        size: get("size")?,
+        max: get("c_max")?,
+        hit_ratio: share(hits, misses),
+        l2_hit_ratio: (l2_hits + l2_misses > 0).then(|| share(l2_hits, l2_misses)),
+        l2_header: get("l2_hdr_size")?,
+        ghost_ratio: (ghosts as f64 / misses.max(1) as f64).min(1.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_bill_of_120_gib() {
+        for (block, gib) in [
+            (4u64 << 10, 2.81),
+            (8 << 10, 1.41),
+            (16 << 10, 0.70),
+            (128 << 10, 0.09),
+        ] {
+            let answer = caches(
+                &CacheQuestion {
+                    l2arc: Some(120 << 30),
+                    block,
+                    ..CacheQuestion::default()
+                },
+                None,
+            )
+            .unwrap();
+            let ours = answer.l2_header_bytes.unwrap() as f64 / (1u64 << 30) as f64;
+            assert!((ours - gib).abs() < 0.006, "{block}: {ours}");
+        }
+    }
+
+    #[test]
+    fn a_log_device_needs_little() {
+        let question = CacheQuestion {
+            memory: Some(64 << 30),
+            block: 16 << 10,
+            sync_writes: Some(200e6),
+            ..CacheQuestion::default()
+        };
+        assert_eq!(
+            caches(&question, None).unwrap().slog_bytes,
+            Some(3_000_000_000)
+        );
+        assert!(
+            caches(
+                &CacheQuestion {
+                    block: 1,
+                    ..question
+                },
+                None
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn arcstats_are_read_or_refused() {
+        let text = "9 1 0x01 147 39984 1 2\nname type data\nhits 4 900\nmisses 4 100\nmru_ghost_hits 4 20\nmfu_ghost_hits 4 10\nl2_hits 4 0\nl2_misses 4 0\nsize 4 5\nc_max 4 10\nl2_hdr_size 4 0\n";
+        let counters = parse_arcstats("arcstats", text).unwrap();
+        assert!((counters.hit_ratio - 0.9).abs() < 1e-12 && counters.l2_hit_ratio.is_none());
+        assert!(
+            parse_arcstats("a", "1\n2\nhits 4")
+                .unwrap_err()
+                .to_string()
+                .contains("cut off")
+        );
+        assert!(
+            parse_arcstats("a", "")
+                .unwrap_err()
+                .to_string()
+                .contains("hits")
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! How much there was when.
+
+use crate::error::PlanError;
+use crate::size;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The columns that [`parse_snapshots`] reads, for `zfs list -Hp -t snapshot -o`.
+pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
+
+/// Bytes in use at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Point {
+    /// Seconds since 1970.
+    pub time: i64,
+    /// Bytes.
+    pub used: u64,
+}
+
+/// A snapshot as `zfs list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its dataset.
+    pub dataset: String,
+    /// Seconds since 1970.
+    pub time: i64,
+    /// Bytes only it refers to.
+    pub used: u64,
+    /// Bytes it refers to.
+    pub referenced: u64,
+    /// Bytes of them born since the snapshot before.
+    pub written: u64,
+}
+
+/// Reads `zfs list -Hp -t snapshot -o name,creation,used,referenced,written`.
+///
+/// # Errors
+/// [`PlanError::Record`] for lines cut off or numbers that are none.
+pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<Snapshot>, PlanError> {
+    let mut snapshots = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let columns: Vec<&str> = line.split('\t').collect();
+        let &[name, time, used, referenced, written] = columns.as_slice() else {
+            return Err(broken(format!(
+                "expected the 5 columns of `zfs list -Hp -t snapshot -o {SNAPSHOT_COLUMNS}`, found {}",
+                columns.len()
+            )));
+        };
+        let number = |what: &str, text: &str| {
+            text.parse::<u64>().map_err(|_| {
+                broken(format!(
+                    "{what} is `{}`, not a number; use -p",
+                    text.escape_debug()
+                ))
+            })
+        };
+        let Some((dataset, _)) = name.split_once('@') else {
+            return Err(broken(format!("`{}` is no snapshot", name.escape_debug())));
+        };
+        snapshots.push(Snapshot {
+            dataset: dataset.to_owned(),
+            time: i64::try_from(number("creation", time)?)
+                .map_err(|_| broken("creation is beyond all time".into()))?,
+            used: number("used", used)?,
+            referenced: number("referenced", referenced)?,
+            written: number("written", written)?,
+        });
+    }
+    Ok(snapshots)
+}
+
+/// The referenced bytes of all datasets together at each time a snapshot was made, each dataset
+/// counting with its latest snapshot so far. It begins when every dataset that is still being
+/// snapshotted has one, so that a dataset's first snapshot does not look like growth.
+#[must_use]
+pub fn series(snapshots: &[Snapshot]) -> Vec<Point> {
+    let mut first: BTreeMap<&str, i64> = BTreeMap::new();
+    for s in snapshots {
+        let seen = first.entry(&s.dataset).or_insert(s.time);
+        *seen = (*seen).min(s.time);
+    }
+    let begin = first.values().copied().max().unwrap_or(0);
+    let mut sorted: Vec<&Snapshot> = snapshots.iter().collect();
+    sorted.sort_by_key(|s| s.time);
+    let mut now: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut total = 0u64;
+    let mut points: Vec<Point> = Vec::new();
+    for s in sorted {
+        let before = now.insert(&s.dataset, s.referenced).unwrap_or(0);
+        total = total.saturating_sub(before).saturating_add(s.referenced);
+        if s.time < begin {
+            continue;
+        }
+        match points.last_mut() {
+            Some(last) if last.time == s.time => last.used = total,
+            _ => points.push(Point {
+                time: s.time,
+                used: total,
+            }),
+        }
+    }
+    points
+}
+
+/// Share of the data rewritten a day: `written` of all snapshots but each dataset's first, against
+/// referenced bytes and the time between them. None with fewer than two snapshots of a dataset.
+#[must_use]
+pub fn churn(snapshots: &[Snapshot]) -> Option<f64> {
+    let mut by_dataset: BTreeMap<&str, Vec<&Snapshot>> = BTreeMap::new();
+    for s in snapshots {
+        by_dataset.entry(&s.dataset).or_default().push(s);
+    }
+    let (mut written, mut byte_days) = (0.0, 0.0);
+    for list in by_dataset.values_mut() {
+        list.sort_by_key(|s| s.time);
+        for pair in list.windows(2) {
+            written += pair[1].written as f64;
+            byte_days +=
+                pair[1].referenced as f64 * (pair[1].time - pair[0].time) as f64 / 86_400.0;
+        }
+    }
+    (byte_days > 0.0).then(|| written / byte_days)
+}
+
+/// Reads a history: one line for each point, a date or time (`2026-01-31`, RFC 3339, or seconds
+/// since 1970) and the bytes in use, separated by white space.
+///
+/// # Errors
+/// [`PlanError::Record`] for a line that is neither.
+pub fn parse_history(source: &str, text: &str) -> Result<Vec<Point>, PlanError> {
+    let mut points = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let Some((when, used)) = line.trim().split_once(char::is_whitespace) else {
+            return Err(broken(
+                "expected a date and a size, such as `2026-01-31 1.5TiB`".into(),
+            ));
+        };
+        let time = when
+            .parse::<i64>()
+            .ok()
+            .or_else(|| when.parse::<Timestamp>().ok().map(|t| t.as_second()))
+            .or_else(|| {
+                let date = when.parse::<jiff::civil::Date>().ok()?;
+                let zoned = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+                Some(zoned.timestamp().as_second())
+            })
+            .ok_or_else(|| {
+                broken(format!(
+                    "`{}` is no date, time or number of seconds",
+                    when.escape_debug()
+                ))
+            })?;
+        let used = match used.trim() {
+            "0" => 0,
+            used => {
+                size::parse(used)
+                    .map_err(|error| broken(error.to_string()))?
+                    .0
+            }
+        };
+        points.push(Point { time, used });
+    }
+    points.sort_by_key(|point| point.time);
+    Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_list_becomes_a_series() {
+        let text = "p/a@1\t1000\t0\t100\t100\np/b@1\t1000\t0\t50\t50\np/a@2\t87400\t0\t120\t30\n";
+        let snapshots = parse_snapshots("zfs list", text).unwrap();
+        assert_eq!(
+            series(&snapshots),
+            [
+                Point {
+                    time: 1000,
+                    used: 150
+                },
+                Point {
+                    time: 87400,
+                    used: 170
+                }
+            ]
+        );
+        assert!((churn(&snapshots).unwrap() - 30.0 / 120.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn half_read_output_is_named() {
+        for (text, why) in [
+            ("p/a@1\t1000\t0\t100", "found 4"),
+            ("p/a\t1000\t0\t100\t1", "no snapshot"),
+            ("p/a@1\tMon\t0\t100\t1", "use -p"),
+        ] {
+            assert!(
+                parse_snapshots("x", text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(why)
+            );
+        }
+        let points = parse_history("h", "# t\n2026-01-01 1TiB\n1767312000 2TiB\n").unwrap();
+        assert_eq!(points[1].time - points[0].time, 86_400);
+        assert!(
+            parse_history("h", "yesterday 1TiB")
+                .unwrap_err()
+                .to_string()
+                .contains("line 1")
+        );
+    }
+}

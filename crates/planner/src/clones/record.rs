@@ -1,0 +1,157 @@
+//! `zfs get -Hp` output.
+
+use crate::error::PlanError;
+use crate::size;
+use std::collections::HashMap;
+
+/// The properties that are asked for.
+pub const PROPERTIES: &str = "type,used,referenced,written,origin,usedbysnapshots,usedbydataset,usedbychildren,createtxg,userrefs";
+
+/// What was recorded of one dataset or snapshot. Sizes are bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Full name.
+    pub name: String,
+    /// `used`: freed when it alone is destroyed.
+    pub used: u64,
+    /// `referenced`: reachable from it.
+    pub referenced: u64,
+    /// `written`: referenced and born since the snapshot before it.
+    pub written: Option<u64>,
+    /// `origin`: the snapshot it was cloned from.
+    pub origin: Option<String>,
+    /// `usedbysnapshots`.
+    pub by_snapshots: Option<u64>,
+    /// `usedbydataset`.
+    pub by_dataset: Option<u64>,
+    /// `createtxg`: orders snapshots.
+    pub createtxg: Option<u64>,
+    /// `userrefs`: holds, which forbid destroying it.
+    pub holds: u64,
+    /// Line of the first mention.
+    pub line: usize,
+}
+
+/// Reads the output of `zfs get -Hp PROPERTIES -t filesystem,volume,snapshot -r POOL`: name,
+/// property, value and, optionally, source, separated by tabs. Lines that begin with `#` and empty
+/// lines are skipped, and sizes may carry a unit (`64MiB`), so that such a file can be written by
+/// hand to plan a lineage that does not exist yet. Unknown properties are ignored.
+///
+/// # Errors
+/// [`PlanError::Record`] with the line: cut-off lines, values that are no sizes, a property given
+/// twice, and records without `used` or `referenced`, as output that broke off leaves them.
+pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlanError> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut seen: HashMap<&str, (usize, u16)> = HashMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let broken = |reason: String| PlanError::record(source, number, reason);
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let columns: Vec<&str> = line.split('\t').collect();
+        let &[name, property, value, ..] = columns.as_slice() else {
+            return Err(broken(format!(
+                "expected name, property and value separated by tabs, found {} column{}; was the \
+                 output of `zfs get -Hp` cut off?",
+                columns.len(),
+                if columns.len() == 1 { "" } else { "s" }
+            )));
+        };
+        if name.is_empty() || name.starts_with('@') || name.ends_with('@') || columns.len() > 4 {
+            return Err(broken(format!(
+                "`{}` is not a dataset or snapshot name",
+                name.escape_debug()
+            )));
+        }
+        let (at, given) = seen.entry(name).or_insert_with(|| {
+            records.push(Record {
+                name: name.to_owned(),
+                line: number,
+                ..Record::default()
+            });
+            (records.len() - 1, 0)
+        });
+        let record = &mut records[*at];
+        let bytes = || -> Result<Option<u64>, PlanError> {
+            match value {
+                "-" => Ok(None),
+                "0" => Ok(Some(0)),
+                _ => match value.parse::<u64>() {
+                    Ok(bytes) => Ok(Some(bytes)),
+                    Err(_) => size::parse(value)
+                        .map(|(bytes, _)| Some(bytes))
+                        .map_err(|_| {
+                            broken(format!(
+                                "{property} of {} is `{}`, not a number of bytes; use `zfs get -p`",
+                                name.escape_debug(),
+                                value.escape_debug()
+                            ))
+                        }),
+                },
+            }
+        };
+        let bit: u16 = match property {
+            "used" => {
+                record.used = bytes()?.unwrap_or(0);
+                1
+            }
+            "referenced" => {
+                record.referenced = bytes()?.unwrap_or(0);
+                2
+            }
+            "written" => {
+                record.written = bytes()?;
+                4
+            }
+            "origin" => {
+                record.origin = (value != "-" && !value.is_empty()).then(|| value.to_owned());
+                8
+            }
+            "usedbysnapshots" => {
+                record.by_snapshots = bytes()?;
+                16
+            }
+            "usedbydataset" => {
+                record.by_dataset = bytes()?;
+                32
+            }
+            "createtxg" => {
+                record.createtxg = bytes()?;
+                64
+            }
+            "userrefs" => {
+                record.holds = bytes()?.unwrap_or(0);
+                128
+            }
+            _ => 0,
+        };
+        if *given & bit != 0 {
+            return Err(broken(format!(
+                "{property} of {} is given twice; were two recordings joined?",
+                name.escape_debug()
+            )));
+        }
+        *given |= bit;
+    }
+    for record in &records {
+        let given = seen[record.name.as_str()].1;
+        for (bit, property) in [(1, "used"), (2, "referenced")] {
+            if given & bit == 0 {
+                return Err(PlanError::record(
+                    source,
+                    record.line,
+                    format!(
+                        "{} has no `{property}`; was the output cut off? Record again with \
+                         `zfs get -Hp -r -t filesystem,volume,snapshot {PROPERTIES} POOL`",
+                        record.name.escape_debug()
+                    ),
+                ));
+            }
+        }
+    }
+    if records.is_empty() {
+        return Err(PlanError::record(source, 1, "holds no dataset at all"));
+    }
+    Ok(records)
+}

@@ -1,0 +1,608 @@
+//! How writes spread over the vdevs of a pool, block by block.
+//!
+//! "ZFS writes to the vdev with most free space" was the whole truth before 0.7. Since then a vdev
+//! whose queue is full is passed over while others have room, and since 2.4 the rotor itself lets a
+//! fast vdev have more. The simulation hands blocks to vdevs by those rules and lets every vdev
+//! finish them at its own speed.
+
+use crate::error::PlanError;
+use crate::zfs::Version;
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// Most blocks in one simulated step; longer writes are simulated in several steps between which
+/// fill levels are carried on.
+const BLOCKS_A_STEP: u64 = 16_384;
+/// Most steps.
+const STEPS: u64 = 48;
+
+/// A top-level vdev.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Vdev {
+    /// Its name.
+    pub name: String,
+    /// Bytes it can hold.
+    pub size: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// Bytes it writes a second.
+    pub speed: f64,
+    /// Data disks: raidz and dRAID allocate more at a turn.
+    pub data_disks: u64,
+}
+
+/// Which rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rules {
+    /// Before 0.7, or with `zio_dva_throttle_enabled=0`: free space alone decides
+    /// (`metaslab_alloc_dva`, metaslab.c).
+    FreeSpace,
+    /// 0.7 to 2.3: at most 128 allocations wait on a vdev while another has room
+    /// (`metaslab_group_allocatable`; `zfs_vdev_def_queue_depth` 32 × 4 allocators).
+    Throttle,
+    /// Since 2.4 with `metaslab_perf_bias=1`: a busy pool lets a vdev whose queue drains take up
+    /// to 2.5 turns in one (`metaslab_class_balance`, `metaslab_class_rotate`).
+    Performance,
+}
+
+impl Rules {
+    /// The rules of a version, with or without the allocation throttle.
+    #[must_use]
+    pub fn of(version: Version, throttle: bool) -> Self {
+        if version >= Version::new(2, 4, 0) && throttle {
+            Self::Performance
+        } else if version >= Version::new(0, 7, 0) && throttle {
+            Self::Throttle
+        } else {
+            Self::FreeSpace
+        }
+    }
+}
+
+/// What a write does to one vdev.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// Its name.
+    pub name: String,
+    /// Bytes it got.
+    pub bytes: u64,
+    /// Their share of the write.
+    pub share: f64,
+    /// Fill level afterwards.
+    pub full: f64,
+    /// Share of the time it was writing.
+    pub busy: f64,
+}
+
+/// The outcome.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Distribution {
+    /// The rules.
+    pub rules: Rules,
+    /// Each vdev.
+    pub vdevs: Vec<Share>,
+    /// Seconds the write takes.
+    pub seconds: f64,
+    /// Bytes a second of the pool.
+    pub speed: f64,
+    /// Share of the summed speed of all vdevs that the pool reaches.
+    pub of_possible: f64,
+}
+
+/// How the writer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Writer {
+    /// Bytes written in all.
+    pub bytes: u64,
+    /// Bytes of each block.
+    pub block: u64,
+    /// Bytes of each transaction group: all of it must be on disk before the next one begins.
+    pub txg: u64,
+}
+
+impl Default for Writer {
+    /// 1 GiB in blocks of 128 KiB, transaction groups of 64 MiB.
+    fn default() -> Self {
+        Self {
+            bytes: 1 << 30,
+            block: 128 << 10,
+            txg: 64 << 20,
+        }
+    }
+}
+
+/// Spreads a write.
+///
+/// # Errors
+/// No vdev, one without space or speed, a block of nothing, or more data than free space.
+pub fn distribute(vdevs: &[Vdev], rules: Rules, writer: Writer) -> Result<Distribution, PlanError> {
+    let free: u128 = vdevs
+        .iter()
+        .map(|v| u128::from(v.size.saturating_sub(v.used)))
+        .sum();
+    if vdevs.is_empty() {
+        return Err(PlanError::value(
+            "vdevs",
+            "name at least one, such as 2T@50%,150MB/s",
+        ));
+    }
+    for vdev in vdevs {
+        if vdev.size == 0 || vdev.used > vdev.size || !(vdev.speed.is_finite() && vdev.speed >= 1.0)
+        {
+            return Err(PlanError::value(
+                format!("vdev {}", vdev.name.escape_debug()),
+                "needs a size, no more used than that, and a speed of 1 B/s or more",
+            ));
+        }
+    }
+    if writer.block == 0 || writer.txg < writer.block || writer.bytes < writer.block {
+        return Err(PlanError::value(
+            "writer",
+            "the write and each transaction group must be at least one block, and a block not 0",
+        ));
+    }
+    if u128::from(writer.bytes) > free {
+        return Err(PlanError::value(
+            format!("a write of {} bytes", writer.bytes),
+            format!("does not fit {free} free bytes"),
+        ));
+    }
+    let mut state: Vec<State> = vdevs.iter().map(State::new).collect();
+    let mut rotor = Rotor::default();
+    let blocks = writer.bytes / writer.block;
+    let steps = blocks.div_ceil(BLOCKS_A_STEP).clamp(1, STEPS);
+    let mut seconds = 0.0;
+    for step in 0..steps {
+        let todo = blocks * (step + 1) / steps - blocks * step / steps;
+        let simulated = todo.min(BLOCKS_A_STEP);
+        let before: Vec<u64> = state.iter().map(|s| s.got).collect();
+        let busy: Vec<f64> = state.iter().map(|s| s.busy).collect();
+        let elapsed = write(&mut state, &mut rotor, rules, writer, simulated);
+        // The same happens todo / simulated times before fill levels are looked at again.
+        let times = todo as f64 / simulated.max(1) as f64;
+        seconds += elapsed * times;
+        for (i, s) in state.iter_mut().enumerate() {
+            let more = ((s.got - before[i]) as f64 * (times - 1.0)) as u64;
+            let more = more.min(s.size.saturating_sub(s.used));
+            s.got += more;
+            s.used += more;
+            s.busy += (s.busy - busy[i]) * (times - 1.0);
+        }
+    }
+    let written: u64 = state.iter().map(|s| s.got).sum();
+    let possible: f64 = vdevs.iter().map(|v| v.speed).sum();
+    let speed = written as f64 / seconds.max(1e-12);
+    Ok(Distribution {
+        rules,
+        vdevs: vdevs
+            .iter()
+            .zip(&state)
+            .map(|(vdev, s)| Share {
+                name: vdev.name.clone(),
+                bytes: s.got,
+                share: s.got as f64 / written.max(1) as f64,
+                full: s.used as f64 / s.size as f64,
+                busy: s.busy / seconds.max(1e-12),
+            })
+            .collect(),
+        seconds,
+        speed,
+        of_possible: speed / possible,
+    })
+}
+
+/// A vdev at work.
+struct State {
+    size: u64,
+    used: u64,
+    got: u64,
+    speed: f64,
+    data_disks: u64,
+    /// When each block in the queue will be done, soonest first.
+    queue: VecDeque<f64>,
+    busy: f64,
+}
+
+impl State {
+    fn new(vdev: &Vdev) -> Self {
+        Self {
+            size: vdev.size,
+            used: vdev.used,
+            got: 0,
+            speed: vdev.speed,
+            data_disks: vdev.data_disks.max(1),
+            queue: VecDeque::new(),
+            busy: 0.0,
+        }
+    }
+
+    fn free(&self) -> u64 {
+        self.size.saturating_sub(self.used)
+    }
+
+    fn take(&mut self, now: f64, block: u64) {
+        let start = self.queue.back().copied().unwrap_or(now).max(now);
+        let takes = block as f64 / self.speed;
+        self.queue.push_back(start + takes);
+        self.busy += takes;
+        self.got += block;
+        self.used += block;
+    }
+}
+
+/// Whose turn it is, and how much it has had of it.
+#[derive(Default)]
+struct Rotor {
+    at: usize,
+    had: u64,
+}
+
+/// Allocations that may wait on one vdev: `zfs_vdev_def_queue_depth` on each of 4 allocators.
+const QUEUE: usize = 128;
+
+/// Writes `blocks` blocks, transaction group after transaction group; returns the seconds.
+fn write(state: &mut [State], rotor: &mut Rotor, rules: Rules, writer: Writer, blocks: u64) -> f64 {
+    let a_txg = (writer.txg / writer.block).max(1);
+    let mut now = 0.0;
+    let mut left = blocks;
+    while left > 0 {
+        for _ in 0..left.min(a_txg) {
+            now = allocate(state, rotor, rules, writer.block, now);
+        }
+        left -= left.min(a_txg);
+        // The group is committed when the last vdev has written its part.
+        for s in state.iter_mut() {
+            now = s.queue.drain(..).fold(now, f64::max);
+        }
+    }
+    now
+}
+
+/// Hands one block out; returns the time, later than `now` when all queues were full.
+fn allocate(state: &mut [State], rotor: &mut Rotor, rules: Rules, block: u64, mut now: f64) -> f64 {
+    let groups = state.len() as u64;
+    let total_free: u128 = state.iter().map(|s| u128::from(s.free())).sum();
+    let total_size: u128 = state.iter().map(|s| u128::from(s.size)).sum();
+    let disks: u64 = state.iter().map(|s| s.data_disks).sum();
+    let turn = |s: &State| -> u64 {
+        match rules {
+            // mg_aliquot + mg_bias: 1 MiB a data disk, scaled by free space against the mean.
+            Rules::FreeSpace | Rules::Throttle => {
+                let ratio = u128::from(s.free()) * u128::from(groups) * 100 / (total_free + 1);
+                (u128::from(s.data_disks << 20) * ratio / 100) as u64
+            }
+            // 2 MiB a mean data disk, scaled by size and by the free share against the mean.
+            Rules::Performance => {
+                let aliquot = ((2u64 << 20) * disks / groups).max(block * 4) as f64;
+                let size = s.size as f64 * groups as f64 / total_size as f64;
+                let share = s.free() as f64 / s.size as f64;
+                let mean = total_free as f64 / total_size as f64;
+                (aliquot * size * share / mean.max(1e-9)) as u64
+            }
+        }
+    };
+    loop {
+        for s in state.iter_mut() {
+            while s.queue.front().is_some_and(|&done| done <= now) {
+                s.queue.pop_front();
+            }
+        }
+        let full = |s: &State| match rules {
+            Rules::FreeSpace | Rules::Performance => false,
+            Rules::Throttle => s.queue.len() >= QUEUE,
+        };
+        // 2.4: all vdevs together may have four rounds in flight.
+        let waiting: u64 = state.iter().map(|s| s.queue.len() as u64 * block).sum();
+        let round: u64 = state.iter().map(&turn).sum();
+        let stop = match rules {
+            Rules::FreeSpace => false,
+            Rules::Throttle => state.iter().all(|s| full(s) || s.free() < block),
+            Rules::Performance => waiting + block > (round * 4).max(block * 2),
+        };
+        if stop {
+            let soonest = state
+                .iter()
+                .filter_map(|s| s.queue.front().copied())
+                .fold(f64::INFINITY, f64::min);
+            if soonest.is_finite() {
+                now = soonest;
+                continue;
+            }
+        }
+        for _ in 0..=state.len() {
+            let s = &state[rotor.at];
+            if s.free() < block || full(s) {
+                rotor.at = (rotor.at + 1) % state.len();
+                rotor.had = 0;
+                continue;
+            }
+            break;
+        }
+        let quota = turn(&state[rotor.at]);
+        let s = &mut state[rotor.at];
+        s.take(now, block);
+        rotor.had += block;
+        let rotate = match rules {
+            Rules::FreeSpace | Rules::Throttle => rotor.had >= quota,
+            Rules::Performance => {
+                let expected = rotor.had + block / 2;
+                let share = s.free() as f64 / s.size as f64;
+                let target =
+                    (quota as f64 * (share * 3.0 + 0.25).min(2.5)).max(quota as f64) as u64;
+                let queued = s.queue.len() as u64 * block;
+                expected >= quota && (expected >= target || queued + block * 3 / 2 >= target)
+            }
+        };
+        if rotate {
+            rotor.at = (rotor.at + 1) % state.len();
+            rotor.had = 0;
+        }
+        return now;
+    }
+}
+
+/// Reads the vdevs of `zpool list -vHp POOL`: those with a size and an allocation of their own.
+///
+/// # Errors
+/// [`PlanError::Record`] for a line cut off or a number that is none.
+pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev>, PlanError> {
+    let mut vdevs: Vec<Vdev> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        // Vdevs are indented by a tab; the pool itself is not.
+        let Some(row) = line.strip_prefix('\t') else {
+            continue;
+        };
+        let columns: Vec<&str> = row.split('\t').collect();
+        let &[name, size, alloc, ..] = columns.as_slice() else {
+            // `logs`, `cache` and `spare` headings end what holds data.
+            if columns.len() == 1
+                && ["logs", "cache", "spare", "special", "dedup"].contains(&row.trim())
+            {
+                break;
+            }
+            return Err(broken(
+                "expected name, size and alloc; was `zpool list -vHp` cut off?".into(),
+            ));
+        };
+        if ["logs", "cache", "spare", "special", "dedup"].contains(&name) {
+            break;
+        }
+        if alloc == "-" {
+            continue;
+        }
+        let number = |what: &str, text: &str| {
+            text.parse::<u64>().map_err(|_| {
+                broken(format!(
+                    "{what} is `{}`, not bytes; use -p",
+                    text.escape_debug()
+                ))
+            })
+        };
+        vdevs.push(Vdev {
+            name: name.to_owned(),
+            size: number("size", size)?,
+            used: number("alloc", alloc)?,
+            speed,
+            data_disks: 1,
+        });
+    }
+    match vdevs.is_empty() {
+        true => Err(PlanError::record(
+            source,
+            1,
+            "holds no vdev; record with `zpool list -vHp POOL`",
+        )),
+        false => Ok(vdevs),
+    }
+}
+
+/// Reads the bytes written a second by each vdev from `zpool iostat -vHp POOL SECONDS 2`: name,
+/// alloc, free, read and write operations, read and write bytes. The first report is the mean
+/// since the pool was imported, so the last one counts.
+///
+/// # Errors
+/// [`PlanError::Record`] for a line cut off or a number that is none.
+pub fn parse_zpool_iostat(source: &str, text: &str) -> Result<Vec<(String, f64)>, PlanError> {
+    let mut rates: Vec<(String, f64)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let broken = |reason: String| PlanError::record(source, index + 1, reason);
+        let columns: Vec<&str> = line.trim_start_matches('\t').split('\t').collect();
+        let &[name, _, _, _, _, _, written] = columns.as_slice() else {
+            if columns.len() == 1 {
+                continue;
+            }
+            return Err(broken(format!(
+                "expected the 7 columns of `zpool iostat -vHp`, found {}; was it cut off?",
+                columns.len()
+            )));
+        };
+        if written == "-" {
+            continue;
+        }
+        let rate = written
+            .parse::<f64>()
+            .ok()
+            .filter(|rate| rate.is_finite())
+            .ok_or_else(|| {
+                broken(format!(
+                    "write bandwidth is `{}`, not bytes; use -p",
+                    written.escape_debug()
+                ))
+            })?;
+        match rates.iter_mut().find(|(seen, _)| seen == name) {
+            Some((_, last)) => *last = rate,
+            None => rates.push((name.to_owned(), rate)),
+        }
+    }
+    Ok(rates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn vdev(name: &str, size: u64, used: u64, speed: f64) -> Vdev {
+        Vdev {
+            name: name.into(),
+            size,
+            used,
+            speed,
+            data_disks: 1,
+        }
+    }
+
+    /// The recorded pool: two vdevs of 1063 MB; the slow one was throttled. Speeds are those that
+    /// the recording itself shows: 11.7 MB/s for a fast one (64 MB on two in 2.9 s), 4 MB/s for
+    /// the slow one (103 MB in 25.7 s).
+    #[test]
+    fn shares_have_the_measured_shape() {
+        let rows: Vec<Value> =
+            serde_json::from_str(include_str!("../fixtures/zfs/distribution.json")).unwrap();
+        assert_eq!(rows.len(), 16);
+        for row in rows {
+            let slow = row["name"].as_str().unwrap().contains("slow");
+            let throttle = row["throttle"] == 1;
+            let size = row["size"][0].as_u64().unwrap();
+            let measured: Vec<f64> = row["measured_alloc"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|v| v.as_f64().unwrap())
+                .collect();
+            let share = measured[0] / (measured[0] + measured[1]);
+            let ours = distribute(
+                &[
+                    vdev("fast", size, 0, 11.7e6),
+                    vdev("other", size, 0, if slow { 4e6 } else { 11.7e6 }),
+                ],
+                Rules::of(Version::CHECKED, throttle),
+                Writer {
+                    bytes: row["written_mb"].as_u64().unwrap() << 20,
+                    ..Writer::default()
+                },
+            )
+            .unwrap();
+            let off = (ours.vdevs[0].share - share).abs();
+            assert!(
+                off < 0.10,
+                "{row}: planned {:.3}, measured {share:.3}",
+                ours.vdevs[0].share
+            );
+            if slow && throttle {
+                assert!(share > 0.6 && ours.vdevs[0].share > 0.6);
+            } else {
+                assert!((ours.vdevs[0].share - 0.5).abs() < 0.02);
+            }
+        }
+    }
+
+    #[test]
+    fn free_space_alone_binds_on_the_slowest() {
+        let pool = [
+            vdev("ssd", 512 << 20, 0, 400e6),
+            vdev("rust", 512 << 20, 0, 10e6),
+        ];
+        let writer = Writer {
+            bytes: 256 << 20,
+            ..Writer::default()
+        };
+        let old = distribute(&pool, Rules::FreeSpace, writer).unwrap();
+        assert!(
+            (old.vdevs[0].share - 0.5).abs() < 0.03 && old.speed < 21e6,
+            "{old:?}"
+        );
+        for rules in [Rules::Throttle, Rules::Performance] {
+            let new = distribute(&pool, rules, writer).unwrap();
+            assert!(new.speed > old.speed * 1.2, "{new:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_decide_between_equally_fast_vdevs() {
+        let pool = [
+            vdev("small", 512 << 20, 0, 1e8),
+            vdev("large", 2 << 30, 0, 1e8),
+        ];
+        let writer = Writer {
+            bytes: 512 << 20,
+            ..Writer::default()
+        };
+        let out = distribute(&pool, Rules::FreeSpace, writer).unwrap();
+        let ratio = out.vdevs[1].bytes as f64 / out.vdevs[0].bytes as f64;
+        assert!((3.2..4.8).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn a_pool_filled_to_the_brim_loses_nothing() {
+        let pool = [
+            vdev("a", 10 << 30, 9 << 30, 1e8),
+            vdev("b", 40 << 30, 0, 1e8),
+        ];
+        let writer = Writer {
+            bytes: 41 << 30,
+            ..Writer::default()
+        };
+        for rules in [Rules::FreeSpace, Rules::Throttle, Rules::Performance] {
+            let out = distribute(&pool, rules, writer).unwrap();
+            let sum: u64 = out.vdevs.iter().map(|v| v.bytes).sum();
+            assert!(sum.abs_diff(writer.bytes) < 1 << 30, "{rules:?} {sum}");
+            assert!(out.vdevs.iter().all(|v| v.full <= 1.0));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let ok = [vdev("a", 1 << 30, 0, 1e6)];
+        assert!(distribute(&[], Rules::Throttle, Writer::default()).is_err());
+        assert!(distribute(&[vdev("a", 0, 0, 1.0)], Rules::Throttle, Writer::default()).is_err());
+        assert!(
+            distribute(
+                &[vdev("a", 1, 0, f64::NAN)],
+                Rules::Throttle,
+                Writer::default()
+            )
+            .is_err()
+        );
+        let more = Writer {
+            bytes: 2 << 30,
+            ..Writer::default()
+        };
+        assert!(
+            distribute(&ok, Rules::Throttle, more)
+                .unwrap_err()
+                .to_string()
+                .contains("does not fit")
+        );
+    }
+
+    #[test]
+    fn zpool_list_is_read() {
+        let text = "tank\t100\t10\t90\t-\t-\t0\t10\t1.00\tONLINE\t-\n\
+                    \tmirror-0\t60\t6\t54\t-\t-\t0\t10\t-\tONLINE\n\
+                    \t/dev/sda\t60\t-\t-\t-\t-\t-\t-\t-\tONLINE\n\
+                    \tmirror-1\t40\t4\t36\t-\t-\t0\t10\t-\tONLINE\n";
+        let vdevs = parse_zpool_list("zpool list", text, 1e8).unwrap();
+        assert_eq!(vdevs.len(), 2);
+        assert_eq!((vdevs[1].size, vdevs[1].used), (40, 4));
+        assert!(parse_zpool_list("z", "tank\t1\n\tmirror-0\t6", 1.0).is_err());
+        assert!(parse_zpool_list("z", "", 1.0).is_err());
+    }
+
+    #[test]
+    fn zpool_iostat_counts_the_last_report() {
+        let text = "tank\t10\t90\t0\t5\t0\t500\nmirror-0\t6\t54\t0\t3\t0\t300\n\
+                    tank\t10\t90\t0\t9\t0\t900\nmirror-0\t6\t54\t0\t8\t0\t800\nsda\t-\t-\t0\t8\t0\t800\n";
+        let rates = parse_zpool_iostat("zpool iostat", text).unwrap();
+        assert_eq!(rates[1], ("mirror-0".to_owned(), 800.0));
+        assert!(
+            parse_zpool_iostat("z", "tank\t1\t2")
+                .unwrap_err()
+                .to_string()
+                .contains("cut off")
+        );
+        assert!(parse_zpool_iostat("z", "t\t1\t2\t3\t4\t5\t1.5M").is_err());
+    }
+}

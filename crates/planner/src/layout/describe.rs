@@ -1,0 +1,227 @@
+//! What a layout is worth: every figure of one row.
+
+use super::families::{btrfs_facts, declustered_facts, md_facts};
+use super::growth::growth;
+use super::pools::zfs_facts;
+use super::{Context, Disk, Layout, check_disks};
+use crate::btrfs;
+use crate::durability::{Group, loss_of_groups};
+use crate::error::PlanError;
+use crate::zfs;
+use serde::Serialize;
+
+/// Speed against one disk, by arithmetic, not by measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Scaling {
+    /// Long reads.
+    pub stream_read: f64,
+    /// Long writes.
+    pub stream_write: f64,
+    /// Small reads.
+    pub random_read: f64,
+    /// Small writes.
+    pub random_write: f64,
+}
+
+/// What lies on a part of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Content {
+    /// First copy of data.
+    Data,
+    /// Further copies.
+    Copy,
+    /// Parity.
+    Parity,
+    /// Metadata and system chunks of btrfs.
+    Metadata,
+    /// Distributed or hot spare.
+    Spare,
+    /// Special, dedup, log or cache vdev.
+    Special,
+    /// Nothing: no other disk has room to pair with it.
+    Idle,
+}
+
+/// A part of a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Segment {
+    /// What lies there.
+    pub content: Content,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// One step of growth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Growth {
+    /// What to do.
+    pub action: String,
+    /// Usable bytes that it gives.
+    pub gives: u64,
+}
+
+/// Share of a block that is not parity, padding or a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BlockShare {
+    /// recordsize or volblocksize in bytes, after compression.
+    pub block: u64,
+    /// ZFS: bytes allocated for such a block, as `zdb` and `zpool list` count them (one copy of a
+    /// mirror; parity and padding included), on the first data vdev.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<u64>,
+    /// ZFS: `refreservation` of a volume of the size asked about with such blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refreservation: Option<u64>,
+    /// Data bytes for each byte on the disks.
+    pub share: f64,
+    /// Bytes of such blocks that fit.
+    pub fits: u64,
+}
+
+/// A layout and its figures. Sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// As `--only` reads it.
+    pub layout: String,
+    /// zfs, btrfs, mdraid or declustered.
+    pub family: &'static str,
+    /// All disks together.
+    pub raw: u64,
+    /// What can be stored: `zfs list` used + available; what btrfs takes until it is full.
+    pub usable: u64,
+    /// usable / raw.
+    pub efficiency: f64,
+    /// False where the figure is a bound or an approximation.
+    pub exact: bool,
+    /// ZFS: what the tools will show.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub zfs: Option<zfs::Capacity>,
+    /// btrfs: what the tools will show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub btrfs: Option<btrfs::Filesystem>,
+    /// btrfs: the stored bytes again, for scripts that ask for one figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<u64>,
+    /// Failed disks survived, whichever they are.
+    pub survives: u64,
+    /// Failed disks survived if they are the right ones.
+    pub survives_at_best: u64,
+    /// Which one failure more is fatal, and how likely it is to be that one.
+    pub unlucky: String,
+    /// Share of the sets of `survives + 1` failed disks that lose data.
+    pub unlucky_share: f64,
+    /// Efficiency by block size.
+    pub blocks: Vec<BlockShare>,
+    /// Seconds until redundancy is back, at the assumed speed and fill; none without redundancy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuild_seconds: Option<f64>,
+    /// Speed in multiples of one disk.
+    pub scaling: Scaling,
+    /// Probability of losing data within a year, under the stated assumptions.
+    pub loss_per_year: f64,
+    /// What to add next.
+    pub growth: Vec<Growth>,
+    /// Price of all disks, when each has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Price of a usable TiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_tib: Option<f64>,
+    /// What to know before choosing it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Not beaten in everything by another layout of the same answer.
+    pub pareto: bool,
+    /// Disks from front to back: what lies on each.
+    pub disks: Vec<Vec<Segment>>,
+}
+
+/// What a family contributes.
+pub(super) struct Facts {
+    pub usable: u64,
+    pub exact: bool,
+    pub survives: u64,
+    pub at_best: u64,
+    pub unlucky: String,
+    pub unlucky_share: f64,
+    pub rebuild: Option<f64>,
+    pub scaling: Scaling,
+    pub groups: Vec<Group>,
+    pub warnings: Vec<String>,
+    pub blocks: Vec<BlockShare>,
+    pub disks: Vec<Vec<Segment>>,
+    pub raw: u64,
+    pub zfs: Option<zfs::Capacity>,
+    pub btrfs: Option<btrfs::Filesystem>,
+}
+
+/// All figures of one layout over disks in the given order.
+///
+/// # Errors
+/// When the layout does not fit the disks.
+pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Plan, PlanError> {
+    check_disks(disks)?;
+    context.failures.check()?;
+    let sizes: Vec<u64> = disks.iter().map(|disk| disk.size).collect();
+    let facts = facts(layout, &sizes, context)?;
+    let mut failures = context.failures;
+    if let Some(seconds) = facts.rebuild {
+        failures.rebuild_hours = (seconds / 3600.0).clamp(1e-3, 1e6);
+    }
+    let cost = disks
+        .iter()
+        .try_fold(0.0, |sum, disk| disk.price.map(|price| sum + price));
+    Ok(Plan {
+        layout: layout.spec(),
+        family: match layout {
+            Layout::Zfs(_) => "zfs",
+            Layout::Btrfs { .. } => "btrfs",
+            Layout::Md(_) => "mdraid",
+            Layout::Declustered { .. } => "declustered",
+        },
+        raw: facts.raw,
+        usable: facts.usable,
+        efficiency: facts.usable as f64 / facts.raw.max(1) as f64,
+        exact: facts.exact,
+        stored: facts.btrfs.as_ref().map(|fs| fs.stored),
+        zfs: facts.zfs,
+        btrfs: facts.btrfs,
+        survives: facts.survives,
+        survives_at_best: facts.at_best,
+        unlucky: facts.unlucky,
+        unlucky_share: facts.unlucky_share,
+        blocks: facts.blocks,
+        rebuild_seconds: facts.rebuild,
+        scaling: facts.scaling,
+        loss_per_year: loss_of_groups(&facts.groups, &failures),
+        growth: growth(layout, &sizes, facts.usable, context),
+        cost,
+        cost_per_tib: cost.map(|cost| cost / (facts.usable.max(1) as f64 / (1u64 << 40) as f64)),
+        warnings: facts.warnings,
+        pareto: false,
+        disks: facts.disks,
+    })
+}
+
+fn facts(layout: &Layout, sizes: &[u64], context: &Context) -> Result<Facts, PlanError> {
+    match layout {
+        Layout::Zfs(pool) => zfs_facts(pool, context),
+        Layout::Btrfs { data, metadata } => btrfs_facts(sizes, *data, *metadata, context),
+        Layout::Md(level) => md_facts(*level, sizes, context),
+        Layout::Declustered { data, parity } => declustered_facts(*data, *parity, sizes, context),
+    }
+}
+
+pub(super) fn bar(parts: &[(Content, u64)]) -> Vec<Segment> {
+    parts
+        .iter()
+        .filter(|(_, bytes)| *bytes > 0)
+        .map(|&(content, bytes)| Segment { content, bytes })
+        .collect()
+}
+
+/// `whole · share / of`, rounded down.
+pub(super) fn part(whole: u64, share: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(share) / u128::from(of.max(1))).unwrap_or(0)
+}

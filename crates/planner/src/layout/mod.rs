@@ -1,0 +1,241 @@
+//! Every sensible layout over a set of disks, and what each is worth.
+
+mod describe;
+mod enumerate;
+mod families;
+mod growth;
+mod pools;
+mod stripes;
+mod wants;
+
+pub use describe::{BlockShare, Content, Growth, Plan, Scaling, Segment, describe};
+pub use enumerate::{Search, search};
+pub use stripes::{Placement, declustered};
+pub use wants::{Io, Want, pareto, rank};
+
+use crate::btrfs::Profile;
+use crate::durability::Assumptions;
+use crate::error::PlanError;
+use crate::size::{MAX_DISKS, vendor};
+use crate::zfs::{Pool, Version, parse_spec, partition};
+use serde::Serialize;
+
+/// A disk on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Disk {
+    /// Bytes.
+    pub size: u64,
+    /// Price in whatever currency all prices are in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<f64>,
+}
+
+/// What all layouts of one question share.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Context {
+    /// Block sizes for which the efficiency of ZFS is shown.
+    pub blocks: Vec<u64>,
+    /// Size of a ZFS volume whose reservation is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<u64>,
+    /// log₂ of the sector size of ZFS.
+    pub ashift: u32,
+    /// OpenZFS version.
+    pub zfs: Version,
+    /// Logical sector size when ZFS partitions whole disks; none: it is given files or partitions.
+    pub whole_disk: Option<u64>,
+    /// Bytes a second that a disk reads or writes while rebuilding.
+    pub disk_speed: u64,
+    /// Share of the usable space in use when a disk fails.
+    pub fill: f64,
+    /// Assumptions about failures; rebuild hours are replaced by each layout's own estimate.
+    pub failures: Assumptions,
+}
+
+impl Default for Context {
+    /// ashift 12, OpenZFS 2.1.11, no partitions, 150 MB/s, 80 % full.
+    fn default() -> Self {
+        Self {
+            blocks: vec![4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20],
+            volume: None,
+            ashift: 12,
+            zfs: Version::CHECKED,
+            whole_disk: None,
+            disk_speed: 150_000_000,
+            fill: 0.8,
+            failures: Assumptions::default(),
+        }
+    }
+}
+
+/// Levels of Linux software RAID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Md {
+    /// Striped.
+    Raid0,
+    /// Every disk holds everything.
+    Raid1,
+    /// One parity.
+    Raid5,
+    /// Two parities.
+    Raid6,
+    /// Two copies, striped (near=2).
+    Raid10,
+}
+
+/// A layout over given disks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layout {
+    /// A ZFS pool. Its vdevs name their disks by size, in the order of the question.
+    Zfs(Pool),
+    /// A btrfs file system.
+    Btrfs {
+        /// Data profile.
+        data: Profile,
+        /// Metadata profile.
+        metadata: Profile,
+    },
+    /// Linux software RAID below a file system.
+    Md(Md),
+    /// Declustered stripes of `data` + `parity` chunks over any disks.
+    Declustered {
+        /// Data chunks a stripe.
+        data: u64,
+        /// Parity chunks a stripe.
+        parity: u64,
+    },
+}
+
+impl Layout {
+    /// The layout as `--only` reads it.
+    #[must_use]
+    pub fn spec(&self) -> String {
+        match self {
+            Self::Zfs(pool) => {
+                let mut parts: Vec<(usize, String)> = Vec::new();
+                for vdev in &pool.vdevs {
+                    let class = match vdev.class {
+                        crate::zfs::Class::Normal => String::new(),
+                        class => format!("{}/", format!("{class:?}").to_lowercase()),
+                    };
+                    let text = format!("{class}{}", vdev.kind);
+                    match parts.last_mut() {
+                        Some((times, last)) if *last == text => *times += 1,
+                        _ => parts.push((1, text)),
+                    }
+                }
+                let parts: Vec<String> = parts
+                    .into_iter()
+                    .map(|(times, text)| match times {
+                        1 => text,
+                        _ => format!("{times}*{text}"),
+                    })
+                    .collect();
+                parts.join("+")
+            }
+            Self::Btrfs { data, .. } => format!("btrfs-{data}"),
+            Self::Md(level) => format!("md-{}", format!("{level:?}").to_lowercase()),
+            Self::Declustered { data, parity } => format!("stripes:{data}+{parity}"),
+        }
+    }
+
+    /// Reads a layout and fits it to disks, in the order given.
+    ///
+    /// `raidz2:6`, `2*mirror:2+special/mirror:2`, `draid2:4d:8c:1s`, `btrfs-raid1`, `md-raid6`,
+    /// `stripes:4+2`.
+    ///
+    /// # Errors
+    /// [`PlanError::Layout`] when it cannot be read or does not fit.
+    pub fn parse(
+        spec: &str,
+        disks: &[Disk],
+        metadata: Option<Profile>,
+        context: &Context,
+    ) -> Result<Self, PlanError> {
+        let wrong =
+            |reason: &str| PlanError::layout(spec.escape_debug().to_string(), reason.to_owned());
+        if let Some(profile) = spec.strip_prefix("btrfs-") {
+            let data: Profile = profile.parse()?;
+            return Ok(Self::Btrfs {
+                data,
+                metadata: metadata.unwrap_or_else(|| data.metadata(disks.len())),
+            });
+        }
+        if let Some(level) = spec.strip_prefix("md-") {
+            let level = match level {
+                "raid0" => Md::Raid0,
+                "raid1" => Md::Raid1,
+                "raid5" => Md::Raid5,
+                "raid6" => Md::Raid6,
+                "raid10" => Md::Raid10,
+                _ => return Err(wrong("md levels are raid0, raid1, raid5, raid6, raid10")),
+            };
+            return Ok(Self::Md(level));
+        }
+        if let Some(stripe) = spec.strip_prefix("stripes:") {
+            let (data, parity) = stripe
+                .split_once('+')
+                .and_then(|(n, p)| Some((n.parse().ok()?, p.parse().ok()?)))
+                .ok_or_else(|| wrong("write stripes:N+P, such as stripes:4+1"))?;
+            if data == 0 || data > 1000 || parity > 1000 {
+                return Err(wrong("needs 1 to 1000 data and 0 to 1000 parity chunks"));
+            }
+            return Ok(Self::Declustered { data, parity });
+        }
+        let sizes: Vec<u64> = disks
+            .iter()
+            .map(|disk| on_zfs(disk.size, context))
+            .collect::<Result<_, _>>()?;
+        Ok(Self::Zfs(Pool {
+            vdevs: parse_spec(spec, &sizes)?,
+            ashift: context.ashift,
+            version: context.zfs,
+        }))
+    }
+}
+
+/// What ZFS gets of a disk.
+pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlanError> {
+    match context.whole_disk {
+        Some(lba) => partition(size, lba),
+        None => Ok(size),
+    }
+}
+
+/// Checks the disks of a question.
+///
+/// # Errors
+/// None or too many disks, a price that is no amount, or more than 8 EiB in all.
+pub fn check_disks(disks: &[Disk]) -> Result<u64, PlanError> {
+    if disks.is_empty() {
+        return Err(PlanError::value(
+            "no disks",
+            "name their sizes, such as 4T 2T 2T, or ask for this machine's with --here",
+        ));
+    }
+    if disks.len() > MAX_DISKS {
+        return Err(PlanError::value(
+            format!("{} disks", disks.len()),
+            format!("at most {MAX_DISKS} can be planned at once"),
+        ));
+    }
+    for disk in disks {
+        if let Some(price) = disk.price
+            && !(price.is_finite() && (0.0..1e12).contains(&price))
+        {
+            return Err(PlanError::value(
+                format!("price {price} of the {} disk", vendor(disk.size)),
+                "must be an amount from 0 to 10¹²",
+            ));
+        }
+    }
+    disks
+        .iter()
+        .try_fold(0u64, |sum, disk| sum.checked_add(disk.size))
+        .filter(|&sum| sum < 1 << 63)
+        .ok_or_else(|| PlanError::Overflow {
+            what: "the sum of the disks".into(),
+            reason: "more than 8 EiB".into(),
+        })
+}

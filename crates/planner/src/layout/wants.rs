@@ -1,0 +1,201 @@
+//! What the asker wants: filters, order, and the Pareto front.
+
+use super::Plan;
+use crate::error::PlanError;
+use crate::size;
+use std::str::FromStr;
+
+/// Which kind of load the layouts are compared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Io {
+    /// Small random requests: volumes, databases.
+    Random,
+    /// Long sequential ones: backups, media.
+    Stream,
+}
+
+/// One demand, such as `usable>=6TiB`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Want {
+    field: Field,
+    at_least: bool,
+    bound: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Field {
+    Usable,
+    Efficiency,
+    Cost,
+    Rebuild,
+    Loss,
+    Survive,
+}
+
+impl FromStr for Want {
+    type Err = PlanError;
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let wrong = |reason: &str| {
+            PlanError::value(format!("want `{}`", text.escape_debug()), reason.to_owned())
+        };
+        let (field, at_least, bound) = if let Some((field, bound)) = text.split_once(">=") {
+            (field, true, bound)
+        } else if let Some((field, bound)) = text.split_once("<=") {
+            (field, false, bound)
+        } else {
+            return Err(wrong(
+                "write FIELD>=VALUE or FIELD<=VALUE, such as usable>=6TiB",
+            ));
+        };
+        let (field, bound) = (field.trim(), bound.trim());
+        let number = |text: &str| {
+            text.parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite() && *value >= 0.0)
+                .ok_or_else(|| wrong("the value is no number from 0 up"))
+        };
+        let (field, bound) = match field {
+            "usable" => (Field::Usable, size::parse(bound)?.0 as f64),
+            "efficiency" => match bound.strip_suffix('%') {
+                Some(percent) => (Field::Efficiency, number(percent)? / 100.0),
+                None => (Field::Efficiency, number(bound)?),
+            },
+            "cost" => (Field::Cost, number(bound)?),
+            "rebuild" => (
+                Field::Rebuild,
+                bound
+                    .parse::<assay_model::Nanos>()
+                    .map_err(|error| wrong(&error.to_string()))?
+                    .as_secs_f64(),
+            ),
+            "loss" => (Field::Loss, number(bound)?),
+            "survive" => (Field::Survive, number(bound)?),
+            _ => {
+                return Err(wrong(
+                    "fields are usable, efficiency, cost, rebuild, loss, survive",
+                ));
+            }
+        };
+        Ok(Self {
+            field,
+            at_least,
+            bound,
+        })
+    }
+}
+
+impl Want {
+    /// That at least `failures` failed disks are survived, whichever they are.
+    #[must_use]
+    pub fn survive(failures: u64) -> Self {
+        Self {
+            field: Field::Survive,
+            at_least: true,
+            bound: failures as f64,
+        }
+    }
+
+    /// Whether a layout meets the demand. A layout of unknown cost meets no demand on cost.
+    #[must_use]
+    pub fn met(&self, plan: &Plan) -> bool {
+        let value = match self.field {
+            Field::Usable => plan.usable as f64,
+            Field::Efficiency => plan.efficiency,
+            Field::Cost => match plan.cost {
+                Some(cost) => cost,
+                None => return false,
+            },
+            Field::Rebuild => plan.rebuild_seconds.unwrap_or(0.0),
+            Field::Loss => plan.loss_per_year,
+            Field::Survive => plan.survives as f64,
+        };
+        match self.at_least {
+            true => value >= self.bound,
+            false => value <= self.bound,
+        }
+    }
+}
+
+/// Drops the layouts that miss a demand and sorts the rest: those that survive a failed disk first,
+/// unless a demand speaks of that; then those that can be built before bounds that no file system
+/// reaches; then by the speed asked for, then by usable space.
+pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
+    plans.retain(|plan| wants.iter().all(|want| want.met(plan)));
+    let any_loss = wants.iter().any(|want| want.field == Field::Survive);
+    plans.sort_by(|a, b| {
+        let safe = |plan: &Plan| any_loss || plan.survives > 0;
+        let speed = |plan: &Plan| match io {
+            None => 0.0,
+            Some(Io::Random) => plan.scaling.random_read + plan.scaling.random_write,
+            Some(Io::Stream) => plan.scaling.stream_read + plan.scaling.stream_write,
+        };
+        safe(b)
+            .cmp(&safe(a))
+            .then(buildable(b).cmp(&buildable(a)))
+            .then(speed(b).total_cmp(&speed(a)))
+            .then(b.usable.cmp(&a.usable))
+            .then(b.survives.cmp(&a.survives))
+            .then(a.loss_per_year.total_cmp(&b.loss_per_year))
+            .then(a.layout.cmp(&b.layout))
+    });
+}
+
+/// Whether a file system or RAID in wide use lays data out like this.
+fn buildable(plan: &Plan) -> bool {
+    plan.family != "declustered"
+}
+
+/// Marks the layouts that no other one beats in everything: usable space, failures survived,
+/// probability of loss, random and streaming speed. What nobody can build beats nothing that can be
+/// built.
+pub fn pareto(plans: &mut [Plan]) {
+    let value = |plan: &Plan| {
+        [
+            plan.usable as f64,
+            plan.survives as f64,
+            -plan.loss_per_year,
+            plan.scaling.random_read + plan.scaling.random_write,
+            plan.scaling.stream_read + plan.scaling.stream_write,
+        ]
+    };
+    let values: Vec<[f64; 5]> = plans.iter().map(value).collect();
+    let real: Vec<bool> = plans.iter().map(buildable).collect();
+    for (i, plan) in plans.iter_mut().enumerate() {
+        plan.pareto = !values.iter().zip(&real).any(|(other, other_real)| {
+            if real[i] && !other_real {
+                return false;
+            }
+            let no_worse = other.iter().zip(&values[i]).all(|(a, b)| a >= b);
+            no_worse && other.iter().zip(&values[i]).any(|(a, b)| a > b)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demands_are_read_or_refused() {
+        for good in [
+            "usable>=6TiB",
+            "efficiency>=50%",
+            "cost<=900",
+            "rebuild<=12h",
+            "loss<=1e-6",
+        ] {
+            assert!(good.parse::<Want>().is_ok(), "{good}");
+        }
+        for bad in [
+            "usable",
+            "usable>6T",
+            "speed>=3",
+            "usable>=-1T",
+            "cost<=NaN",
+            "rebuild<=soon",
+        ] {
+            assert!(bad.parse::<Want>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What `zpool create` leaves of a whole disk.
+
+use crate::error::PlanError;
+
+/// Bytes of partition 1 when ZFS is given a whole disk of `bytes` with sectors of `lba` bytes.
+///
+/// ZFS writes a GPT label: 33 sectors at each end for 512-byte sectors (5 for 4 KiB), the data
+/// partition from sector 2048, 16,384 sectors reserved behind it (partition 9, 8 MiB with 512-byte
+/// sectors, 64 MiB with native 4 KiB sectors), and its length rounded down to 2048 sectors.
+///
+/// Source: `zpool_label_disk` (lib/libzfs/os/linux/libzfs_pool_os.c), `efi_alloc_and_init`
+/// (lib/libefi/rdwr_efi.c), `NEW_START_BLOCK` and `PARTITION_END_ALIGNMENT` (vdev_disk.h),
+/// OpenZFS 2.1.11; the same in 0.7 to 2.4.
+///
+/// # Errors
+/// [`PlanError::Size`] when nothing is left, [`PlanError::Value`] for a sector size that is not
+/// 512 or 4096.
+pub fn partition(bytes: u64, lba: u64) -> Result<u64, PlanError> {
+    if lba != 512 && lba != 4096 {
+        return Err(PlanError::value(
+            format!("logical sector size {lba}"),
+            "disks have sectors of 512 or 4096 bytes",
+        ));
+    }
+    // 9 partition entries of 128 bytes need less than the 16 KiB that GPT prescribes.
+    let label = 16_384 / lba + 1;
+    let sectors = bytes / lba;
+    let left = sectors
+        .checked_sub(1 + label)
+        .and_then(|last_usable| (last_usable + 1).checked_sub(16_384 + 2_048))
+        .map_or(0, |size| size / 2048 * 2048);
+    if left == 0 {
+        return Err(PlanError::Size {
+            input: bytes.to_string(),
+            reason: "too small for the partitions ZFS makes on a whole disk".into(),
+        });
+    }
+    Ok(left * lba)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn native_4k_disks_lose_eight_times_as_much() {
+        assert_eq!(partition(4_000_787_030_016, 512), Ok(4_000_776_716_288));
+        assert!(partition(4_000_787_030_016, 4096).unwrap() < 4_000_787_030_016 - (64 << 20));
+        assert!(partition(1 << 20, 512).is_err());
+        assert!(partition(1 << 40, 520).is_err());
+    }
+}

@@ -1,0 +1,15 @@
+//! ZFS pools: what `zpool list` and `zfs list` will show, to the byte.
+
+mod disk;
+mod pool;
+mod spec;
+mod vdev;
+mod version;
+mod zvol;
+
+pub use disk::partition;
+pub use pool::{Capacity, Class, Pool, PoolVdev, VdevCapacity};
+pub use spec::parse as parse_spec;
+pub use vdev::{DEFLATE_BLOCK, DRAID_MAX_CHILDREN, Geometry, Kind, MIN_DEVICE, geometry};
+pub use version::Version;
+pub use zvol::refreservation;

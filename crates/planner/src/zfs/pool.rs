@@ -1,0 +1,246 @@
+//! A whole pool: its vdevs, its classes, its slop.
+
+use super::vdev::{Geometry, Kind, geometry};
+use super::version::Version;
+use crate::error::PlanError;
+use serde::Serialize;
+
+/// Sectors of 512 bytes to 64 KiB (`ASHIFT_MIN`, `ASHIFT_MAX`, vdev_impl.h).
+const ASHIFT: std::ops::RangeInclusive<u32> = 9..=16;
+
+/// What a vdev is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Data.
+    Normal,
+    /// Metadata and small blocks.
+    Special,
+    /// Deduplication tables.
+    Dedup,
+    /// Separate intent log: neither in `zpool list` nor in `zfs list`.
+    Log,
+    /// L2ARC: holds copies, counts nowhere.
+    Cache,
+    /// Hot spare: counts nowhere until a disk fails.
+    Spare,
+}
+
+/// A top-level vdev and the sizes of its disks in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolVdev {
+    /// What it is for.
+    pub class: Class,
+    /// How it keeps data.
+    pub kind: Kind,
+    /// Bytes of each disk, or of each partition that ZFS is given.
+    pub disks: Vec<u64>,
+}
+
+/// A pool to be planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pool {
+    /// Its top-level vdevs.
+    pub vdevs: Vec<PoolVdev>,
+    /// log₂ of the sector size, 9 to 16.
+    pub ashift: u32,
+    /// Version that creates the pool.
+    pub version: Version,
+}
+
+/// One vdev's part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VdevCapacity {
+    /// Its layout, as `zpool create` names it.
+    pub layout: String,
+    /// What it is for.
+    pub class: Class,
+    /// Its cut.
+    #[serde(flatten)]
+    pub geometry: Geometry,
+    /// Usable bytes of its space, at 128 KiB blocks.
+    pub deflated: u64,
+    /// Bytes of its space set aside for the embedded log.
+    pub embedded_log: u64,
+}
+
+/// What the tools will show of a new pool. All in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Capacity {
+    /// SIZE of `zpool list -p`: raw for raidz and dRAID (parity included), one copy for mirrors.
+    pub zpool_size: u64,
+    /// USED + AVAIL of the pool's root dataset in `zfs list -p`, however full the pool is; a new
+    /// pool shows a few hundred KiB of it as used by its own metadata.
+    pub zfs_usable: u64,
+    /// Usable bytes before the slop is taken off.
+    pub deflated: u64,
+    /// Slop: kept back so that a full pool can still delete.
+    pub slop: u64,
+    /// Raw bytes set aside for the embedded log.
+    pub embedded_log: u64,
+    /// Raw bytes lost behind the last whole metaslab of each vdev.
+    pub tail: u64,
+    /// The vdevs.
+    pub vdevs: Vec<VdevCapacity>,
+}
+
+impl Pool {
+    /// What `zpool list` and `zfs list` will show.
+    ///
+    /// SIZE sums the metaslabs of the normal, special, dedup and embedded-log classes
+    /// (`spa_prop_get_config`, spa.c). Usable space counts the normal class alone, deflated
+    /// (`spa_update_dspace`, spa_misc.c), less the slop (`spa_get_slop_space`, spa_misc.c;
+    /// `dsl_pool_adjustedsize`, dsl_pool.c). OpenZFS 2.1.11.
+    ///
+    /// # Errors
+    /// A layout that `zpool create` would refuse, or sums beyond 64 bits.
+    pub fn capacity(&self) -> Result<Capacity, PlanError> {
+        self.check()?;
+        let mut vdevs = Vec::new();
+        for vdev in &self.vdevs {
+            if matches!(vdev.class, Class::Cache | Class::Spare) {
+                continue;
+            }
+            let geometry = geometry(vdev.kind, &vdev.disks, self.ashift, self.version)?;
+            let takes_log = match vdev.class {
+                Class::Normal => self.version.embedded_log(),
+                Class::Special => self.version.embedded_log_on_special(),
+                _ => false,
+            };
+            // zfs_embedded_slog_min_ms: vdevs of 64 metaslabs or fewer are left whole.
+            let embedded_log = match takes_log && geometry.metaslabs > 64 {
+                true => geometry.first_metaslab,
+                false => 0,
+            };
+            let ratio = vdev.kind.deflate_ratio(self.ashift);
+            vdevs.push(VdevCapacity {
+                layout: vdev.kind.to_string(),
+                class: vdev.class,
+                geometry,
+                deflated: ((geometry.space - embedded_log) >> 9) * ratio,
+                embedded_log,
+            });
+        }
+        let total = |value: &dyn Fn(usize, &VdevCapacity) -> u64| -> Result<u64, PlanError> {
+            vdevs
+                .iter()
+                .enumerate()
+                .try_fold(0u64, |sum, (i, v)| sum.checked_add(value(i, v)))
+                .filter(|&sum| sum < 1 << 63)
+                .ok_or_else(|| PlanError::Overflow {
+                    what: "the pool".into(),
+                    reason: "more than 8 EiB".into(),
+                })
+        };
+        let in_class = |v: &VdevCapacity, value: u64| match v.class {
+            Class::Normal => value,
+            _ => 0,
+        };
+        let zpool_size = total(&|_, v| match v.class {
+            Class::Log => 0,
+            _ => v.geometry.space,
+        })?;
+        let deflated = total(&|_, v| in_class(v, v.deflated))?;
+        let kinds: Vec<Kind> = self
+            .vdevs
+            .iter()
+            .filter(|v| !matches!(v.class, Class::Cache | Class::Spare))
+            .map(|v| v.kind)
+            .collect();
+        let log_deflated =
+            total(&|i, v| (v.embedded_log >> 9) * kinds[i].deflate_ratio(self.ashift))?;
+        let slop = slop(deflated, log_deflated, self.version);
+        Ok(Capacity {
+            zpool_size,
+            zfs_usable: deflated.saturating_sub(slop),
+            deflated,
+            slop,
+            embedded_log: total(&|_, v| v.embedded_log)?,
+            tail: total(&|_, v| v.geometry.tail)?,
+            vdevs,
+        })
+    }
+
+    /// Bytes of file data that fit when every block is `block` bytes after compression, from the
+    /// usable space and what such a block is charged for; metadata (about 0.3 to 1 %) excluded.
+    #[must_use]
+    pub fn data_at(&self, block: u64, capacity: &Capacity) -> u64 {
+        let mut bytes = 0u128;
+        for (vdev, cut) in self
+            .vdevs
+            .iter()
+            .filter(|v| v.class == Class::Normal)
+            .zip(capacity.vdevs.iter().filter(|v| v.class == Class::Normal))
+        {
+            let charged = (vdev.kind.allocated(block, self.ashift) >> 9)
+                * vdev.kind.deflate_ratio(self.ashift);
+            let share = u128::from(capacity.zfs_usable) * u128::from(cut.deflated)
+                / u128::from(capacity.deflated.max(1));
+            bytes += share / u128::from(charged) * u128::from(block);
+        }
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Checks the pool as a whole.
+    fn check(&self) -> Result<(), PlanError> {
+        if !ASHIFT.contains(&self.ashift) {
+            return Err(PlanError::value(
+                format!("ashift {}", self.ashift),
+                "must be 9 (512-byte sectors) to 16 (64 KiB)",
+            ));
+        }
+        if !self.vdevs.iter().any(|v| v.class == Class::Normal) {
+            return Err(PlanError::layout(
+                "pool",
+                "has no vdev for data; name at least one beside special, log, cache and spare",
+            ));
+        }
+        for vdev in &self.vdevs {
+            let spec = vdev.kind.to_string();
+            if vdev.disks.len() as u64 != vdev.kind.children() {
+                return Err(PlanError::layout(
+                    spec,
+                    format!(
+                        "takes {} disks, {} are given",
+                        vdev.kind.children(),
+                        vdev.disks.len()
+                    ),
+                ));
+            }
+            if matches!(vdev.kind, Kind::Draid { .. }) && !self.version.draid() {
+                return Err(PlanError::layout(spec, "draid exists since OpenZFS 2.1"));
+            }
+            if matches!(vdev.class, Class::Special | Class::Dedup) && !self.version.special() {
+                return Err(PlanError::layout(
+                    spec,
+                    "special and dedup vdevs exist since OpenZFS 0.8",
+                ));
+            }
+            let redundant = matches!(vdev.kind, Kind::Raidz { .. } | Kind::Draid { .. });
+            match vdev.class {
+                Class::Log if redundant => {
+                    return Err(PlanError::layout(spec, "log vdevs are single or mirrored"));
+                }
+                Class::Cache | Class::Spare if vdev.kind != Kind::Single => {
+                    return Err(PlanError::layout(
+                        spec,
+                        "cache and spare vdevs are single disks",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `spa_get_slop_space` (spa_misc.c): 1/32 of the usable space, at most 128 GiB since 2.0.6, less
+/// the embedded log (at most half of it), at least 128 MiB or half of the pool.
+fn slop(space: u64, embedded_log: u64, version: Version) -> u64 {
+    let mut slop = space >> 5;
+    if version.slop_is_capped() {
+        slop = slop.min(128 << 30);
+    }
+    slop -= embedded_log.min(slop >> 1);
+    slop.max((space >> 1).min(128 << 20))
+}

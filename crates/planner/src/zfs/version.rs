@@ -1,0 +1,155 @@
+//! Versions of OpenZFS whose space accounting differs, and since when.
+
+use crate::error::PlanError;
+use std::fmt;
+use std::str::FromStr;
+
+/// An OpenZFS version; `2.1` alone means the newest patch release of that series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    major: u16,
+    minor: u16,
+    patch: u16,
+}
+
+/// Series that were read; a question about another one is refused rather than guessed.
+const SERIES: [(u16, u16); 7] = [(0, 7), (0, 8), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4)];
+
+impl Version {
+    /// The version whose figures were checked against measured pools.
+    pub const CHECKED: Self = Self::new(2, 1, 11);
+
+    /// From its three numbers.
+    #[must_use]
+    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
+        Self {
+            major,
+            minor,
+            patch,
+        }
+    }
+
+    /// Metaslabs of 512 MiB to 16 GiB (`vdev_metaslab_set_size`, vdev.c, 0.8.0); before, always
+    /// about 200 a vdev.
+    #[must_use]
+    pub fn sized_metaslabs(self) -> bool {
+        self >= Self::new(0, 8, 0)
+    }
+
+    /// The slop is at most 128 GiB (`spa_max_slop`, spa_misc.c, 2.0.6).
+    #[must_use]
+    pub fn slop_is_capped(self) -> bool {
+        self >= Self::new(2, 0, 6)
+    }
+
+    /// One metaslab of each normal vdev belongs to the embedded log
+    /// (`vdev_metaslab_init`, vdev.c, 2.1.0).
+    #[must_use]
+    pub fn embedded_log(self) -> bool {
+        self >= Self::new(2, 1, 0)
+    }
+
+    /// Special vdevs give a metaslab to the embedded log, too (`vdev_metaslab_init`, 2.4.0).
+    #[must_use]
+    pub fn embedded_log_on_special(self) -> bool {
+        self >= Self::new(2, 4, 0)
+    }
+
+    /// dRAID exists (2.1.0).
+    #[must_use]
+    pub fn draid(self) -> bool {
+        self >= Self::new(2, 1, 0)
+    }
+
+    /// Allocation classes, so special and dedup vdevs, exist (0.8.0).
+    #[must_use]
+    pub fn special(self) -> bool {
+        self >= Self::new(0, 8, 0)
+    }
+
+    /// What lies on special and dedup vdevs counts as available, too, not only as used
+    /// (`spa_update_dspace`, spa_misc.c, 2.2.10, 2.3.7 and 2.4.1).
+    #[must_use]
+    pub fn special_is_available(self) -> bool {
+        match (self.major, self.minor) {
+            (2, 2) => self.patch >= 10,
+            (2, 3) => self.patch >= 7,
+            _ => self >= Self::new(2, 4, 1),
+        }
+    }
+
+    /// A raidz vdev can be widened by a disk (`zpool attach`, 2.3.0).
+    #[must_use]
+    pub fn raidz_expansion(self) -> bool {
+        self >= Self::new(2, 3, 0)
+    }
+
+    /// Default `volblocksize`: 8 KiB, and 16 KiB since 2.2.0.
+    #[must_use]
+    pub fn default_volblocksize(self) -> u64 {
+        if self >= Self::new(2, 2, 0) {
+            16 << 10
+        } else {
+            8 << 10
+        }
+    }
+}
+
+impl FromStr for Version {
+    type Err = PlanError;
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let wrong = || {
+            PlanError::value(
+                format!("OpenZFS version `{}`", text.escape_debug()),
+                "give one of 0.7, 0.8, 2.0, 2.1, 2.2, 2.3, 2.4 with or without a patch number, \
+                 such as 2.1.11",
+            )
+        };
+        let text = text.trim().trim_start_matches("zfs-");
+        let mut parts = text.split('.');
+        let mut next = || -> Option<Result<u16, PlanError>> {
+            parts.next().map(|part| part.parse().map_err(|_| wrong()))
+        };
+        let major = next().ok_or_else(wrong)??;
+        let minor = next().ok_or_else(wrong)??;
+        let patch = next().transpose()?.unwrap_or(u16::MAX);
+        if next().is_some() || !SERIES.contains(&(major, minor)) {
+            return Err(wrong());
+        }
+        Ok(Self::new(major, minor, patch))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)?;
+        if self.patch != u16::MAX {
+            write!(f, ".{}", self.patch)?;
+        }
+        Ok(())
+    }
+}
+
+impl serde::Serialize for Version {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_means_its_newest_release() {
+        assert!("2.0".parse::<Version>().unwrap().slop_is_capped());
+        assert!(!"2.0.5".parse::<Version>().unwrap().slop_is_capped());
+        assert!("zfs-2.1.11".parse::<Version>().unwrap().embedded_log());
+        let counts = |text: &str| text.parse::<Version>().unwrap().special_is_available();
+        assert!(counts("2.2.10") && !counts("2.3.0") && counts("2.4") && !counts("2.1"));
+        assert_eq!("2.3.1".parse::<Version>().unwrap().to_string(), "2.3.1");
+        for bad in ["", "2", "1.9", "2.1.1.1", "two", "3.0"] {
+            assert!(bad.parse::<Version>().is_err(), "{bad}");
+        }
+    }
+}
