@@ -61,9 +61,6 @@ impl Index {
         let new = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0) || !path.exists();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
-        // In this mode a crash of the machine cannot leave half a transaction either (SQLite
-        // documentation, PRAGMA synchronous), on any file system that keeps its promises.
-        index.run("PRAGMA synchronous = NORMAL")?;
         index._lock = Some(lock);
         if new {
             index.run(&format!(
@@ -72,6 +69,9 @@ impl Index {
             ))?;
         }
         index.check()?;
+        // In this mode a crash of the machine cannot leave half a transaction either (SQLite
+        // documentation, PRAGMA synchronous), on any file system that keeps its promises.
+        index.run("PRAGMA synchronous = NORMAL")?;
         Ok(index)
     }
 
@@ -88,15 +88,14 @@ impl Index {
         }
         let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         index.check()?;
+        // Reading the blocks from the page cache itself saves copying all of them.
+        index.run("PRAGMA mmap_size = 1073741824")?;
         Ok(index)
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(failed(path))?;
-        // Reading the blocks through the page cache itself saves copying all of them.
-        db.pragma_update(None, "mmap_size", 1_i64 << 30)
-            .map_err(failed(path))?;
         db.busy_timeout(std::time::Duration::from_secs(10))
             .map_err(failed(path))?;
         Ok(Self {
@@ -197,6 +196,7 @@ impl Index {
     }
 
     /// Writes what a scan changed, in one transaction; an unchanged scan writes nothing.
+    /// `remembered`: the folders that [`Index::remember`] returned.
     ///
     /// # Errors
     /// When the index cannot be written; it is then as it was before.
@@ -204,23 +204,23 @@ impl Index {
         &mut self,
         roots: &[PathBuf],
         files: &Files,
-        memory: &Memory,
+        remembered: &HashSet<Box<[u8]>>,
         generation: u32,
         interrupted: bool,
     ) -> Result<(), Error> {
         // Nothing was remembered or to be believed: everything is replaced at the end.
-        let afresh = memory.is_empty() && !interrupted;
+        let afresh = remembered.is_empty() && !interrupted;
         let mut dirty: Vec<u32> = (0..files.dirs.len() as u32)
             .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
             .collect();
         let mut vanished: Vec<&[u8]> = Vec::new();
-        if !interrupted && !memory.is_empty() {
+        if !interrupted && !remembered.is_empty() {
             let seen: HashSet<&[u8]> = (0..files.dirs.len() as u32)
                 .map(|dir| files.dir_path(dir))
                 .collect();
             vanished.extend(
-                memory
-                    .keys()
+                remembered
+                    .iter()
                     .map(|key| &**key)
                     .filter(|key| !seen.contains(key)),
             );

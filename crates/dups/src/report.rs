@@ -188,14 +188,17 @@ fn same_folders(tree: &mut BTreeMap<Vec<u8>, Node>) -> Vec<SameFolders> {
         .filter_map(|mut alike| {
             alike.sort_unstable();
             // Left out when the folders above are copies of each other in the same way.
-            let above: Vec<Option<Hash>> = alike
+            // Two in one and the same folder are news.
+            let above: Vec<&[u8]> = alike
                 .iter()
-                .map(|number| {
-                    let (above, _) = crate::index::split(&paths[*number]);
-                    tree.get(above).and_then(|node| node.digest)
-                })
+                .map(|number| crate::index::split(&paths[*number]).0)
                 .collect();
-            let covered = above[0].is_some() && above.iter().all(|one| *one == above[0]);
+            let distinct: HashSet<&[u8]> = above.iter().copied().collect();
+            let digest = |path: &[u8]| tree.get(path).and_then(|node| node.digest);
+            let first = digest(above[0]);
+            let covered = first.is_some()
+                && distinct.len() == above.len()
+                && above.iter().all(|path| digest(path) == first);
             let node = &tree[&paths[alike[0]]];
             (!covered).then(|| SameFolders {
                 paths: alike.iter().map(|number| paths[*number].clone()).collect(),

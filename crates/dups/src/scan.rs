@@ -8,6 +8,7 @@ use crate::skip::{Reason, Skipped};
 use crate::table::{FileId, Files, NO_HASH};
 use crate::walk::{self, Memory, WalkOptions};
 use crate::{Control, Error, rotational, sharing};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// How to scan.
@@ -60,6 +61,8 @@ pub fn scan(
         _ => Memory::default(),
     };
     let (mut files, mut skipped) = walk::walk(roots, &options.walk, &memory, control)?;
+    // The blocks have served; their names are still needed, to see which folders have vanished.
+    let remembered: HashSet<Box<[u8]>> = memory.into_keys().collect();
     let generation = index.as_ref().map_or(1, |index| index.generation() + 1);
     let sizes = group::by_size(&files, options.hash_all);
     control.progress.plan(compare::planned(&sizes.open));
@@ -79,7 +82,10 @@ pub fn scan(
         apply(&mut files, &mut skipped, learnt, members, generation);
         if let Some(index) = index.as_deref_mut().filter(|_| !rest.is_empty()) {
             // A failure will show again at the end.
-            if index.save(roots, &files, &memory, generation, true).is_ok() {
+            if index
+                .save(roots, &files, &remembered, generation, true)
+                .is_ok()
+            {
                 files.dirs.iter_mut().for_each(|dir| dir.dirty = false);
             }
         }
@@ -89,7 +95,11 @@ pub fn scan(
     if !options.paranoid && !sharing::possible(roots) && !control.stopped() {
         let (groups, index_error) = std::thread::scope(|scope| {
             let save = scope.spawn(|| {
-                index.and_then(|index| index.save(roots, &files, &memory, generation, false).err())
+                index.and_then(|index| {
+                    index
+                        .save(roots, &files, &remembered, generation, false)
+                        .err()
+                })
             });
             let groups = group::by_hash(&files);
             let error = save
@@ -132,7 +142,7 @@ pub fn scan(
     let interrupted = control.stopped();
     let index_error = index.and_then(|index| {
         index
-            .save(roots, &files, &memory, generation, interrupted)
+            .save(roots, &files, &remembered, generation, interrupted)
             .err()
     });
     skipped.details.sort_by(|a, b| a.path.cmp(&b.path));

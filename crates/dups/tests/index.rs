@@ -251,23 +251,29 @@ fn folders_that_are_copies() {
     }
     put(root.join("z/0"), &noise(0, 1000));
     put(root.join("z/own"), b"own");
-    let found = scan_tree(&root, &ScanOptions::default(), None);
-    let folders = assay_dups::report::folders(&found.files, &found.groups);
-    assert_eq!(folders.same.len(), 1);
-    let ends: Vec<bool> = folders.same[0]
-        .paths
-        .iter()
-        .zip(["/x", "/y"])
-        .map(|(path, end)| path.ends_with(end.as_bytes()))
-        .collect();
-    assert_eq!(ends, [true, true]);
-    assert_eq!(folders.same[0].files, 6);
-    assert!(
-        folders
-            .overlapping
+    for hash_all in [false, true] {
+        let options = ScanOptions {
+            hash_all,
+            ..ScanOptions::default()
+        };
+        let found = scan_tree(&root, &options, None);
+        let folders = assay_dups::report::folders(&found.files, &found.groups);
+        assert_eq!(folders.same.len(), 1, "{folders:?} {:?}", found.skipped);
+        let ends: Vec<bool> = folders.same[0]
+            .paths
             .iter()
-            .any(|one| one.b.ends_with(b"/z") && one.files == 1)
-    );
+            .zip(["/x", "/y"])
+            .map(|(path, end)| path.ends_with(end.as_bytes()))
+            .collect();
+        assert_eq!(ends, [true, true]);
+        assert_eq!(folders.same[0].files, 6);
+        assert!(
+            folders
+                .overlapping
+                .iter()
+                .any(|one| one.b.ends_with(b"/z") && one.files == 1)
+        );
+    }
 }
 
 /// States kept on the way to the end of a long scan do not get lost at its end.
