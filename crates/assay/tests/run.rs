@@ -199,6 +199,33 @@ fn a_fio_that_prints_garbage_fails_the_run_and_leaves_nothing() {
     assert_eq!(entries(target.path()), [] as [&str; 0]);
 }
 
+#[test]
+fn a_run_without_a_single_completed_sample_is_an_error() {
+    let home = Home::new();
+    let target = home.target();
+    let fake = script(
+        home.dir.path(),
+        "fio",
+        "[ \"$1\" = --version ] && { echo fio-3.33; exit; }\necho 'fio: no luck today, error' >&2; exit 1",
+    );
+    let rest = [
+        "--rw",
+        "randread",
+        "--rounds",
+        "1",
+        "--fio",
+        fake.to_str().unwrap(),
+    ];
+    let out = home.assay(&with(&["run"], target.path(), &rest));
+    assert_eq!(out.code, Some(2), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("1 sample failed") && out.stderr.contains("no luck"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(entries(target.path()), [] as [&str; 0]);
+}
+
 /// Starts a long run, waits until samples are stored, and sends a signal.
 fn interrupted(home: &Home, target: &Path, signal: rustix::process::Signal) -> common::Ran {
     let args = with(

@@ -11,6 +11,7 @@
 
 mod read;
 mod repair;
+mod scalars;
 
 use assay_model::sample::JobResult;
 use std::collections::BTreeMap;

@@ -203,7 +203,8 @@ fn carry_out(
             Outcome::Completed => 0,
             _ => failures + 1,
         };
-        if failures == FAILURES {
+        // All of them failed, or enough of them in a row.
+        if failures == FAILURES || failures as usize == todo.len() {
             let last = match sample.outcome {
                 Outcome::Failed { error } => error,
                 Outcome::TimedOut { after } => {

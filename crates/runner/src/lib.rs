@@ -54,7 +54,7 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Several samples in a row failed.
-    #[error("{count} samples in a row failed, so the run was stopped; the last one: {last}")]
+    #[error("{count} {} failed, so the run ended; the last one: {last}", if *count == 1 { "sample" } else { "samples in a row" })]
     Failing {
         /// How many.
         count: u32,
