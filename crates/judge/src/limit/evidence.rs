@@ -2,8 +2,8 @@
 
 use crate::figures::Sides;
 use assay_model::criterion::Direction;
-use assay_model::sample::{Counters, CpuDelta, JobResult, RatePoint};
-use assay_model::{Facts, Sample, TargetInfo, Workload};
+use assay_model::sample::{CpuDelta, JobResult, RatePoint};
+use assay_model::{Facts, Nanos, Sample, TargetInfo, Workload};
 
 /// A result of the same run that differs in depth or block size only.
 #[derive(Clone, Debug)]
@@ -113,6 +113,9 @@ impl<'a> Evidence<'a> {
                 .filter_map(|(s, _)| s.counters.throttle.as_ref())
         };
         let events: Vec<u64> = throttles().filter_map(|t| t.cpu_events).collect();
+        let ramp = workload
+            .and_then(|workload| workload.ramp)
+            .unwrap_or_default();
         let fs = target.and_then(|target| target.fs_type.as_deref());
         Self {
             rounds: samples.len(),
@@ -134,8 +137,8 @@ impl<'a> Evidence<'a> {
             machine_busy: cpu(&|cpu| (1.0 - cpu.idle - cpu.iowait - cpu.steal).max(0.0)),
             busiest_cpu: cpu(&|cpu| cpu.busiest),
             steal: cpu(&|cpu| cpu.steal),
-            device_busy: over(&|s, _| device_time(&s.counters, |busy, _| busy)),
-            device_queue: over(&|s, _| device_time(&s.counters, |_, queue| queue)),
+            device_busy: over(&|s, _| device_time(s, ramp, |busy, _| busy)),
+            device_queue: over(&|s, _| device_time(s, ramp, |_, queue| queue)),
             device_share: over(&|s, _| device_share(s)),
             memory_file_system: matches!(fs, Some("tmpfs" | "ramfs")),
             throttle_events: (!events.is_empty()).then(|| events.iter().sum()),
@@ -203,9 +206,18 @@ fn busiest_job(jobs: &[JobResult]) -> Option<(f64, f64)> {
     (most.0 + most.1 > 0.0).then_some(most)
 }
 
-/// Busy share of the busiest device and requests in all of them.
-fn device_time(counters: &Counters, pick: fn(f64, f64) -> f64) -> Option<f64> {
-    let elapsed = counters.elapsed.as_secs_f64() * 1e3;
+/// Busy share of the busiest device and requests in all of them, while there was load: the counters
+/// also span the time that the load generator takes to start and end, which in a short sample is
+/// long enough to make a busy device look idle.
+fn device_time(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) -> Option<f64> {
+    let counters = &sample.counters;
+    let measured = sample.jobs.iter().map(|job| job.runtime.0).max();
+    let load = measured.unwrap_or(0).saturating_add(ramp.0);
+    let elapsed = match load {
+        0 => counters.elapsed,
+        load => Nanos(load.min(counters.elapsed.0)),
+    };
+    let elapsed = elapsed.as_secs_f64() * 1e3;
     if counters.devices.is_empty() || elapsed <= 0.0 {
         return None;
     }
@@ -215,7 +227,10 @@ fn device_time(counters: &Counters, pick: fn(f64, f64) -> f64) -> Option<f64> {
         .iter()
         .map(|device| device.weighted_ms)
         .sum();
-    Some(pick(busy as f64 / elapsed, queue as f64 / elapsed))
+    Some(pick(
+        (busy as f64 / elapsed).min(1.0),
+        queue as f64 / elapsed,
+    ))
 }
 
 /// Bytes at the devices over bytes of fio. The devices saw the ramp too, so the share errs upwards.
