@@ -213,11 +213,17 @@ pub fn durability(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> S
     let ticks = (0..=8)
         .map(|i| f64::from(i) * step)
         .filter(|down| *down <= decades)
-        .map(|down| (decades - down, format!("1e-{down:.0}")));
+        .map(|down| {
+            let name = match down {
+                0.0 => "1".to_owned(),
+                _ => format!("1e-{down:.0}"),
+            };
+            (decades - down, name)
+        });
     Section {
         heading: "Loss within a year".into(),
-        about: "A logarithmic scale: each step to the left is so many times less likely. The line \
-                over a bar is the 95 % interval of the simulation."
+        about: "A logarithmic scale, so that equal steps are equal factors. The line over a bar is the \
+                95 % interval of the simulation."
             .into(),
         columns: vec!["by", "probability", "95 % interval"],
         rows,
