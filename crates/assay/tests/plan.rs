@@ -312,6 +312,58 @@ fn the_page_stands_alone() {
 }
 
 #[test]
+fn every_answer_has_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let history: String = (1..=12)
+        .map(|month| format!("2025-{month:02}-01 {}GiB\n", 1000 + 20 * month))
+        .collect();
+    let get = "p/<b>\tused\t10GiB\np/<b>\treferenced\t10GiB\np/<b>\twritten\t0\n\
+               p/<b>@1\tused\t0\np/<b>@1\treferenced\t10GiB\np/<b>@1\twritten\t10GiB\n\
+               p/vm\tused\t3GiB\np/vm\treferenced\t11GiB\np/vm\twritten\t3GiB\n\
+               p/vm\torigin\tp/<b>@1\n";
+    let questions = [
+        ("capacity --history - --size 2TiB", &*history, "90 % full"),
+        ("distribute 2T@80% 2T,12MB/s --write 50G", "", "OpenZFS 2.4"),
+        ("clones --from -", get, "p/&lt;b&gt;@1"),
+        (
+            "cache --memory 64GiB --l2arc 480G --working-set 200GiB",
+            "",
+            "headers of the L2ARC",
+        ),
+        (
+            "durability --disks 4 --survives 1 --afr 30% --simulate 20000",
+            "",
+            "simulated, one group",
+        ),
+    ];
+    for (question, input, shows) in questions {
+        let path = dir.path().join("page.html");
+        let mut args: Vec<&str> = question.split(' ').collect();
+        args.extend(["--html", path.to_str().unwrap()]);
+        let output = with_input(&args, input);
+        let out = String::from_utf8(output.stdout).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{question}: {stderr}");
+        for line in out.lines() {
+            let free = question.starts_with("clones");
+            assert!(free || line.chars().count() <= 80, "{question}: {line}");
+        }
+        assert!(out.contains('█') || question.starts_with("clones"), "{out}");
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(page.contains(shows), "{question}");
+        assert!(page.contains("<svg") && page.contains("<desc>") && page.contains("<table>"));
+        for outside in ["http:", "https:", "<script", "@import", "url(", "<b>"] {
+            assert!(!page.contains(outside), "{question}: {outside}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        args.pop();
+        args.push("/nonexistent/page.html");
+        let refused = with_input(&args, input);
+        assert_eq!(refused.status.code(), Some(2), "{question}");
+    }
+}
+
+#[test]
 fn every_question_has_help_with_examples() {
     for question in [
         "layout",

@@ -10,9 +10,12 @@ mod layout;
 mod read;
 
 use crate::cli::Status;
+use crate::context::write_file;
 use assay_model::SCHEMA_VERSION;
+use assay_planner::picture::{Section, sheet};
 use serde_json::{Map, Value};
 use std::io::Write as _;
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,5 +95,38 @@ fn probability(value: f64) -> String {
         v if v >= 0.001 => format!("{:.2} %", v * 100.0),
         v if v <= 0.0 => "0".to_owned(),
         v => format!("{v:.1e}"),
+    }
+}
+
+/// Breaks at 80 columns, every line indented.
+fn wrap(text: &str, indent: usize) -> String {
+    let mut out = " ".repeat(indent);
+    let mut column = indent;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > 80 {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
+/// Writes the page of an answer, when one was asked for.
+fn write_page(
+    path: Option<&Path>,
+    title: &str,
+    intro: &[String],
+    sections: &[Section],
+) -> anyhow::Result<()> {
+    match path {
+        Some(path) => write_file(path, &sheet(title, intro, sections)),
+        None => Ok(()),
     }
 }

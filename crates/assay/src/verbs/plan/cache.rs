@@ -1,8 +1,9 @@
 //! `assay plan cache`.
 
-use super::{print_json, print_text, read};
+use super::{print_json, print_text, read, wrap, write_page};
 use crate::cli::Status;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
+use assay_planner::picture;
 use assay_planner::size::binary;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,9 @@ pub struct Args {
     /// Counters recorded from /proc/spl/kstat/zfs/arcstats
     #[arg(long, value_name = "FILE")]
     arcstats: Option<PathBuf>,
+    /// Write a page with pictures: no script, no request
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON; sizes in bytes
     #[arg(long)]
     json: bool,
@@ -69,6 +73,16 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         dirty_max: args.dirty_max,
     };
     let answer = caches(&question, counters)?;
+    let sections = picture::caches(&question, &answer);
+    let intro = [match question.l2arc {
+        Some(size) => format!(
+            "Blocks of {}; an L2ARC of {}.",
+            binary(question.block),
+            binary(size)
+        ),
+        None => format!("Blocks of {}.", binary(question.block)),
+    }];
+    write_page(args.html.as_deref(), "Caches", &intro, &sections)?;
     if args.json {
         print_json("cache", &answer)?;
         return Ok(Status::Ok);
@@ -106,10 +120,17 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         line("log device, at most", binary(bytes));
     }
     for advice in &answer.advice {
-        let _ = writeln!(text, "  - {advice}");
+        let advice = wrap(&format!("- {advice}"), 4);
+        let _ = writeln!(text, "  {}", advice.trim_start());
     }
     if text.is_empty() {
-        text = "Nothing to size: give --memory, --l2arc, --working-set, --sync-writes or --arcstats.\n".into();
+        text = "Nothing to size: give --memory, --l2arc, --working-set, --sync-writes or\n--arcstats.\n".into();
+    }
+    for section in &sections {
+        let bars = picture::terminal(section, 0);
+        if !bars.is_empty() {
+            let _ = write!(text, "\n{bars}");
+        }
     }
     print_text(&text)?;
     Ok(Status::Ok)

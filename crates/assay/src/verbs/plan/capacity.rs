@@ -1,6 +1,6 @@
 //! `assay plan capacity`.
 
-use super::{print_json, print_text, read};
+use super::{print_json, print_text, read, wrap, write_page};
 use crate::cli::Status;
 use anyhow::bail;
 use assay_planner::PlanError;
@@ -8,6 +8,7 @@ use assay_planner::capacity::{
     Bill, Forecast, Policy, Retention, SNAPSHOT_COLUMNS, Trend, bill, churn, default_factors,
     forecast, parse_history, parse_sanoid, parse_snapshots, series, trend,
 };
+use assay_planner::picture;
 use assay_planner::size::binary;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub struct Args {
     /// Share of the data rewritten a day [default: measured, else what makes a third]
     #[arg(long, value_name = "SHARE", value_parser = read::share)]
     churn: Option<f64>,
+    /// Write a page with pictures: no script, no request
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON; sizes in bytes, times in seconds since 1970
     #[arg(long)]
     json: bool,
@@ -243,6 +247,18 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         }
         None => {}
     }
+    let drawn = answer.bill.as_ref().map(picture::capacity).into_iter();
+    let growth = answer
+        .trend
+        .as_ref()
+        .map(|trend| picture::growth(trend, size, &answer.forecasts, date));
+    let sections: Vec<_> = drawn.chain(growth).collect();
+    write_page(
+        args.html.as_deref(),
+        "Capacity",
+        &snapshots(&answer),
+        &sections,
+    )?;
     match args.json {
         true => print_json("capacity", &answer)?,
         false => print_text(&render(&answer, size))?,
@@ -280,9 +296,10 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
                     .trim_end_matches('0')
                     .trim_end_matches('.'),
                 terabytes(*total),
-                factor.why
+                wrap(&factor.why, 38).trim_start()
             );
         }
+        let _ = write!(text, "\n{}", picture::terminal(&picture::capacity(bill), 1));
         let _ = writeln!(
             text,
             "\n  to buy for all systems       {} ({:.2} TB for each TiB)\n  to buy for each system       {} \
@@ -303,9 +320,8 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
                 binary(value.abs() as u64)
             )
         };
-        let _ = writeln!(
-            text,
-            "\nGrowth {} a day (95 %: {} to {}), from {} points over {:.0} days; {} on {}.",
+        let line = format!(
+            "Growth {} a day (95 %: {} to {}), from {} points over {:.0} days; {} on {}.",
             signed(trend.per_day),
             signed(trend.interval.0),
             signed(trend.interval.1),
@@ -314,6 +330,7 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             binary(trend.now.max(0.0) as u64),
             date(trend.at)
         );
+        let _ = writeln!(text, "\n{}", wrap(&line, 0));
         if size.is_none() {
             text.push_str("Give --size to see when it is full.\n");
         }
@@ -329,27 +346,36 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             when(forecast.latest)
         );
     }
-    if let Some(rate) = answer.churn_per_day {
-        let _ = writeln!(
-            text,
-            "\nSnapshots, with {:.2} % of the data rewritten a day{}:",
-            rate * 100.0,
-            if answer.churn_measured {
-                " (measured)"
-            } else {
-                ""
-            }
-        );
-        for policy in &answer.retention {
-            let _ = writeln!(
-                text,
-                "  {:<32} {:>4} snapshots over {:>5.0} days hold {:>4.0} % of the data",
-                policy.dataset.escape_debug().to_string(),
-                policy.outcome.snapshots,
-                policy.outcome.days,
-                policy.outcome.share * 100.0
-            );
-        }
+    for (i, line) in snapshots(answer).iter().enumerate() {
+        let indent = if i == 0 { 0 } else { 2 };
+        let start = if i == 0 { "\n" } else { "" };
+        let _ = writeln!(text, "{start}{}", wrap(line, indent));
     }
     text
+}
+
+/// What snapshots hold, a sentence for each policy.
+fn snapshots(answer: &Answer) -> Vec<String> {
+    let Some(rate) = answer.churn_per_day else {
+        return Vec::new();
+    };
+    let measured = if answer.churn_measured {
+        " (measured)"
+    } else {
+        ""
+    };
+    let mut lines = vec![format!(
+        "Snapshots, with {:.2} % of the data rewritten a day{measured}:",
+        rate * 100.0
+    )];
+    lines.extend(answer.retention.iter().map(|policy| {
+        format!(
+            "{}: {} snapshots over {:.0} days hold {:.0} % of the data",
+            policy.dataset.escape_debug(),
+            policy.outcome.snapshots,
+            policy.outcome.days,
+            policy.outcome.share * 100.0
+        )
+    }));
+    lines
 }

@@ -1,9 +1,10 @@
 //! `assay plan clones`.
 
-use super::{print_json, print_text, read};
+use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
 use assay_planner::PlanError;
 use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, Report, parse_zfs_get, report};
+use assay_planner::picture;
 use assay_planner::size::binary;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -43,6 +44,9 @@ pub struct Args {
     /// Show at most N clones and N hostages
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
+    /// Write a page with pictures: no script, no request
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON; sizes in bytes
     #[arg(long)]
     json: bool,
@@ -100,6 +104,18 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         Some(target) => Some(graph.destroy(target, recursion)?),
         None => None,
     };
+    if let Some(path) = &args.html {
+        let dataset = args.dataset.as_deref();
+        let section = picture::lineage(&graph, &found, dataset, args.limit.clamp(1, 250) * 4);
+        let mut intro = vec![format!(
+            "{} datasets, {} snapshots, {} clones",
+            found.datasets,
+            found.snapshots,
+            found.clones.len()
+        )];
+        intro.extend(destroy.iter().map(outcome));
+        write_page(Some(path), "Snapshots and clones", &intro, &[section])?;
+    }
     if args.json {
         print_json(
             "clones",

@@ -1,16 +1,18 @@
 //! `assay plan distribute`.
 
-use super::{duration, print_json, print_text, read};
+use super::{duration, print_json, print_text, read, wrap, write_page};
 use crate::cli::Status;
 use assay_model::units::mb_per_s;
 use assay_planner::PlanError;
 use assay_planner::distribute::{
     Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
 };
+use assay_planner::picture;
 use assay_planner::size::binary;
 use assay_planner::zfs::Version;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,6 +25,10 @@ Examples:
   assay plan distribute --pool tank --watch 10            beside what it writes now
 
 A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.";
+
+/// What to look for in the figures.
+const BUSY: &str =
+    "A vdev that is always busy while the others wait is the one that the pool waits for.";
 
 /// Show how writes spread over vdevs of unequal size, fill and speed
 #[derive(clap::Args)]
@@ -55,6 +61,9 @@ pub struct Args {
     /// With zio_dva_throttle_enabled=0
     #[arg(long)]
     no_throttle: bool,
+    /// Write a page with pictures: no script, no request
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON; sizes in bytes
     #[arg(long)]
     json: bool,
@@ -156,28 +165,36 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         outcomes,
         measured,
     };
+    let title = format!("{} in blocks of {}", binary(args.write), binary(args.block));
+    let mut intro = vec![BUSY.to_owned()];
+    intro.extend(answer.measured.iter().map(|vdev| {
+        format!(
+            "Measured now: {} writes {} MB/s, {:.1} %.",
+            vdev.name,
+            mb_per_s(vdev.bytes_per_second),
+            vdev.share * 100.0
+        )
+    }));
+    let sections: Vec<_> = answer.outcomes.iter().map(picture::distribution).collect();
+    write_page(args.html.as_deref(), &title, &intro, &sections)?;
     if args.json {
         print_json("distribute", &answer)?;
         return Ok(Status::Ok);
     }
-    let mut text = format!(
-        "{} in blocks of {}\n",
-        binary(args.write),
-        binary(args.block)
-    );
+    let mut text = format!("{title}\n");
     for outcome in &answer.outcomes {
         let name = match outcome.rules {
             Rules::FreeSpace => "before 0.7, or without the allocation throttle",
             Rules::Throttle => "0.7 to 2.3",
             Rules::Performance => "2.4",
         };
-        let _ = writeln!(
-            text,
-            "\nOpenZFS {name}: {} MB/s, {:.0} % of what the vdevs could do together, {}",
+        let line = format!(
+            "OpenZFS {name}: {} MB/s, {:.0} % of what the vdevs could do together, {}",
             mb_per_s(outcome.speed),
             outcome.of_possible * 100.0,
             duration(outcome.seconds)
         );
+        let _ = writeln!(text, "\n{}", wrap(&line, 0));
         for vdev in &outcome.vdevs {
             let bar = "█".repeat((vdev.share * 30.0).round() as usize);
             let _ = writeln!(
@@ -202,9 +219,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             );
         }
     }
-    text.push_str(
-        "\nA vdev that is always busy while the others wait is the one that the pool waits for.\n",
-    );
+    let _ = writeln!(text, "\n{}", wrap(BUSY, 0));
     print_text(&text)?;
     Ok(Status::Ok)
 }

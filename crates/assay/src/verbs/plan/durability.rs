@@ -1,13 +1,15 @@
 //! `assay plan durability`.
 
-use super::{print_json, print_text, probability, read};
+use super::{print_json, print_text, probability, read, wrap, write_page};
 use crate::cli::Status;
 use assay_planner::PlanError;
 use assay_planner::durability::{
     Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,
 };
+use assay_planner::picture;
 use serde::Serialize;
 use std::num::NonZero;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,6 +57,9 @@ pub struct Args {
     /// Seed of the simulation
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
+    /// Write a page with pictures: no script, no request
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -126,24 +131,47 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             .map(|years| simulate(group, &assumptions, years, args.seed, threads)),
         cannot_tell: CANNOT_TELL,
     };
+    let section = picture::durability(
+        one,
+        answer.loss_per_year,
+        args.groups,
+        answer.simulated.as_ref(),
+    );
+    let title = format!(
+        "{} group{} of {} disks that survive {} failure{}",
+        args.groups,
+        if args.groups == 1 { "" } else { "s" },
+        args.disks,
+        args.survives,
+        if args.survives == 1 { "" } else { "s" }
+    );
+    let assumed = format!(
+        "Assumed: {:.2} % of disks fail a year, {} h until replaced, {} h rebuild, {:e} unreadable \
+         bits for each bit read, others fail {} times as often while one is down.",
+        args.afr * 100.0,
+        args.replace_hours,
+        args.rebuild_hours,
+        args.ure,
+        args.correlation
+    );
+    write_page(
+        args.html.as_deref(),
+        &title,
+        &[assumed.clone(), CANNOT_TELL.to_owned()],
+        std::slice::from_ref(&section),
+    )?;
     if args.json {
         print_json("durability", &answer)?;
         return Ok(Status::Ok);
     }
     let mut text = format!(
-        "{} group{} of {} disks that survive {} failure{}\n  loss within a year     {}\n  \
-         mean time to loss      {:.3e} years\n",
-        args.groups,
-        if args.groups == 1 { "" } else { "s" },
-        args.disks,
-        args.survives,
-        if args.survives == 1 { "" } else { "s" },
+        "{title}\n  loss within a year     {}\n  mean time to loss      {:.3e} years\n",
         probability(answer.loss_per_year),
         answer.mean_years_to_loss,
     );
     if let Some(seen) = answer.simulated {
-        text += &format!(
-            "  simulated, one group   {} of {} array-years lost data: {} (95 %: {} to {}); the chain says {}\n",
+        let said = format!(
+            "{} of {} array-years lost data: {} (95 %: {} to {}); the chain says {}",
             seen.losses,
             seen.years,
             probability(seen.loss),
@@ -151,15 +179,16 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             probability(seen.interval.1),
             probability(one),
         );
+        text += &format!(
+            "  simulated, one group   {}\n",
+            wrap(&said, 25).trim_start()
+        );
     }
     text += &format!(
-        "\nAssumed: {:.2} % of disks fail a year, {} h until replaced, {} h rebuild, {:e} unreadable\n\
-         bits for each bit read, others fail {} times as often while one is down.\n\n{CANNOT_TELL}\n",
-        args.afr * 100.0,
-        args.replace_hours,
-        args.rebuild_hours,
-        args.ure,
-        args.correlation
+        "\n{}\n  The scale is logarithmic.\n\n{}\n\n{}\n",
+        picture::terminal(&section, 0).trim_end(),
+        wrap(&assumed, 0),
+        wrap(CANNOT_TELL, 0)
     );
     print_text(&text)?;
     Ok(Status::Ok)

@@ -1,6 +1,6 @@
 //! `assay plan layout`.
 
-use super::{duration, print_json, print_text, probability, read};
+use super::{duration, print_json, print_text, probability, read, wrap};
 use crate::cli::Status;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
@@ -235,7 +235,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     plans.truncate(args.limit.max(1));
     if let Some(path) = &args.html {
         let page = picture::page(&title(&offered), &assumptions(&context), &plans);
-        read::write(path, &page)?;
+        crate::context::write_file(path, &page)?;
     }
     if args.json {
         print_json(
@@ -505,24 +505,4 @@ fn detail(plan: &Plan) -> String {
 fn block(share: &BlockShare) -> String {
     let name = assay_model::Bytes(share.block).short();
     format!("{name} {:.0}%", share.share * 100.0)
-}
-
-/// Breaks at 80 columns, every line indented.
-fn wrap(text: &str, indent: usize) -> String {
-    let mut out = " ".repeat(indent);
-    let mut column = indent;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > 80 {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > indent {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out
 }

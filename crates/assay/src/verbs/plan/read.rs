@@ -1,7 +1,6 @@
 //! What several questions read: files, standard input, commands of this machine.
 
 use crate::cli::Unreadable;
-use anyhow::Context as _;
 use assay_host::{Host, Limits, Live};
 use assay_planner::{PlanError, size};
 use std::ffi::OsStr;
@@ -82,11 +81,4 @@ pub fn share(text: &str) -> Result<f64, PlanError> {
                 "give a share such as 80% or 0.8",
             )
         })
-}
-
-/// Writes a file that the user named.
-pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    #[expect(clippy::disallowed_methods, reason = "the file that the user named")]
-    std::fs::write(path, text)
-        .with_context(|| format!("cannot write {}", path.display().to_string().escape_debug()))
 }
