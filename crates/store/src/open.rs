@@ -148,11 +148,13 @@ fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
         },
         false => StoreError::sqlite(path, source),
     };
-    let application = pragma(connection, "application_id").map_err(fail)?;
-    let found = pragma(connection, "user_version").map_err(fail)?;
+    // In this order: another process may make the store just now, in one commit. Whatever is read
+    // first from after that commit, the last one is from after it too.
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(fail)?;
+    let found = pragma(connection, "user_version").map_err(fail)?;
+    let application = pragma(connection, "application_id").map_err(fail)?;
     let blank = application == 0 && found == 0 && tables == 0;
     if application != APPLICATION && !blank {
         return Err(foreign(

@@ -213,9 +213,12 @@ fn four_writers_killed_at_any_moment_lose_nothing_they_were_told_is_stored() {
             .lines()
             .map(Result::unwrap);
         let mut last = None;
-        for line in lines.by_ref() {
+        while let Some(line) = lines.next() {
             let mut words = line.split(' ');
-            assert_eq!(words.next(), Some("stored"), "{line}");
+            if words.next() != Some("stored") {
+                let rest: Vec<String> = std::iter::once(line).chain(lines).take(12).collect();
+                panic!("a writer said: {}", rest.join(" "));
+            }
             let run: i64 = words.next().unwrap().parse().unwrap();
             let slot: usize = words.next().unwrap().parse().unwrap();
             last = Some((run, slot));
