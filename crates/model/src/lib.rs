@@ -4,26 +4,34 @@
 //! in [`result`] is derived from them on read by `assay-judge`, so that old runs can be judged
 //! again by better rules.
 
+pub mod advice;
+pub mod change;
 pub mod criterion;
 pub mod doubt;
 pub mod fact;
 pub mod histogram;
+pub mod load;
 pub mod plan;
 pub mod result;
 pub mod run;
 pub mod sample;
 pub mod target;
+pub mod trial;
 pub mod units;
 pub mod workload;
 
+pub use advice::Advice;
+pub use change::Change;
 pub use criterion::Criterion;
 pub use doubt::{Doubt, Severity};
 pub use fact::{Fact, FactKind, FactValue, Facts};
 pub use histogram::Histogram;
+pub use load::Load;
 pub use plan::{Plan, PlanSpec};
 pub use run::{Origin, Run, RunId, RunState};
 pub use sample::Sample;
 pub use target::TargetInfo;
+pub use trial::{Trial, TrialId, TrialPlan};
 pub use units::{Bytes, Nanos};
 pub use workload::Workload;
 

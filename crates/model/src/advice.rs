@@ -1,0 +1,209 @@
+//! Advice: an entry of the catalogue. Read from a Markdown page with TOML front matter by
+//! `assay-advice`.
+
+use crate::change::Change;
+use crate::criterion::Metric;
+use crate::load::Load;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A piece of advice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Advice {
+    /// `qcow2-cluster-size`: letters, digits and `-`; the file's name.
+    pub id: String,
+    /// Folder it lies in: `images`, `filesystems`, `ssh`, `web`, `mail`, `zfs`, ….
+    pub domain: String,
+    /// A few words.
+    pub title: String,
+    /// What is advised, in one plain sentence.
+    pub statement: String,
+    /// Who says so, and what they saw.
+    pub source: Source,
+    /// Where the advice applies: all of these must hold.
+    #[serde(default)]
+    pub when: Vec<Condition>,
+    /// What should happen to the metric if the advice is right, in words.
+    pub predicts: String,
+    /// What can go wrong.
+    pub risk: Risk,
+    /// What the literature says today.
+    pub literature: Literature,
+    /// Values the user may set with `--set NAME=VALUE`.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Parameter>,
+    /// How it is tested here, with its placeholders; `assay-advice` makes a [`TrialSpec`] of it.
+    /// Absent when it can only be explained.
+    #[serde(default)]
+    pub trial: Option<toml::Table>,
+    /// The Markdown page below the front matter.
+    #[serde(default)]
+    pub page: String,
+}
+
+/// One condition and what to say when it does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// CEL expression over facts and parameters.
+    pub cel: String,
+    /// Why the advice does not apply otherwise, for people.
+    pub otherwise: String,
+}
+
+/// Where a piece of advice was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Title or author of the collection, with the year.
+    pub who: String,
+    /// What was claimed, in our words.
+    pub claimed: String,
+    /// The author's own figure, when there was one.
+    #[serde(default)]
+    pub figure: Option<String>,
+}
+
+/// How bad it can get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RiskLevel {
+    /// Nothing outside what assay makes itself.
+    None,
+    /// A setting that is set back at once.
+    Low,
+    /// A service may stop working until it is set back.
+    Service,
+    /// The user may lock themselves out.
+    Lockout,
+    /// Data that was acknowledged may be lost.
+    DataLoss,
+}
+
+/// A risk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Risk {
+    /// How bad.
+    pub level: RiskLevel,
+    /// In words.
+    pub text: String,
+}
+
+/// Verdict of the literature on a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// True as it stands.
+    Confirmed,
+    /// True only under named facts.
+    Conditional,
+    /// Was true, or needed; not on today's versions.
+    Obsolete,
+    /// False when written, or the inference is invalid.
+    Wrong,
+    /// Following it costs data, security or space.
+    Dangerous,
+}
+
+/// What the literature says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Literature {
+    /// Verdict.
+    pub standing: Standing,
+    /// In words, with version boundaries.
+    pub text: String,
+    /// Primary sources: file and version, man page, URL.
+    pub references: Vec<String>,
+}
+
+/// A value the user may set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// What it is.
+    pub about: String,
+    /// Its value when nobody sets it; without one it must be given.
+    #[serde(default)]
+    pub default: Option<String>,
+}
+
+/// What a trial of this advice is pointed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// A directory in which assay may make scratch files.
+    Directory,
+    /// A mounted file system: any directory on it.
+    Mount,
+    /// A block device that is read but not written.
+    Device,
+    /// A ZFS dataset.
+    Dataset,
+    /// An address: URL or `HOST:PORT`.
+    Address,
+}
+
+/// A guardrail: a figure that must not get worse by more than its margin.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guard {
+    /// Which figure.
+    pub metric: Metric,
+    /// Share by which it may get worse: 0.10 for 10 %.
+    pub margin: f64,
+}
+
+/// A rule no figure can outweigh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SafetyRule {
+    /// What was acknowledged as durable must be durable: proved by a flush test.
+    AcknowledgedWrites,
+}
+
+/// How a piece of advice is tested. In the catalogue its text may hold `{name}` for a parameter,
+/// `{target}` for the target, `{mountpoint}` and `{device}` for what lies under it; here they are
+/// filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialSpec {
+    /// What it is pointed at.
+    pub target: TargetKind,
+    /// The target when none is named; none means that one must be named.
+    #[serde(default)]
+    pub default_target: Option<String>,
+    /// What is changed.
+    pub change: Change,
+    /// What is done to it.
+    pub load: Load,
+    /// Which figure decides.
+    pub metric: Metric,
+    /// What must not get worse.
+    #[serde(default)]
+    pub guards: Vec<Guard>,
+    /// Smallest ratio that matters in practice: 0.03 for 3 %.
+    #[serde(default = "margin")]
+    pub margin: f64,
+    /// Seconds one slot measures.
+    #[serde(default = "slot_seconds")]
+    pub slot_seconds: f64,
+    /// Seconds of load before a slot is measured, after the change.
+    #[serde(default = "washout_seconds")]
+    pub washout_seconds: f64,
+    /// A rule no figure can outweigh.
+    #[serde(default)]
+    pub safety: Option<SafetyRule>,
+}
+
+fn margin() -> f64 {
+    0.03
+}
+fn slot_seconds() -> f64 {
+    5.0
+}
+fn washout_seconds() -> f64 {
+    1.0
+}

@@ -1,0 +1,84 @@
+//! Loads: what a trial does to what it measures.
+
+use crate::units::Bytes;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+
+/// One load. Operations are I/Os, requests, logins or commands; `iops` counts them per second and
+/// the latencies are theirs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Load {
+    /// fio on a file, a block device or an NBD export.
+    Fio {
+        /// What fio does.
+        workload: Workload,
+        /// Size of the file it works on.
+        size: Bytes,
+    },
+    /// HTTP/1.1 GET in a closed loop over several connections.
+    Http {
+        /// `http://HOST:PORT/PATH`.
+        url: String,
+        /// Connections at once.
+        connections: u32,
+        /// Many requests over one connection; otherwise a new connection for each.
+        keep_alive: bool,
+    },
+    /// IMAP: connect, LOGIN, LOGOUT, one after the other.
+    Imap {
+        /// `HOST:PORT`, without TLS: for the loopback interface.
+        address: String,
+        /// User name.
+        user: String,
+        /// File whose first line is the password; it reaches no report.
+        password_file: String,
+        /// Sessions at once.
+        sessions: u32,
+    },
+    /// A command, one after the other, timed from start to end.
+    Command {
+        /// The command and its arguments. `{host}`, `{port}` and `{path}` stand for what is
+        /// measured, where the change makes two of them.
+        argv: Vec<String>,
+    },
+}
+
+impl Load {
+    /// What one operation is called, for people: `I/O`, `request`, `login`, `run`.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        match self {
+            Self::Fio { .. } => "I/O",
+            Self::Http { .. } => "request",
+            Self::Imap { .. } => "login",
+            Self::Command { .. } => "run",
+        }
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Fio { workload, size } => format!("fio: {}, {size} file", workload.describe()),
+            Self::Http {
+                url,
+                connections,
+                keep_alive,
+            } => format!(
+                "HTTP GET {url}, {connections} connections{}",
+                match keep_alive {
+                    true => ", kept alive",
+                    false => ", a new one for each request",
+                }
+            ),
+            Self::Imap {
+                address,
+                user,
+                sessions,
+                ..
+            } => format!("IMAP logins as {user} at {address}, {sessions} at a time"),
+            Self::Command { argv } => format!("`{}`, one after the other", argv.join(" ")),
+        }
+    }
+}
