@@ -190,6 +190,7 @@ fn workload(job: &JobResult, options: &JobOptions, pattern: Pattern, jobs: usize
             "io_uring" => Engine::IoUring,
             "libaio" => Engine::Libaio,
             "psync" | "sync" | "pvsync" | "pvsync2" | "vsync" => Engine::Psync,
+            "nbd" => Engine::Nbd,
             _ => Engine::Auto,
         },
         direct: options.direct,
@@ -212,6 +213,7 @@ fn workload(job: &JobResult, options: &JobOptions, pattern: Pattern, jobs: usize
 fn target(options: &JobOptions) -> TargetInfo {
     let name = options
         .given("filename")
+        .or_else(|| options.given("uri"))
         .or_else(|| options.given("directory"));
     let name = name.filter(|name| !name.is_empty()).unwrap_or("unknown");
     TargetInfo {

@@ -6,12 +6,15 @@
 use assay_model::workload::{Durability, Engine};
 use assay_model::{Bytes, Nanos, Workload};
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Percentiles that every job reports.
 pub const PERCENTILES: &str = "50:90:95:99:99.9:99.99";
 /// fio reads a line of a job file into 4096 bytes (`__parse_jobs_ini`, fio init.c).
 const MAX_FILENAME: usize = 4000;
+/// Longest name in a `sockaddr_un` (unix(7)).
+const MAX_SOCKET: usize = 107;
 /// Largest stretch that a file system compresses at once: a record of ZFS, 1 MiB unless a module
 /// parameter was raised.
 const LARGEST_WINDOW: u64 = 1 << 20;
@@ -49,6 +52,96 @@ pub enum RenderError {
 pub fn render(
     workload: &Workload,
     filename: &Path,
+    size: Bytes,
+    seed: u64,
+) -> Result<String, RenderError> {
+    if workload.engine == Engine::Nbd {
+        return Err(refused(
+            workload,
+            "engine nbd works on an NBD export, not on a file",
+        ));
+    }
+    job(workload, Place::File(&escape(filename)?), size, seed)
+}
+
+/// The job file for a workload with engine nbd on the first `size` bytes of an export behind a unix
+/// socket. A relative `socket` is looked up from fio's work directory, where a link to the real one
+/// keeps it as short as the kernel wants.
+///
+/// NBD knows one flush: `fsync` and `fdatasync` both mean it. `sync=` and `direct=` reach only
+/// files that fio opens itself, so `dsync` is refused rather than ignored (fio 3.33 engines/nbd.c).
+///
+/// # Errors
+/// Another engine, `dsync`, a socket whose name is too long, or as [`render`].
+pub fn render_nbd(
+    workload: &Workload,
+    socket: &Path,
+    export: &str,
+    size: Bytes,
+    seed: u64,
+) -> Result<String, RenderError> {
+    if workload.engine != Engine::Nbd {
+        return Err(refused(workload, "an NBD export needs engine nbd"));
+    }
+    if workload.pattern.writes() && workload.durability == Durability::Dsync {
+        return Err(refused(
+            workload,
+            "fio's nbd engine ignores sync=dsync: say `durability = \"fsync\"`, a flush after every \
+             write",
+        ));
+    }
+    if socket.as_os_str().len() > MAX_SOCKET {
+        return Err(RenderError::Filename {
+            path: socket.to_string_lossy().escape_debug().to_string(),
+            reason: "the name of a unix socket has at most 107 bytes",
+        });
+    }
+    let uri = nbd_uri(socket, export);
+    job(workload, Place::Nbd(&uri), size, seed)
+}
+
+/// `nbd+unix:///EXPORT?socket=PATH` (the NBD project's doc/uri.md), every byte that is not plain
+/// escaped, so that no name can end the value of an option.
+#[must_use]
+pub fn nbd_uri(socket: &Path, export: &str) -> String {
+    let escaped = |bytes: &[u8]| -> String {
+        let mut text = String::new();
+        for byte in bytes {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                    text.push(char::from(*byte));
+                }
+                byte => {
+                    let _ = write!(text, "%{byte:02X}");
+                }
+            }
+        }
+        text
+    };
+    format!(
+        "nbd+unix:///{}?socket={}",
+        escaped(export.as_bytes()),
+        escaped(socket.as_os_str().as_bytes())
+    )
+}
+
+/// What a job works on, in fio's syntax.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    File(&'a str),
+    Nbd(&'a str),
+}
+
+fn refused(workload: &Workload, reason: &str) -> RenderError {
+    RenderError::Workload {
+        name: workload.name.escape_debug().to_string(),
+        reason: reason.to_owned(),
+    }
+}
+
+fn job(
+    workload: &Workload,
+    place: Place<'_>,
     size: Bytes,
     seed: u64,
 ) -> Result<String, RenderError> {
@@ -99,10 +192,15 @@ pub fn render(
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{key}={value}");
     };
-    line("filename", &escape(filename)?);
+    match place {
+        Place::File(name) => line("filename", &name),
+        Place::Nbd(uri) => line("uri", &uri),
+    }
     line("thread", &1);
     line("ioengine", &engine);
-    line("direct", &u8::from(workload.direct));
+    if matches!(place, Place::File(_)) {
+        line("direct", &u8::from(workload.direct));
+    }
     line("rw", &pattern.fio());
     if pattern.mixed() {
         line("rwmixread", &workload.read_percent.unwrap_or(50));
@@ -132,14 +230,18 @@ pub fn render(
         match workload.durability {
             Durability::None => {}
             Durability::Dsync => line("sync", &"dsync"),
+            // The nbd engine refuses fdatasync with EINVAL.
+            Durability::Fdatasync if matches!(place, Place::Nbd(_)) => line("fsync", &1),
             Durability::Fdatasync => line("fdatasync", &1),
             Durability::Fsync => line("fsync", &1),
         }
     }
-    line("invalidate", &1);
-    line("allow_file_create", &0);
-    line("fallocate", &"none");
-    line("unlink", &0);
+    if matches!(place, Place::File(_)) {
+        line("invalidate", &1);
+        line("allow_file_create", &0);
+        line("fallocate", &"none");
+        line("unlink", &0);
+    }
     line("percentile_list", &PERCENTILES);
     // The latency that a program sees includes the submission, which `clat` leaves out.
     line("lat_percentiles", &1);

@@ -57,6 +57,19 @@ pub enum FioError {
         /// First line of the answer.
         answer: String,
     },
+    /// It was built, or packaged, without an engine.
+    #[error(
+        "{version} has no engine `{engine}`{}: its own answer is `{answer}`",
+        match *engine { "nbd" => "; on Fedora and RHEL it is in the package fio-engine-nbd, Debian 12's fio has it built in", _ => "" }
+    )]
+    Engine {
+        /// As fio names itself.
+        version: String,
+        /// The engine's name.
+        engine: &'static str,
+        /// What it said.
+        answer: String,
+    },
     /// The work directory refused.
     #[error("{path}: {source}")]
     Io {
@@ -148,6 +161,28 @@ impl Fio {
             }),
             _ => Err(FioError::Version { program, answer }),
         }
+    }
+
+    /// Checks that this fio has an engine, by its own list of the engine's options.
+    ///
+    /// # Errors
+    /// [`FioError::Engine`] when it has not.
+    pub fn has_engine(&self, host: &dyn Host, engine: Engine) -> Result<(), FioError> {
+        let Some(name) = engine.fio() else {
+            return Ok(());
+        };
+        let help = format!("--enghelp={name}");
+        let argv = [self.program.as_os_str(), OsStr::new(&help)];
+        let answer = match host.run(&argv, Limits::default()) {
+            Ok(output) if output.success() => return Ok(()),
+            Ok(output) => output.complaint(),
+            Err(error) => error.reason(),
+        };
+        Err(FioError::Engine {
+            version: self.version.clone(),
+            engine: name,
+            answer,
+        })
     }
 
     /// The asynchronous engine that works here: io_uring when fio and the kernel have it (it is

@@ -107,21 +107,23 @@ fn open_direct(path: &Path) -> Option<File> {
 
 /// Random bytes, aligned for O_DIRECT, made once: generating each gigabyte anew would cost a
 /// second of CPU.
-struct Data {
+pub struct Data {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Data {
-    fn new(seed: u64) -> Self {
+    /// Data that differ from those of every other seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         let mut bytes = vec![0u8; BUFFER + BLOCK];
         ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes);
         let start = bytes.as_ptr().align_offset(BLOCK).min(BLOCK);
         Self { bytes, start }
     }
 
-    /// The data for `length` bytes at `offset`.
-    fn next(&mut self, offset: u64, length: usize) -> &[u8] {
+    /// The data for `length` bytes at `offset`, at most 4 MiB at once.
+    pub fn next(&mut self, offset: u64, length: usize) -> &[u8] {
         let data = &mut self.bytes[self.start..self.start + length];
         for (index, block) in data.chunks_exact_mut(BLOCK).enumerate() {
             let number = offset / BLOCK as u64 + index as u64;

@@ -74,6 +74,8 @@ pub enum Engine {
     Libaio,
     /// One `pread`/`pwrite` at a time.
     Psync,
+    /// An NBD export, by libnbd; nothing of the page cache or of O_DIRECT applies here.
+    Nbd,
 }
 
 impl Engine {
@@ -85,6 +87,7 @@ impl Engine {
             Self::IoUring => Some("io_uring"),
             Self::Libaio => Some("libaio"),
             Self::Psync => Some("psync"),
+            Self::Nbd => Some("nbd"),
         }
     }
 }
@@ -201,10 +204,10 @@ impl Workload {
             1 => String::new(),
             n => format!(", {n} jobs"),
         };
-        let direct = if self.direct {
-            "direct"
-        } else {
-            "through the page cache"
+        let direct = match (self.engine, self.direct) {
+            (Engine::Nbd, _) => "over NBD",
+            (_, true) => "direct",
+            (_, false) => "through the page cache",
         };
         let durability = match self.durability {
             Durability::None => "",

@@ -99,3 +99,47 @@ fn what_cannot_be_measured_is_refused() {
     (w.engine, w.queue_depth) = (Engine::Psync, 4);
     assert!(render(&w, path, size, 1).is_err());
 }
+
+fn nbd(durability: Durability) -> Workload {
+    Workload {
+        engine: Engine::Nbd,
+        durability,
+        ..workload(Pattern::RandWrite)
+    }
+}
+
+#[test]
+fn an_export_is_flushed_by_fsync_and_by_nothing_else() {
+    let socket = Path::new("nbd.sock");
+    let size = Bytes(1 << 20);
+    for durability in [Durability::Fsync, Durability::Fdatasync] {
+        assert_eq!(
+            render_nbd(&nbd(durability), socket, "arm", size, 7).unwrap(),
+            "[w]\nuri=nbd+unix:///arm?socket=nbd.sock\nthread=1\nioengine=nbd\nrw=randwrite\n\
+             bs=4096\nsize=1048576\niodepth=1\nnumjobs=1\ntime_based=1\nruntime=1500ms\n\
+             ramp_time=250ms\nrandrepeat=0\nrandseed=7\nrefill_buffers=1\nfsync=1\n\
+             percentile_list=50:90:95:99:99.9:99.99\nlat_percentiles=1\n"
+        );
+    }
+    let error = render_nbd(&nbd(Durability::Dsync), socket, "arm", size, 7).unwrap_err();
+    assert!(error.to_string().contains("flush after every write"));
+}
+
+#[test]
+fn an_export_needs_its_engine_and_a_file_another() {
+    let size = Bytes(1 << 20);
+    let file = workload(Pattern::Read);
+    assert!(render_nbd(&file, Path::new("s"), "arm", size, 1).is_err());
+    assert!(render(&nbd(Durability::None), Path::new("/f"), size, 1).is_err());
+    let long = "s".repeat(108);
+    assert!(render_nbd(&nbd(Durability::None), Path::new(&long), "arm", size, 1).is_err());
+}
+
+#[test]
+fn no_name_ends_the_uri() {
+    let socket = Path::new("/a b,c\n#;&?%/é$ncpus");
+    assert_eq!(
+        nbd_uri(socket, "x y"),
+        "nbd+unix:///x%20y?socket=/a%20b%2Cc%0A%23%3B%26%3F%25/%C3%A9%24ncpus"
+    );
+}

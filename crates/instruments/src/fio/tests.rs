@@ -124,3 +124,21 @@ fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
         "1000 a second were asked for"
     );
 }
+
+#[test]
+fn a_fio_without_an_engine_says_where_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let fio = script(
+        dir.path(),
+        "echo 'fio: engine nbd not loadable' >&2; echo 'IO engine nbd not found'; exit 1",
+    );
+    let error = fio
+        .has_engine(&assay_host::Live, Engine::Nbd)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("fio-engine-nbd") && error.contains("not loadable"),
+        "{error}"
+    );
+    assert!(fio.has_engine(&assay_host::Live, Engine::Auto).is_ok());
+}

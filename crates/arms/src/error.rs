@@ -1,0 +1,96 @@
+//! Why an arm could not be made.
+
+use assay_model::Bytes;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an arm could not be made, or no longer answers.
+#[derive(Debug, thiserror::Error)]
+pub enum ArmError {
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Cancelled,
+    /// A tool is not installed.
+    #[error(
+        "{program} is not installed: `apt install {debian}` (Debian, Ubuntu, Proxmox) or `dnf install {fedora}` (Fedora, RHEL)"
+    )]
+    Missing {
+        /// The program, or programs of which one is needed.
+        program: &'static str,
+        /// Debian's package.
+        debian: &'static str,
+        /// Fedora's package.
+        fedora: &'static str,
+    },
+    /// Only root may do it.
+    #[error("{what} needs root: run assay with sudo")]
+    NotRoot {
+        /// What needs it.
+        what: &'static str,
+    },
+    /// The arm asks for what assay will not do, or for what excludes itself.
+    #[error("{what}: {reason}")]
+    Refused {
+        /// What was asked for, control characters escaped.
+        what: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// Too little room.
+    #[error("{}: {needed} are needed and {free} are free: choose another directory or a smaller size", .dir.display())]
+    Space {
+        /// The directory.
+        dir: PathBuf,
+        /// Bytes needed.
+        needed: Bytes,
+        /// Bytes free.
+        free: Bytes,
+    },
+    /// A tool said no.
+    #[error("{program}: {complaint}")]
+    Tool {
+        /// The program, with its version where that decides what it knows.
+        program: String,
+        /// Its own words.
+        complaint: String,
+    },
+    /// The server ended, or does not answer.
+    #[error("{program} does not answer: {reason}")]
+    Server {
+        /// The program.
+        program: String,
+        /// What is known.
+        reason: String,
+    },
+    /// An image could not be written to its end.
+    #[error("{}: after {written} of {size}: {source}", .path.display())]
+    Fill {
+        /// The image.
+        path: PathBuf,
+        /// Bytes written before.
+        written: Bytes,
+        /// Bytes wanted.
+        size: Bytes,
+        /// The server's answer.
+        source: io::Error,
+    },
+    /// The machine gave no answer.
+    #[error(transparent)]
+    Host(#[from] assay_host::HostError),
+    /// The kernel refused.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl ArmError {
+    /// For `map_err`: the kernel's answer about `path`.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+}

@@ -1,0 +1,230 @@
+//! A disk image, made by qemu-img and served over NBD by QEMU's own block layer: no guest and no
+//! root needed.
+
+pub(crate) mod arguments;
+mod read_back;
+
+use crate::child::{Program, Running};
+use crate::nbd::Client;
+use crate::things::Things;
+use crate::{ArmError, nbd};
+use arguments::{IMAGE, KEY};
+use assay_host::Host;
+use assay_instruments::{Cancel, layout};
+use assay_model::Bytes;
+use assay_model::change::ImageArm;
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Name of the NBD socket in the arm's directory.
+pub(crate) const SOCKET: &str = "nbd.sock";
+/// Name of the monitor's socket.
+pub(crate) const QMP: &str = "qmp.sock";
+/// Name of the export.
+pub(crate) const EXPORT: &str = "arm";
+/// Written over NBD at once.
+const CHUNK: usize = 1 << 20;
+
+/// A served image.
+pub(crate) struct Image {
+    server: Running,
+    tool: Tool,
+    arm: ImageArm,
+    /// Bytes on disk after it was made.
+    on_disk: Bytes,
+}
+
+/// What serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Daemon,
+    QemuNbd,
+}
+
+/// Makes the image and serves it.
+pub(crate) fn build(
+    things: &mut Things<'_>,
+    arm: &ImageArm,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<Image, ArmError> {
+    arguments::check(arm)?;
+    room(things, size)?;
+    if arm.luks {
+        make_key(&things.path(KEY))?;
+    }
+    create(things.host, things.dir(), arm, size, cancel)?;
+    let (program, tool) = server(things.host)?;
+    let args = match tool {
+        Tool::Daemon => arguments::daemon(arm, &arguments::file_node(arm)),
+        Tool::QemuNbd => arguments::qemu_nbd(arm),
+    };
+    let server = serve(things.dir(), &program, &args, cancel)?;
+    if arm.luks {
+        // The server has read it; nobody needs it any more.
+        let key = things.path(KEY);
+        fs::remove_file(&key).map_err(ArmError::io(&key))?;
+    }
+    if arm.filled {
+        fill(things, size, cancel)?;
+    }
+    let image = things.path(IMAGE);
+    let found = image.metadata().map_err(ArmError::io(&image))?;
+    Ok(Image {
+        server,
+        tool,
+        arm: arm.clone(),
+        on_disk: Bytes(found.blocks() * 512),
+    })
+}
+
+/// The load may write every byte of the image, so there must be room for all of them.
+fn room(things: &Things<'_>, size: Bytes) -> Result<(), ArmError> {
+    let free = things.host.statfs(things.dir())?.available;
+    // Tables take 8 bytes for a cluster of 512 at worst, and reference counts as much again.
+    let needed = size.0.saturating_add(size.0 / 32).saturating_add(4 << 20);
+    match free < needed {
+        true => Err(ArmError::Space {
+            dir: things.dir().to_owned(),
+            needed: Bytes(needed),
+            free: Bytes(free),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// A key for this image alone. It is never shown, and nobody will need it again.
+pub(crate) fn make_key(path: &Path) -> Result<(), ArmError> {
+    let make = || -> std::io::Result<()> {
+        let mut random = [0u8; 32];
+        let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        if filled != random.len() {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+        File::from(file).write_all(text.as_bytes())
+    };
+    make().map_err(ArmError::io(path))
+}
+
+/// `qemu-img create` in `dir`; a complaint names the version, because versions differ in the
+/// options they know.
+pub(crate) fn create(
+    host: &dyn Host,
+    dir: &Path,
+    arm: &ImageArm,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<(), ArmError> {
+    let program = Program {
+        path: &qemu_img(host)?,
+        dir,
+        log: "create.log",
+    };
+    match program.run(&arguments::create(arm, size), cancel) {
+        Ok(_) => Ok(()),
+        Err(ArmError::Tool { complaint, .. }) => Err(ArmError::Tool {
+            program: version(&program, cancel),
+            complaint,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// `qemu-img 7.2.22`.
+fn version(program: &Program<'_>, cancel: &Cancel) -> String {
+    let text = program.run(&["--version"], cancel).unwrap_or_default();
+    let number = text
+        .split_whitespace()
+        .skip_while(|word| *word != "version")
+        .nth(1);
+    format!("qemu-img {}", number.unwrap_or_default())
+        .trim_end()
+        .to_owned()
+}
+
+pub(crate) fn qemu_img(host: &dyn Host) -> Result<PathBuf, ArmError> {
+    host.which(OsStr::new("qemu-img")).ok_or(ArmError::Missing {
+        program: "qemu-img",
+        debian: "qemu-utils",
+        fedora: "qemu-img",
+    })
+}
+
+/// The daemon, which has a monitor to ask, else qemu-nbd.
+pub(crate) fn server(host: &dyn Host) -> Result<(PathBuf, Tool), ArmError> {
+    let daemon = host.which(OsStr::new("qemu-storage-daemon"));
+    let nbd = || host.which(OsStr::new("qemu-nbd"));
+    daemon
+        .map(|path| (path, Tool::Daemon))
+        .or_else(|| nbd().map(|path| (path, Tool::QemuNbd)))
+        .ok_or(ArmError::Missing {
+            program: "neither qemu-storage-daemon nor qemu-nbd",
+            debian: "qemu-utils",
+            fedora: "qemu-storage-daemon",
+        })
+}
+
+/// Starts a server in `dir` and waits until its export answers.
+pub(crate) fn serve(
+    dir: &Path,
+    program: &Path,
+    args: &[String],
+    cancel: &Cancel,
+) -> Result<Running, ArmError> {
+    let program = Program {
+        path: program,
+        dir,
+        log: "server.log",
+    };
+    let mut server = program.start(args)?;
+    let socket = dir.join(SOCKET);
+    server.wait_until(cancel, || Client::connect(&socket, EXPORT).is_ok())?;
+    Ok(server)
+}
+
+/// Writes the whole virtual disk once, with data that neither compress nor repeat.
+fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmError> {
+    let fail = |at: u64| {
+        let path = things.path(IMAGE);
+        move |source| ArmError::Fill {
+            path,
+            written: Bytes(at),
+            size,
+            source,
+        }
+    };
+    let mut client = nbd::Client::connect(&things.path(SOCKET), EXPORT).map_err(fail(0))?;
+    // Two arms differ in their data too, or a file system might store them once.
+    let mut data = layout::Data::new(things.seed());
+    let mut at = 0;
+    while at < size.0 {
+        if cancel.is_cancelled() {
+            return Err(ArmError::Cancelled);
+        }
+        let length = (size.0 - at).min(CHUNK as u64);
+        let chunk = data.next(at, usize::try_from(length).unwrap_or(CHUNK));
+        client.write(at, chunk, 0).map_err(fail(at))?;
+        at += length;
+        if at.is_multiple_of(layout::CHUNK.0) {
+            client.flush().map_err(fail(at))?;
+        }
+    }
+    client.flush().map_err(fail(at))
+}
+
+impl Image {
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
+        read_back::read_back(self, things)
+    }
+}

@@ -1,0 +1,125 @@
+//! What assay makes to measure on, two of them alive side by side: disk images served over NBD,
+//! file systems on loop devices, a second sshd. Each lives in a directory of its own, is entered in
+//! the journal before it is made, and is gone when it is dropped.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate makes files and starts servers, and removes them again"
+)]
+
+mod child;
+mod error;
+mod image;
+mod nbd;
+mod qmp;
+mod things;
+
+pub use error::ArmError;
+
+use assay_host::Host;
+use assay_instruments::Cancel;
+use assay_model::Bytes;
+use assay_model::change::Arm;
+use std::path::PathBuf;
+use things::Things;
+
+/// Where an arm is made.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// An existing directory, on the storage that is to be measured.
+    pub dir: PathBuf,
+    /// Name of the arm's own directory in it, which must not exist yet.
+    pub name: String,
+    /// Bytes to measure on: size of the virtual disk, or of the file inside the file system.
+    pub size: Bytes,
+}
+
+/// What a load is pointed at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A file of [`Place::size`] bytes inside the arm, written from end to end.
+    Path(PathBuf),
+    /// An NBD export behind a unix socket. The path may be longer than the 107 bytes that
+    /// `connect` takes: link to it from the load's work directory.
+    Nbd {
+        /// The socket.
+        socket: PathBuf,
+        /// Name of the export.
+        export: String,
+    },
+    /// A server on this machine.
+    Address {
+        /// Address, without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+}
+
+/// A finished arm. Dropping it takes everything away that was made for it.
+pub struct Built<'a> {
+    kind: Kind,
+    // Dropped last: takes away what the kind above used.
+    things: Things<'a>,
+}
+
+enum Kind {
+    Image(image::Image),
+}
+
+/// Makes an arm and starts its server.
+///
+/// Children are killed by the kernel when assay ends, however it ends; files, loop devices and
+/// mounts are in the journal.
+///
+/// # Errors
+/// A tool that is missing or refuses, no space, not root where root is needed, interrupted. What
+/// was made before is gone again.
+pub fn build<'a>(
+    host: &'a dyn Host,
+    arm: &Arm,
+    place: &Place,
+    cancel: &Cancel,
+) -> Result<Built<'a>, ArmError> {
+    let mut things = Things::new(host, place)?;
+    let kind = match arm {
+        Arm::Image(arm) => Kind::Image(image::build(&mut things, arm, place.size, cancel)?),
+        Arm::FileSystem { .. } | Arm::Sshd { .. } => {
+            return Err(ArmError::Refused {
+                what: "this kind of arm".to_owned(),
+                reason: "assay makes disk images only, so far".to_owned(),
+            });
+        }
+    };
+    Ok(Built { kind, things })
+}
+
+impl Built<'_> {
+    /// What a load is pointed at.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint {
+        match &self.kind {
+            Kind::Image(_) => Endpoint::Nbd {
+                socket: self.things.path(image::SOCKET),
+                export: image::EXPORT.to_owned(),
+            },
+        }
+    }
+
+    /// What the running thing says of itself, in one line: asked of it now, not remembered.
+    ///
+    /// # Errors
+    /// It no longer answers.
+    pub fn read_back(&self) -> Result<String, ArmError> {
+        match &self.kind {
+            Kind::Image(image) => image.read_back(&self.things),
+        }
+    }
+
+    /// The server whose CPU time belongs to the load.
+    #[must_use]
+    pub fn server_pid(&self) -> Option<u32> {
+        match &self.kind {
+            Kind::Image(image) => Some(image.pid()),
+        }
+    }
+}
