@@ -1,7 +1,8 @@
 //! What verbs take from the process: paths, clock, random numbers, the terminal.
 
-use crate::cli::{Color, Global, Unreadable};
+use crate::cli::{Color, Global, Status, Unreadable};
 use anyhow::Context as _;
+use assay_instruments::Cancel;
 use assay_report::terminal::Style;
 use assay_store::Store;
 use std::ffi::OsStr;
@@ -142,4 +143,20 @@ pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
         let _ = std::fs::remove_file(&part);
     }
     written.with_context(fail)
+}
+
+/// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, the second ends at once: what is left
+/// then is removed at the next start.
+pub fn on_signals() -> anyhow::Result<Cancel> {
+    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        let status = Status::Interrupted as i32;
+        signal_hook::flag::register_conditional_shutdown(signal, status, flag.clone())?;
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(Cancel::from_flag(flag))
 }

@@ -101,8 +101,8 @@ fn runs_that_do_not_exist_are_named_with_those_that_do() {
     for (name, words) in [
         ("99", "2, 1"),
         ("last~5", "2, 1"),
-        ("quick", "does not name a run"),
-        ("", "does not name a run"),
+        ("quick", "does not name one"),
+        ("", "does not name one"),
     ] {
         let ran = home.assay(&["show", name]);
         assert_eq!(ran.code, Some(2));

@@ -216,6 +216,10 @@ pub struct TrialSpec {
     /// A rule no figure can outweigh.
     #[serde(default)]
     pub safety: Option<SafetyRule>,
+    /// How the change is made for good, where the trial works on copies. Without it, such a change
+    /// is left to the user.
+    #[serde(default)]
+    pub keep: Option<Change>,
 }
 
 fn margin() -> f64 {

@@ -1,7 +1,7 @@
 //! A trial: a paired, interleaved experiment on one piece of advice. A is the machine as it is,
 //! B with the change.
 
-use crate::advice::{Guard, SafetyRule};
+use crate::advice::{Guard, RiskLevel, SafetyRule};
 use crate::change::Change;
 use crate::criterion::Metric;
 use crate::doubt::Doubt;
@@ -70,6 +70,10 @@ pub struct TrialPlan {
     pub washout: Nanos,
     /// A rule no figure can outweigh.
     pub safety: Option<SafetyRule>,
+    /// How the change is made for good, when the user asks for it and the verdict allows it.
+    pub keep: Option<Change>,
+    /// How bad it can get.
+    pub risk: RiskLevel,
     /// Pairs at most.
     pub max_pairs: u32,
     /// Stop after this long, when the user said so.

@@ -15,7 +15,9 @@ mod targets;
 pub use event::Event;
 pub use execute::{Finished, execute};
 pub use prepare::{Environment, Prepared, prepare, prepare_resume};
-pub use targets::{Permission, TargetRefused};
+pub use relevant::relevant;
+pub use sample::{read, with_tool};
+pub use targets::{Permission, TargetRefused, scratch_fits};
 
 use assay_store::StoreError;
 

@@ -6,7 +6,8 @@ use assay_model::{Facts, TargetInfo};
 use std::collections::BTreeSet;
 
 /// Keeps the facts that explain the run.
-pub(crate) fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
+#[must_use]
+pub fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
     let devices: BTreeSet<&str> = targets
         .iter()
         .flat_map(|target| target.devices.iter().chain(&target.disks))

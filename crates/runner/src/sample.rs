@@ -4,7 +4,8 @@ use assay_instruments::fio::{Ended, Output, complaint};
 use assay_model::sample::{Counters, JobResult, Outcome};
 
 /// Reads fio's result and says how the sample ended.
-pub(crate) fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
+#[must_use]
+pub fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
     let failed = |error: String| Outcome::Failed { error };
     let said = complaint(&output.stderr)
         .map(|line| format!(": {line}"))
@@ -43,7 +44,8 @@ pub(crate) fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
 }
 
 /// Completes the counters with what fio's process itself used.
-pub(crate) fn with_tool(mut counters: Counters, output: &Output) -> Counters {
+#[must_use]
+pub fn with_tool(mut counters: Counters, output: &Output) -> Counters {
     counters.tool_cpu = output.cpu;
     counters
 }

@@ -175,8 +175,7 @@ fn check_one(
     match info.kind {
         TargetKind::Directory => {
             info.size = plan.file_size;
-            writable(&real, &name)?;
-            space(&info)?;
+            scratch_fits(&info, &real)?;
         }
         TargetKind::File | TargetKind::BlockDevice => {
             let block = plan
@@ -206,6 +205,15 @@ fn check_one(
         path: real,
         claim,
     })
+}
+
+/// Whether a scratch file of `info.size` may be made in the directory.
+///
+/// # Errors
+/// It may not be written to, or there is no room.
+pub fn scratch_fits(info: &TargetInfo, real: &Path) -> Result<(), TargetRefused> {
+    writable(real, &info.name)?;
+    space(info)
 }
 
 fn writable(real: &Path, name: &str) -> Result<(), TargetRefused> {

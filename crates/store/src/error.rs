@@ -98,17 +98,25 @@ pub enum StoreError {
         /// What there is.
         known: String,
     },
-    /// Several runs fit.
-    #[error("`{asked}` fits several runs: {ids}; give more characters of the uid, or the number")]
+    /// No such trial.
+    #[error("there is no trial `{asked}`; {known}")]
+    NoTrial {
+        /// As asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// Several fit.
+    #[error("`{asked}` fits several: {ids}; give more characters of the uid, or the number")]
     Ambiguous {
         /// As asked for.
         asked: String,
         /// Numbers of those that fit.
         ids: String,
     },
-    /// Not a way to name a run.
+    /// Not a way to name a run or trial.
     #[error(
-        "`{asked}` does not name a run: use its number, `last`, `last~1` for the one before, or at least four characters of its uid"
+        "`{asked}` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid"
     )]
     Name {
         /// As asked for.
@@ -125,7 +133,11 @@ impl StoreError {
     pub fn is_unreadable(&self) -> bool {
         !matches!(
             self,
-            Self::NoRun { .. } | Self::Ambiguous { .. } | Self::Name { .. } | Self::Export(_)
+            Self::NoRun { .. }
+                | Self::NoTrial { .. }
+                | Self::Ambiguous { .. }
+                | Self::Name { .. }
+                | Self::Export(_)
         )
     }
 

@@ -11,6 +11,7 @@ mod error;
 mod export;
 mod open;
 mod resolve;
+mod trials;
 
 pub use error::StoreError;
 pub use export::{Export, from_json, to_json};

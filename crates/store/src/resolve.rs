@@ -1,6 +1,6 @@
 //! Runs by the names people use: `12`, `last`, `last~1`, the start of a uid.
 
-use crate::{RunRow, Store, StoreError};
+use crate::{Store, StoreError};
 use assay_model::run::RunId;
 
 impl Store {
@@ -10,8 +10,12 @@ impl Store {
     /// No run, or several, fit; the error says which there are.
     pub fn resolve(&self, asked: &str) -> Result<RunId, StoreError> {
         let runs = self.runs()?;
-        match find(&runs, asked) {
-            Found::One(id) => Ok(id),
+        let names: Vec<(i64, &str)> = runs
+            .iter()
+            .map(|run| (run.id.0, run.uid.as_str()))
+            .collect();
+        match find(&names, asked) {
+            Found::One(id) => Ok(RunId(id)),
             Found::None => Err(self.no_run(asked)),
             Found::Several(ids) => Err(StoreError::Ambiguous {
                 asked: asked.to_owned(),
@@ -47,8 +51,8 @@ impl Store {
 }
 
 #[derive(Debug, PartialEq)]
-enum Found {
-    One(RunId),
+pub(crate) enum Found {
+    One(i64),
     None,
     Several(Vec<String>),
     NoName,
@@ -57,20 +61,20 @@ enum Found {
 /// Fewer characters of a uid name nothing.
 const UID_CHARS: usize = 4;
 
-/// `runs` newest first.
-fn find(runs: &[RunRow], asked: &str) -> Found {
-    let one = |run: Option<&RunRow>| run.map_or(Found::None, |run| Found::One(run.id));
+/// `rows` are numbers and uids, newest first.
+pub(crate) fn find(rows: &[(i64, &str)], asked: &str) -> Found {
+    let one = |row: Option<&(i64, &str)>| row.map_or(Found::None, |row| Found::One(row.0));
     if let Some(back) = asked.strip_prefix("last") {
         let back = match back.strip_prefix('~') {
             Some(number) => number.parse::<usize>().ok(),
             None => back.is_empty().then_some(0),
         };
-        return back.map_or(Found::NoName, |back| one(runs.get(back)));
+        return back.map_or(Found::NoName, |back| one(rows.get(back)));
     }
     let digits = !asked.is_empty() && asked.bytes().all(|c| c.is_ascii_digit());
     let number = asked.parse::<i64>().ok().filter(|_| digits);
-    if let Some(run) = number.and_then(|id| runs.iter().find(|run| run.id.0 == id)) {
-        return Found::One(run.id);
+    if let Some(row) = number.and_then(|id| rows.iter().find(|row| row.0 == id)) {
+        return Found::One(row.0);
     }
     let hex = asked.bytes().all(|c| c.is_ascii_hexdigit());
     match asked.len() {
@@ -79,39 +83,25 @@ fn find(runs: &[RunRow], asked: &str) -> Found {
         _ => return Found::NoName,
     }
     let asked = asked.to_ascii_lowercase();
-    let fitting: Vec<&RunRow> = runs
+    let fitting: Vec<i64> = rows
         .iter()
-        .filter(|run| run.uid.starts_with(&asked))
+        .filter(|(_, uid)| uid.starts_with(&asked))
+        .map(|row| row.0)
         .collect();
     match fitting[..] {
         [] => Found::None,
-        [run] => Found::One(run.id),
-        _ => Found::Several(fitting.iter().rev().map(|run| run.id.to_string()).collect()),
+        [id] => Found::One(id),
+        _ => Found::Several(fitting.iter().rev().map(i64::to_string).collect()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_model::run::RunState;
-
-    fn row(id: i64, uid: &str) -> RunRow {
-        RunRow {
-            id: RunId(id),
-            uid: uid.to_owned(),
-            started: jiff::Timestamp::UNIX_EPOCH,
-            ended: None,
-            state: RunState::Complete,
-            plan: "quick".to_owned(),
-            targets: vec![],
-            samples: 0,
-            planned: 0,
-        }
-    }
 
     #[test]
     fn names_people_use() {
-        let runs = [row(12, "abcd99"), row(7, "abcd11"), row(3, "ffff00")];
+        let runs = [(12, "abcd99"), (7, "abcd11"), (3, "ffff00")];
         for (asked, id) in [
             ("12", 12),
             ("last", 12),
@@ -120,7 +110,7 @@ mod tests {
             ("FFFF", 3),
             ("abcd1", 7),
         ] {
-            assert_eq!(find(&runs, asked), Found::One(RunId(id)), "{asked}");
+            assert_eq!(find(&runs, asked), Found::One(id), "{asked}");
         }
         for asked in ["4", "last~3", "99999", "99999999999999999999"] {
             assert_eq!(find(&runs, asked), Found::None, "{asked}");

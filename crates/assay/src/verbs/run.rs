@@ -7,7 +7,6 @@ use crate::context::{self, print};
 use crate::pages;
 use anyhow::{Context as _, bail};
 use assay_host::Live;
-use assay_instruments::Cancel;
 use assay_instruments::scratch::State;
 use assay_model::criterion::Criterion;
 use assay_model::plan::{BUILTIN, PlanSpec, Settings, WorkloadSpec, builtin};
@@ -156,7 +155,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.print_plan {
         return print_plan(args);
     }
-    let cancel = on_signals()?;
+    let cancel = context::on_signals()?;
     let state = State::open(&context::state_dir()?)?;
     let mut store = context::open_store(global)?;
     let host = Live;
@@ -353,20 +352,4 @@ fn print_plan(args: &Args) -> anyhow::Result<Status> {
     };
     print(&spec.resolve(&settings)?.to_toml())?;
     Ok(Status::Ok)
-}
-
-/// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, the second ends at once: what is left
-/// then is removed at the next start.
-fn on_signals() -> anyhow::Result<Cancel> {
-    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        let status = Status::Interrupted as i32;
-        signal_hook::flag::register_conditional_shutdown(signal, status, flag.clone())?;
-        signal_hook::flag::register(signal, flag.clone())?;
-    }
-    Ok(Cancel::from_flag(flag))
 }

@@ -1,0 +1,18 @@
+CREATE TABLE trial (
+  id      INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid     TEXT NOT NULL UNIQUE,
+  started TEXT NOT NULL,
+  ended   TEXT,
+  state   TEXT NOT NULL,
+  advice  TEXT NOT NULL,
+  target  TEXT NOT NULL,
+  body    BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE trial_slot (
+  trial INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+  pair  INTEGER NOT NULL,
+  side  TEXT NOT NULL,
+  body  BLOB NOT NULL,
+  PRIMARY KEY (trial, pair, side)
+) STRICT, WITHOUT ROWID;
