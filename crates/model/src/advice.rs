@@ -128,6 +128,26 @@ pub struct Parameter {
     /// Its value when nobody sets it; without one it must be given.
     #[serde(default)]
     pub default: Option<String>,
+    /// What its value may be.
+    #[serde(default)]
+    pub kind: ParameterKind,
+    /// The values it may take, when they are few.
+    #[serde(default)]
+    pub choices: Vec<String>,
+}
+
+/// What the value of a parameter may be. Where a string of the trial is a placeholder alone, the
+/// value takes its place with this type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParameterKind {
+    /// Anything.
+    #[default]
+    Text,
+    /// A whole or decimal number.
+    Number,
+    /// `true` or `false`.
+    Flag,
 }
 
 /// What a trial of this advice is pointed at.
@@ -165,8 +185,8 @@ pub enum SafetyRule {
 }
 
 /// How a piece of advice is tested. In the catalogue its text may hold `{name}` for a parameter,
-/// `{target}` for the target, `{mountpoint}` and `{device}` for what lies under it; here they are
-/// filled in.
+/// `{target}` for the target, `{mountpoint}`, `{device}` and `{disk}` for what lies under it; here
+/// they are filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {

@@ -1,0 +1,402 @@
+//! Whether a piece of advice applies to a machine, and what that rests on.
+
+use crate::condition::{self, Known, Ledger, Truth, World};
+use crate::resolve;
+use assay_model::advice::Advice;
+use assay_model::{Fact, FactKind, FactValue, Facts, TargetInfo};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Whether a piece of advice applies here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "applies")]
+pub enum Applicability {
+    /// All conditions hold.
+    #[serde(rename = "yes")]
+    Applies {
+        /// What that rests on.
+        evidence: Vec<Evidence>,
+    },
+    /// At least one condition does not hold.
+    #[serde(rename = "no")]
+    Not {
+        /// Which, and why.
+        reasons: Vec<Reason>,
+        /// What that rests on.
+        evidence: Vec<Evidence>,
+    },
+    /// None is known not to hold, and at least one cannot be said.
+    #[serde(rename = "unknown")]
+    Unknown {
+        /// What would have to be known.
+        missing: Vec<Missing>,
+        /// What is known.
+        evidence: Vec<Evidence>,
+    },
+}
+
+impl Applicability {
+    /// What it rests on.
+    #[must_use]
+    pub fn evidence(&self) -> &[Evidence] {
+        match self {
+            Self::Applies { evidence }
+            | Self::Not { evidence, .. }
+            | Self::Unknown { evidence, .. } => evidence,
+        }
+    }
+}
+
+/// A fact, parameter or property of the target that a condition looked at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// `disk.vda.scheduler`, `parameter size`, `target fstype`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// Where it was read.
+    pub source: String,
+    /// Default, configured or run-time; none for parameters and the target.
+    pub kind: Option<FactKind>,
+}
+
+/// A condition that does not hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// Why the advice does not apply, for people.
+    pub otherwise: String,
+    /// The condition.
+    pub condition: String,
+    /// What it looked at.
+    pub evidence: Vec<Evidence>,
+    /// Facts it looked for that do not exist here.
+    pub absent: Vec<String>,
+}
+
+/// Something that is not known, so that a condition cannot be decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// `disk.vda.scheduler`, `target fstype`.
+    pub key: String,
+    /// Why it is not known.
+    pub why: String,
+    /// The condition.
+    pub condition: String,
+}
+
+/// Matches the conditions of a piece of advice against a machine.
+///
+/// In conditions, `target` has: `kind` (`directory`, `file`, `block-device`), `fstype`,
+/// `mountpoint`, `options` (a list), `source`, `device` (the whole block device directly below),
+/// `disk` (the physical one at the bottom), `free` and `size` in bytes. What the target does not
+/// have is absent. `parameters` given here stand before their defaults; they are not checked.
+#[must_use]
+pub fn applies(
+    advice: &Advice,
+    facts: &Facts,
+    target: Option<&TargetInfo>,
+    parameters: &BTreeMap<String, String>,
+) -> Applicability {
+    let known = Sources::new(advice, facts, target, parameters);
+    let world = known.world();
+    let (mut reasons, mut missing) = (Vec::new(), Vec::new());
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for one in &advice.when {
+        let truth = condition::evaluate(&one.cel, &world);
+        let (seen, unseen) = known.asked(&world, &one.cel);
+        for item in &seen {
+            if !evidence.iter().any(|known| known.key == item.key) {
+                evidence.push(item.clone());
+            }
+        }
+        match truth {
+            Truth::True => {}
+            Truth::False => reasons.push(Reason {
+                otherwise: one.otherwise.clone(),
+                condition: one.cel.clone(),
+                evidence: seen,
+                absent: unseen.into_iter().map(|missing| missing.key).collect(),
+            }),
+            // A type error, not a fact that is missing.
+            Truth::Unknown(why) if unseen.is_empty() => missing.push(Missing {
+                key: seen
+                    .first()
+                    .map_or_else(String::new, |seen| seen.key.clone()),
+                why,
+                condition: one.cel.clone(),
+            }),
+            Truth::Unknown(_) => missing.extend(unseen),
+        }
+    }
+    match (reasons.is_empty(), missing.is_empty()) {
+        (false, _) => Applicability::Not { reasons, evidence },
+        (true, false) => Applicability::Unknown { missing, evidence },
+        (true, true) => Applicability::Applies { evidence },
+    }
+}
+
+/// Where the values of the three maps come from.
+struct Sources<'a> {
+    advice: &'a Advice,
+    facts: &'a Facts,
+    given: &'a BTreeMap<String, String>,
+    target: Option<(&'a str, BTreeMap<&'static str, Value>)>,
+}
+
+impl<'a> Sources<'a> {
+    fn new(
+        advice: &'a Advice,
+        facts: &'a Facts,
+        target: Option<&'a TargetInfo>,
+        given: &'a BTreeMap<String, String>,
+    ) -> Self {
+        Self {
+            advice,
+            facts,
+            given,
+            target: target.map(|info| (info.name.as_str(), properties(info))),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<(&str, &'static str)> {
+        let given = self.given.get(name).map(|value| (value.as_str(), "--set"));
+        given.or_else(|| {
+            let default = self.advice.parameters.get(name)?.default.as_deref()?;
+            Some((default, "default of the advice"))
+        })
+    }
+
+    fn world(&self) -> World {
+        let fact = |(key, fact): (&String, &Fact)| {
+            let known = match &fact.value {
+                FactValue::Known(value) => Known::Value(value.clone()),
+                FactValue::Unknown(why) => Known::Unreadable(why.clone()),
+            };
+            (key.clone(), known)
+        };
+        let parameter = |name: &String| {
+            let (value, _) = self.parameter(name)?;
+            Some((name.clone(), Known::Value(value.into())))
+        };
+        let target: Vec<_> = match &self.target {
+            Some((_, properties)) => properties
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), Known::Value(value.clone())))
+                .collect(),
+            None => PROPERTIES
+                .iter()
+                .map(|key| ((*key).to_owned(), Known::Unreadable(NO_TARGET.to_owned())))
+                .collect(),
+        };
+        World {
+            facts: Ledger::new("fact", self.facts.map.iter().map(fact)),
+            parameters: Ledger::new(
+                "parameter",
+                self.advice.parameters.keys().filter_map(parameter),
+            ),
+            target: Ledger::new("target", target),
+        }
+    }
+
+    /// What the condition just evaluated asked for: what was there, and what was not.
+    fn asked(&self, world: &World, condition: &str) -> (Vec<Evidence>, Vec<Missing>) {
+        let (mut seen, mut unseen) = (Vec::new(), Vec::new());
+        let mut note =
+            |key: String, found: Result<(Value, String, Option<FactKind>), String>| match found {
+                Ok((value, source, kind)) => seen.push(Evidence {
+                    key,
+                    value,
+                    source,
+                    kind,
+                }),
+                Err(why) => unseen.push(Missing {
+                    key,
+                    why,
+                    condition: condition.to_owned(),
+                }),
+            };
+        for key in world.facts.take_asked() {
+            let found = match self.facts.map.get(&key) {
+                Some(fact) => match &fact.value {
+                    FactValue::Known(value) => {
+                        Ok((value.clone(), fact.source.clone(), Some(fact.kind)))
+                    }
+                    FactValue::Unknown(why) => Err(format!("{why} ({})", fact.source)),
+                },
+                None => Err("there is no such fact here".to_owned()),
+            };
+            note(key, found);
+        }
+        for name in world.parameters.take_asked() {
+            let found = self
+                .parameter(&name)
+                .map(|(value, source)| (value.into(), source.to_owned(), None))
+                .ok_or_else(|| "not given, and it has no default".to_owned());
+            note(format!("parameter {name}"), found);
+        }
+        for name in world.target.take_asked() {
+            let found = match &self.target {
+                None => Err(NO_TARGET.to_owned()),
+                Some((target, properties)) => match properties.get(name.as_str()) {
+                    Some(value) => Ok((value.clone(), (*target).to_owned(), None)),
+                    None => Err(format!("{target} has none")),
+                },
+            };
+            note(format!("target {name}"), found);
+        }
+        (seen, unseen)
+    }
+}
+
+const NO_TARGET: &str = "no target was named";
+
+/// What conditions may ask of a target.
+const PROPERTIES: [&str; 9] = [
+    "kind",
+    "fstype",
+    "mountpoint",
+    "options",
+    "source",
+    "device",
+    "disk",
+    "free",
+    "size",
+];
+
+fn properties(info: &TargetInfo) -> BTreeMap<&'static str, Value> {
+    let options = info
+        .mount_options
+        .as_ref()
+        .map(|options| json!(options.split(',').collect::<Vec<_>>()));
+    let all = [
+        ("kind", Some(json!(info.kind))),
+        ("fstype", info.fs_type.clone().map(Value::from)),
+        ("mountpoint", info.mount_point.clone().map(Value::from)),
+        ("options", options),
+        ("source", info.mount_source.clone().map(Value::from)),
+        ("device", resolve::device(info).ok().map(Value::from)),
+        (
+            "disk",
+            resolve::one(&info.disks, "disk").ok().map(Value::from),
+        ),
+        ("free", info.free.map(|free| free.0.into())),
+        ("size", Some(info.size.0.into())),
+    ];
+    all.into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::PAGE;
+    use crate::page;
+    use assay_model::Bytes;
+    use assay_model::advice::Condition;
+    use assay_model::target::TargetKind;
+
+    fn advice(conditions: &[&str]) -> Advice {
+        let mut advice = page::parse("a/b.md", PAGE).unwrap();
+        advice.when = conditions
+            .iter()
+            .map(|cel| Condition {
+                cel: (*cel).to_owned(),
+                otherwise: format!("not {cel}"),
+            })
+            .collect();
+        advice
+    }
+
+    fn facts() -> Facts {
+        let mut facts = Facts::default();
+        facts.known(
+            "disk.vda.scheduler",
+            "none",
+            FactKind::Runtime,
+            "/sys/block/vda/queue/scheduler",
+        );
+        facts.unknown(
+            "disk.vda.size",
+            "Permission denied",
+            FactKind::Runtime,
+            "/sys/block/vda/size",
+        );
+        facts
+    }
+
+    fn target() -> TargetInfo {
+        TargetInfo {
+            name: "/srv".into(),
+            kind: TargetKind::Directory,
+            fs_type: Some("ext4".into()),
+            mount_point: Some("/srv".into()),
+            mount_options: Some("rw,relatime".into()),
+            mount_source: Some("/dev/vda2".into()),
+            devices: vec!["vda2".into()],
+            disks: vec!["vda".into()],
+            size: Bytes(0),
+            free: Some(Bytes(10)),
+        }
+    }
+
+    fn says(conditions: &[&str], target: Option<&TargetInfo>) -> Applicability {
+        applies(&advice(conditions), &facts(), target, &BTreeMap::new())
+    }
+
+    #[test]
+    fn names_the_fact_its_value_and_its_source() {
+        let holds = r#"facts["disk." + target.device + ".scheduler"] == "none""#;
+        let Applicability::Applies { evidence } = says(&[holds, holds], Some(&target())) else {
+            panic!()
+        };
+        let keys: Vec<&str> = evidence.iter().map(|item| item.key.as_str()).collect();
+        assert_eq!(keys, ["disk.vda.scheduler", "target device"]);
+        assert_eq!(evidence[0].source, "/sys/block/vda/queue/scheduler");
+        let fails = r#"facts["disk.vda.scheduler"] == "bfq" && parameters.swap == "11""#;
+        let Applicability::Not { reasons, .. } = says(&[fails], None) else {
+            panic!()
+        };
+        assert_eq!(reasons[0].evidence[0].value, "none");
+    }
+
+    #[test]
+    fn one_condition_that_fails_is_enough_and_unknown_is_said() {
+        let absent = r#"facts["disk.sdz.scheduler"] == "none""#;
+        let unreadable = r#"facts["disk.vda.size"] > 1"#;
+        let target = r#"target.fstype == "ext4""#;
+        let Applicability::Unknown { missing, .. } = says(&[absent, unreadable, target], None)
+        else {
+            panic!()
+        };
+        let said: Vec<_> = missing
+            .iter()
+            .map(|m| (m.key.as_str(), m.why.as_str()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("disk.sdz.scheduler", "there is no such fact here"),
+                ("disk.vda.size", "Permission denied (/sys/block/vda/size)"),
+                ("target fstype", "no target was named"),
+            ]
+        );
+        let fails = r#""tool.fio" in facts"#;
+        let Applicability::Not { reasons, .. } = says(&[absent, fails], None) else {
+            panic!()
+        };
+        assert_eq!((reasons.len(), reasons[0].absent.len()), (1, 1));
+        let Applicability::Unknown { missing, .. } =
+            says(&["facts[\"disk.vda.scheduler\"] > 1"], None)
+        else {
+            panic!()
+        };
+        assert_eq!(missing[0].key, "disk.vda.scheduler");
+    }
+
+    #[test]
+    fn no_condition_always_applies() {
+        assert_eq!(says(&[], None), Applicability::Applies { evidence: vec![] });
+    }
+}

@@ -1,0 +1,244 @@
+//! The catalogue: what comes with assay, and what the user adds or replaces.
+
+use crate::near;
+use crate::page::{self, PageError};
+use assay_host::{FileKind, Host, HostError};
+use assay_model::advice::Advice;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Path below `advice/` and text of each page that comes with assay.
+const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// Why a catalogue cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// A page is wrong.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// Two pages with one id.
+    #[error("{path}: there is already a `{id}` in {other}: an id names one piece of advice")]
+    Twice {
+        /// The second file.
+        path: String,
+        /// The id.
+        id: String,
+        /// The first file.
+        other: String,
+    },
+    /// The user's directory or a file in it cannot be read.
+    #[error("{}: {}; advice lies in DIR/DOMAIN/ID.md", path.display(), error.reason())]
+    Read {
+        /// Directory or file.
+        path: PathBuf,
+        /// Why.
+        error: HostError,
+    },
+}
+
+/// No piece of advice has that id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no advice `{id}`{hint}; `assay advice` lists all")]
+pub struct UnknownAdvice {
+    id: String,
+    hint: String,
+}
+
+/// All pieces of advice, by id.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    /// Each with the file it came from.
+    entries: BTreeMap<String, (String, Advice)>,
+}
+
+impl Catalogue {
+    /// What comes with assay.
+    ///
+    /// # Errors
+    /// A page is wrong; a test asserts that none is.
+    pub fn builtin() -> Result<Self, CatalogueError> {
+        let mut catalogue = Self::default();
+        for (path, text) in BUILTIN {
+            catalogue.add(format!("advice/{path}"), text)?;
+        }
+        Ok(catalogue)
+    }
+
+    /// Adds the pages `DIR/DOMAIN/ID.md` of a user; one with the id of a built-in page replaces it.
+    ///
+    /// # Errors
+    /// The directory cannot be read, a page is wrong, or two of the user's have the same id.
+    pub fn with_dir(mut self, host: &dyn Host, dir: &Path) -> Result<Self, CatalogueError> {
+        let fault = |path: &Path| {
+            let path = path.to_owned();
+            move |error| CatalogueError::Read { path, error }
+        };
+        let mut own = Self::default();
+        for domain in host.list(dir).map_err(fault(dir))? {
+            let domain = dir.join(domain);
+            if host.stat(&domain).map_err(fault(&domain))?.kind != FileKind::Directory {
+                continue;
+            }
+            for name in host.list(&domain).map_err(fault(&domain))? {
+                let path = domain.join(name);
+                if path.extension().is_some_and(|extension| extension == "md") {
+                    let text = host.read_text(&path).map_err(fault(&path))?;
+                    own.add(path.to_string_lossy().into_owned(), &text)?;
+                }
+            }
+        }
+        self.entries.extend(own.entries);
+        Ok(self)
+    }
+
+    fn add(&mut self, path: String, text: &str) -> Result<(), CatalogueError> {
+        let advice = page::parse(&path, text)?;
+        let id = advice.id.clone();
+        match self.entries.get(&id) {
+            Some((other, _)) => Err(CatalogueError::Twice {
+                path,
+                id,
+                other: other.clone(),
+            }),
+            None => {
+                self.entries.insert(id, (path, advice));
+                Ok(())
+            }
+        }
+    }
+
+    /// One piece of advice.
+    ///
+    /// # Errors
+    /// There is none of that id; the error names the nearest.
+    pub fn get(&self, id: &str) -> Result<&Advice, UnknownAdvice> {
+        let found = self.entries.get(id).map(|(_, advice)| advice);
+        found.ok_or_else(|| UnknownAdvice {
+            id: id.to_owned(),
+            hint: near::hint(id, self.entries.keys().map(String::as_str)),
+        })
+    }
+
+    /// The file a piece of advice came from.
+    #[must_use]
+    pub fn file(&self, id: &str) -> Option<&str> {
+        self.entries.get(id).map(|(path, _)| path.as_str())
+    }
+
+    /// All, by domain and id.
+    #[must_use]
+    pub fn all(&self) -> Vec<&Advice> {
+        let mut all: Vec<&Advice> = self.entries.values().map(|(_, advice)| advice).collect();
+        all.sort_by(|a, b| (&a.domain, &a.id).cmp(&(&b.domain, &b.id)));
+        all
+    }
+
+    /// Those in which every word occurs, anywhere in the page or its front matter; those with the
+    /// words in their id, title or statement first.
+    #[must_use]
+    pub fn search(&self, words: &[String]) -> Vec<&Advice> {
+        let words: Vec<String> = words
+            .iter()
+            .flat_map(|word| word.split_whitespace())
+            .map(str::to_lowercase)
+            .collect();
+        let holds_all = |text: &str| {
+            let text = text.to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        let head = |advice: &Advice| format!("{} {} {}", advice.id, advice.title, advice.statement);
+        let whole = |advice: &Advice| {
+            [
+                &head(advice),
+                &advice.domain,
+                &advice.page,
+                &advice.predicts,
+                &advice.source.who,
+                &advice.source.claimed,
+                &advice.risk.text,
+                &advice.literature.text,
+                &advice.literature.references.join(" "),
+            ]
+            .map(String::as_str)
+            .join(" ")
+        };
+        let (mut first, rest): (Vec<&Advice>, Vec<&Advice>) = self
+            .all()
+            .into_iter()
+            .filter(|advice| holds_all(&whole(advice)))
+            .partition(|advice| holds_all(&head(advice)));
+        first.extend(rest);
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tests::PAGE;
+    use assay_host::Live;
+
+    #[allow(clippy::disallowed_methods, reason = "tests make the user's directory")]
+    fn put(dir: &Path, name: &str, text: &str) {
+        let path = dir.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_user_adds_and_replaces() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "kernel/swappiness.md", PAGE);
+        put(dir.path(), "images/qcow2-cluster-size.md", PAGE);
+        put(dir.path(), "README.md", "not a page");
+        put(dir.path(), "kernel/swappiness/fires/vm.json", "{}");
+        let builtin = Catalogue::builtin().unwrap();
+        let before = builtin.all().len();
+        let catalogue = builtin.with_dir(&Live, dir.path()).unwrap();
+        assert_eq!(catalogue.all().len(), before + 1);
+        assert_eq!(
+            catalogue.get("qcow2-cluster-size").unwrap().title,
+            "Swappiness"
+        );
+        assert!(
+            catalogue
+                .file("swappiness")
+                .unwrap()
+                .ends_with("kernel/swappiness.md")
+        );
+        let error = catalogue.get("swapiness").unwrap_err().to_string();
+        assert!(error.contains("did you mean `swappiness`?"), "{error}");
+    }
+
+    #[test]
+    fn faults_of_a_directory_are_named() {
+        let fails = |dir: &Path| {
+            let error = Catalogue::default().with_dir(&Live, dir).unwrap_err();
+            error.to_string()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let text = fails(&dir.path().join("none"));
+        assert!(
+            text.contains("none: ") && text.contains("DOMAIN/ID.md"),
+            "{text}"
+        );
+        put(dir.path(), "a/x.md", PAGE);
+        put(dir.path(), "b/x.md", PAGE);
+        let text = fails(dir.path());
+        assert!(text.contains("b/x.md: there is already a `x`"), "{text}");
+        put(dir.path(), "b/x.md", "+++\n");
+        let text = fails(dir.path());
+        assert!(text.contains("b/x.md:1: "), "{text}");
+    }
+
+    #[test]
+    fn words_are_searched_in_the_whole_page() {
+        let catalogue = Catalogue::builtin().unwrap();
+        let ids = |words: &str| -> Vec<&str> {
+            let found = catalogue.search(&[words.to_owned()]);
+            found.into_iter().map(|advice| advice.id.as_str()).collect()
+        };
+        assert_eq!(ids("CLUSTER qcow2")[0], "qcow2-cluster-size");
+        assert!(ids("gethostbyaddr-that-is-nowhere").is_empty());
+    }
+}

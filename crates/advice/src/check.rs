@@ -1,0 +1,209 @@
+//! What can be checked of an entry without a machine.
+
+use crate::condition;
+use crate::near;
+use crate::resolve;
+use assay_model::advice::{Advice, ParameterKind};
+
+/// What is wrong, and the path of keys in the front matter that leads there.
+pub(crate) struct Found {
+    pub(crate) path: Vec<String>,
+    pub(crate) message: String,
+}
+
+fn found(path: &[&str], message: impl Into<String>) -> Found {
+    Found {
+        path: path.iter().map(|&step| step.to_owned()).collect(),
+        message: message.into(),
+    }
+}
+
+pub(crate) fn check(advice: &Advice) -> Result<(), Found> {
+    filled(advice)?;
+    parameters(advice)?;
+    for (number, condition) in advice.when.iter().enumerate() {
+        condition::syntax(&condition.cel).map_err(|error| {
+            found(
+                &["when", &number.to_string(), "cel"],
+                format!("condition `{}`: {error}", condition.cel),
+            )
+        })?;
+    }
+    if let Some(trial) = &advice.trial {
+        resolve::shape(advice, trial).map_err(|fault| Found {
+            path: fault.path,
+            message: fault.message,
+        })?;
+    }
+    unused(advice)
+}
+
+fn filled(advice: &Advice) -> Result<(), Found> {
+    let texts: [(&[&str], &str); 8] = [
+        (&["title"], &advice.title),
+        (&["statement"], &advice.statement),
+        (&["predicts"], &advice.predicts),
+        (&["source", "who"], &advice.source.who),
+        (&["source", "claimed"], &advice.source.claimed),
+        (&["risk", "text"], &advice.risk.text),
+        (&["literature", "text"], &advice.literature.text),
+        (
+            &["literature", "references"],
+            advice
+                .literature
+                .references
+                .first()
+                .map_or("", String::as_str),
+        ),
+    ];
+    for (path, text) in texts {
+        if text.trim().is_empty() {
+            return Err(found(path, format!("`{}` is empty", path.join("."))));
+        }
+    }
+    match advice.title.contains('\n') || advice.statement.contains('\n') {
+        true => Err(found(
+            &["title"],
+            "`title` and `statement` are one line each",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn parameters(advice: &Advice) -> Result<(), Found> {
+    for (name, parameter) in &advice.parameters {
+        let path = ["parameters", name];
+        if resolve::BUILTIN.contains(&name.as_str()) || resolve::LATER.contains(&name.as_str()) {
+            return Err(found(
+                &path,
+                format!("`{name}` cannot be a parameter: assay fills it in itself"),
+            ));
+        }
+        let values = parameter.default.iter().chain(&parameter.choices);
+        for value in values {
+            resolve::fits(name, parameter, value)
+                .map_err(|error| found(&path, error.to_string()))?;
+        }
+        if parameter.kind == ParameterKind::Flag && !parameter.choices.is_empty() {
+            return Err(found(
+                &path,
+                format!("`{name}` is a flag and needs no `choices`"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A parameter that changes nothing misleads the user who sets it.
+fn unused(advice: &Advice) -> Result<(), Found> {
+    let Some(trial) = &advice.trial else {
+        return Ok(());
+    };
+    let used = resolve::placeholders(trial);
+    for name in advice.parameters.keys() {
+        let in_conditions = advice.when.iter().any(|condition| {
+            condition.cel.contains(&format!("parameters[\"{name}\"]"))
+                || condition.cel.contains(&format!("parameters.{name}"))
+        });
+        if !used.contains(name) && !in_conditions {
+            return Err(found(
+                &["parameters", name],
+                format!(
+                    "parameter `{name}` is used nowhere; the trial uses {}",
+                    near::list(used.iter().map(String::as_str))
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::page;
+
+    pub(crate) const PAGE: &str = r#"+++
+title = "Swappiness"
+statement = "Set vm.swappiness to 10."
+predicts = "p99 falls."
+
+[[when]]
+# a comment
+cel = '"tool.fio" in facts'
+otherwise = "fio is not installed"
+
+[source]
+who = "Somebody, 2014"
+claimed = "It is faster."
+[literature]
+standing = "conditional"
+text = "It depends."
+references = ["sysctl/vm.rst, Linux 6.1"]
+
+[risk]
+level = "low"
+text = "None."
+
+[parameters.swap]
+about = "The value."
+default = "10"
+[trial]
+target = "directory"
+metric = "p99"
+change = { kind = "set", value = "{swap}", setting = {
+  kind = "sysctl", key = "vm.swappiness" } }
+load = { kind = "command", argv = ["true", "{target}"] }
++++
+## Claim
+
+It.
+
+## Why it may help
+
+It.
+
+## When it does not apply
+
+Never.
+
+## How we test
+
+So.
+
+## Undo
+
+Nothing.
+
+## Sources
+
+None.
+"#;
+
+    fn message(from: &str, to: &str) -> String {
+        let text = PAGE.replacen(from, to, 1);
+        assert_ne!(text, PAGE, "{from}");
+        page::parse("a/b.md", &text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_misleads_is_refused() {
+        assert!(
+            message("predicts = \"p99 falls.\"", "predicts = \" \"")
+                .contains("`predicts` is empty")
+        );
+        assert!(
+            message(
+                "references = [\"sysctl/vm.rst, Linux 6.1\"]",
+                "references = []"
+            )
+            .contains("references")
+        );
+        assert!(message("value = \"{swap}\"", "value = \"10\"").contains("used nowhere"));
+        assert!(
+            message("default = \"10\"", "default = \"ten\"\nkind = \"number\"").contains("number")
+        );
+        assert!(message("[parameters.swap]", "[parameters.target]").contains("itself"));
+        assert!(message("default = \"10\"", "default = \"10\"\nchoices = [\"1\"]").contains("`1`"));
+    }
+}

@@ -1,0 +1,451 @@
+//! Conditions: CEL expressions over facts, parameters and the target.
+//!
+//! `facts["disk.vda.scheduler"]` is a fact's value, `"tool.zfs" in facts` whether there is such a
+//! fact. `parameters["size"]` is a parameter's value as text. `target.fstype` and its siblings say
+//! what is under the target (see [`crate::applies`]). `version("qemu-img version 7.2.0")` finds the
+//! version in a text; versions compare with `<`, `<=`, `>`, `>=`.
+//!
+//! CEL's `&&` and `||` are decided by one side where they can be; otherwise a fact that is unknown
+//! or absent makes the whole condition unknown, and is named.
+
+use crate::near;
+use crate::version::Version;
+use cel::common::traits::{Comparer, Container, Indexer};
+use cel::common::types::{CelString, MAP_TYPE, Type};
+use cel::common::value::{CowVal, StaticVal, Val};
+use cel::{Context, Env, ExecutionError, Program, Value};
+use std::any::Any;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A condition that is no CEL expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    message: String,
+}
+
+/// What a condition says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Truth {
+    True,
+    False,
+    /// It cannot be said, because of this.
+    Unknown(String),
+}
+
+/// A name that can be asked for, and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    Value(serde_json::Value),
+    /// It is there, or may be, but could not be read: why.
+    Unreadable(String),
+}
+
+/// One of the maps a condition can look into: what may be asked for, and what was.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger(Arc<Entries>);
+
+/// A value, or why it could not be read.
+type Entry = Result<Box<dyn Val>, String>;
+
+#[derive(Debug)]
+struct Entries {
+    /// What it is called in messages: `fact`.
+    what: &'static str,
+    values: BTreeMap<String, Entry>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(
+        what: &'static str,
+        known: impl IntoIterator<Item = (String, Known)>,
+    ) -> Self {
+        let value = |known| match known {
+            Known::Value(value) => {
+                Box::<dyn Val>::try_from(cel_value(&value)).map_err(|error| error.to_string())
+            }
+            Known::Unreadable(why) => Err(why),
+        };
+        Self(Arc::new(Entries {
+            what,
+            values: known
+                .into_iter()
+                .map(|(key, known)| (key, value(known)))
+                .collect(),
+            asked: Mutex::default(),
+        }))
+    }
+
+    /// The keys that were asked for since the last call, each once, in order.
+    pub(crate) fn take_asked(&self) -> Vec<String> {
+        let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *asked)
+    }
+
+    fn look_up(&self, key: &dyn Val) -> Result<(String, Option<&Entry>), ExecutionError> {
+        let key = key
+            .downcast_ref::<CelString>()
+            .ok_or_else(|| ExecutionError::function_error(self.0.what, "keys are texts"))?;
+        let key = key.inner().to_owned();
+        let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !asked.contains(&key) {
+            asked.push(key.clone());
+        }
+        let found = self.0.values.get(&key);
+        Ok((key, found))
+    }
+
+    fn unreadable(&self, key: &str, why: &str) -> ExecutionError {
+        ExecutionError::function_error(self.0.what, format!("{} `{key}`: {why}", self.0.what))
+    }
+}
+
+impl Val for Ledger {
+    fn get_type(&self) -> &Type {
+        <Self as Val>::cel_type()
+    }
+
+    fn cel_type() -> &'static Type {
+        &MAP_TYPE
+    }
+
+    fn as_container(&self) -> Option<&dyn Container> {
+        Some(self)
+    }
+
+    fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn Indexer + 'v)>
+    where
+        Self: 'v,
+    {
+        Some(self)
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
+    where
+        Self: 'v,
+    {
+        Box::new(self.clone())
+    }
+}
+
+impl Container for Ledger {
+    fn contains(&self, key: &dyn Val) -> Result<bool, ExecutionError> {
+        match self.look_up(key)? {
+            (_, None) => Ok(false),
+            (_, Some(Ok(_))) => Ok(true),
+            (key, Some(Err(why))) => Err(self.unreadable(&key, why)),
+        }
+    }
+}
+
+impl Indexer for Ledger {
+    fn get<'b, 'v>(&'b self, key: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        match self.look_up(key)? {
+            (_, Some(Ok(value))) => Ok(CowVal::Borrowed(value.as_ref())),
+            (key, Some(Err(why))) => Err(self.unreadable(&key, why)),
+            (key, None) => Err(ExecutionError::NoSuchKey(Arc::new(key))),
+        }
+    }
+
+    fn steal<'v>(self: Box<Self>, key: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        Indexer::get(&*self, key).map(CowVal::into_owned)
+    }
+}
+
+/// CEL's integers are 64 bits with a sign; larger numbers, which no fact holds, become decimals.
+fn cel_value(value: &serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::Null,
+        Json::Bool(flag) => (*flag).into(),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64().unwrap_or(f64::NAN).into(),
+        },
+        Json::String(text) => text.as_str().into(),
+        Json::Array(items) => items.iter().map(cel_value).collect::<Vec<_>>().into(),
+        Json::Object(_) => value.to_string().into(),
+    }
+}
+
+static VERSION: Type = Type::new_unspecified_type("version");
+
+impl Val for Version {
+    fn get_type(&self) -> &Type {
+        <Self as Val>::cel_type()
+    }
+
+    fn cel_type() -> &'static Type {
+        &VERSION
+    }
+
+    fn as_comparer(&self) -> Option<&dyn Comparer> {
+        Some(self)
+    }
+
+    fn equals(&self, other: &dyn Val) -> bool {
+        other.downcast_ref::<Self>() == Some(self)
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl StaticVal for Version {}
+
+impl Comparer for Version {
+    fn compare(&self, other: &dyn Val) -> Result<Ordering, ExecutionError> {
+        let other = other.downcast_ref::<Self>().ok_or_else(|| {
+            ExecutionError::function_error("version", "a version compares with version(\"…\") only")
+        })?;
+        Ok(self.cmp(other))
+    }
+}
+
+/// `version(text)`.
+fn find_version(text: &CelString<'_>) -> Result<Version, ExecutionError> {
+    Version::find(text.inner()).ok_or_else(|| {
+        ExecutionError::function_error("version", format!("no version in `{}`", text.inner()))
+    })
+}
+
+/// The maps a condition can look into.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) facts: Ledger,
+    pub(crate) parameters: Ledger,
+    pub(crate) target: Ledger,
+}
+
+impl World {
+    fn empty() -> Self {
+        let none = |what| Ledger::new(what, []);
+        Self {
+            facts: none("fact"),
+            parameters: none("parameter"),
+            target: none("target"),
+        }
+    }
+
+    fn maps(&self) -> [(&'static str, &Ledger); 3] {
+        [
+            ("facts", &self.facts),
+            ("parameters", &self.parameters),
+            ("target", &self.target),
+        ]
+    }
+
+    fn evaluate(&self, program: &Program) -> Result<Value, ExecutionError> {
+        let mut env = Env::stdlib();
+        cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
+            .map_err(|error| ExecutionError::function_error("version", error))?;
+        let mut context = Context::with_env(Arc::new(env));
+        for (name, map) in self.maps() {
+            context.add_variable_as_val(name, Box::new(map.clone()));
+        }
+        program.execute(&context)
+    }
+}
+
+fn compile(source: &str) -> Result<Program, SyntaxError> {
+    let syntax = |message: String| SyntaxError { message };
+    let program = Program::compile(source).map_err(|errors| {
+        let first = errors.errors.first();
+        syntax(first.map_or_else(String::new, |error| {
+            format!("column {}: {}", error.pos.1, error.msg)
+        }))
+    })?;
+    let world = World::empty();
+    let names = || world.maps().map(|(name, _)| name);
+    // What `exists`, `all`, `filter` and `map` declare counts as a variable, too.
+    let declared = |name: &str| source.contains(&format!("({name},"));
+    let unknown = program
+        .references()
+        .variables()
+        .into_iter()
+        .find(|name| !names().contains(name) && !name.starts_with('@') && !declared(name))
+        .map(|name| {
+            format!(
+                "`{name}` is not known here{}; conditions look into {}",
+                near::hint(name, names()),
+                near::list(names())
+            )
+        });
+    if let Some(message) = unknown {
+        return Err(syntax(message));
+    }
+    Ok(program)
+}
+
+/// Whether a text is a condition.
+pub(crate) fn syntax(source: &str) -> Result<(), SyntaxError> {
+    let program = compile(source)?;
+    match World::empty().evaluate(&program) {
+        Err(ExecutionError::UndeclaredReference(name)) => Err(SyntaxError {
+            message: format!("there is no function `{name}`"),
+        }),
+        Ok(value) if !matches!(value, Value::Bool(_)) => Err(SyntaxError {
+            message: format!("it says {}, not true or false", value.type_of()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What a condition says about a world.
+pub(crate) fn evaluate(source: &str, world: &World) -> Truth {
+    let program = match compile(source) {
+        Ok(program) => program,
+        Err(error) => return Truth::Unknown(error.to_string()),
+    };
+    match world.evaluate(&program) {
+        Ok(Value::Bool(true)) => Truth::True,
+        Ok(Value::Bool(false)) => Truth::False,
+        Ok(other) => Truth::Unknown(format!("it says {}, not true or false", other.type_of())),
+        Err(error) => Truth::Unknown(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn world() -> World {
+        let known = |entries: &[(&str, serde_json::Value)]| {
+            entries
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), Known::Value(value.clone())))
+                .collect::<Vec<_>>()
+        };
+        let mut facts = known(&[
+            ("tool.qemu-img", json!("qemu-img version 7.2.22 (Debian)")),
+            ("disk.vda.scheduler", json!("none")),
+            ("disk.vda.rotational", json!(false)),
+            ("cpu.logical", json!(2)),
+            ("big", json!(u64::MAX)),
+            ("list", json!(["a", "b"])),
+        ]);
+        facts.push((
+            "secret".into(),
+            Known::Unreadable("Permission denied".into()),
+        ));
+        World {
+            facts: Ledger::new("fact", facts),
+            parameters: Ledger::new("parameter", known(&[("value", json!("none"))])),
+            target: Ledger::new(
+                "target",
+                known(&[("fstype", json!("ext4")), ("disk", json!("vda"))]),
+            ),
+        }
+    }
+
+    fn says(source: &str) -> Truth {
+        syntax(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+        evaluate(source, &world())
+    }
+
+    #[test]
+    fn true_and_false() {
+        for (source, expected) in [
+            (r#"facts["disk.vda.scheduler"] == "none""#, true),
+            (
+                r#"facts["disk." + target.disk + ".scheduler"] != parameters["value"]"#,
+                false,
+            ),
+            (r#"target.fstype in ["ext4", "xfs"]"#, true),
+            (r#"version(facts["tool.qemu-img"]) >= version("7.0")"#, true),
+            (
+                r#"version(facts["tool.qemu-img"]) < version("7.2.22")"#,
+                false,
+            ),
+            (r#"version("1.2") == version("v1.2.0")"#, true),
+            (
+                r#"facts["cpu.logical"] > 1 && !facts["disk.vda.rotational"]"#,
+                true,
+            ),
+            (r#""absent" in facts"#, false),
+            (r#"!("absent" in facts)"#, true),
+            (r#"facts["list"].exists(x, x == "b")"#, true),
+            (r#"facts["list"].all(x, x == "b")"#, false),
+            (r#"facts["tool.qemu-img"].contains("Debian")"#, true),
+            // One side decides.
+            (r#"facts["absent"] == 1 || facts["cpu.logical"] == 2"#, true),
+            (
+                r#"facts["absent"] == 1 && facts["cpu.logical"] == 3"#,
+                false,
+            ),
+            (r#"has(target.fstype) && !has(target.free)"#, true),
+            (r#"int(parameters.value == "none" ? 1 : 2) == 1"#, true),
+        ] {
+            let expected = if expected { Truth::True } else { Truth::False };
+            assert_eq!(says(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn unknown_is_never_true() {
+        for (source, name) in [
+            (r#"facts["absent"] == 1"#, "absent"),
+            (r#"facts["absent"] != 1"#, "absent"),
+            (r#"!(facts["secret"] == 1)"#, "Permission denied"),
+            (r#""secret" in facts"#, "Permission denied"),
+            (
+                r#"facts["absent"] == 1 || facts["cpu.logical"] == 3"#,
+                "absent",
+            ),
+            (
+                r#"facts["absent"] == 1 && facts["cpu.logical"] == 2"#,
+                "absent",
+            ),
+            (
+                r#"version(facts["disk.vda.scheduler"]) > version("1")"#,
+                "no version in `none`",
+            ),
+            (r#"target.free > 1"#, "free"),
+            (r#"facts["list"] > 1"#, "overload"),
+        ] {
+            match says(source) {
+                Truth::Unknown(why) => assert!(why.contains(name), "{source}: {why}"),
+                other => panic!("{source}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_known() {
+        let world = world();
+        let source =
+            r#"facts["disk." + target.disk + ".scheduler"] == "x" || facts["secret"] == 1"#;
+        evaluate(source, &world);
+        assert_eq!(world.facts.take_asked(), ["disk.vda.scheduler", "secret"]);
+        assert_eq!(world.target.take_asked(), ["disk"]);
+        assert!(world.facts.take_asked().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_condition() {
+        for (source, expected) in [
+            ("facts[", "column"),
+            ("fact[\"a\"] == 1", "did you mean `facts`?"),
+            ("versio(\"1\") == 1", "no function `versio`"),
+            ("1 + 1", "int"),
+        ] {
+            let error = syntax(source).unwrap_err().to_string();
+            assert!(error.contains(expected), "{source}: {error}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The catalogue of advice: pages loaded, their conditions matched against facts, their trials
+//! filled in. Pure: a user's own directory is read through [`assay_host::Host`].
+//!
+//! An entry is one file, `advice/DOMAIN/ID.md`: TOML front matter between two lines of `+++` and
+//! below it a Markdown page in fixed sections. See [`page::parse`] for its form,
+//! [`applies`] for the conditions and [`resolve`] for the placeholders.
+
+mod applies;
+mod catalogue;
+mod check;
+mod condition;
+mod near;
+pub mod page;
+mod resolve;
+mod version;
+
+pub use applies::{Applicability, Evidence, Missing, Reason, applies};
+pub use catalogue::{Catalogue, CatalogueError, UnknownAdvice};
+pub use condition::SyntaxError;
+pub use page::PageError;
+pub use resolve::{Aim, ResolveError, aim, parameters, resolve};
