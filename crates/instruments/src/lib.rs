@@ -8,10 +8,14 @@
 )]
 
 pub mod cancel;
+pub mod command;
 pub mod counters;
 pub mod file_state;
 pub mod fio;
+mod latencies;
 pub mod layout;
+pub mod measured;
 pub mod scratch;
 
 pub use cancel::Cancel;
+pub use measured::{Failures, LoadError, Measured, Timing};
