@@ -2,6 +2,7 @@
 
 use crate::error::{HostError, command_line};
 use crate::{CommandOutput, Limits, MAX_BYTES};
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -25,7 +26,9 @@ pub(crate) fn run(
         limit: limits.timeout,
     };
     let deadline = Instant::now() + limits.timeout;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    die_with_us(&mut command);
+    let mut child = command
         .args(argv.iter().skip(1))
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
@@ -61,6 +64,28 @@ pub(crate) fn run(
         kill(&mut child);
     }
     ended
+}
+
+/// The kernel kills the command when the thread that waits for it ends: a command that outlives a
+/// killed assay could still change something after another assay has put everything back.
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
+)]
+fn die_with_us(command: &mut Command) {
+    let us = rustix::process::getpid();
+    // SAFETY: between fork and exec the closure makes two system calls and nothing else; it does
+    // not allocate and takes no lock.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            match rustix::process::getppid() == Some(us) {
+                true => Ok(()),
+                // It ended before the wish was known.
+                false => Err(rustix::io::Errno::SRCH.into()),
+            }
+        });
+    }
 }
 
 type Bytes = Result<Vec<u8>, String>;
@@ -111,7 +136,7 @@ fn kill(child: &mut Child) {
         .ok()
         .and_then(rustix::process::Pid::from_raw)
     {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
     let _ = child.kill();
     let _ = child.wait();

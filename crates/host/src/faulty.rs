@@ -1,23 +1,23 @@
 //! A host whose n-th call fails, to show that nothing depends on luck.
 
 use crate::error::HostError;
-use crate::{CommandOutput, Host, Limits, Stat, StatFs};
+use crate::{CommandOutput, Host, HostMut, Limits, ProcessId, Stat, StatFs};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Passes calls on to another host, except the n-th, or every n-th.
-pub struct Faulty<'a> {
-    inner: &'a dyn Host,
+pub struct Faulty<'a, H: ?Sized = dyn Host> {
+    inner: &'a H,
     every: usize,
     repeat: bool,
     calls: AtomicUsize,
 }
 
-impl<'a> Faulty<'a> {
+impl<'a, H: Host + ?Sized> Faulty<'a, H> {
     /// Fails call number `every`, 2 × `every` and so on; never for 0.
     #[must_use]
-    pub fn new(inner: &'a dyn Host, every: usize) -> Self {
+    pub fn new(inner: &'a H, every: usize) -> Self {
         Self {
             inner,
             every,
@@ -28,7 +28,7 @@ impl<'a> Faulty<'a> {
 
     /// Fails call number `nth` alone.
     #[must_use]
-    pub fn once(inner: &'a dyn Host, nth: usize) -> Self {
+    pub fn once(inner: &'a H, nth: usize) -> Self {
         Self {
             repeat: false,
             ..Self::new(inner, nth)
@@ -65,7 +65,7 @@ impl<'a> Faulty<'a> {
     }
 }
 
-impl Host for Faulty<'_> {
+impl<H: Host + ?Sized> Host for Faulty<'_, H> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
         self.path(path, || self.inner.read(path))
     }
@@ -95,5 +95,30 @@ impl Host for Faulty<'_> {
     /// Never fails: that a command is not installed is an answer, not a fault.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         self.inner.which(name)
+    }
+}
+
+impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        self.path(path, || self.inner.check_writable(path))
+    }
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.path(path, || self.inner.write_in_place(path, bytes))
+    }
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.path(path, || self.inner.create_like(path, like, bytes))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.path(to, || self.inner.rename(from, to))
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        self.path(path, || self.inner.remove_file(path))
+    }
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        self.path(dir, || self.inner.remove_tree(dir))
+    }
+    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
+        let path = Path::new("/proc").join(process.pid.to_string());
+        self.path(&path, || self.inner.kill(process))
     }
 }

@@ -16,6 +16,7 @@ mod live;
 mod recorded;
 mod recording;
 mod root;
+mod write;
 
 pub use capture::CaptureError;
 pub use error::HostError;
@@ -24,6 +25,7 @@ pub use live::Live;
 pub use recorded::Recorded;
 pub use recording::{Recording, Redact};
 pub use root::Root;
+pub use write::{HostMut, ProcessId};
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};

@@ -2,15 +2,20 @@
 
 use crate::capture::{Command, Fault, Index, Node, copied, resolve};
 use crate::error::HostError;
-use crate::{CommandOutput, DeviceNumber, FileKind, Host, Limits, Stat, StatFs};
+use crate::{
+    CommandOutput, DeviceNumber, FileKind, Host, HostMut, Limits, ProcessId, Stat, StatFs,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A machine in memory: files, links, commands and faults. Directories follow from the files.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    files: BTreeMap<PathBuf, Vec<u8>>,
+    files: Mutex<Files>,
     links: BTreeMap<PathBuf, PathBuf>,
     index: Index,
 }
@@ -24,8 +29,8 @@ impl Recorded {
 
     /// Adds a file.
     #[must_use]
-    pub fn file(mut self, path: &str, contents: impl Into<Vec<u8>>) -> Self {
-        self.files.insert(path.into(), contents.into());
+    pub fn file(self, path: &str, contents: impl Into<Vec<u8>>) -> Self {
+        self.files().insert(path.into(), contents.into());
         self
     }
 
@@ -85,10 +90,14 @@ impl Recorded {
         self
     }
 
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn names(&self, dir: &Path) -> BTreeSet<OsString> {
         let stat = self.index.stat.keys().map(Path::new);
-        let paths = self
-            .files
+        let files = self.files();
+        let paths = files
             .keys()
             .chain(self.links.keys())
             .map(PathBuf::as_path)
@@ -121,7 +130,7 @@ impl Recorded {
     }
 
     fn there(&self, path: &Path) -> bool {
-        self.files.contains_key(path)
+        self.files().contains_key(path)
             || self.index.stat.contains_key(&*path.to_string_lossy())
             || !self.names(path).is_empty()
     }
@@ -130,7 +139,7 @@ impl Recorded {
 impl Host for Recorded {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
         let real = self.resolve(path, true)?;
-        let found = self.files.get(&real).cloned();
+        let found = self.files().get(&real).cloned();
         found.ok_or_else(|| HostError::path(path, "not a regular file"))
     }
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
@@ -151,7 +160,7 @@ impl Host for Recorded {
         if let Some(stat) = self.index.stat.get(&*real.to_string_lossy()) {
             return Ok(*stat);
         }
-        Ok(match self.files.get(&real) {
+        Ok(match self.files().get(&real) {
             Some(bytes) => copied(FileKind::Regular, bytes.len() as u64),
             None => copied(FileKind::Directory, 0),
         })
@@ -179,5 +188,52 @@ impl Host for Recorded {
         self.index
             .knows(name)
             .then(|| Path::new("/usr/bin").join(name))
+    }
+}
+
+/// Files change in memory, as plain files do: nothing rounds or refuses a value, and there are no
+/// processes.
+impl HostMut for Recorded {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        self.read(path).map(drop)
+    }
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        let real = self.resolve(path, true)?;
+        match self.files().get_mut(&real) {
+            Some(contents) => *contents = bytes.to_vec(),
+            None => return Err(HostError::path(path, "not a regular file")),
+        }
+        Ok(())
+    }
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.read(like)?;
+        match self.exists(path)? {
+            true => Err(HostError::path(path, "File exists")),
+            false => {
+                self.files().insert(path.to_owned(), bytes.to_vec());
+                Ok(())
+            }
+        }
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        let bytes = self.read(from)?;
+        let mut files = self.files();
+        files.remove(from);
+        files.insert(to.to_owned(), bytes);
+        Ok(())
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        let removed = self.files().remove(path);
+        removed.map(drop).ok_or_else(|| HostError::NotFound {
+            path: path.to_owned(),
+        })
+    }
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        self.resolve(dir, false)?;
+        self.files().retain(|path, _| !path.starts_with(dir));
+        Ok(())
+    }
+    fn kill(&self, _process: ProcessId) -> Result<(), HostError> {
+        Ok(())
     }
 }

@@ -1,0 +1,315 @@
+//! The journal's place on disk: one directory a session, and who may begin one.
+//!
+//! ```text
+//! DIR/mutex                        held for a moment, to look at all sessions and enter one
+//! DIR/sessions/assay-UID/lock      held as long as the session's process lives
+//! DIR/sessions/assay-UID/journal   what it did, see `lines`
+//! DIR/sessions/assay-UID/N.saved   contents of a configuration file as it was found
+//! ```
+
+use crate::error::ChangeError;
+use crate::lines::{Entry, FORMAT, Header, Read, State};
+use crate::session::Session;
+use rustix::fs::{FallocateFlags, FlockOperation, flock};
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+const MUTEX: &str = "mutex";
+const LOCK: &str = "lock";
+pub(crate) const LINES: &str = "journal";
+const PREFIX: &str = "assay-";
+
+/// Room taken for a journal when its session begins, so that the disk filling up later does not
+/// keep it from noting what it does: some thousand lines.
+const ROOM: u64 = 256 << 10;
+
+/// A directory of journals.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    dir: PathBuf,
+}
+
+/// A session whose process is gone, and what it left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// What it did.
+    pub label: String,
+    /// On what.
+    pub target: String,
+    /// When it began, in seconds since 1970.
+    pub begun: u64,
+    /// What has to be taken back, in words, newest first.
+    pub left: Vec<String>,
+}
+
+/// A session as it lies on disk.
+pub(crate) struct Stored {
+    pub(crate) dir: PathBuf,
+    pub(crate) read: Read,
+    /// Its lock, when its process is gone; nothing while it lives.
+    pub(crate) lock: Option<File>,
+}
+
+impl Journal {
+    /// Uses a directory, making it for this user alone when it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made or written.
+    pub fn open(dir: &Path) -> Result<Self, ChangeError> {
+        make_dir(&dir.join("sessions"))?;
+        let dir = dir.canonicalize().map_err(ChangeError::journal(dir))?;
+        Ok(Self { dir })
+    }
+
+    /// Begins a session on a target. There is one at a time for every `target`, whatever assay it
+    /// belongs to; `label` tells other people what it is doing.
+    ///
+    /// # Errors
+    /// [`ChangeError::Busy`] when another session works on that target, [`ChangeError::Pending`]
+    /// when one that was killed left something there, or the journal cannot be written.
+    pub fn begin(&self, label: &str, target: &str) -> Result<Session, ChangeError> {
+        let _mutex = self.mutex()?;
+        self.free(target, None, |header, _| header.target == target)?;
+        let uid = random_name().map_err(ChangeError::journal(&self.dir))?;
+        let dir = self.sessions().join(format!("{PREFIX}{uid}"));
+        make_dir(&dir)?;
+        let path = dir.join(LOCK);
+        let lock = new_file(&path).map_err(ChangeError::journal(&path))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| ChangeError::journal(&path)(error.into()))?;
+        let header = Header {
+            format: FORMAT,
+            uid,
+            label: label.to_owned(),
+            target: target.to_owned(),
+            pid: std::process::id(),
+            boot: boot()?,
+            begun: now(),
+        };
+        let path = dir.join(LINES);
+        let begun = (|| {
+            let mut file = new_file(&path)?;
+            match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, ROOM) {
+                Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let mut line = serde_json::to_vec(&header)?;
+            line.push(b'\n');
+            file.write_all(&line)?;
+            file.sync_all()?;
+            sync_dir(&dir)?;
+            sync_dir(&self.sessions())?;
+            Ok(file)
+        })();
+        match begun {
+            Ok(file) => Ok(Session::new(self.clone(), dir, header, file, lock)),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&dir);
+                Err(ChangeError::journal(&path)(error))
+            }
+        }
+    }
+
+    /// Sessions whose process is gone and that left something. Nothing is the usual case.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or holds what this assay does not understand.
+    pub fn pending(&self) -> Result<Vec<Pending>, ChangeError> {
+        let mut pending = Vec::new();
+        let _mutex = self.mutex()?;
+        for stored in self.stored()? {
+            let (Read::Journal { header, state, .. }, Some(_)) = (&stored.read, &stored.lock)
+            else {
+                continue;
+            };
+            let left: Vec<_> = state.open().rev().map(|(_, entry)| tell(entry)).collect();
+            if !left.is_empty() {
+                pending.push(Pending {
+                    label: header.label.clone(),
+                    target: header.target.clone(),
+                    begun: header.begun,
+                    left,
+                });
+            }
+        }
+        pending.sort_by_key(|pending| pending.begun);
+        Ok(pending)
+    }
+
+    /// Makes sure that no session but `own` is live, or left something, and is of the kind that
+    /// `theirs` describes. To be called with the mutex.
+    pub(crate) fn free(
+        &self,
+        what: &str,
+        own: Option<&Path>,
+        theirs: impl Fn(&Header, &State) -> bool,
+    ) -> Result<(), ChangeError> {
+        for stored in self.stored()? {
+            let Read::Journal { header, state, .. } = &stored.read else {
+                continue;
+            };
+            let matters = stored.lock.is_none() || state.open().next().is_some();
+            if own == Some(&*stored.dir) || !matters || !theirs(header, state) {
+                continue;
+            }
+            return Err(match stored.lock {
+                None => busy(what, header),
+                Some(_) => ChangeError::Pending {
+                    what: what.to_owned(),
+                    label: header.label.clone(),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// Every session on disk.
+    ///
+    /// # Errors
+    /// The directory or a journal cannot be read or understood.
+    pub(crate) fn stored(&self) -> Result<Vec<Stored>, ChangeError> {
+        self.names()?
+            .into_iter()
+            .filter_map(|dir| self.load(dir).transpose())
+            .collect()
+    }
+
+    pub(crate) fn names(&self) -> Result<Vec<PathBuf>, ChangeError> {
+        let sessions = self.sessions();
+        let entries = fs::read_dir(&sessions).map_err(ChangeError::journal(&sessions))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(ChangeError::journal(&sessions))?;
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Reads one session; nothing when it is gone meanwhile.
+    pub(crate) fn load(&self, dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
+        let path = dir.join(LOCK);
+        let lock = match File::options().read(true).open(&path) {
+            Ok(lock) => match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => Some(lock),
+                Err(rustix::io::Errno::WOULDBLOCK) => None,
+                Err(error) => return Err(ChangeError::journal(&path)(error.into())),
+            },
+            // Killed between the directory and its lock, or half removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match File::open(&dir) {
+                Ok(lock) => Some(lock),
+                Err(_) => return Ok(None),
+            },
+            Err(error) => return Err(ChangeError::journal(&path)(error)),
+        };
+        if let Some(lock) = &lock
+            && lock.metadata().is_ok_and(|found| found.nlink() == 0)
+        {
+            return Ok(None);
+        }
+        let path = dir.join(LINES);
+        let read = match fs::read(&path) {
+            Ok(bytes) => crate::lines::read(&bytes).map_err(|reason| ChangeError::Foreign {
+                path: path.clone(),
+                reason,
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Read::Unborn,
+            Err(error) => return Err(ChangeError::journal(&path)(error)),
+        };
+        Ok(Some(Stored { dir, read, lock }))
+    }
+
+    /// Whoever looks at all sessions in order to enter one has this.
+    pub(crate) fn mutex(&self) -> Result<File, ChangeError> {
+        let path = self.dir.join(MUTEX);
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(ChangeError::journal(&path))?;
+        flock(&file, FlockOperation::LockExclusive)
+            .map_err(|error| ChangeError::journal(&path)(error.into()))?;
+        Ok(file)
+    }
+
+    fn sessions(&self) -> PathBuf {
+        self.dir.join("sessions")
+    }
+}
+
+fn busy(what: &str, header: &Header) -> ChangeError {
+    ChangeError::Busy {
+        what: what.to_owned(),
+        pid: header.pid,
+        label: header.label.clone(),
+    }
+}
+
+/// An entry in words.
+pub(crate) fn tell(entry: &Entry) -> String {
+    match entry {
+        Entry::Made { thing, .. } => thing.to_string(),
+        Entry::Switched(switched) => crate::setting::name(&switched.setting),
+    }
+}
+
+/// Removes a session's directory; its journal first, for without it the rest means nothing.
+pub(crate) fn forget(dir: &Path) -> Result<(), ChangeError> {
+    let gone = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    gone(fs::remove_file(dir.join(LINES)))
+        .and_then(|()| sync_dir(dir))
+        .and_then(|()| gone(fs::remove_dir_all(dir)))
+        .map_err(ChangeError::journal(dir))
+}
+
+fn make_dir(dir: &Path) -> Result<(), ChangeError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(ChangeError::journal(dir))
+}
+
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
+    File::options()
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// This boot of the kernel.
+pub(crate) fn boot() -> Result<String, ChangeError> {
+    let path = Path::new("/proc/sys/kernel/random/boot_id");
+    let text = fs::read_to_string(path).map_err(ChangeError::journal(path))?;
+    Ok(text.trim().to_owned())
+}
+
+fn now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// 64 random bits in hex: no two sessions of any machine on one file system meet.
+fn random_name() -> io::Result<String> {
+    let mut bytes = [0u8; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}

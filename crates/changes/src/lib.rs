@@ -1,0 +1,28 @@
+//! Reversible changes of a machine, and the journal that takes them back.
+//!
+//! Nothing is changed or made before the journal on disk says so and says what undoes it. A
+//! [`Session`] holds a kernel lock as long as its process lives; [`Journal::recover`] puts back
+//! what a dead one left, newest first, reads it back, and may itself be killed at any moment.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate owns its journal, which has to be forced to disk"
+)]
+
+mod error;
+mod journal;
+mod lines;
+mod made;
+mod never;
+mod recover;
+mod session;
+mod setting;
+mod switch;
+
+pub use error::ChangeError;
+pub use journal::{Journal, Pending};
+pub use made::Made;
+pub use never::{never_kept, survives_reboot};
+pub use recover::{Foreign, Outcome, Recovered};
+pub use session::{MadeId, Session};
+pub use setting::{Origin, Original};
+pub use switch::Switch;

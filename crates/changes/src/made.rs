@@ -1,0 +1,279 @@
+//! Things that assay makes and removes again.
+//!
+//! Their names carry the session's tag, and nothing without it is ever removed: neither a damaged
+//! nor a forged journal leads to anybody else's file.
+
+use crate::error::ChangeError;
+use assay_host::{HostError, HostMut, Limits, ProcessId};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Something that assay makes. Paths are absolute; except for processes, names hold
+/// [`crate::Session::tag`] in one component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Made {
+    /// A file.
+    File(#[serde(with = "bytes")] PathBuf),
+    /// A directory with everything in it.
+    Directory(#[serde(with = "bytes")] PathBuf),
+    /// A process. Enter it right after it was started; it is best started so that the kernel kills
+    /// it when assay ends (`PR_SET_PDEATHSIG`).
+    Process {
+        /// Its number.
+        pid: i32,
+        /// Field 22 of `/proc/PID/stat`, which tells it from a later process of the same number.
+        start: u64,
+    },
+    /// All loop devices on a file.
+    Loop {
+        /// The file.
+        #[serde(with = "bytes")]
+        backing: PathBuf,
+    },
+    /// Everything mounted on a directory.
+    Mount {
+        /// The directory.
+        #[serde(with = "bytes")]
+        mountpoint: PathBuf,
+    },
+    /// A named network namespace (ip-netns(8)), with the devices in it.
+    Netns {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl From<ProcessId> for Made {
+    fn from(process: ProcessId) -> Self {
+        Self::Process {
+            pid: process.pid,
+            start: process.start,
+        }
+    }
+}
+
+impl std::fmt::Display for Made {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Directory(path) => write!(f, "directory {}", path.display()),
+            Self::Process { pid, .. } => write!(f, "process {pid}"),
+            Self::Loop { backing } => write!(f, "loop device on {}", backing.display()),
+            Self::Mount { mountpoint } => write!(f, "mount on {}", mountpoint.display()),
+            Self::Netns { name } => write!(f, "network namespace {name}"),
+        }
+    }
+}
+
+/// How long the kernel may take to let go of a loop device or a mount.
+const SETTLING: Duration = Duration::from_secs(5);
+
+impl Made {
+    /// Whether this can be a thing of the session with that tag.
+    pub(crate) fn check(&self, tag: &str) -> Result<(), ChangeError> {
+        let path = match self {
+            Self::File(path) | Self::Directory(path) => path,
+            Self::Loop { backing } => backing,
+            Self::Mount { mountpoint } => mountpoint,
+            Self::Process { .. } => return Ok(()),
+            Self::Netns { name } => Path::new(name),
+        };
+        let plain = |name: &OsStr| name != ".." && name != ".";
+        let rooted = match self {
+            Self::Netns { name } => !name.contains('/'),
+            _ => path.is_absolute() && path.iter().all(plain),
+        };
+        let holds = |name: &OsStr| {
+            let mut parts = name.as_bytes().windows(tag.len());
+            parts.any(|part| part == tag.as_bytes())
+        };
+        match rooted && path.iter().any(holds) {
+            true => Ok(()),
+            false => Err(ChangeError::refused(
+                self.to_string(),
+                format!("not a name that this session may make or remove (none with {tag} in it)"),
+            )),
+        }
+    }
+
+    /// Whether it can still be there after the machine was started again.
+    pub(crate) fn survives_reboot(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Directory(_))
+    }
+
+    /// Whether something of that name is there now.
+    pub(crate) fn is_there(&self, host: &dyn HostMut) -> Result<bool, HostError> {
+        match self {
+            Self::File(path) | Self::Directory(path) => exists(host, path),
+            Self::Process { .. } => Ok(false),
+            Self::Loop { backing } => Ok(!loops(host, backing)?.is_empty()),
+            Self::Mount { mountpoint } => mounted(host, mountpoint),
+            Self::Netns { name } => exists(host, &Path::new("/run/netns").join(name)),
+        }
+    }
+
+    /// Removes it, and makes sure that it is gone. What is not there is fine.
+    pub(crate) fn unmake(&self, host: &dyn HostMut, tag: &str) -> Result<(), ChangeError> {
+        self.check(tag)?;
+        let absent_is_fine = |removed: Result<(), HostError>| match removed {
+            Err(error) if error.is_absent() => Ok(()),
+            other => other,
+        };
+        match self {
+            Self::File(path) => absent_is_fine(host.remove_file(path))?,
+            Self::Directory(path) => absent_is_fine(host.remove_tree(path))?,
+            Self::Process { pid, start } => host.kill(ProcessId {
+                pid: *pid,
+                start: *start,
+            })?,
+            Self::Loop { backing } => {
+                for device in loops(host, backing)? {
+                    self.command(
+                        host,
+                        &[OsStr::new("losetup"), "-d".as_ref(), device.as_ref()],
+                    )?;
+                }
+                self.wait(host)?;
+            }
+            Self::Mount { mountpoint } => {
+                // One may be mounted over another.
+                while mounted(host, mountpoint)? {
+                    let path = mountpoint.as_os_str();
+                    self.retried(host, &[OsStr::new("umount"), "--".as_ref(), path])?;
+                }
+            }
+            Self::Netns { name } => {
+                if self.is_there(host)? {
+                    let name = OsStr::new(name);
+                    let argv = ["ip".as_ref(), "netns".as_ref(), "delete".as_ref(), name];
+                    self.command(host, &argv)?;
+                    self.wait(host)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&self, host: &dyn HostMut, argv: &[&OsStr]) -> Result<(), ChangeError> {
+        let output = host.run(argv, Limits::default())?;
+        match output.success() {
+            true => Ok(()),
+            false => Err(ChangeError::Command {
+                what: self.to_string(),
+                command: crate::setting::command_line(argv),
+                reason: output.complaint(),
+            }),
+        }
+    }
+
+    /// A mount may be in use for a moment by somebody who only looks.
+    fn retried(&self, host: &dyn HostMut, argv: &[&OsStr]) -> Result<(), ChangeError> {
+        let deadline = Instant::now() + SETTLING;
+        loop {
+            match self.command(host, argv) {
+                Err(ChangeError::Command { .. })
+                    if Instant::now() < deadline && self.is_there(host)? =>
+                {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(_) if !self.is_there(host)? => return Ok(()),
+                other => return other,
+            }
+        }
+    }
+
+    fn wait(&self, host: &dyn HostMut) -> Result<(), ChangeError> {
+        let deadline = Instant::now() + SETTLING;
+        while self.is_there(host)? {
+            if Instant::now() >= deadline {
+                let reason = "was told to go but is still there: something uses it";
+                return Err(ChangeError::refused(self.to_string(), reason));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is taken, also by a link that leads nowhere.
+fn exists(host: &dyn HostMut, path: &Path) -> Result<bool, HostError> {
+    Ok(host.exists(path)? || host.link(path).is_ok())
+}
+
+/// The path as the kernel tells it: links resolved, as far as it is there.
+fn real(host: &dyn HostMut, path: &Path) -> PathBuf {
+    host.realpath(path)
+        .or_else(|_| {
+            let name = path.file_name().unwrap_or_default();
+            let dir = host.realpath(path.parent().unwrap_or(Path::new("/")))?;
+            Ok::<_, HostError>(dir.join(name))
+        })
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// Device nodes of the loop devices on a file.
+fn loops(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>, HostError> {
+    let real = real(host, backing);
+    let mut found = Vec::new();
+    for name in host.list(Path::new("/sys/block"))? {
+        if !name.as_bytes().starts_with(b"loop") {
+            continue;
+        }
+        let attribute = Path::new("/sys/block")
+            .join(&name)
+            .join("loop/backing_file");
+        let file = match host.read(&attribute) {
+            Ok(file) => file,
+            // Devices without a file have no such attribute.
+            Err(error) if error.is_absent() => continue,
+            Err(error) => return Err(error),
+        };
+        let file = file.strip_suffix(b"\n").unwrap_or(&file);
+        // The kernel's mark of a file that was removed meanwhile.
+        let plain = file.strip_suffix(b" (deleted)").unwrap_or(file);
+        let same = |path: &Path| [file, plain].contains(&path.as_os_str().as_bytes());
+        if same(&real) || same(backing) {
+            found.push(Path::new("/dev").join(name));
+        }
+    }
+    Ok(found)
+}
+
+fn mounted(host: &dyn HostMut, mountpoint: &Path) -> Result<bool, HostError> {
+    let real = real(host, mountpoint);
+    let table = host.read(Path::new("/proc/self/mounts"))?;
+    Ok(crate::setting::mounts(&table).any(|mount| mount.mountpoint == real))
+}
+
+/// Paths in JSON: text, or a list of bytes where a name is not UTF-8.
+pub(crate) mod bytes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::{Path, PathBuf};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Name {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => text.serialize(to),
+            None => path.as_os_str().as_bytes().serialize(to),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        Ok(match Name::deserialize(from)? {
+            Name::Text(text) => text.into(),
+            Name::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! The user's own commands: one reads, one sets, one sets back. No shell is in between.
+
+use super::{Found, Knob, Origin, Original, Reading, Work};
+use crate::error::ChangeError;
+use assay_host::HostMut;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long one of the user's commands may take: it may restart a service.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The three commands.
+pub(super) struct Commands {
+    pub(super) name: String,
+    pub(super) read: Vec<String>,
+    pub(super) apply: Vec<String>,
+    pub(super) undo: Vec<String>,
+}
+
+impl Commands {
+    fn run(&self, host: &dyn HostMut, argv: &[String], value: &str) -> Result<(), ChangeError> {
+        let words: Vec<_> = argv
+            .iter()
+            .map(|word| word.replace("{value}", value))
+            .collect();
+        let argv: Vec<_> = words.iter().map(OsStr::new).collect();
+        super::run(host, &self.name, &argv, PATIENCE).map(drop)
+    }
+}
+
+impl Knob for Commands {
+    fn identity(&self) -> String {
+        format!("command:{:?}", self.read)
+    }
+
+    fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError> {
+        for (role, argv) in [
+            ("read", &self.read),
+            ("apply", &self.apply),
+            ("undo", &self.undo),
+        ] {
+            let Some(program) = argv.first() else {
+                let reason = format!("there is no {role} command, so it could not be taken back");
+                return Err(ChangeError::refused(&self.name, reason));
+            };
+            if host.which(OsStr::new(program)).is_none() {
+                let reason = format!("its {role} command {program:?} is not installed");
+                return Err(ChangeError::refused(&self.name, reason));
+            }
+        }
+        let Reading { value, shown } = self.read(host)?;
+        Ok(Found {
+            original: Original {
+                value,
+                shown,
+                origin: Origin::Set,
+                place: PathBuf::new(),
+                along: Vec::new(),
+            },
+            contents: None,
+        })
+    }
+
+    fn check(&self, _host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError> {
+        match value {
+            Some(value) if !value.contains('\0') => Ok(()),
+            Some(value) => Err(ChangeError::refused(
+                &self.name,
+                format!("{value:?} is not a value"),
+            )),
+            None => {
+                let reason = "is set by a command, which needs a value";
+                Err(ChangeError::refused(&self.name, reason))
+            }
+        }
+    }
+
+    fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
+        let argv: Vec<_> = self.read.iter().map(OsStr::new).collect();
+        let value = super::run(host, &self.name, &argv, PATIENCE)?
+            .trim()
+            .to_owned();
+        Ok(Reading {
+            value: Some(value.clone()),
+            shown: value,
+        })
+    }
+
+    fn write(
+        &self,
+        host: &dyn HostMut,
+        value: Option<&str>,
+        _original: &Original,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        self.run(host, &self.apply, value.unwrap_or_default())
+    }
+
+    fn restore(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        self.run(
+            host,
+            &self.undo,
+            original.value.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// What else the command did is not known: only its undo knows.
+    fn settled(
+        &self,
+        _host: &dyn HostMut,
+        _original: &Original,
+        _work: &Work,
+    ) -> Result<bool, ChangeError> {
+        Ok(false)
+    }
+
+    /// A command that was cut off may have got anywhere.
+    fn may_become(&self, _wanted: Option<&str>, _found: Option<&str>) -> bool {
+        true
+    }
+}

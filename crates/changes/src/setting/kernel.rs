@@ -1,0 +1,312 @@
+//! Attributes in /proc/sys and /sys: sysctls, module parameters, queues of block devices.
+
+use super::{Found, Knob, Origin, Original, Reading, Work};
+use crate::error::ChangeError;
+use assay_host::{FileKind, HostError, HostMut};
+use assay_model::change::Setting;
+use std::path::{Path, PathBuf};
+
+/// Largest page of any architecture in KiB: how far the kernel rounds sizes in KiB.
+const LARGEST_PAGE_KIB: u64 = 64;
+
+/// Pairs of sysctls of which the kernel zeroes one when the other is set, and of which some refuse
+/// to be set to 0 themselves (Documentation/admin-guide/sysctl/vm.rst).
+const COUNTERPARTS: [(&str, &str); 3] = [
+    ("vm/dirty_bytes", "vm/dirty_ratio"),
+    ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
+    ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
+];
+
+const SYSCTL: &str = "/proc/sys";
+
+/// One attribute.
+pub(super) struct Attribute {
+    name: String,
+    path: PathBuf,
+    queue: bool,
+}
+
+/// The file of a module parameter.
+pub(super) fn module_parameter(module: &str, name: &str) -> Result<PathBuf, ChangeError> {
+    let what = format!("parameter {name} of {module}");
+    // The kernel's name of a module has underscores where its file may have dashes.
+    let module = module.replace('-', "_");
+    Ok(Path::new("/sys/module")
+        .join(plain(&what, &module)?)
+        .join("parameters")
+        .join(plain(&what, name)?))
+}
+
+/// The file of a sysctl: as in sysctl(8), the first separator decides which of `.` and `/`
+/// separates and which stands for itself.
+pub(super) fn sysctl(key: &str) -> Result<PathBuf, ChangeError> {
+    let dots = key
+        .find(['.', '/'])
+        .is_none_or(|at| key[at..].starts_with('.'));
+    let mut path = PathBuf::from(SYSCTL);
+    for part in key.split(if dots { '.' } else { '/' }) {
+        let part = match dots {
+            true => part.replace('/', "."),
+            false => part.to_owned(),
+        };
+        path.push(plain(key, &part)?);
+    }
+    Ok(path)
+}
+
+/// The file of a queue's attribute. The queue is that of the whole disk.
+pub(super) fn queue(
+    host: &dyn HostMut,
+    device: &str,
+    attribute: &str,
+) -> Result<PathBuf, ChangeError> {
+    let what = format!("{attribute} of {device}");
+    let attribute = plain(&what, attribute)?;
+    let link = match device.contains('/') {
+        false => Path::new("/sys/class/block").join(plain(&what, device)?),
+        true => {
+            let stat = host.stat(Path::new(device))?;
+            let number = match stat.kind {
+                FileKind::BlockDevice => stat.rdev,
+                _ => stat.dev,
+            };
+            Path::new("/sys/dev/block").join(number.to_string())
+        }
+    };
+    let dir = match host.realpath(&link) {
+        Err(error) if error.is_absent() => {
+            let reason = "no block device of its own lies there; name the device";
+            return Err(ChangeError::refused(what, reason));
+        }
+        other => other?,
+    };
+    let whole = match host.exists(&dir.join("partition"))? {
+        true => dir.parent().unwrap_or(&dir).to_owned(),
+        false => dir,
+    };
+    Ok(whole.join("queue").join(attribute))
+}
+
+/// One component of a path and nothing else.
+fn plain<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
+    match name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0', '\n']) {
+        true => {
+            let reason = format!("{name:?} is not a name");
+            Err(ChangeError::refused(what, reason))
+        }
+        false => Ok(name),
+    }
+}
+
+impl Attribute {
+    pub(super) fn new(name: String, path: PathBuf, setting: &Setting) -> Self {
+        let queue = matches!(setting, Setting::Queue { .. });
+        Self { name, path, queue }
+    }
+
+    fn is_scheduler(&self) -> bool {
+        self.queue && self.path.ends_with("queue/scheduler")
+    }
+
+    /// The other one of a pair of which the kernel zeroes one.
+    fn counterpart(&self) -> Option<PathBuf> {
+        let key = self.path.strip_prefix(SYSCTL).ok()?.to_str()?;
+        COUNTERPARTS.iter().find_map(|(one, other)| match key {
+            key if key == *one => Some(Path::new(SYSCTL).join(other)),
+            key if key == *other => Some(Path::new(SYSCTL).join(one)),
+            _ => None,
+        })
+    }
+
+    /// What changes along with it, as it reads now. A change of the scheduler resets the length of
+    /// the queue, and the scheduler's own attributes are gone with it (block/elevator.c).
+    fn along(&self, host: &dyn HostMut) -> Result<Vec<(PathBuf, String)>, ChangeError> {
+        let mut paths = Vec::new();
+        if self.is_scheduler() {
+            let queue = self.path.parent().unwrap_or(Path::new("/"));
+            let own = queue.join("iosched");
+            paths.extend(["nr_requests", "wbt_lat_usec"].map(|name| queue.join(name)));
+            match host.list(&own) {
+                Ok(names) => paths.extend(names.into_iter().map(|name| own.join(name))),
+                Err(error) if error.is_absent() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        paths.extend(self.counterpart());
+        let mut along = Vec::new();
+        for path in paths {
+            // Write-only and switched-off attributes have nothing to put back.
+            if let Ok(value) = text(host, &path) {
+                along.push((path, value));
+            }
+        }
+        Ok(along)
+    }
+
+    fn put(&self, host: &dyn HostMut, path: &Path, value: &str) -> Result<(), ChangeError> {
+        Ok(host.write_in_place(path, format!("{value}\n").as_bytes())?)
+    }
+}
+
+fn text(host: &dyn HostMut, path: &Path) -> Result<String, HostError> {
+    Ok(host.read_text(path)?.trim().to_owned())
+}
+
+/// The word in brackets of `[mq-deadline] kyber none`.
+fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(chosen, _)| chosen)
+}
+
+impl Knob for Attribute {
+    fn identity(&self) -> String {
+        // Set each other.
+        if let Some(other) = self.counterpart() {
+            return format!("kernel:{}", self.path.as_path().min(&other).display());
+        }
+        let coupled = ["scheduler", "nr_requests", "wbt_lat_usec"];
+        match self.path.file_name().and_then(|name| name.to_str()) {
+            Some(name) if self.queue && coupled.contains(&name) => {
+                format!("kernel:{}", self.path.with_file_name("scheduler").display())
+            }
+            _ => format!("kernel:{}", self.path.display()),
+        }
+    }
+
+    fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError> {
+        let Reading { value, shown } = self.read(host)?;
+        host.check_writable(&self.path).map_err(|error| {
+            let reason = format!(
+                "cannot be changed while the system runs ({})",
+                error.reason()
+            );
+            ChangeError::refused(&self.name, reason)
+        })?;
+        Ok(Found {
+            original: Original {
+                value,
+                shown,
+                origin: Origin::Set,
+                place: self.path.clone(),
+                along: self.along(host)?,
+            },
+            contents: None,
+        })
+    }
+
+    fn check(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError> {
+        let refuse = |reason: String| Err(ChangeError::refused(&self.name, reason));
+        let Some(value) = value else {
+            return refuse("always has a value: it cannot be taken away".into());
+        };
+        if value.trim().is_empty() || value.contains(['\n', '\0']) {
+            return refuse(format!("{value:?} is not a value"));
+        }
+        if self.counterpart().is_some() && value.trim() == "0" {
+            return refuse("0 is not set but follows from setting its counterpart".into());
+        }
+        if self.is_scheduler() {
+            let offered = text(host, &self.path)?;
+            let offers = |one: &str| one.trim_matches(['[', ']']) == value;
+            if !offered.split_ascii_whitespace().any(offers) {
+                let offered = offered.replace(['[', ']'], "");
+                return refuse(format!(
+                    "{value:?} is not offered here; there is: {offered}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
+        let text = match text(host, &self.path) {
+            Err(error) if error.is_absent() => {
+                let reason = format!("this machine does not have it ({error})");
+                return Err(ChangeError::refused(&self.name, reason));
+            }
+            other => other?,
+        };
+        let value = match self.queue {
+            true => chosen(&text).map_or(text.clone(), str::to_owned),
+            false => text,
+        };
+        Ok(Reading {
+            value: Some(value.clone()),
+            shown: value,
+        })
+    }
+
+    fn write(
+        &self,
+        host: &dyn HostMut,
+        value: Option<&str>,
+        _original: &Original,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        self.put(host, &self.path, value.unwrap_or_default().trim())
+    }
+
+    fn restore(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        let value = original.value.as_deref().unwrap_or_default();
+        let follows = self.counterpart().is_some() && value == "0";
+        if !follows && !self.same(self.read(host)?.value.as_deref(), Some(value)) {
+            self.put(host, &self.path, value)?;
+        }
+        for (path, value) in &original.along {
+            let follows = self.counterpart().is_some() && value == "0";
+            if !follows && text(host, path)? != *value {
+                self.put(host, path, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settled(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        _work: &Work,
+    ) -> Result<bool, ChangeError> {
+        let now = self.read(host)?.value;
+        let along = original.along.iter();
+        let mut same = along.map(|(path, value)| text(host, path).is_ok_and(|now| now == *value));
+        Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))
+    }
+
+    /// The kernel writes tabs where people write blanks (`net.ipv4.tcp_rmem`), `Y` where they
+    /// write 1 (module parameters), and no leading zeros or signs.
+    fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
+        let words = |text: &str| -> Vec<String> {
+            let words = text.split_ascii_whitespace();
+            words
+                .map(|word| match word.parse::<i128>() {
+                    Ok(number) => number.to_string(),
+                    Err(_) if !self.path.starts_with("/sys/module") => word.to_owned(),
+                    Err(_) => match word {
+                        "Y" | "y" => "1".to_owned(),
+                        "N" | "n" => "0".to_owned(),
+                        word => word.to_owned(),
+                    },
+                })
+                .collect()
+        };
+        one.map(words) == other.map(words)
+    }
+
+    /// Sizes in KiB are rounded down to whole pages.
+    fn may_become(&self, wanted: Option<&str>, found: Option<&str>) -> bool {
+        let number = |text: Option<&str>| text?.trim().parse::<u64>().ok();
+        self.same(wanted, found)
+            || self.queue
+                && number(wanted)
+                    .zip(number(found))
+                    .is_some_and(|(wanted, found)| {
+                        found <= wanted && wanted - found < LARGEST_PAGE_KIB
+                    })
+    }
+}

@@ -1,0 +1,295 @@
+//! A setting in a session's hands: set, read back, put back.
+
+use crate::error::ChangeError;
+use crate::lines::{Line, Switched};
+use crate::never::never_kept;
+use crate::session::Session;
+use crate::setting::{Knob, Original, Reading, Work, knob, name, place};
+use assay_host::HostMut;
+use assay_model::change::Setting;
+
+/// A setting that is put back as it was found when this is dropped, unless it was kept.
+pub struct Switch<'a> {
+    session: &'a Session,
+    host: &'a dyn HostMut,
+    id: u64,
+    knob: Box<dyn Knob>,
+    setting: Setting,
+    name: String,
+    original: Original,
+    closed: bool,
+}
+
+/// What became of putting something back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Back {
+    /// Nothing was left to do.
+    Already(String),
+    /// Put back and read back.
+    Restored(String),
+    /// Somebody else changed it.
+    LeftAlone(String),
+}
+
+impl<'a> Switch<'a> {
+    /// Reads a setting, refuses one that cannot be changed, and writes down how it was found.
+    /// Nothing is changed yet.
+    ///
+    /// # Errors
+    /// It cannot be changed, another assay works on it or left it changed, or the journal cannot
+    /// be written.
+    pub fn open(
+        session: &'a Session,
+        host: &'a dyn HostMut,
+        setting: &Setting,
+    ) -> Result<Self, ChangeError> {
+        let name = name(setting);
+        let place = place(host, setting)?;
+        let knob = knob(setting, &place);
+        let identity = knob.identity();
+        // Nobody else enters the same setting between looking and entering.
+        let mutex = session.journal().mutex()?;
+        let ours = |switched: &Switched| !switched.closed && switched.identity == identity;
+        let own = session.dir();
+        session.journal().free(&name, Some(own), |_, state| {
+            state
+                .open()
+                .any(|(id, _)| state.switched(id).is_some_and(ours))
+        })?;
+        let state = session.state();
+        if state
+            .open()
+            .any(|(id, _)| state.switched(id).is_some_and(ours))
+        {
+            let reason = "this session changes it already";
+            return Err(ChangeError::refused(name, reason));
+        }
+        let found = knob.find(host)?;
+        let id = state.next();
+        if let Some(contents) = &found.contents {
+            session.save(id, contents)?;
+        }
+        session.write(Line::Opened {
+            id,
+            setting: setting.clone(),
+            identity: identity.clone(),
+            original: found.original.clone(),
+        })?;
+        drop(mutex);
+        Ok(Self {
+            session,
+            host,
+            id,
+            knob,
+            setting: setting.clone(),
+            name,
+            original: found.original,
+            closed: false,
+        })
+    }
+
+    /// How it was found.
+    #[must_use]
+    pub fn original(&self) -> &Original {
+        &self.original
+    }
+
+    /// What it reads now: its value and, where that matters, why it has it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(&self) -> Result<String, ChangeError> {
+        Ok(self.knob.read(self.host)?.shown)
+    }
+
+    /// Sets a value, or takes the setting away, and returns what it reads then.
+    ///
+    /// # Errors
+    /// [`ChangeError::Refused`] before anything was touched; [`ChangeError::Meanwhile`] when
+    /// somebody else changed it; [`ChangeError::ReadBack`] and [`ChangeError::NoEffect`] when it
+    /// reads something else afterwards. After any error of setting it is as it was found, or the
+    /// error is [`ChangeError::Twice`].
+    pub fn set(&self, value: Option<&str>) -> Result<String, ChangeError> {
+        self.knob.check(self.host, value)?;
+        let before = self.knob.read(self.host)?;
+        let known = self.known(&before);
+        if !known {
+            return Err(self.meanwhile(before.shown));
+        }
+        let touched = self.switched().is_some_and(|switched| switched.touched());
+        if self.knob.same(before.value.as_deref(), value) {
+            return Ok(before.shown);
+        }
+        if touched && self.knob.same(self.original.value.as_deref(), value) {
+            return self.restore();
+        }
+        self.session.write(Line::Set {
+            id: self.id,
+            value: value.map(str::to_owned),
+        })?;
+        match self.try_set(value, &before) {
+            Ok(shown) => Ok(shown),
+            Err(first) => Err(match self.put_back(true) {
+                Ok(_) => first,
+                Err(second) => ChangeError::Twice {
+                    first: Box::new(first),
+                    second: Box::new(second),
+                },
+            }),
+        }
+    }
+
+    fn try_set(&self, value: Option<&str>, before: &Reading) -> Result<String, ChangeError> {
+        let work = work(self.session, self.id);
+        self.knob.write(self.host, value, &self.original, &work)?;
+        let after = self.knob.read(self.host)?;
+        self.session.write(Line::Confirmed {
+            id: self.id,
+            reads: after.value.clone(),
+        })?;
+        if self.knob.same(after.value.as_deref(), value) {
+            return Ok(after.shown);
+        }
+        let (what, wanted) = (self.name.clone(), value.unwrap_or("nothing").to_owned());
+        let found = after.shown;
+        Err(match after.value == before.value {
+            true => ChangeError::NoEffect {
+                what,
+                wanted,
+                found,
+            },
+            false => ChangeError::ReadBack {
+                what,
+                wanted,
+                found,
+            },
+        })
+    }
+
+    /// Puts it back as it was found, and returns what it reads then. It may be set again.
+    ///
+    /// # Errors
+    /// [`ChangeError::Meanwhile`] when somebody else changed it; it is left alone then. Otherwise
+    /// that it could not be put back; it stays in the journal.
+    pub fn restore(&self) -> Result<String, ChangeError> {
+        match self.put_back(false)? {
+            Back::Already(shown) | Back::Restored(shown) => Ok(shown),
+            Back::LeftAlone(found) => Err(self.meanwhile(found)),
+        }
+    }
+
+    /// Sets a value for good: it is no longer put back. See [`crate::survives_reboot`] for what a
+    /// boot takes back by itself.
+    ///
+    /// # Errors
+    /// [`ChangeError::Refused`] when the value is never kept ([`never_kept`]), and those of
+    /// [`Switch::set`]; it is put back then.
+    pub fn keep(mut self, value: Option<&str>) -> Result<String, ChangeError> {
+        if let Some(reason) = never_kept(&self.setting, value) {
+            let reason = format!("{} is never kept: {reason}", value.unwrap_or("nothing"));
+            return Err(ChangeError::refused(&self.name, reason));
+        }
+        let shown = self.set(value)?;
+        self.session.write(Line::Kept {
+            id: self.id,
+            value: value.map(str::to_owned),
+        })?;
+        self.closed = true;
+        Ok(shown)
+    }
+
+    fn switched(&self) -> Option<Switched> {
+        self.session.state().switched(self.id).cloned()
+    }
+
+    fn known(&self, reading: &Reading) -> bool {
+        self.switched()
+            .is_some_and(|switched| is_known(&*self.knob, &switched, reading))
+    }
+
+    fn put_back(&self, force: bool) -> Result<Back, ChangeError> {
+        let Some(switched) = self.switched() else {
+            let reason = "is not in the journal";
+            return Err(ChangeError::refused(&self.name, reason));
+        };
+        put_back(self.session, self.host, self.id, &switched, force)
+    }
+
+    fn meanwhile(&self, found: String) -> ChangeError {
+        ChangeError::Meanwhile {
+            what: self.name.clone(),
+            found,
+            original: self.original.shown.clone(),
+        }
+    }
+}
+
+impl Drop for Switch<'_> {
+    fn drop(&mut self) {
+        // What fails here stays in the journal.
+        if !self.closed
+            && matches!(
+                self.put_back(false),
+                Ok(Back::Already(_) | Back::Restored(_))
+            )
+        {
+            let _ = self.session.write(Line::Closed { id: self.id });
+        }
+    }
+}
+
+/// Whether a value is the one that was found or one that assay set.
+fn is_known(knob: &dyn Knob, switched: &Switched, now: &Reading) -> bool {
+    let now = now.value.as_deref();
+    let same = |value: &Option<String>| knob.same(value.as_deref(), now);
+    let unconfirmed = switched.unconfirmed.as_ref();
+    same(&switched.original.value)
+        || switched.ours.iter().any(same)
+        || unconfirmed.is_some_and(|wanted| knob.may_become(wanted.as_deref(), now))
+}
+
+/// Puts a setting back and makes sure of it. Can be repeated after having been cut off anywhere.
+pub(crate) fn put_back(
+    session: &Session,
+    host: &dyn HostMut,
+    id: u64,
+    switched: &Switched,
+    force: bool,
+) -> Result<Back, ChangeError> {
+    let Switched {
+        setting, original, ..
+    } = switched;
+    let knob = knob(setting, &original.place);
+    if !switched.touched() {
+        return Ok(Back::Already(original.shown.clone()));
+    }
+    let work = work(session, id);
+    let now = knob.read(host)?;
+    if !force && !is_known(&*knob, switched, &now) {
+        return Ok(Back::LeftAlone(now.shown));
+    }
+    let settled = knob.settled(host, original, &work)?;
+    if !settled {
+        knob.restore(host, original, &work)?;
+    }
+    let after = knob.read(host)?;
+    if !knob.same(after.value.as_deref(), original.value.as_deref()) {
+        return Err(ChangeError::ReadBack {
+            what: name(setting),
+            wanted: original.shown.clone(),
+            found: after.shown,
+        });
+    }
+    session.write(Line::Restored { id })?;
+    Ok(match settled {
+        true => Back::Already(after.shown),
+        false => Back::Restored(after.shown),
+    })
+}
+
+fn work(session: &Session, id: u64) -> Work {
+    Work {
+        saved: session.saved(id),
+        aside: session.name(id.to_string()),
+    }
+}

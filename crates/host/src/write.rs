@@ -1,0 +1,335 @@
+//! The write side of the door, apart from reading so that what only looks can never change.
+
+use crate::error::HostError;
+use crate::{Host, Live, Root};
+use rustix::fs::{OFlags, XattrFlags};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A process that cannot be mistaken for another one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: i32,
+    /// When it was started, in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
+    pub start: u64,
+}
+
+/// A machine that can be changed. Every call is durable when it returns, where its file system
+/// knows durability.
+pub trait HostMut: Host {
+    /// Makes sure that a file has a permission bit for writing at all. Root may open a file without
+    /// one, and learns only from write(2) that the kernel takes nothing there.
+    ///
+    /// # Errors
+    /// Not there, or read-only.
+    fn check_writable(&self, path: &Path) -> Result<(), HostError>;
+
+    /// Writes `bytes` with one write(2) to a file that exists, as the attributes in /proc and /sys
+    /// want it.
+    ///
+    /// # Errors
+    /// Not there, not allowed, or refused by the kernel (EINVAL: it does not like the value).
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError>;
+
+    /// Makes a new file at `path` with these bytes, and with the owner, mode and extended
+    /// attributes (ACLs and SELinux labels are such) of `like`.
+    ///
+    /// # Errors
+    /// There is a file already, `like` is not a regular file or has other names (hard links,
+    /// which a replacement would tear apart), or the owner cannot be kept.
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError>;
+
+    /// Gives a file another name in the same directory, replacing what is there, at once.
+    ///
+    /// # Errors
+    /// As rename(2).
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError>;
+
+    /// Removes a file, not following a link.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    fn remove_file(&self, path: &Path) -> Result<(), HostError>;
+
+    /// Removes a directory and everything in it. Links are not followed, and where another file
+    /// system is mounted below, nothing of it is touched and the call fails.
+    ///
+    /// # Errors
+    /// Not there, not a directory, not allowed, or something is mounted in it.
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError>;
+
+    /// Kills a process and waits until it is gone; one that is gone already, or whose number now
+    /// belongs to another one, is left alone.
+    ///
+    /// # Errors
+    /// Not allowed, or it does not go.
+    fn kill(&self, process: ProcessId) -> Result<(), HostError>;
+
+    /// Replaces the contents of a file at once: whoever opens it sees the old bytes or the new
+    /// ones. `aside` is a name in the same directory that is used in between.
+    ///
+    /// # Errors
+    /// As [`HostMut::create_like`] and [`HostMut::rename`].
+    fn replace_file(&self, path: &Path, aside: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.create_like(aside, path, bytes)?;
+        let renamed = self.rename(aside, path);
+        if renamed.is_err() {
+            let _ = self.remove_file(aside);
+        }
+        renamed
+    }
+}
+
+/// How long a killed process may take to go: it may sleep in the kernel.
+const DYING: Duration = Duration::from_secs(10);
+
+impl HostMut for Live {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        let found = path
+            .metadata()
+            .map_err(|error| HostError::io(path, &error))?;
+        match found.permissions().mode() & 0o222 {
+            0 => Err(HostError::path(path, "read-only")),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        let fail = |error: std::io::Error| HostError::io(path, &error);
+        let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or(0);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(fail)?;
+        match file.write(bytes).map_err(fail)? {
+            count if count == bytes.len() => Ok(()),
+            count => Err(HostError::path(
+                path,
+                format!("took {count} of {} bytes", bytes.len()),
+            )),
+        }
+    }
+
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        let about = |path: &Path| {
+            let path = path.to_owned();
+            move |error: std::io::Error| HostError::io(&path, &error)
+        };
+        let model = like.symlink_metadata().map_err(about(like))?;
+        if !model.is_file() {
+            return Err(HostError::path(like, "not a regular file"));
+        }
+        if model.nlink() > 1 {
+            let reason = format!(
+                "it has {} names (hard links), and replacing it would change only one of them",
+                model.nlink()
+            );
+            return Err(HostError::path(like, reason));
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(about(path))?;
+        let filled = (|| {
+            file.write_all(bytes)?;
+            if (file.metadata()?.uid(), file.metadata()?.gid()) != (model.uid(), model.gid()) {
+                std::os::unix::fs::fchown(&file, Some(model.uid()), Some(model.gid()))?;
+            }
+            // The mode first: an ACL would be cut down by a later chmod.
+            file.set_permissions(std::fs::Permissions::from_mode(model.mode() & 0o7777))?;
+            copy_attributes(like, &file)?;
+            file.sync_all()
+        })();
+        match filled {
+            Ok(()) => sync_parent(path),
+            Err(error) => {
+                let _ = std::fs::remove_file(path);
+                Err(HostError::io(path, &error))
+            }
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        std::fs::rename(from, to).map_err(|error| HostError::io(to, &error))?;
+        sync_parent(to)
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        std::fs::remove_file(path).map_err(|error| HostError::io(path, &error))?;
+        sync_parent(path)
+    }
+
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        let found = dir
+            .symlink_metadata()
+            .map_err(|error| HostError::io(dir, &error))?;
+        if !found.is_dir() {
+            return Err(HostError::path(dir, "not a directory"));
+        }
+        nothing_mounted(dir, found.dev())?;
+        std::fs::remove_dir_all(dir).map_err(|error| HostError::io(dir, &error))?;
+        sync_parent(dir)
+    }
+
+    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
+        let stat = Path::new("/proc").join(process.pid.to_string());
+        let fail = |error: rustix::io::Errno| HostError::io(&stat, &error.into());
+        let Some(pid) = Pid::from_raw(process.pid) else {
+            return Ok(());
+        };
+        // The handle is opened first, so that what is compared next is what will be killed.
+        let handle = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => handle,
+            Err(rustix::io::Errno::SRCH) => return Ok(()),
+            Err(error) => return Err(fail(error)),
+        };
+        if started(process.pid) != Some(process.start) {
+            return Ok(());
+        }
+        match rustix::process::pidfd_send_signal(&handle, Signal::KILL) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => return Err(fail(error)),
+        }
+        let deadline = Instant::now() + DYING;
+        while started(process.pid) == Some(process.start) {
+            if Instant::now() >= deadline {
+                return Err(HostError::path(&stat, "was killed but does not end"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}
+
+/// When a process was started; nothing when there is none, or only a zombie that its parent has
+/// not asked after.
+fn started(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (state, start) = parse_stat(&text)?;
+    (!matches!(state, "Z" | "X")).then_some(start)
+}
+
+/// State (field 3) and start time (field 22) of `/proc/PID/stat`. The name in field 2 may hold
+/// anything, also parentheses.
+fn parse_stat(text: &str) -> Option<(&str, u64)> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+impl ProcessId {
+    /// The identity of a live process of this machine.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Self> {
+        let pid = i32::try_from(pid).ok()?;
+        Some(Self {
+            pid,
+            start: started(pid)?,
+        })
+    }
+}
+
+/// Copies extended attributes. Those that the file system of the copy makes up itself, or that
+/// need a privilege the process lacks, are passed over unless they carry access rights.
+fn copy_attributes(from: &Path, to: &File) -> std::io::Result<()> {
+    let mut names = vec![0; 64 << 10];
+    let length = match rustix::fs::llistxattr(from, &mut names) {
+        Ok(length) => length,
+        Err(rustix::io::Errno::NOTSUP | rustix::io::Errno::NOSYS) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut value = vec![0; 64 << 10];
+    for name in names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        let name = OsStr::from_bytes(name);
+        let copied = rustix::fs::lgetxattr(from, name, &mut value).and_then(|length| {
+            rustix::fs::fsetxattr(to, name, &value[..length], XattrFlags::empty())
+        });
+        match copied {
+            Ok(()) => {}
+            Err(error) if name.as_bytes().starts_with(b"system.posix_acl") => {
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes a name durable that was added to or taken from a directory.
+fn sync_parent(path: &Path) -> Result<(), HostError> {
+    let dir = match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    };
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    match synced {
+        // Some file systems do not know how to sync a directory.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            Ok(())
+        }
+        other => other.map_err(|error| HostError::io(dir, &error)),
+    }
+}
+
+/// Refuses when a directory below lies on another file system.
+fn nothing_mounted(dir: &Path, device: u64) -> Result<(), HostError> {
+    let fail = |error: std::io::Error| HostError::io(dir, &error);
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let found = entry.metadata().map_err(fail)?;
+        if found.dev() != device {
+            let reason = "something is mounted here: not removed";
+            return Err(HostError::path(&entry.path(), reason));
+        }
+        if found.is_dir() {
+            nothing_mounted(&entry.path(), device)?;
+        }
+    }
+    Ok(())
+}
+
+/// A captured machine is what it was.
+impl HostMut for Root {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        Err(captured(path))
+    }
+    fn write_in_place(&self, path: &Path, _bytes: &[u8]) -> Result<(), HostError> {
+        Err(captured(path))
+    }
+    fn create_like(&self, path: &Path, _like: &Path, _bytes: &[u8]) -> Result<(), HostError> {
+        Err(captured(path))
+    }
+    fn rename(&self, _from: &Path, to: &Path) -> Result<(), HostError> {
+        Err(captured(to))
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        Err(captured(path))
+    }
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        Err(captured(dir))
+    }
+    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
+        Err(captured(&Path::new("/proc").join(process.pid.to_string())))
+    }
+}
+
+fn captured(path: &Path) -> HostError {
+    HostError::path(
+        path,
+        "a captured machine cannot be changed: run this on the machine itself",
+    )
+}
