@@ -74,6 +74,9 @@ pub enum ArmError {
         /// The server's answer.
         source: io::Error,
     },
+    /// The journal, without which nothing is made.
+    #[error(transparent)]
+    Journal(#[from] assay_changes::ChangeError),
     /// The machine gave no answer.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),

@@ -9,7 +9,7 @@ use crate::nbd::Client;
 use crate::things::Things;
 use crate::{ArmError, nbd};
 use arguments::{IMAGE, KEY};
-use assay_host::Host;
+use assay_host::HostMut;
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use assay_model::change::ImageArm;
@@ -63,7 +63,7 @@ pub(crate) fn build(
         Tool::Daemon => arguments::daemon(arm, &arguments::file_node(arm)),
         Tool::QemuNbd => arguments::qemu_nbd(arm),
     };
-    let server = serve(things.dir(), &program, &args, cancel)?;
+    let server = serve(things, &program, &args, cancel)?;
     if arm.luks {
         // The server has read it; nobody needs it any more.
         let key = things.path(KEY);
@@ -116,7 +116,7 @@ pub(crate) fn make_key(path: &Path) -> Result<(), ArmError> {
 /// `qemu-img create` in `dir`; a complaint names the version, because versions differ in the
 /// options they know.
 pub(crate) fn create(
-    host: &dyn Host,
+    host: &dyn HostMut,
     dir: &Path,
     arm: &ImageArm,
     size: Bytes,
@@ -127,7 +127,21 @@ pub(crate) fn create(
         dir,
         log: "create.log",
     };
-    match program.run(&arguments::create(arm, size), cancel) {
+    let args = arguments::create(arm, size);
+    let mut made = program.run(&args, cancel);
+    // QEMU times its key stretching by getrusage, and gives up when a kernel that counts CPU time
+    // in ticks shows none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
+    for _ in 0..20 {
+        match &made {
+            Err(ArmError::Tool { complaint, .. }) if complaint.contains("accurate CPU usage") => {
+                let image = dir.join(IMAGE);
+                let _ = fs::remove_file(&image);
+                made = program.run(&args, cancel);
+            }
+            _ => break,
+        }
+    }
+    match made {
         Ok(_) => Ok(()),
         Err(ArmError::Tool { complaint, .. }) => Err(ArmError::Tool {
             program: version(&program, cancel),
@@ -149,7 +163,7 @@ fn version(program: &Program<'_>, cancel: &Cancel) -> String {
         .to_owned()
 }
 
-pub(crate) fn qemu_img(host: &dyn Host) -> Result<PathBuf, ArmError> {
+pub(crate) fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     host.which(OsStr::new("qemu-img")).ok_or(ArmError::Missing {
         program: "qemu-img",
         debian: "qemu-utils",
@@ -158,7 +172,7 @@ pub(crate) fn qemu_img(host: &dyn Host) -> Result<PathBuf, ArmError> {
 }
 
 /// The daemon, which has a monitor to ask, else qemu-nbd.
-pub(crate) fn server(host: &dyn Host) -> Result<(PathBuf, Tool), ArmError> {
+pub(crate) fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
     let daemon = host.which(OsStr::new("qemu-storage-daemon"));
     let nbd = || host.which(OsStr::new("qemu-nbd"));
     daemon
@@ -171,19 +185,20 @@ pub(crate) fn server(host: &dyn Host) -> Result<(PathBuf, Tool), ArmError> {
         })
 }
 
-/// Starts a server in `dir` and waits until its export answers.
+/// Starts a server in the arm's directory and waits until its export answers.
 pub(crate) fn serve(
-    dir: &Path,
+    things: &mut Things<'_>,
     program: &Path,
     args: &[String],
     cancel: &Cancel,
 ) -> Result<Running, ArmError> {
+    let dir = things.dir().to_owned();
     let program = Program {
         path: program,
-        dir,
+        dir: &dir,
         log: "server.log",
     };
-    let mut server = program.start(args)?;
+    let mut server = things.start(&program, args)?;
     let socket = dir.join(SOCKET);
     server.wait_until(cancel, || Client::connect(&socket, EXPORT).is_ok())?;
     Ok(server)

@@ -15,7 +15,8 @@ mod things;
 
 pub use error::ArmError;
 
-use assay_host::Host;
+use assay_changes::Session;
+use assay_host::HostMut;
 use assay_instruments::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
@@ -27,7 +28,8 @@ use things::Things;
 pub struct Place {
     /// An existing directory, on the storage that is to be measured.
     pub dir: PathBuf,
-    /// Name of the arm's own directory in it, which must not exist yet.
+    /// Name of the arm, `now` or `changed`: letters, digits, `-` and `_`. It gets a directory of its
+    /// own in `dir`.
     pub name: String,
     /// Bytes to measure on: size of the virtual disk, or of the file inside the file system.
     pub size: Bytes,
@@ -75,12 +77,13 @@ enum Kind {
 /// A tool that is missing or refuses, no space, not root where root is needed, interrupted. What
 /// was made before is gone again.
 pub fn build<'a>(
-    host: &'a dyn Host,
+    host: &'a dyn HostMut,
+    session: &'a Session,
     arm: &Arm,
     place: &Place,
     cancel: &Cancel,
 ) -> Result<Built<'a>, ArmError> {
-    let mut things = Things::new(host, place)?;
+    let mut things = Things::new(host, session, place)?;
     let kind = match arm {
         Arm::Image(arm) => Kind::Image(image::build(&mut things, arm, place.size, cancel)?),
         Arm::FileSystem { .. } | Arm::Sshd { .. } => {

@@ -1,43 +1,62 @@
-//! What was made for one arm, taken away in the opposite order.
+//! What was made for one arm: entered in the journal first, taken away in the opposite order.
 
+use crate::child::{Program, Running};
 use crate::{ArmError, Place};
-use assay_host::Host;
+use assay_changes::{Made, MadeId, Session};
+use assay_host::{HostMut, ProcessId};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// The arm's directory and everything in it.
+/// The arm's directory and everything that hangs on it.
 pub(crate) struct Things<'a> {
-    pub host: &'a dyn Host,
+    pub host: &'a dyn HostMut,
+    session: &'a Session,
     dir: PathBuf,
+    made: Vec<MadeId>,
 }
 
 impl<'a> Things<'a> {
     /// Makes the arm's directory, for this user alone.
-    pub fn new(host: &'a dyn Host, place: &Place) -> Result<Self, ArmError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if place.name.is_empty() || place.name.starts_with("..") || !place.name.chars().all(plain) {
+    pub fn new(
+        host: &'a dyn HostMut,
+        session: &'a Session,
+        place: &Place,
+    ) -> Result<Self, ArmError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if place.name.is_empty() || !place.name.chars().all(plain) {
             return Err(ArmError::Refused {
-                what: place.name.escape_debug().to_string(),
-                reason: "the name of an arm consists of letters, digits, `-`, `_` and `.`"
-                    .to_owned(),
+                what: format!("an arm named `{}`", place.name.escape_debug()),
+                reason: "the name of an arm consists of letters, digits, `-` and `_`".to_owned(),
             });
         }
-        // Absolute and without links: /proc/mounts and losetup name things so.
-        let parent = fs::canonicalize(&place.dir).map_err(ArmError::io(&place.dir))?;
-        let dir = parent.join(&place.name);
+        // Absolute and without links: the kernel tells mounts and loop devices so.
+        let parent = host.realpath(&place.dir)?;
+        let mut things = Self {
+            host,
+            session,
+            dir: parent.join(session.name(&place.name)),
+            made: Vec::new(),
+        };
+        things.enter(&Made::Directory(things.dir.clone()))?;
         fs::DirBuilder::new()
             .mode(0o700)
-            .create(&dir)
-            .map_err(ArmError::io(&dir))?;
-        Ok(Self { host, dir })
+            .create(&things.dir)
+            .map_err(ArmError::io(&things.dir))?;
+        Ok(things)
     }
 
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Differs between arms, and is the same for the same arm.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Differs between arms, whose data therefore differ too: a file system that stores equal
+    /// blocks once must not see any.
     pub fn seed(&self) -> u64 {
         // FNV-1a.
         let bytes = self.dir.as_os_str().as_encoded_bytes();
@@ -46,13 +65,39 @@ impl<'a> Things<'a> {
         })
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+    /// Writes down what is about to be made.
+    pub fn enter(&mut self, thing: &Made) -> Result<MadeId, ArmError> {
+        let id = self.session.made(thing)?;
+        self.made.push(id);
+        Ok(id)
+    }
+
+    /// Takes one thing away before all others.
+    pub fn remove(&mut self, id: MadeId) -> Result<(), ArmError> {
+        self.session.unmake(self.host, id)?;
+        self.made.retain(|other| *other != id);
+        Ok(())
+    }
+
+    /// Starts a server that ends with this arm, or with assay.
+    pub fn start<S: AsRef<OsStr>>(
+        &mut self,
+        program: &Program<'_>,
+        args: &[S],
+    ) -> Result<Running, ArmError> {
+        let running = program.start(args)?;
+        if let Some(process) = ProcessId::of(running.pid()) {
+            self.enter(&process.into())?;
+        }
+        Ok(running)
     }
 }
 
 impl Drop for Things<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        for id in self.made.drain(..).rev() {
+            // What does not go stays in the journal, and is tried again when the session is closed.
+            let _ = self.session.unmake(self.host, id);
+        }
     }
 }

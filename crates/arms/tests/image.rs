@@ -1,6 +1,8 @@
 //! Disk images, against the real QEMU and the real fio.
 
-use assay_arms::{ArmError, Built, Endpoint, Place, build};
+mod common;
+
+use assay_arms::{ArmError, Built, Endpoint, build};
 use assay_fio::job;
 use assay_host::Live;
 use assay_instruments::Cancel;
@@ -8,6 +10,7 @@ use assay_instruments::fio::{Ended, Fio, Request};
 use assay_model::change::{Aio, Arm, CacheMode, ImageArm, ImageFormat};
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Nanos, Workload};
+use common::{Bench, alive};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -33,18 +36,10 @@ fn options<const N: usize>(options: [(&str, &str); N]) -> ImageArm {
     }
 }
 
-fn make(dir: &Path, arm: &ImageArm) -> Result<Built<'static>, ArmError> {
-    let place = Place {
-        dir: dir.to_owned(),
-        name: "now".to_owned(),
-        size: SIZE,
-    };
-    build(&Live, &Arm::Image(arm.clone()), &place, &Cancel::default())
-}
-
-/// A directory that is not a tmpfs, so that O_DIRECT works.
-fn directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/var/tmp").unwrap()
+fn make<'a>(bench: &'a Bench, arm: &ImageArm) -> Result<Built<'a>, ArmError> {
+    let place = bench.place("now", SIZE);
+    let arm = Arm::Image(arm.clone());
+    build(&Live, &bench.session, &arm, &place, &Cancel::default())
 }
 
 fn measure(built: &Built<'_>) -> u64 {
@@ -86,12 +81,7 @@ fn measure(built: &Built<'_>) -> u64 {
 
 #[test]
 fn two_images_side_by_side_are_measured_by_fio() {
-    let dir = directory();
-    let place = |name: &str| Place {
-        dir: dir.path().to_owned(),
-        name: name.to_owned(),
-        size: SIZE,
-    };
+    let bench = Bench::new();
     let arms = [
         options([("cluster_size", "8k")]),
         options([("cluster_size", "2M")]),
@@ -100,8 +90,9 @@ fn two_images_side_by_side_are_measured_by_fio() {
         let arm = Arm::Image(arms[index].clone());
         build(
             &Live,
+            &bench.session,
             &arm,
-            &place(["now", "changed"][index]),
+            &bench.place(["now", "changed"][index], SIZE),
             &Cancel::default(),
         )
         .unwrap()
@@ -115,14 +106,14 @@ fn two_images_side_by_side_are_measured_by_fio() {
     let pids = [&small, &large].map(|built| built.server_pid().unwrap());
     drop((small, large));
     for pid in pids {
-        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        assert!(!alive(pid));
     }
-    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    assert!(bench.nothing_left());
 }
 
 #[test]
 fn every_cache_mode_and_submission_reads_back_as_asked() {
-    let dir = directory();
+    let bench = Bench::new();
     for (cache, aio, said) in [
         (
             CacheMode::None,
@@ -162,7 +153,7 @@ fn every_cache_mode_and_submission_reads_back_as_asked() {
                 format,
                 ..plain()
             };
-            let built = make(dir.path(), &arm).unwrap();
+            let built = make(&bench, &arm).unwrap();
             let read = built.read_back().unwrap();
             assert!(read.ends_with(said), "{read}");
             assert_eq!(
@@ -176,16 +167,16 @@ fn every_cache_mode_and_submission_reads_back_as_asked() {
 
 #[test]
 fn creation_options_are_in_the_image() {
-    let dir = directory();
+    let bench = Bench::new();
     let arm = options([("extended_l2", "on"), ("cluster_size", "128k")]);
-    let read = make(dir.path(), &arm).unwrap().read_back().unwrap();
+    let read = make(&bench, &arm).unwrap().read_back().unwrap();
     assert!(
         read.contains("cluster_size=131072") && read.contains("extended_l2=on"),
         "{read}"
     );
     for (mode, least) in [("off", 0), ("metadata", 0), ("falloc", 32), ("full", 32)] {
-        let built = make(dir.path(), &options([("preallocation", mode)])).unwrap();
-        let image = dir.path().join("now/image");
+        let built = make(&bench, &options([("preallocation", mode)])).unwrap();
+        let image = bench.arm("now").join("image");
         let found = std::os::unix::fs::MetadataExt::blocks(&image.metadata().unwrap()) / 2048;
         assert_eq!(found >= 32, least == 32, "{mode}: {found} MiB");
         assert!(measure(&built) > 0);
@@ -194,7 +185,7 @@ fn creation_options_are_in_the_image() {
 
 #[test]
 fn an_encrypted_image_keeps_its_key_to_itself() {
-    let dir = directory();
+    let bench = Bench::new();
     for format in [ImageFormat::Raw, ImageFormat::Qcow2] {
         let arm = ImageArm {
             format,
@@ -202,27 +193,27 @@ fn an_encrypted_image_keeps_its_key_to_itself() {
             filled: true,
             ..plain()
         };
-        let built = make(dir.path(), &arm).unwrap();
+        let built = make(&bench, &arm).unwrap();
         let read = built.read_back().unwrap();
         assert!(
             read.contains("luks") && read.contains("cipher_mode=xts"),
             "{read}"
         );
-        assert!(!dir.path().join("now/key").exists());
+        assert!(!bench.arm("now").join("key").exists());
         assert!(measure(&built) > 0);
     }
 }
 
 #[test]
 fn a_filled_image_holds_every_byte() {
-    let dir = directory();
+    let bench = Bench::new();
     let arm = ImageArm {
         filled: true,
         format: ImageFormat::Raw,
         ..plain()
     };
-    let built = make(dir.path(), &arm).unwrap();
-    let bytes = std::fs::read(dir.path().join("now/image")).unwrap();
+    let built = make(&bench, &arm).unwrap();
+    let bytes = std::fs::read(bench.arm("now").join("image")).unwrap();
     assert_eq!(bytes.len() as u64, SIZE.0);
     let empty = bytes
         .chunks(4096)
@@ -233,23 +224,22 @@ fn a_filled_image_holds_every_byte() {
 
 #[test]
 fn hostile_and_long_names_of_directories() {
-    let base = directory();
-    let mut dir = base.path().join("a b,c,,d=e\n'\"$(x);#%:é");
-    for _ in 0..3 {
-        dir.push("x".repeat(80));
-    }
-    std::fs::create_dir_all(&dir).unwrap();
+    let long = "x".repeat(120);
+    let bench = Bench::below(&format!(
+        "a b,c,,d=e
+'\"$(x);#%:é/{long}/{long}"
+    ));
     for luks in [false, true] {
-        let built = make(&dir, &ImageArm { luks, ..plain() }).unwrap();
+        let built = make(&bench, &ImageArm { luks, ..plain() }).unwrap();
         assert!(built.read_back().unwrap().contains("O_DIRECT"));
         assert!(measure(&built) > 0);
     }
-    assert_eq!(dir.read_dir().unwrap().count(), 0);
+    assert!(bench.nothing_left());
 }
 
 #[test]
 fn what_qemu_does_not_know_is_said_in_its_words() {
-    let dir = directory();
+    let bench = Bench::new();
     for (arm, said) in [
         (
             options([("no_such_option", "1")]),
@@ -262,57 +252,49 @@ fn what_qemu_does_not_know_is_said_in_its_words() {
         ),
         (options([("data_file", "/etc/passwd")]), "assay settles"),
     ] {
-        let error = make(dir.path(), &arm).err().unwrap().to_string();
+        let error = make(&bench, &arm).err().unwrap().to_string();
         assert!(error.contains(said) && !error.contains('\n'), "{error}");
-        assert_eq!(dir.path().read_dir().unwrap().count(), 0, "{error}");
+        assert!(bench.nothing_left(), "{error}");
     }
 }
 
 #[test]
 fn no_room_is_said_before_anything_is_written() {
-    let dir = directory();
-    let place = Place {
-        dir: dir.path().to_owned(),
-        name: "now".to_owned(),
-        size: Bytes(1 << 60),
-    };
-    let error = build(&Live, &Arm::Image(plain()), &place, &Cancel::default());
+    let bench = Bench::new();
+    let place = bench.place("now", Bytes(1 << 60));
+    let error = build(
+        &Live,
+        &bench.session,
+        &Arm::Image(plain()),
+        &place,
+        &Cancel::default(),
+    );
     assert!(matches!(error, Err(ArmError::Space { .. })));
-    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    assert!(bench.nothing_left());
 }
 
 #[test]
 fn an_interrupted_fill_leaves_nothing() {
-    let dir = directory();
+    let bench = Bench::new();
     let cancel = Cancel::default();
     cancel.cancel();
-    let place = Place {
-        dir: dir.path().to_owned(),
-        name: "now".to_owned(),
-        size: SIZE,
-    };
+    let place = bench.place("now", SIZE);
     let arm = Arm::Image(ImageArm {
         filled: true,
         ..plain()
     });
     assert!(matches!(
-        build(&Live, &arm, &place, &cancel),
+        build(&Live, &bench.session, &arm, &place, &cancel),
         Err(ArmError::Cancelled)
     ));
-    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    assert!(bench.nothing_left());
 }
 
 #[test]
 fn only_this_user_reads_the_arm() {
-    let dir = directory();
-    let built = make(dir.path(), &plain()).unwrap();
-    let mode = dir
-        .path()
-        .join("now")
-        .metadata()
-        .unwrap()
-        .permissions()
-        .mode();
+    let bench = Bench::new();
+    let built = make(&bench, &plain()).unwrap();
+    let mode = bench.arm("now").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     drop(built);
 }

@@ -5,7 +5,7 @@ use crate::child::Program;
 use crate::things::Things;
 use crate::{ArmError, qmp};
 use arguments::IMAGE;
-use assay_host::Host;
+use assay_host::HostMut;
 use assay_instruments::Cancel;
 use rustix::fs::OFlags;
 use serde_json::Value;
@@ -102,7 +102,7 @@ fn node(nodes: &Value) -> Option<String> {
 }
 
 /// Whether the kernel has the file open with O_DIRECT (proc_pid_fdinfo(5)).
-fn open_flags(host: &dyn Host, pid: u32, image: &Path) -> Result<String, ArmError> {
+fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmError> {
     let proc = Path::new("/proc").join(pid.to_string());
     for name in host.list(&proc.join("fd"))? {
         if host.link(&proc.join("fd").join(&name)).ok().as_deref() != Some(image) {
@@ -127,7 +127,7 @@ fn open_flags(host: &dyn Host, pid: u32, image: &Path) -> Result<String, ArmErro
 
 /// What no question answers, from the server's own command line: it accepted it, or it would have
 /// ended.
-fn command_line(host: &dyn Host, pid: u32) -> Result<String, ArmError> {
+fn command_line(host: &dyn HostMut, pid: u32) -> Result<String, ArmError> {
     let path = Path::new("/proc").join(pid.to_string()).join("cmdline");
     let text = host.read_text(&path)?;
     let mut parts = Vec::new();

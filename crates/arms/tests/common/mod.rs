@@ -1,0 +1,57 @@
+//! A directory to make arms in, with a journal.
+#![allow(dead_code, reason = "each test binary uses its share")]
+
+use assay_arms::Place;
+use assay_changes::{Journal, Session};
+use assay_model::Bytes;
+use std::path::{Path, PathBuf};
+
+pub struct Bench {
+    pub dir: PathBuf,
+    pub session: Session,
+    pub journal: Journal,
+    _held: [tempfile::TempDir; 2],
+}
+
+impl Bench {
+    /// In a directory that is not a tmpfs, so that O_DIRECT works.
+    pub fn new() -> Self {
+        Self::below("")
+    }
+
+    /// In a directory of that name.
+    pub fn below(name: &str) -> Self {
+        let base = tempfile::tempdir_in("/var/tmp").unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let dir = base.path().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let journal = Journal::open(state.path()).unwrap();
+        Self {
+            dir,
+            session: journal.begin("a test", "here").unwrap(),
+            journal,
+            _held: [base, state],
+        }
+    }
+
+    pub fn place(&self, name: &str, size: Bytes) -> Place {
+        Place {
+            dir: self.dir.clone(),
+            name: name.to_owned(),
+            size,
+        }
+    }
+
+    /// The directory of the arm of that name.
+    pub fn arm(&self, name: &str) -> PathBuf {
+        self.dir.join(self.session.name(name))
+    }
+
+    pub fn nothing_left(&self) -> bool {
+        self.dir.read_dir().unwrap().next().is_none()
+    }
+}
+
+pub fn alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
