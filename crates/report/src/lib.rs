@@ -13,3 +13,4 @@ mod subject;
 pub mod svg;
 pub mod terminal;
 pub mod text;
+pub mod trial;

@@ -10,7 +10,7 @@ use assay_model::doubt::{Severity, Validity};
 use assay_model::result::Judged;
 
 /// Text from outside, so that Markdown and the HTML within it show it as it is.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
         match c {
@@ -37,7 +37,10 @@ pub fn run(run: &Run, judged: &Judged) -> String {
         plain(&subject::when(run))
     ));
     for target in &run.targets {
-        let parts = [subject::storage(run, target), subject::sizes(run, target)];
+        let parts = [
+            subject::storage(&run.facts, target),
+            subject::sizes(&run.facts, target),
+        ];
         let parts: Vec<String> = parts
             .into_iter()
             .flatten()
@@ -49,7 +52,7 @@ pub fn run(run: &Run, judged: &Judged) -> String {
             parts.join("; ")
         ));
     }
-    if let Some(machine) = subject::machine(run) {
+    if let Some(machine) = subject::machine(&run.facts) {
         out.push_str(&format!("- machine: {}\n", plain(&machine)));
     }
     for remark in &run.remarks {
@@ -85,7 +88,7 @@ pub fn run(run: &Run, judged: &Judged) -> String {
 }
 
 /// With a full stop at its end.
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     match text.ends_with(['.', '!', '?']) {
         true => text.to_owned(),
         false => format!("{text}."),

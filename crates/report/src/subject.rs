@@ -4,7 +4,7 @@ use crate::format::{count, time};
 use crate::text::clean;
 use assay_model::run::{Origin, RunState};
 use assay_model::target::TargetKind;
-use assay_model::{Bytes, Nanos, Run, TargetInfo};
+use assay_model::{Bytes, Facts, Nanos, Run, TargetInfo};
 
 /// `quick: What does this storage do, in about a minute?`
 pub(crate) fn title(run: &Run) -> String {
@@ -52,7 +52,7 @@ pub(crate) fn when(run: &Run) -> String {
 }
 
 /// What lies below a target: `ext4 on /dev/vda2; disk vda: QEMU HARDDISK`.
-pub(crate) fn storage(run: &Run, target: &TargetInfo) -> Option<String> {
+pub(crate) fn storage(facts: &Facts, target: &TargetInfo) -> Option<String> {
     let mut parts = Vec::new();
     match (&target.fs_type, &target.mount_source) {
         (Some(fs), Some(source)) if source != fs => {
@@ -64,13 +64,13 @@ pub(crate) fn storage(run: &Run, target: &TargetInfo) -> Option<String> {
         }
         (None, _) => {}
     }
-    parts.extend(target.disks.iter().map(|disk| self::disk(run, disk)));
+    parts.extend(target.disks.iter().map(|disk| self::disk(facts, disk)));
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// `vda: QEMU HARDDISK, rotational`, as far as the facts say.
-fn disk(run: &Run, disk: &str) -> String {
-    let fact = |name: &str| run.facts.get(&format!("disk.{disk}.{name}"));
+fn disk(facts: &Facts, disk: &str) -> String {
+    let fact = |name: &str| facts.get(&format!("disk.{disk}.{name}"));
     let mut said = Vec::new();
     if let Some(model) = fact("model").and_then(|value| value.as_str()) {
         said.push(clean(model.trim()));
@@ -93,7 +93,7 @@ fn disk(run: &Run, disk: &str) -> String {
 }
 
 /// File size against memory: `test file 1 GiB, memory 15.6 GiB`.
-pub(crate) fn sizes(run: &Run, target: &TargetInfo) -> Option<String> {
+pub(crate) fn sizes(facts: &Facts, target: &TargetInfo) -> Option<String> {
     let mut parts = Vec::new();
     if target.size.0 > 0 {
         let what = match target.kind {
@@ -103,11 +103,10 @@ pub(crate) fn sizes(run: &Run, target: &TargetInfo) -> Option<String> {
         };
         parts.push(format!("{what} {}", target.size));
     }
-    if let Some(ram) = run.facts.u64("memory.total") {
+    if let Some(ram) = facts.u64("memory.total") {
         parts.push(format!("memory {}", Bytes(ram)));
     }
-    if let Some(arc) = run
-        .facts
+    if let Some(arc) = facts
         .u64("zfs.arc.c_max")
         .filter(|_| target.fs_type.as_deref() == Some("zfs"))
     {
@@ -117,7 +116,7 @@ pub(crate) fn sizes(run: &Run, target: &TargetInfo) -> Option<String> {
 }
 
 /// The machine in one line: processor, kernel, whether it is virtual.
-pub(crate) fn machine(run: &Run) -> Option<String> {
+pub(crate) fn machine(facts: &Facts) -> Option<String> {
     let keys = [
         "cpu.model",
         "kernel.release",
@@ -126,7 +125,7 @@ pub(crate) fn machine(run: &Run) -> Option<String> {
     ];
     let said: Vec<String> = keys
         .into_iter()
-        .filter_map(|key| Some((key, run.facts.str(key)?)))
+        .filter_map(|key| Some((key, facts.str(key)?)))
         .filter(|(_, value)| !value.trim().is_empty() && *value != "none")
         .map(|(key, value)| match key {
             "kernel.release" => format!("Linux {}", clean(value)),

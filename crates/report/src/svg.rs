@@ -4,7 +4,7 @@
 //! caller. Colours are CSS classes (see [`palette`]), so that one chart fits light and dark.
 
 pub mod curves;
-mod draw;
+pub(crate) mod draw;
 pub mod heat;
 pub mod intervals;
 pub mod palette;

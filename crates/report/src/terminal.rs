@@ -30,22 +30,22 @@ pub struct Style {
 }
 
 impl Style {
-    fn columns(self) -> usize {
+    pub(crate) fn columns(self) -> usize {
         self.width.max(40)
     }
 
-    fn paint(self, sgr: &str, text: &str) -> String {
+    pub(crate) fn paint(self, sgr: &str, text: &str) -> String {
         match self.color && !text.is_empty() {
             true => format!("\x1b[{sgr}m{text}\x1b[0m"),
             false => text.to_owned(),
         }
     }
 
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
@@ -59,7 +59,7 @@ impl Style {
 
     /// Appends text behind a label; further lines are indented like the first. The label may be
     /// empty; `indent` counts columns.
-    fn paragraph(self, out: &mut String, label: &str, indent: usize, text: &str) {
+    pub(crate) fn paragraph(self, out: &mut String, label: &str, indent: usize, text: &str) {
         let room = self.columns().saturating_sub(indent).max(20);
         let pad = " ".repeat(indent);
         for (i, line) in wrap(text, room).into_iter().enumerate() {
@@ -163,14 +163,14 @@ fn heading(run: &Run, out: &mut String, style: Style) {
     );
     for target in &run.targets {
         say("  target", &clean(&target.name));
-        if let Some(storage) = subject::storage(run, target) {
+        if let Some(storage) = subject::storage(&run.facts, target) {
             say("", &storage);
         }
-        if let Some(sizes) = subject::sizes(run, target) {
+        if let Some(sizes) = subject::sizes(&run.facts, target) {
             say("", &sizes);
         }
     }
-    if let Some(machine) = subject::machine(run) {
+    if let Some(machine) = subject::machine(&run.facts) {
         say("  machine", &machine);
     }
     for remark in &run.remarks {
@@ -225,7 +225,7 @@ pub(crate) fn mark(validity: Validity) -> &'static str {
 }
 
 /// A heading within the text.
-fn section(title: &str, out: &mut String, style: Style) {
+pub(crate) fn section(title: &str, out: &mut String, style: Style) {
     out.push_str(&format!("\n{}\n", style.bold(title)));
 }
 

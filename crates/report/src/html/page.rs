@@ -226,12 +226,15 @@ fn head(run: &Run, judged: &Judged, samples: &[Sample]) -> Head {
         uid: clean(&run.uid),
         version: clean(&run.assay_version),
         tools: tools.join(", "),
-        machine: subject::machine(run),
+        machine: subject::machine(&run.facts),
         targets: run
             .targets
             .iter()
             .map(|target| {
-                let lines = [subject::storage(run, target), subject::sizes(run, target)];
+                let lines = [
+                    subject::storage(&run.facts, target),
+                    subject::sizes(&run.facts, target),
+                ];
                 (clean(&target.name), lines.into_iter().flatten().collect())
             })
             .collect(),

@@ -12,7 +12,7 @@ pub(super) enum Anchor {
 }
 
 /// Escapes for element content and quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {
         match c {

@@ -1,0 +1,312 @@
+//! What lies behind a verdict, put together for every kind of page: the figures of both sides, the
+//! doubts, the pairs that were left out.
+
+use super::View;
+use super::words::{ends, metric, share, signed, span};
+use crate::format::{NONE, latency};
+use crate::text::clean;
+use assay_model::Doubt;
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::doubt::Severity;
+use assay_model::result::{Interval, JudgedSample};
+use assay_model::trial::{GuardJudgement, PairOutcome, Side, Slot};
+use std::collections::BTreeMap;
+
+/// A median over the measured pairs with an interval that assumes nothing of the noise's shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Median {
+    pub value: f64,
+    /// At least 90 %; none below five values.
+    pub interval: Option<Interval>,
+}
+
+/// The median, and as its interval the order statistics whose ranks a fair coin brackets with at
+/// least 90 % (the interval that belongs to the sign test).
+pub(crate) fn median(mut values: Vec<f64>) -> Option<Median> {
+    values.retain(|value| value.is_finite());
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    let upper = *values.get(n / 2)?;
+    let lower = values[(n - 1) / 2];
+    // Largest k with P(at most k of n coins show heads) at most 5 %.
+    let mut below = 0.5f64.powi(n as i32);
+    let mut term = below;
+    let mut k = None;
+    for i in 0..n {
+        if below > 0.05 {
+            break;
+        }
+        k = Some((i, below));
+        term *= (n - i) as f64 / (i + 1) as f64;
+        below += term;
+    }
+    Some(Median {
+        value: f64::midpoint(lower, upper),
+        interval: k.map(|(k, tail)| Interval {
+            low: values[k],
+            high: values[n - 1 - k],
+            confidence: 1.0 - 2.0 * tail,
+        }),
+    })
+}
+
+/// One row of the table of figures.
+pub(crate) struct Row {
+    pub metric: Metric,
+    pub now: Option<Median>,
+    pub changed: Option<Median>,
+    /// Median of the pairs' ratios B ÷ A.
+    pub ratio: Option<f64>,
+    /// Whether it is the figure that decides.
+    pub decides: bool,
+}
+
+/// A slot and what is known of its sample.
+pub(crate) fn slots<'a>(
+    view: &View<'a>,
+) -> impl Iterator<Item = (&'a Slot, Option<&'a JudgedSample>)> {
+    let samples = view.samples;
+    view.slots
+        .iter()
+        .enumerate()
+        .map(move |(i, slot)| (slot, samples.get(i)))
+}
+
+/// Whether a pair counts, by its 1-based number.
+pub(crate) fn measured(view: &View, pair: u32) -> bool {
+    let index = (pair as usize).wrapping_sub(1);
+    matches!(view.pairs.get(index), Some(PairOutcome::Measured { .. }))
+}
+
+/// The figure of each pair on one side, pairs that count only.
+pub(crate) fn figures(view: &View, metric: Metric) -> BTreeMap<u32, [Option<f64>; 2]> {
+    let mut found: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
+    for (slot, sample) in slots(view).filter(|(slot, _)| measured(view, slot.pair)) {
+        let figure = sample.and_then(|sample| sample.figures.get(&metric).copied());
+        found.entry(slot.pair).or_default()[slot.side as usize] = figure;
+    }
+    found
+}
+
+/// The figures shown to people: what decides first, then the guardrails, then the usual ones.
+pub(crate) fn table(view: &View) -> Vec<Row> {
+    const USUAL: [Quantity; 4] = [Quantity::Iops, Quantity::P50, Quantity::P99, Quantity::P999];
+    let plan = &view.trial.plan;
+    let mut metrics = vec![plan.metric];
+    metrics.extend(plan.guards.iter().map(|guard| guard.metric));
+    metrics.extend(USUAL.map(Metric::all));
+    let mut rows: Vec<Row> = Vec::new();
+    for metric in metrics {
+        if rows.iter().any(|row| row.metric == metric) {
+            continue;
+        }
+        let figures = figures(view, metric);
+        let side = |side: Side| {
+            median(
+                figures
+                    .values()
+                    .filter_map(|pair| pair[side as usize])
+                    .collect(),
+            )
+        };
+        let ratios = figures
+            .values()
+            .filter_map(|pair| Some(pair[1]? / pair[0]?));
+        let row = Row {
+            metric,
+            now: side(Side::Now),
+            changed: side(Side::Changed),
+            ratio: median(ratios.collect()).map(|median| median.value),
+            decides: metric == plan.metric,
+        };
+        if row.decides || row.now.is_some() || row.changed.is_some() {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A guardrail for people.
+pub(crate) struct GuardRow {
+    pub name: String,
+    /// B ÷ A as a change.
+    pub change: String,
+    pub interval: String,
+    pub allowed: String,
+    pub state: GuardState,
+}
+
+/// What is known of a guardrail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuardState {
+    Held,
+    Broken,
+    Open,
+}
+
+impl GuardState {
+    pub(crate) fn of(guard: &GuardJudgement) -> Self {
+        match (guard.broken, guard.held) {
+            (true, _) => Self::Broken,
+            (false, true) => Self::Held,
+            (false, false) => Self::Open,
+        }
+    }
+
+    /// `held`, `broken`, `not proved`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Broken => "broken",
+            Self::Open => "not proved",
+        }
+    }
+}
+
+pub(crate) fn guards(view: &View) -> Vec<GuardRow> {
+    let load = &view.trial.plan.load;
+    let row = |guard: &GuardJudgement| {
+        let interval = guard
+            .interval
+            .map(|i| ends(guard.metric, 1.0 / i.high, 1.0 / i.low));
+        GuardRow {
+            name: metric(load, guard.metric),
+            change: signed(super::change_of(guard.metric, 1.0 / guard.worsening)),
+            interval: interval.map_or(NONE.to_owned(), |(low, high)| span(low, high)),
+            allowed: format!("{} worse", share(guard.margin)),
+            state: GuardState::of(guard),
+        }
+    };
+    view.judgement.guards.iter().map(row).collect()
+}
+
+/// A doubt with how many slots of each side carry it.
+pub(crate) struct Carried<'a> {
+    pub doubt: &'a Doubt,
+    pub slots: [u32; 2],
+}
+
+/// Doubts by code, void before suspect, then by how many slots carry them.
+pub(crate) fn doubts<'a>(view: &View<'a>) -> Vec<Carried<'a>> {
+    let mut found: Vec<Carried> = Vec::new();
+    for (slot, sample) in slots(view) {
+        let own = slot.doubts.iter();
+        let mut seen: Vec<&str> = Vec::new();
+        for doubt in own.chain(sample.into_iter().flat_map(|sample| &sample.doubts)) {
+            if seen.contains(&doubt.code.as_str()) {
+                continue;
+            }
+            seen.push(&doubt.code);
+            let at = found
+                .iter()
+                .position(|known| known.doubt.code == doubt.code);
+            let at = at.unwrap_or_else(|| {
+                found.push(Carried {
+                    doubt,
+                    slots: [0, 0],
+                });
+                found.len() - 1
+            });
+            found[at].slots[slot.side as usize] += 1;
+            if doubt.severity > found[at].doubt.severity {
+                found[at].doubt = doubt;
+            }
+        }
+    }
+    found.sort_by_key(|one| {
+        (
+            std::cmp::Reverse(one.doubt.severity),
+            std::cmp::Reverse(one.slots[0] + one.slots[1]),
+        )
+    });
+    found
+}
+
+/// `suspect` or `void`.
+pub(crate) fn severity(doubt: &Doubt) -> &'static str {
+    match doubt.severity {
+        Severity::Suspect => "suspect",
+        Severity::Void => "void",
+    }
+}
+
+/// Pairs that were left out, by reason: kind, reason and the pairs' numbers.
+pub(crate) fn left_out(view: &View) -> Vec<(&'static str, String, Vec<u32>)> {
+    let mut found: Vec<(&'static str, String, Vec<u32>)> = Vec::new();
+    for (pair, outcome) in (1..).zip(view.pairs) {
+        let (kind, reason) = match outcome {
+            PairOutcome::Measured { .. } => continue,
+            PairOutcome::FailedChanged { error } => ("failed only with the change", error),
+            PairOutcome::Failed { error } => ("failed, not because of the change alone", error),
+            PairOutcome::Void { reason } => ("void", reason),
+        };
+        let reason = clean(reason);
+        match found
+            .iter_mut()
+            .find(|(k, r, _)| *k == kind && *r == reason)
+        {
+            Some((_, _, pairs)) => pairs.push(pair),
+            None => found.push((kind, reason, vec![pair])),
+        }
+    }
+    found
+}
+
+/// `pair 3`, `pairs 3, 7, 8`.
+pub(crate) fn pair_numbers(pairs: &[u32]) -> String {
+    let names: Vec<String> = pairs.iter().map(u32::to_string).collect();
+    match pairs.len() {
+        1 => format!("pair {}", names[0]),
+        _ => format!("pairs {}", crate::terminal::some_names(&names, 8)),
+    }
+}
+
+/// A ratio B ÷ A beside its row: the change, and nothing where there is none.
+pub(crate) fn row_change(row: &Row) -> String {
+    row.ratio.map_or(NONE.to_owned(), signed)
+}
+
+/// A figure in a column whose heading says the metric; latencies carry their unit.
+pub(crate) fn cell(metric: Metric, value: f64) -> String {
+    match metric.quantity.is_latency() {
+        true => latency(value),
+        false => crate::format::value(metric.quantity, value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_median_of_few_values_has_no_interval() {
+        let four = median(vec![4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!((four.value, four.interval), (2.5, None));
+        let five = median(vec![5.0, 1.0, 3.0, 2.0, 4.0]).unwrap();
+        let interval = five.interval.unwrap();
+        assert_eq!((interval.low, interval.high), (1.0, 5.0));
+        assert!((interval.confidence - 0.9375).abs() < 1e-12);
+        assert_eq!(median(vec![f64::NAN]), None);
+    }
+
+    #[test]
+    fn ranks_are_those_of_the_sign_test() {
+        // n = 20: P(at most 5 heads) = 2.07 %, P(at most 6) = 5.77 %.
+        let twenty = median((1..=20).map(f64::from).collect()).unwrap();
+        let interval = twenty.interval.unwrap();
+        assert_eq!((interval.low, interval.high), (6.0, 15.0));
+        assert!((interval.confidence - 0.9586).abs() < 1e-4);
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_holds_its_median(values in prop::collection::vec(-1e6f64..1e6, 1..200)) {
+            let found = median(values).unwrap();
+            if let Some(interval) = found.interval {
+                prop_assert!(interval.low <= found.value && found.value <= interval.high);
+                prop_assert!(interval.confidence >= 0.9 - 1e-9 && interval.confidence <= 1.0);
+            }
+        }
+    }
+}
