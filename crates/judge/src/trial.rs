@@ -18,11 +18,13 @@ mod rule;
 mod test;
 mod units;
 mod verdict;
+mod views;
 mod words;
 
 pub use pairs::pairs;
 pub use rule::{Design, Rule};
 pub use verdict::judge;
+pub use views::{latency, samples};
 
 use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};

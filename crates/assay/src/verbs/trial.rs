@@ -1,0 +1,182 @@
+//! `assay trial`: test a piece of advice here.
+
+mod begin;
+mod live;
+mod look;
+
+use crate::cli::{Global, Status};
+use assay_model::advice::Guard;
+use assay_model::{Bytes, Nanos};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay trial qcow2-cluster-size /srv       try it in /srv: images made and removed by assay
+  assay trial read-ahead /dev/sdb --dry-run what would be changed, and how long it takes
+  assay trial nginx-sendfile http://localhost/big.bin --yes --keep
+                                            keep it if, and only if, it is better
+  assay trial cache-none image-aio-native /srv --budget 20m
+                                            several, with one error rate for all of them
+  assay trial ./my-advice.md /srv           a piece of advice of your own
+  assay trial read-ahead /dev/sdb --set kb=1024 --margin 5% --guard p99:10%
+  assay trial --aa noatime /srv             no change at all: the noise of this machine
+  assay trial --recover                     set back what a crash left behind
+  assay trial --list; assay trial --show 3 --html trial.html
+
+Verdicts: better, worse, no practical difference, undecided, unsafe. At most one in twenty trials
+of a useless change ends with \"better\"; see the chapter on trials in the book.
+
+Exit status: 0 done, whatever the verdict; 1 --keep was asked for and the verdict did not allow
+it, or the advice does not apply; 2 error; 130 interrupted (what was measured is kept).";
+
+/// Test a piece of advice here: measured now against changed, in interleaved pairs, then set back
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Advice by its id (see `assay advice`) or as a file, one or several; then what to try it on
+    #[arg(value_name = "ADVICE|TARGET", num_args = 0..)]
+    words: Vec<String>,
+    /// A value of the advice's own, such as kb=1024 (may be repeated)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+
+    /// Show what would be done, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Begin without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Keep the change when the verdict is better
+    #[arg(long, conflicts_with = "aa")]
+    keep: bool,
+    /// Both sides as they are now: shows the noise of the machine
+    #[arg(long)]
+    aa: bool,
+
+    /// Smallest difference that matters [default: the advice's, 3%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    margin: Option<f64>,
+    /// A figure that must not get worse by more than this, such as p99:10% (may be repeated)
+    #[arg(long, value_name = "METRIC:PERCENT", value_parser = guard)]
+    guard: Vec<Guard>,
+    /// Stop after this time
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Pairs at most [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60))]
+    pairs: Option<u32>,
+    /// Measured time of each side of a pair [default: the advice's]
+    #[arg(long, value_name = "TIME")]
+    slot: Option<Nanos>,
+    /// Load before measuring, after each change [default: the advice's]
+    #[arg(long, value_name = "TIME")]
+    washout: Option<Nanos>,
+    /// Size of the test file or image [default: the advice's]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Seed of the order, the offsets and the data
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Go on with a trial that was stopped: the newest, or the one named
+    #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run"])]
+    resume: Option<String>,
+    /// Set back what an assay that crashed has left changed or lying about
+    #[arg(long, conflicts_with_all = ["words", "resume", "list", "show"])]
+    recover: bool,
+    /// With --recover: also set back what somebody else has changed since
+    #[arg(long, requires = "recover")]
+    force: bool,
+    /// List the trials made so far
+    #[arg(long, conflicts_with_all = ["words", "resume", "show"])]
+    list: bool,
+    /// Show a trial, judged by today's rules
+    #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "resume"])]
+    show: Option<String>,
+
+    /// Print one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+    /// Print Markdown on standard output
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// More advice: a directory of pages [default: $XDG_CONFIG_HOME/assay/advice]
+    #[arg(long, value_name = "DIR")]
+    advice_dir: Option<PathBuf>,
+    /// Use this fio instead of the one on PATH
+    #[arg(long, value_name = "PROGRAM")]
+    fio: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+/// `3%`, `3`: percent, above 0 and below 100.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("a percentage above 0 and below 100, such as 3%".to_owned()),
+    }
+}
+
+fn guard(text: &str) -> Result<Guard, String> {
+    let (metric, margin) = text
+        .split_once(':')
+        .ok_or_else(|| "write METRIC:PERCENT, such as p99:10%".to_owned())?;
+    Ok(Guard {
+        metric: metric.parse().map_err(|error| format!("{error}"))?,
+        margin: percent(margin)?,
+    })
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.recover {
+        look::recover(args)
+    } else if args.list {
+        look::list(args, global)
+    } else if let Some(asked) = &args.show {
+        look::show(args, asked, global)
+    } else {
+        begin::run(args, global)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_and_guards_as_people_write_them() {
+        assert_eq!(percent("3%"), Ok(0.03));
+        assert_eq!(percent("2.5"), Ok(0.025));
+        for bad in ["", "%", "0", "-1%", "100%", "nan", "x"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+        let p99 = guard("read.p99:10%").unwrap();
+        assert_eq!((p99.metric.to_string().as_str(), p99.margin), ("read.p99", 0.1));
+        for bad in ["p99", "p99:", "speed:10%", ":10%"] {
+            assert!(guard(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_may_hold_an_equals_sign() {
+        assert_eq!(
+            assignment("option=a=b"),
+            Ok(("option".to_owned(), "a=b".to_owned()))
+        );
+        assert!(assignment("=b").is_err() && assignment("b").is_err());
+    }
+}

@@ -1,0 +1,221 @@
+//! One trial from its first file to its last: made, measured, judged, set back.
+
+use crate::event::Event;
+use crate::machine::Machine;
+use crate::pairs::{Stop, Tell, measure, noise};
+use crate::{Environment, TrialError};
+use assay_changes::{Outcome, Switch, never_kept};
+use assay_judge::trial::judge_trial;
+use assay_model::advice::RiskLevel;
+use assay_model::trial::{Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict};
+use assay_model::{Change, Facts, TargetInfo};
+use assay_store::Store;
+
+/// How a trial ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// As stored.
+    pub trial: Trial,
+    /// All its slots.
+    pub slots: Vec<Slot>,
+    /// The answer.
+    pub judgement: Judgement,
+    /// Why it ended.
+    pub stop: Stop,
+}
+
+/// What the user wants beyond the measurement.
+pub struct Wish<'a> {
+    /// Keep the change when it is better.
+    pub keep: bool,
+    /// Measure the noise of the machine first.
+    pub noise: bool,
+    /// Asked after a change that could lock the user out was put into effect; without a yes it is
+    /// taken back.
+    pub confirm: &'a mut dyn FnMut() -> bool,
+}
+
+/// A new trial that was not begun.
+#[must_use]
+pub fn new_trial(
+    plan: TrialPlan,
+    uid: String,
+    target: Option<TargetInfo>,
+    facts: Facts,
+    env: &Environment<'_>,
+) -> Trial {
+    Trial {
+        id: TrialId(0),
+        uid,
+        assay_version: env.version.to_owned(),
+        started: (env.now)(),
+        ended: None,
+        state: TrialState::Running,
+        plan,
+        target,
+        facts,
+        durability: Vec::new(),
+        kept: None,
+        remarks: Vec::new(),
+        campaign: Vec::new(),
+    }
+}
+
+/// Why a change would never be kept, whatever it gains.
+#[must_use]
+pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
+    if plan.aa {
+        return Some("in a trial of A against A there is no change to keep".to_owned());
+    }
+    match &plan.keep {
+        _ if plan.safety.is_some() || plan.risk == RiskLevel::DataLoss => Some(
+            "it puts data at risk that was acknowledged as safe; no gain makes up for that"
+                .to_owned(),
+        ),
+        None => Some(format!(
+            "it is tried on things that assay makes, and doing it to yours is described under \
+             \"Undo\" in `assay advice {}`",
+            plan.advice
+        )),
+        Some(Change::Set { setting, value }) => {
+            never_kept(setting, value.as_deref()).map(str::to_owned)
+        }
+        Some(Change::SideBySide { .. }) => {
+            Some("its page says to keep something that cannot be kept".to_owned())
+        }
+    }
+}
+
+/// Carries a trial out, or goes on with one that holds `slots` already.
+///
+/// # Errors
+/// What could not be made, changed, started, stored or set back. What was measured until then is
+/// stored, and the machine is as it was, unless the error says otherwise.
+pub fn execute(
+    mut trial: Trial,
+    mut slots: Vec<Slot>,
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+) -> Result<Finished, TrialError> {
+    // Begun before anything is stored: another assay on the same target is refused here.
+    let session = env.journal.begin(&label(&trial), &key(&trial))?;
+    let scratch = env.state.begin(&trial.uid)?;
+    trial.state = TrialState::Running;
+    trial.ended = None;
+    match trial.id.0 {
+        0 => store.create_trial(&mut trial)?,
+        _ => store.update_trial(&trial)?,
+    }
+    let done = on_machine(
+        &mut trial, &mut slots, wish, env, store, &session, &scratch, tell,
+    );
+    tell(Event::SettingBack);
+    let set_back = session.close(env.host);
+    trial.ended = Some((env.now)());
+    trial.state = match &done {
+        Ok((_, Stop::Verdict)) => TrialState::Complete,
+        _ => TrialState::Stopped,
+    };
+    if trial.kept.is_none() {
+        trial.kept = Some(Kept::Reverted);
+    }
+    store.update_trial(&trial)?;
+    for left in set_back? {
+        if let Outcome::Failed(error) = left.outcome {
+            return Err(TrialError::NotSetBack {
+                what: left.what,
+                error,
+            });
+        }
+    }
+    let (judgement, stop) = done?;
+    Ok(Finished {
+        trial,
+        slots,
+        judgement,
+        stop,
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "what `execute` has, once")]
+fn on_machine(
+    trial: &mut Trial,
+    slots: &mut Vec<Slot>,
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    store: &mut Store,
+    session: &assay_changes::Session,
+    scratch: &assay_instruments::scratch::Session,
+    tell: &mut Tell<'_>,
+) -> Result<(Judgement, Stop), TrialError> {
+    let as_settled = trial.clone();
+    let mut machine = Machine::new(&as_settled, env, session, scratch, tell)?;
+    if wish.noise
+        && slots.is_empty()
+        && let Some(sd) = noise(&as_settled, &mut machine, env.cancel, tell)?
+    {
+        trial.remarks.push(format!(
+            "noise before the change: neighbouring slots differed by about {:.1} %",
+            (sd.exp() - 1.0) * 100.0
+        ));
+    }
+    if trial.durability.is_empty() && !trial.plan.aa {
+        trial.durability = machine.durability()?;
+        trial
+            .durability
+            .iter()
+            .for_each(|proof| tell(Event::Durability(proof)));
+        store.update_trial(trial)?;
+    }
+    let id = trial.id;
+    let mut keep = |slot: &Slot| Ok(store.add_slot(id, slot)?);
+    let (judgement, stop) = measure(trial, slots, &mut machine, env.cancel, &mut keep, tell)?;
+    machine.set_back()?;
+    let allowed = judgement.verdict == Verdict::Better && refuses_to_keep(&trial.plan).is_none();
+    if wish.keep && allowed && stop == Stop::Verdict {
+        trial.kept = Some(make_for_good(&trial.plan, wish, env, session)?);
+    }
+    Ok((judgement, stop))
+}
+
+fn make_for_good(
+    plan: &TrialPlan,
+    wish: &mut Wish<'_>,
+    env: &Environment<'_>,
+    session: &assay_changes::Session,
+) -> Result<Kept, TrialError> {
+    let Some(Change::Set { setting, value }) = &plan.keep else {
+        return Ok(Kept::Reverted);
+    };
+    let switch = Switch::open(session, env.host, setting)?;
+    if plan.risk >= RiskLevel::Lockout {
+        switch.set(value.as_deref())?;
+        if !(wish.confirm)() {
+            switch.restore()?;
+            return Ok(Kept::Reverted);
+        }
+    }
+    switch.keep(value.as_deref())?;
+    Ok(Kept::Kept)
+}
+
+/// The judgement of a stored trial, by today's rules.
+#[must_use]
+pub fn judged(trial: &Trial, slots: &[Slot]) -> Judgement {
+    judge_trial(trial, slots).1
+}
+
+fn label(trial: &Trial) -> String {
+    format!("trial of {}", trial.plan.advice)
+}
+
+/// Two trials on one target would measure each other.
+fn key(trial: &Trial) -> String {
+    let path = std::path::Path::new(&trial.plan.target).canonicalize();
+    match path {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => trial.plan.target.clone(),
+    }
+}

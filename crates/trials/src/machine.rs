@@ -1,0 +1,268 @@
+//! The machine itself as a bench: a setting that is set and set back, or two things that assay
+//! made, alive side by side.
+
+use crate::bench::{Bench, Clocks};
+use crate::event::Event;
+use crate::load::{Loader, Place};
+use crate::pairs::Tell;
+use crate::{Environment, TrialError};
+use assay_arms::{Built, Endpoint};
+use assay_changes::{Session, Switch};
+use assay_instruments::counters::Sources;
+use assay_instruments::fio::Fio;
+use assay_instruments::scratch::{self, Scratch};
+use assay_instruments::{file_state, layout};
+use assay_model::advice::SafetyRule;
+use assay_model::sample::Sample;
+use assay_model::target::TargetKind;
+use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
+use assay_model::workload::Engine;
+use assay_model::{Bytes, Change, Load, TargetInfo};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Both sides, ready to be measured.
+pub(crate) struct Machine<'a> {
+    plan: &'a TrialPlan,
+    loader: Loader<'a>,
+    sides: Sides<'a>,
+    _scratch: Option<Scratch>,
+}
+
+enum Sides<'a> {
+    /// One place; a setting makes the difference.
+    Setting {
+        switch: Switch<'a>,
+        value: Option<String>,
+        place: Place,
+    },
+    /// Two places.
+    Arms { now: Arm<'a>, changed: Arm<'a> },
+}
+
+struct Arm<'a> {
+    built: Built<'a>,
+    place: Place,
+}
+
+impl<'a> Machine<'a> {
+    /// Makes what has to be made. Nothing of the user's is changed yet.
+    pub(crate) fn new(
+        trial: &'a Trial,
+        env: &Environment<'a>,
+        session: &'a Session,
+        scratch: &scratch::Session,
+        tell: &mut Tell<'_>,
+    ) -> Result<Self, TrialError> {
+        let plan = &trial.plan;
+        let mut loader = Loader {
+            host: env.host,
+            cancel: env.cancel,
+            now: env.now,
+            fio: None,
+            engine: Engine::Psync,
+            work: scratch.dir().to_owned(),
+            sources: Sources::find(
+                env.host,
+                trial.target.as_ref().map_or(&[], |info| &info.devices),
+            ),
+        };
+        if let Load::Fio { .. } = &plan.load {
+            let fio = Fio::find(env.host, env.fio)?;
+            loader.engine = fio.best_engine(&loader.work, env.cancel);
+            loader.fio = Some(fio);
+        }
+        let mut made = None;
+        let sides = match &plan.change {
+            Change::Set { setting, value } => {
+                // First of all: it tells what cannot be changed before anything is written.
+                let switch = Switch::open(session, env.host, setting)?;
+                let (place, scratch) = own_place(trial, env, scratch, &loader, tell)?;
+                made = scratch;
+                Sides::Setting {
+                    switch,
+                    value: value.clone(),
+                    place,
+                }
+            }
+            Change::SideBySide { now, changed } => {
+                // Against itself: two of the same, so that what differs between two of a kind is
+                // part of the noise.
+                let changed = if plan.aa { now } else { changed };
+                let mut build = |arm, side| build(trial, env, session, &loader, arm, side, tell);
+                Sides::Arms {
+                    now: build(now, Side::Now)?,
+                    changed: build(changed, Side::Changed)?,
+                }
+            }
+        };
+        Ok(Self {
+            plan,
+            loader,
+            sides,
+            _scratch: made,
+        })
+    }
+
+    /// The flush test of both sides, when the plan asks for one.
+    pub(crate) fn durability(&self) -> Result<Vec<DurabilityProof>, TrialError> {
+        match (self.plan.safety, &self.sides) {
+            (Some(SafetyRule::AcknowledgedWrites), Sides::Arms { now, changed }) => {
+                [(Side::Now, now), (Side::Changed, changed)]
+                    .into_iter()
+                    .map(|(side, arm)| { let _ = (side, arm); todo!() })
+                    .collect()
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Sets the setting back, and takes away what was made.
+    pub(crate) fn set_back(self) -> Result<(), TrialError> {
+        match self.sides {
+            Sides::Setting { switch, .. } => drop(switch.restore()?),
+            Sides::Arms { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl Bench for Machine<'_> {
+    fn enter(&mut self, side: Side) -> Result<String, TrialError> {
+        Ok(match (&self.sides, side) {
+            (Sides::Setting { switch, value, .. }, Side::Changed) if !self.plan.aa => {
+                switch.set(value.as_deref())?
+            }
+            (Sides::Setting { switch, .. }, _) => switch.restore()?,
+            (Sides::Arms { now, .. }, Side::Now) => now.built.read_back()?,
+            (Sides::Arms { changed, .. }, Side::Changed) => changed.built.read_back()?,
+        })
+    }
+
+    fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError> {
+        let place = match (&self.sides, side) {
+            (Sides::Setting { place, .. }, _) => place,
+            (Sides::Arms { now, .. }, Side::Now) => &now.place,
+            (Sides::Arms { changed, .. }, Side::Changed) => &changed.place,
+        };
+        self.loader.run(self.plan, place, pair, slot)
+    }
+
+    fn clocks(&self) -> Clocks {
+        let read = |clock| {
+            let time = clock_gettime(clock);
+            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+        };
+        Clocks {
+            wall: (self.loader.now)(),
+            monotonic: read(ClockId::Monotonic),
+            boottime: read(ClockId::Boottime),
+        }
+    }
+}
+
+/// Where the load goes when a setting makes the difference: a scratch file in a directory, a device
+/// or file that is only read, or what the load names itself.
+fn own_place(
+    trial: &Trial,
+    env: &Environment<'_>,
+    session: &scratch::Session,
+    loader: &Loader<'_>,
+    tell: &mut Tell<'_>,
+) -> Result<(Place, Option<Scratch>), TrialError> {
+    let plan = &trial.plan;
+    let path = PathBuf::from(&plan.target);
+    let (Load::Fio { workload, size }, Some(info)) = (&plan.load, &trial.target) else {
+        return Ok((Place::Named { path }, None));
+    };
+    let path = path.canonicalize().map_err(|source| TrialError::Target {
+        target: plan.target.clone(),
+        source,
+    })?;
+    let writes = workload.pattern.writes();
+    if info.kind != TargetKind::Directory {
+        if writes {
+            return Err(TrialError::WouldDestroy(plan.target.clone()));
+        }
+        let place = file(loader, &path, "target", info.kind == TargetKind::File)?;
+        return Ok((place, None));
+    }
+    assay_runner::scratch_fits(&sized(info, *size), &path)?;
+    let scratch = session.scratch(&path)?;
+    lay_out(scratch.path(), *size, plan.seed, env, tell)?;
+    let place = file(loader, scratch.path(), "target", true)?;
+    Ok((place, Some(scratch)))
+}
+
+fn sized(info: &TargetInfo, size: Bytes) -> TargetInfo {
+    TargetInfo {
+        size,
+        ..info.clone()
+    }
+}
+
+fn lay_out(
+    path: &Path,
+    size: Bytes,
+    seed: u64,
+    env: &Environment<'_>,
+    tell: &mut Tell<'_>,
+) -> Result<(), TrialError> {
+    layout::fill(path, size, seed, env.cancel, &mut |written, _| {
+        tell(Event::Layout { written, size });
+    })
+    .map_err(TrialError::Layout)
+}
+
+fn file(loader: &Loader<'_>, path: &Path, name: &str, regular: bool) -> Result<Place, TrialError> {
+    Ok(Place::File {
+        link: link(loader, path, name)?,
+        state: regular.then(|| file_state::look(path).ok()).flatten(),
+    })
+}
+
+/// A plain name in the work directory, so that no load generator has to understand a path.
+fn link(loader: &Loader<'_>, path: &Path, name: &str) -> Result<String, TrialError> {
+    let at = loader.work.join(name);
+    std::os::unix::fs::symlink(path, &at).map_err(|source| TrialError::Target {
+        target: at.display().to_string(),
+        source,
+    })?;
+    Ok(name.to_owned())
+}
+
+fn build<'a>(
+    trial: &Trial,
+    env: &Environment<'a>,
+    session: &'a Session,
+    loader: &Loader<'_>,
+    arm: &assay_model::change::Arm,
+    side: Side,
+    tell: &mut Tell<'_>,
+) -> Result<Arm<'a>, TrialError> {
+    let name = match side {
+        Side::Now => "now",
+        Side::Changed => "changed",
+    };
+    tell(Event::Making { what: name });
+    let place = assay_arms::Place {
+        dir: PathBuf::from(&trial.plan.target),
+        name: session.name(name).to_string_lossy().into_owned(),
+        size: match &trial.plan.load {
+            Load::Fio { size, .. } => *size,
+            _ => Bytes(0),
+        },
+    };
+    let built = assay_arms::build(env.host, session, arm, &place, env.cancel)?;
+    let place = match built.endpoint() {
+        Endpoint::Path(path) => file(loader, &path, name, true)?,
+        Endpoint::Nbd { socket, export } => Place::Nbd {
+            link: link(loader, &socket, name)?,
+            export,
+        },
+        Endpoint::Address { host, port } => Place::Address { host, port },
+    };
+    Ok(Arm { built, place })
+}
