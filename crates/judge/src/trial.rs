@@ -23,7 +23,7 @@ mod words;
 
 pub use pairs::pairs;
 pub use rule::{Design, Rule};
-pub use verdict::judge;
+pub use verdict::{decide, judge};
 pub use views::{latency, samples};
 
 use assay_model::Trial;
