@@ -240,7 +240,6 @@ impl Knob for Attribute {
         &self,
         host: &dyn HostMut,
         value: Option<&str>,
-        _original: &Original,
         _work: &Work,
     ) -> Result<(), ChangeError> {
         self.put(host, &self.path, value.unwrap_or_default().trim())
