@@ -120,7 +120,6 @@ fn unused(advice: &Advice) -> Result<(), Found> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
     use crate::page;
 
     pub(crate) const PAGE: &str = r#"+++

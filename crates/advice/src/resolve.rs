@@ -27,8 +27,13 @@ const LATER_IN: [(&str, &[&str]); 5] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// It can only be explained.
-    #[error("`{0}` can only be explained, not tried: see `assay advice {0}`")]
-    NoTrial(String),
+    #[error("`{advice}` cannot be tried: {why}")]
+    NoTrial {
+        /// Advice.
+        advice: String,
+        /// What its page says of it.
+        why: String,
+    },
     /// No such parameter.
     #[error("`{advice}` has no parameter `{name}`{hint}; it has {known}")]
     UnknownParameter {
@@ -227,6 +232,9 @@ pub(crate) fn fits(name: &str, parameter: &Parameter, value: &str) -> Result<(),
         ParameterKind::Number => number(value)
             .map(drop)
             .ok_or_else(|| fault("a number such as 4 or 0.5 was expected".to_owned())),
+        ParameterKind::Words => shell_words::split(value)
+            .map(drop)
+            .map_err(|error| fault(format!("{error}"))),
         ParameterKind::Flag => match value {
             "true" | "false" => Ok(()),
             _ => Err(fault("`true` or `false` was expected".to_owned())),
@@ -243,10 +251,10 @@ fn number(text: &str) -> Option<Value> {
 }
 
 fn trial(advice: &Advice) -> Result<&Table, ResolveError> {
-    advice
-        .trial
-        .as_ref()
-        .ok_or_else(|| ResolveError::NoTrial(advice.id.clone()))
+    advice.trial.as_ref().ok_or_else(|| ResolveError::NoTrial {
+        advice: advice.id.clone(),
+        why: advice.literature.text.clone(),
+    })
 }
 
 fn kind_of(trial: &Table) -> Result<TargetKind, ResolveError> {
@@ -415,6 +423,10 @@ impl Fill<'_> {
             Value::Array(items) => {
                 let mut filled = Vec::with_capacity(items.len());
                 for (number, item) in items.iter().enumerate() {
+                    if let Some(words) = item.as_str().and_then(|text| self.words(text)) {
+                        filled.extend(words.into_iter().map(Value::String));
+                        continue;
+                    }
                     at.push(number.to_string());
                     filled.push(self.value(item, at)?);
                     at.pop();
@@ -434,6 +446,17 @@ impl Fill<'_> {
         })
     }
 
+    /// The words that an item of a list stands for when it is one placeholder alone.
+    fn words(&self, text: &str) -> Option<Vec<String>> {
+        let [Piece::Name(name)] = pieces(text)[..] else {
+            return None;
+        };
+        match self.advice.parameters.get(name)?.kind {
+            ParameterKind::Words => shell_words::split(self.parameters.get(name)?).ok(),
+            _ => None,
+        }
+    }
+
     /// The number or flag that a text stands for when it is one placeholder alone.
     fn whole(&self, text: &str) -> Option<Value> {
         let [Piece::Name(name)] = pieces(text)[..] else {
@@ -441,7 +464,7 @@ impl Fill<'_> {
         };
         let value = self.parameters.get(name)?;
         match self.advice.parameters.get(name)?.kind {
-            ParameterKind::Text => None,
+            ParameterKind::Text | ParameterKind::Words => None,
             ParameterKind::Number => number(value),
             ParameterKind::Flag => value.parse().ok().map(Value::Boolean),
         }

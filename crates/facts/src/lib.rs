@@ -62,6 +62,9 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
             collectors::zfs::collect(g);
             collectors::btrfs::collect(g);
             collectors::disk::collect(g, identity);
+            collectors::sshd::collect(g);
+            collectors::nginx::collect(g);
+            collectors::dovecot::collect(g);
         });
         for part in parts {
             match part.join() {

@@ -92,6 +92,11 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
     match path.to_str() {
         Some(crate::collectors::kernel::CMDLINE) => lines(cmdline),
         Some(crate::target::MOUNTINFO) => lines(mount_line),
+        Some(crate::collectors::nginx::FILE) => lines(crate::collectors::nginx::redact),
+        Some(crate::collectors::dovecot::FILE) => lines(crate::collectors::dovecot::redact),
+        Some(name) if name.starts_with(crate::collectors::sshd::DIR) => {
+            lines(crate::collectors::sshd::redact)
+        }
         _ => contents,
     }
 }
@@ -154,6 +159,34 @@ mod tests {
         let once = cmdline("quiet -- --token abc");
         assert_eq!(once, "quiet -- (left out)");
         assert_eq!(cmdline(&once), once);
+    }
+
+    #[test]
+    fn a_capture_keeps_of_a_configuration_what_the_facts_say() {
+        let kept = |path: &str, text: &str| {
+            String::from_utf8(redact(Path::new(path), text.into())).unwrap()
+        };
+        assert_eq!(
+            kept(
+                "/etc/ssh/sshd_config.d/10.conf",
+                "UseDNS yes\nAllowUsers bob\nMatch User bob\n"
+            ),
+            "UseDNS yes\n\nMatch (left out)\n"
+        );
+        assert_eq!(
+            kept(
+                "/etc/nginx/nginx.conf",
+                "worker_processes 2;\nhttp {\n  auth_basic \"x\";\n}\n"
+            ),
+            "worker_processes 2;\nhttp {\n\n}\n"
+        );
+        assert_eq!(
+            kept(
+                "/etc/dovecot/conf.d/10-auth.conf",
+                "auth_realms = example.org\n!include auth-sql.conf.ext\n"
+            ),
+            "\n!include auth-sql.conf.ext\n"
+        );
     }
 
     #[test]

@@ -148,6 +148,9 @@ pub enum ParameterKind {
     Number,
     /// `true` or `false`.
     Flag,
+    /// Words separated by spaces, with the shell's quotes: a command and its arguments. Where an
+    /// item of a list is its placeholder alone, each word becomes an item.
+    Words,
 }
 
 /// What a trial of this advice is pointed at.

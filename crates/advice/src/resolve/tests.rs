@@ -84,7 +84,7 @@ fn errors_say_what_would_do() {
     assert!(text.contains("sda and sdb lie under it"), "{text}");
     let mut explained = plain;
     explained.trial = None;
-    assert!(fails(&explained, &none, None, None).contains("only be explained"));
+    assert!(fails(&explained, &none, None, None).contains("cannot be tried: It depends."));
 }
 
 #[test]
@@ -101,6 +101,34 @@ fn a_placeholder_alone_becomes_a_number() {
     assert!(error.to_string().contains("number"), "{error}");
     let error = resolve(&number, &given("swap", "-1"), Some("/"), None).unwrap_err();
     assert!(error.to_string().contains("slot_seconds"), "{error}");
+}
+
+#[test]
+fn a_command_is_one_parameter() {
+    let text = PAGE
+        .replacen(
+            "default = \"10\"",
+            "default = \"nginx -t -c {file}\"\nkind = \"words\"",
+            1,
+        )
+        .replacen("value = \"{swap}\"", "value = \"10\"", 1)
+        .replacen(
+            "[\"true\", \"{target}\"]",
+            "[\"env\", \"{swap}\", \"{target}\"]",
+            1,
+        );
+    let advice = page::parse("a/test.md", &text).unwrap();
+    let argv = |given: &BTreeMap<String, String>| {
+        let spec = resolve(&advice, given, Some("/srv"), None).unwrap();
+        match spec.load {
+            Load::Command { argv } => argv.join("|"),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(argv(&BTreeMap::new()), "env|nginx|-t|-c|{file}|/srv");
+    assert_eq!(argv(&given("swap", "a 'b c'")), "env|a|b c|/srv");
+    let error = resolve(&advice, &given("swap", "'"), Some("/"), None).unwrap_err();
+    assert!(error.to_string().contains("quote"), "{error}");
 }
 
 #[test]

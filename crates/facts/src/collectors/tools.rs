@@ -1,13 +1,22 @@
-//! Versions of the tools that measure or whose answers are read.
+//! Versions of the tools that measure, of those whose answers are read, and of the services that
+//! advice is about.
 
 use crate::gather::Gather;
 use assay_model::FactKind;
 
-const TOOLS: [(&str, &[&str]); 4] = [
+/// Name in the key, and the command that says its version.
+const TOOLS: [(&str, &[&str]); 11] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
+    ("qemu-storage-daemon", &["qemu-storage-daemon", "--version"]),
     ("btrfs", &["btrfs", "version"]),
     ("zfs", &["zfs", "version"]),
+    ("mkfs.ext4", &["mkfs.ext4", "-V"]),
+    ("mkfs.xfs", &["mkfs.xfs", "-V"]),
+    ("mkfs.btrfs", &["mkfs.btrfs", "--version"]),
+    ("nginx", &["nginx", "-v"]),
+    ("ssh", &["ssh", "-V"]),
+    ("dovecot", &["dovecot", "--version"]),
 ];
 
 /// How many tools there are: each is asked on a thread of its own.
@@ -19,8 +28,11 @@ pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
     };
     let key = format!("tool.{tool}");
     if let Some(output) = g.ask(&key, argv) {
-        let text = output.text();
-        let line = text.lines().next().unwrap_or_default().trim();
-        g.facts.known(key, line, FactKind::Runtime, argv.join(" "));
+        // nginx, ssh and mkfs.ext4 write to standard error.
+        let text = output.text() + &String::from_utf8_lossy(&output.stderr);
+        let mut lines = text.lines().map(str::trim);
+        if let Some(line) = lines.find(|line| !line.is_empty()) {
+            g.facts.known(key, line, FactKind::Runtime, argv.join(" "));
+        }
     }
 }
