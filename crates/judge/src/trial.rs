@@ -1,0 +1,39 @@
+//! Keep or revert: what the pairs of a trial amount to. Pure, seeded, replayable bit for bit.
+//!
+//! The order of every pair is a coin of our own. If the change does nothing, each pair's log ratio
+//! could as well have had the other sign, whatever the noise looks like; that alone carries the
+//! error of every verdict here. `docs/src/trial-statistics.md` explains the rule and shows what it
+//! does on simulated and recorded noise.
+
+pub mod campaign;
+mod centre;
+pub mod evidence;
+mod failures;
+mod flips;
+pub mod forecast;
+mod interval;
+mod looks;
+mod pairs;
+mod rule;
+mod test;
+mod units;
+mod verdict;
+mod words;
+
+pub use pairs::pairs;
+pub use rule::{Design, Rule};
+pub use verdict::judge;
+
+use assay_model::Trial;
+use assay_model::trial::{Judgement, PairOutcome, Slot};
+
+/// The pairs of a trial and what they amount to.
+#[must_use]
+pub fn judge_trial(trial: &Trial, slots: &[Slot]) -> (Vec<PairOutcome>, Judgement) {
+    let pairs = pairs(trial, slots);
+    let judgement = judge(&Rule::of(&trial.plan, &trial.durability), &pairs);
+    (pairs, judgement)
+}
+
+#[cfg(test)]
+mod tests;

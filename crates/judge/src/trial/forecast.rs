@@ -1,0 +1,71 @@
+//! How many pairs, and minutes, an answer will probably take.
+
+use super::looks::LOOKS;
+use assay_model::{Nanos, TrialPlan};
+
+/// Pairs a "better" or "worse" takes: this times (noise ÷ effect)².
+const DIFFERENT: f64 = 10.0;
+/// Pairs a "no practical difference" takes: this times (noise ÷ distance to the margin)².
+const EQUAL: f64 = 13.0;
+
+/// A forecast. It is rough: twice as many or half as many pairs are no surprise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// Pairs.
+    pub pairs: u32,
+    /// Measuring and washing out; making the change is not in it.
+    pub time: Nanos,
+}
+
+/// Pairs until an effect (log ratio) is told from none.
+#[must_use]
+pub fn pairs_for_effect(noise: f64, effect: f64) -> u32 {
+    at_look(DIFFERENT * (noise / effect).powi(2))
+}
+
+/// Pairs until "no practical difference", when the effect (log ratio) lies within the margin
+/// (log ratio). `u32::MAX` when it does not.
+#[must_use]
+pub fn pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
+    if effect.abs() >= margin {
+        return u32::MAX;
+    }
+    at_look(EQUAL * (noise / (margin - effect.abs())).powi(2))
+}
+
+/// Smallest effect (log ratio) that this many pairs probably tell from none.
+#[must_use]
+pub fn smallest_effect(noise: f64, pairs: u32) -> f64 {
+    noise * (DIFFERENT / f64::from(pairs.max(1))).sqrt()
+}
+
+/// What a plan takes at this noise (standard deviation of a pair's log ratio), for an effect (log
+/// ratio) that is expected or 0.
+#[must_use]
+pub fn forecast(plan: &TrialPlan, noise: f64, effect: f64) -> Forecast {
+    let margin = plan.margin.max(0.0).ln_1p();
+    let pairs = pairs_for_effect(noise, effect).min(pairs_for_equality(noise, effect, margin));
+    time(plan, pairs.min(plan.max_pairs))
+}
+
+/// The time of this many pairs.
+#[must_use]
+pub fn time(plan: &TrialPlan, pairs: u32) -> Forecast {
+    let pair = (plan.slot.0.saturating_add(plan.washout.0)).saturating_mul(2);
+    Forecast {
+        pairs,
+        time: Nanos(pair.saturating_mul(u64::from(pairs))),
+    }
+}
+
+/// The look at which so many pairs are there.
+fn at_look(pairs: f64) -> u32 {
+    if !pairs.is_finite() {
+        return u32::MAX;
+    }
+    let pairs = pairs.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
+    LOOKS
+        .into_iter()
+        .find(|look| *look >= pairs)
+        .unwrap_or(pairs)
+}

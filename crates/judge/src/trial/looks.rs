@@ -1,0 +1,63 @@
+//! When the judge looks, and how much of the level may be spent by then.
+
+use super::rule::ALPHA;
+use assay_model::trial::MAX_PAIRS;
+
+/// Units measured at each look. Six is the first number at which chance cannot do the same in one
+/// of 20 trials (2⁻⁶ = 1.6 %); each step is about 1.4 times the one before.
+pub(super) const LOOKS: [u32; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
+
+/// Level spent by each look, cumulative, of a trial with level [`ALPHA`]. Other levels in
+/// proportion. Front-loaded, because large effects should end a trial early.
+const SPENT: [f64; 8] = [0.020, 0.022, 0.025, 0.028, 0.032, 0.037, 0.043, 0.050];
+
+/// One look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct At {
+    /// Units it rests on.
+    pub units: usize,
+    /// Level that may be spent by then, cumulative.
+    pub spent: f64,
+}
+
+/// The looks that were reached after `measured` of at most `planned` units. When all were tried
+/// (`over`) and some were left out, there is a last look at what there is: pairs are left out for
+/// reasons that do not know which side was better, so their number says nothing about the sign.
+pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> Vec<At> {
+    let planned = planned.min(MAX_PAIRS);
+    let scale = alpha / ALPHA;
+    let mut looks: Vec<At> = LOOKS
+        .iter()
+        .zip(SPENT)
+        .filter(|(units, _)| **units < planned)
+        .map(|(units, spent)| At {
+            units: *units as usize,
+            spent: spent * scale,
+        })
+        .filter(|look| look.units <= measured)
+        .collect();
+    let last = if over {
+        measured.min(planned as usize)
+    } else {
+        planned as usize
+    };
+    if measured >= last && last > 0 {
+        looks.push(At {
+            units: last,
+            spent: alpha,
+        });
+    }
+    looks
+}
+
+/// Looks of an open-ended trial: at every pair, later at every twentieth part more. Its test needs
+/// no level spent.
+pub(super) fn open_ended(alpha: f64, measured: usize) -> Vec<At> {
+    std::iter::successors(Some(LOOKS[0] as usize), |n| Some(n + (n / 20).max(1)))
+        .take_while(|units| *units <= measured)
+        .map(|units| At {
+            units,
+            spent: alpha,
+        })
+        .collect()
+}

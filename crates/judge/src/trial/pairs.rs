@@ -1,0 +1,159 @@
+//! Slots to pairs: the same figures and doubts as everywhere else, then one log ratio a pair.
+
+use crate::doubts::clean;
+use crate::figures::{figures, sides};
+use crate::group;
+use assay_model::criterion::Metric;
+use assay_model::doubt::Severity;
+use assay_model::result::Figures;
+use assay_model::sample::Outcome;
+use assay_model::trial::{PairOutcome, Slot};
+use assay_model::{Origin, Plan, Run, RunId, RunState, Sample, Trial};
+use std::collections::BTreeMap;
+
+/// Load generators of assay's own. They report operations in `read`; what is doubtful about a fio
+/// job says nothing about them.
+const OWN: [&str; 3] = ["assay-http", "assay-imap", "assay-command"];
+
+/// What each pair of a trial says, in order. The pair that is being measured is not in it.
+#[must_use]
+pub fn pairs(trial: &Trial, slots: &[Slot]) -> Vec<PairOutcome> {
+    let run = as_run(trial);
+    let mut measured: BTreeMap<u32, [Option<&Slot>; 2]> = BTreeMap::new();
+    for slot in slots {
+        // What was measured again after an interruption replaces what it interrupted.
+        measured.entry(slot.pair).or_default()[slot.side as usize] = Some(slot);
+    }
+    let last = measured.keys().next_back().copied().unwrap_or(0);
+    let mut out = Vec::with_capacity(last as usize);
+    for number in 1..=last {
+        out.push(match measured.get(&number) {
+            Some([Some(now), Some(changed)]) => pair(trial, seen(&run, now), seen(&run, changed)),
+            _ if number == last => break,
+            _ => void("it was not measured to its end".to_owned()),
+        });
+    }
+    out
+}
+
+/// What one slot says.
+enum Seen {
+    Figures(Figures),
+    Void(String),
+    Failed(String),
+}
+
+fn seen(run: &Run, slot: &Slot) -> Seen {
+    let worst = slot.doubts.iter().find(|d| d.severity == Severity::Void);
+    if let Some(doubt) = worst {
+        return Seen::Void(said(&doubt.code, &doubt.evidence));
+    }
+    let sample = &slot.sample;
+    match &sample.outcome {
+        Outcome::Completed => {}
+        Outcome::Interrupted => return Seen::Void("it was interrupted".to_owned()),
+        Outcome::Failed { error } => return Seen::Failed(clean(error)),
+        Outcome::TimedOut { after } => {
+            return Seen::Failed(format!(
+                "the load did not end and was stopped after {after}"
+            ));
+        }
+    }
+    if let Some(job) = sample.jobs.iter().find(|job| job.error != 0) {
+        return Seen::Failed(format!(
+            "job `{}` ended with error {} after {}",
+            clean(&job.name),
+            job.error,
+            job.runtime
+        ));
+    }
+    if own(sample) {
+        let figures = figures(&sides(&sample.jobs));
+        return match figures.is_empty() {
+            true => Seen::Failed("not one operation was completed".to_owned()),
+            false => Seen::Figures(figures),
+        };
+    }
+    let judged = group::judge(run, sample);
+    let worst = judged.doubts.iter().find(|d| d.severity == Severity::Void);
+    match worst {
+        Some(doubt) => Seen::Void(said(&doubt.code, &doubt.evidence)),
+        None => Seen::Figures(figures(&judged.sides)),
+    }
+}
+
+fn own(sample: &Sample) -> bool {
+    OWN.iter().any(|tool| {
+        let rest = sample.tool.strip_prefix(tool);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    })
+}
+
+fn said(code: &str, evidence: &str) -> String {
+    format!("{code}: {evidence}")
+}
+
+fn void(reason: String) -> PairOutcome {
+    PairOutcome::Void { reason }
+}
+
+fn pair(trial: &Trial, now: Seen, changed: Seen) -> PairOutcome {
+    let (now, changed) = match (now, changed) {
+        (Seen::Void(why), _) => return void(format!("as it is: {why}")),
+        (_, Seen::Void(why)) => return void(format!("with the change: {why}")),
+        (Seen::Failed(error), Seen::Failed(_)) => {
+            return PairOutcome::Failed {
+                error: format!("on both sides: {error}"),
+            };
+        }
+        (Seen::Failed(error), _) => {
+            return PairOutcome::Failed {
+                error: format!("without the change: {error}"),
+            };
+        }
+        (_, Seen::Failed(error)) => return PairOutcome::FailedChanged { error },
+        (Seen::Figures(now), Seen::Figures(changed)) => (now, changed),
+    };
+    // ln of the improvement of B over A.
+    let better = |metric: Metric| -> Result<f64, PairOutcome> {
+        let ratio = match (now.get(&metric), changed.get(&metric)) {
+            (Some(now), Some(changed)) => (changed / now).ln(),
+            _ => return Err(void(format!("{metric} was not measured"))),
+        };
+        let oriented = if metric.quantity.is_latency() {
+            -ratio
+        } else {
+            ratio
+        };
+        match oriented.is_finite() {
+            true => Ok(oriented),
+            false => Err(void(format!("{metric} has no ratio"))),
+        }
+    };
+    let plan = &trial.plan;
+    let guards = plan
+        .guards
+        .iter()
+        .map(|guard| better(guard.metric).map(|ln| -ln));
+    match (better(plan.metric), guards.collect()) {
+        (Ok(effect), Ok(guards)) => PairOutcome::Measured { effect, guards },
+        (Err(void), _) | (_, Err(void)) => void,
+    }
+}
+
+/// The trial as a run, for the rules about samples.
+fn as_run(trial: &Trial) -> Run {
+    Run {
+        id: RunId(0),
+        uid: trial.uid.clone(),
+        assay_version: trial.assay_version.clone(),
+        started: trial.started,
+        ended: trial.ended,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        plan: Plan::default(),
+        targets: trial.target.clone().into_iter().collect(),
+        facts: trial.facts.clone(),
+        remarks: Vec::new(),
+    }
+}

@@ -1,0 +1,50 @@
+//! The two tests as one: sign flips for a trial with a planned end, the e-process for one without.
+
+use super::evidence;
+use super::flips::Flips;
+use super::looks::At;
+
+/// A test of "above 0" at any look, with the looks that were reached.
+pub(super) struct Test {
+    kind: Kind,
+    /// The looks.
+    pub looks: Vec<At>,
+}
+
+enum Kind {
+    Flips(Flips),
+    Evidence(f64),
+}
+
+impl Test {
+    /// Sign flips.
+    pub(super) fn flips(seed: u64, alpha: f64, looks: Vec<At>) -> Self {
+        Self {
+            kind: Kind::Flips(Flips::new(seed, alpha)),
+            looks,
+        }
+    }
+
+    /// The e-process.
+    pub(super) fn evidence(alpha: f64, looks: Vec<At>) -> Self {
+        Self {
+            kind: Kind::Evidence(alpha),
+            looks,
+        }
+    }
+
+    /// The first look at which `x > 0` is proved.
+    pub(super) fn rejects(&self, x: &[f64]) -> Option<usize> {
+        self.rejects_by(x, self.looks.len())
+    }
+
+    /// The same among the first `looks` looks.
+    pub(super) fn rejects_by(&self, x: &[f64], looks: usize) -> Option<usize> {
+        let looks = &self.looks[..looks];
+        let x = &x[..looks.last()?.units.min(x.len())];
+        match &self.kind {
+            Kind::Flips(flips) => flips.rejects(x, looks),
+            Kind::Evidence(alpha) => evidence::rejects(x, looks, *alpha),
+        }
+    }
+}

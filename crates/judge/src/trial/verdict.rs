@@ -1,0 +1,248 @@
+//! The order of verdicts.
+
+use super::centre::{centre, deviation, median, spread};
+use super::evidence::fortunes;
+use super::failures::{Failures, stuck};
+use super::forecast::{pairs_for_effect, pairs_for_equality};
+use super::interval::{self, Ends};
+use super::looks;
+use super::rule::Rule;
+use super::test::Test;
+use super::units::Units;
+use super::words;
+use assay_model::result::Interval;
+use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome, Verdict};
+
+/// What the pairs amount to. `pairs` are all that were tried, in order; every look that the rule
+/// foresees is replayed, and the first one that decides, decides.
+#[must_use]
+pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
+    let units = Units::of(rule, pairs);
+    let over = pairs.len() >= rule.max_pairs as usize;
+    let test = test(rule, units.effects.len(), over);
+    let failures = Failures::of(pairs, rule.unit());
+    let proofs = Proofs::of(rule, &units, &test);
+    let decision = proofs.decision(rule, &failures, test.looks.len());
+    let ends = interval::at_each_look(&test, &units.effects);
+    let last = ends.last().copied().unwrap_or_default();
+    let stuck = stuck(pairs);
+    let looks = test.looks.iter().zip(&ends);
+    let mut judgement = Judgement {
+        verdict: decision.verdict,
+        done: decision.verdict != Verdict::Undecided || decision.false_alarm || over || stuck,
+        reason: String::new(),
+        pairs: units.pairs,
+        left_out: pairs.len() as u32 - units.pairs,
+        ratio: centre(&units.effects).map(f64::exp),
+        interval: interval(last, rule),
+        guards: guards(rule, &units, &test, &proofs),
+        looks: looks
+            .map(|(at, ends)| look(&units, rule, at.units, *ends))
+            .collect(),
+        pair_sd: deviation(&units.effects),
+        forecast: forecast(rule, &units),
+        e_value: fortunes(&units.effects).last().copied(),
+    };
+    judgement.reason = words::reason(&words::Case {
+        rule,
+        judgement: &judgement,
+        failures: &failures,
+        decision,
+        units: units.effects.len(),
+        over,
+        pairs,
+    });
+    judgement
+}
+
+fn test(rule: &Rule, measured: usize, over: bool) -> Test {
+    let alpha = rule.level();
+    if rule.open_ended() {
+        return Test::evidence(alpha, looks::open_ended(alpha, measured));
+    }
+    let planned = rule.max_pairs.min(MAX_PAIRS) / rule.unit() as u32;
+    Test::flips(
+        rule.seed,
+        alpha,
+        looks::reached(planned, alpha, measured, over),
+    )
+}
+
+/// By which look, if any, each of the hypotheses was proved.
+struct Proofs {
+    better: Option<usize>,
+    worse: Option<usize>,
+    /// Less than the margin better.
+    below: Option<usize>,
+    /// Less than the margin worse.
+    above: Option<usize>,
+    /// Per guardrail.
+    guards: Vec<GuardProof>,
+}
+
+struct GuardProof {
+    worse: Option<usize>,
+    within: Option<usize>,
+}
+
+impl Proofs {
+    fn of(rule: &Rule, units: &Units, test: &Test) -> Self {
+        let margin = rule.margin.max(0.0).ln_1p();
+        let proof = |x: &[f64], of: &dyn Fn(f64) -> f64| {
+            let x: Vec<f64> = x.iter().map(|x| of(*x)).collect();
+            test.rejects(&x)
+        };
+        let d = &units.effects;
+        let guards = rule.guards.iter().zip(&units.guards).map(|(guard, g)| {
+            let margin = guard.margin.max(0.0).ln_1p();
+            GuardProof {
+                worse: proof(g, &|g| g),
+                within: proof(g, &|g| margin - g),
+            }
+        });
+        Self {
+            better: proof(d, &|d| d),
+            worse: proof(d, &|d| -d),
+            below: proof(d, &|d| margin - d),
+            above: proof(d, &|d| margin + d),
+            guards: guards.collect(),
+        }
+    }
+
+    /// The first look that decides.
+    fn decision(&self, rule: &Rule, failures: &Failures, looks: usize) -> Decision {
+        let decided = |verdict, why| Decision {
+            verdict,
+            why,
+            false_alarm: false,
+        };
+        if rule.safety_broken.is_some() {
+            return decided(Verdict::Unsafe, Why::Safety);
+        }
+        if failures.convicted && !rule.aa {
+            return decided(Verdict::Unsafe, Why::Failures);
+        }
+        let mut decision = decided(Verdict::Undecided, Why::Nothing);
+        for look in 0..looks {
+            let by = |proof: Option<usize>| proof.is_some_and(|at| at <= look);
+            let broken = |guard: &GuardProof| by(guard.worse) && !by(guard.within);
+            let guard = self.guards.iter().position(broken);
+            let held = self.guards.iter().all(|guard| by(guard.within));
+            let same = by(self.below) && by(self.above);
+            let verdict = if by(self.worse) {
+                (Verdict::Worse, Why::Metric)
+            } else if let Some(guard) = guard {
+                (Verdict::Worse, Why::Guard(guard))
+            } else if same {
+                let why = if by(self.better) {
+                    Why::Negligible
+                } else {
+                    Why::Same
+                };
+                (Verdict::NoPracticalDifference, why)
+            } else if !by(self.better) {
+                continue;
+            } else if !held {
+                decision.why = Why::GuardsOpen;
+                continue;
+            } else if failures.excess() {
+                decision.why = Why::UnexplainedFailures;
+                continue;
+            } else if rule.unproved.is_some() {
+                decision.why = Why::Unproved;
+                continue;
+            } else {
+                (Verdict::Better, Why::Metric)
+            };
+            if rule.aa && verdict.0 != Verdict::NoPracticalDifference {
+                return Decision {
+                    verdict: Verdict::Undecided,
+                    why: verdict.1,
+                    false_alarm: true,
+                };
+            }
+            return decided(verdict.0, verdict.1);
+        }
+        decision
+    }
+}
+
+/// What was decided, and on what grounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decision {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The ground.
+    pub why: Why,
+    /// Two equal sides were told apart.
+    pub false_alarm: bool,
+}
+
+/// Grounds of a decision, or what stands in its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Nothing,
+    Safety,
+    Failures,
+    Metric,
+    Guard(usize),
+    Same,
+    Negligible,
+    GuardsOpen,
+    UnexplainedFailures,
+    Unproved,
+}
+
+fn guards(rule: &Rule, units: &Units, test: &Test, proofs: &Proofs) -> Vec<GuardJudgement> {
+    let rows = rule.guards.iter().zip(&units.guards).zip(&proofs.guards);
+    rows.map(|((guard, g), proof)| GuardJudgement {
+        metric: guard.metric,
+        margin: guard.margin,
+        worsening: median(g.clone()).exp(),
+        interval: match test.looks.is_empty() {
+            true => None,
+            false => interval(interval::at_last_look(test, g), rule),
+        },
+        held: proof.within.is_some(),
+        broken: proof.worse.is_some() && proof.within.is_none(),
+    })
+    .collect()
+}
+
+fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
+    Some(Interval {
+        low: ends.low?.exp(),
+        high: ends.high?.exp(),
+        confidence: 1.0 - 2.0 * rule.level(),
+    })
+}
+
+fn look(units: &Units, rule: &Rule, at: usize, ends: Ends) -> Look {
+    Look {
+        pairs: (at * rule.unit()) as u32,
+        ratio: centre(&units.effects[..at]).unwrap_or_default().exp(),
+        low: ends.low.map(f64::exp),
+        high: ends.high.map(f64::exp),
+    }
+}
+
+/// Pairs until an answer at the effect and noise seen so far; from three units on.
+fn forecast(rule: &Rule, units: &Units) -> Option<u32> {
+    let effects = &units.effects;
+    if effects.len() < 3 {
+        return None;
+    }
+    let noise = |x: &[f64]| spread(x).max(1e-9);
+    let effect = centre(effects)?;
+    let margin = rule.margin.max(0.0).ln_1p();
+    let mut different = pairs_for_effect(noise(effects), effect);
+    if effect > 0.0 {
+        for (guard, g) in rule.guards.iter().zip(&units.guards) {
+            let room = guard.margin.max(0.0).ln_1p() - centre(g)?;
+            different = different.max(pairs_for_effect(noise(g), room.max(0.0)));
+        }
+    }
+    let equal = pairs_for_equality(noise(effects), effect, margin);
+    let units = different.min(equal);
+    (units < u32::MAX).then(|| units.saturating_mul(rule.unit() as u32))
+}
