@@ -6,7 +6,8 @@ use assay_instruments::Cancel;
 use assay_report::terminal::Style;
 use assay_store::Store;
 use std::ffi::OsStr;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal, Write as _};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// `$XDG_…_HOME/assay`, or below the home directory.
@@ -90,22 +91,30 @@ pub fn random_seed() -> anyhow::Result<u64> {
 
 /// Colours and width of standard output.
 pub fn style(global: &Global) -> Style {
-    let stdout = std::io::stdout();
+    style_of(global, &std::io::stdout())
+}
+
+/// Colours and width of standard error.
+pub fn error_style(global: &Global) -> Style {
+    style_of(global, &std::io::stderr())
+}
+
+fn style_of(global: &Global, to: &(impl IsTerminal + AsFd)) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| value != OsStr::new(""));
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == OsStr::new("dumb"));
     Style {
         color: match global.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => stdout.is_terminal() && !no_color && !dumb,
+            Color::Auto => to.is_terminal() && !no_color && !dumb,
         },
-        width: width(&stdout),
+        width: width(to),
     }
 }
 
 /// Columns of the terminal, else `$COLUMNS`, else 80; never less than 40.
-fn width(stdout: &std::io::Stdout) -> usize {
-    let terminal = rustix::termios::tcgetwinsize(stdout)
+fn width(to: &impl AsFd) -> usize {
+    let terminal = rustix::termios::tcgetwinsize(to)
         .ok()
         .map(|size| usize::from(size.ws_col));
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();

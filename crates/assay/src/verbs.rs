@@ -12,6 +12,7 @@ pub mod report;
 pub mod run;
 pub mod runs;
 pub mod show;
+pub mod trial;
 
 use crate::cli::{Cli, Status};
 
@@ -29,6 +30,7 @@ pub enum Verb {
     Facts(facts::Args),
     Dups(dups::Args),
     Plan(plan::Args),
+    Trial(trial::Args),
 }
 
 /// Runs the verb.
@@ -46,6 +48,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),
         Some(Verb::Plan(args)) => plan::run(&args),
+        Some(Verb::Trial(args)) => trial::run(&args, global),
         None => overview::run(global),
     }
 }

@@ -21,8 +21,9 @@ mod verdict;
 mod views;
 mod words;
 
+pub use looks::next_look;
 pub use pairs::pairs;
-pub use rule::{Design, Rule};
+pub use rule::{ALPHA, Design, Rule};
 pub use verdict::{decide, judge};
 pub use views::{latency, samples};
 

@@ -42,8 +42,10 @@ pub enum Event<'a> {
     Judged {
         /// 1-based pair.
         pair: u32,
-        /// Its two slots.
-        slots: &'a [Slot],
+        /// Which side was measured first.
+        first: Side,
+        /// The deciding figure of A and of B, in base units.
+        figures: [Option<f64>; 2],
         /// What the judge makes of this pair.
         outcome: &'a PairOutcome,
         /// Where the trial stands.

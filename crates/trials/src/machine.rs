@@ -111,7 +111,10 @@ impl<'a> Machine<'a> {
             (Some(SafetyRule::AcknowledgedWrites), Sides::Arms { now, changed }) => {
                 [(Side::Now, now), (Side::Changed, changed)]
                     .into_iter()
-                    .map(|(side, arm)| { let _ = (side, arm); todo!() })
+                    .map(|(side, arm)| {
+                        let _ = (side, arm);
+                        todo!()
+                    })
                     .collect()
             }
             _ => Ok(Vec::new()),

@@ -5,7 +5,7 @@ use crate::bench::{Bench, Clocks, Disagreement};
 use crate::event::Event;
 use crate::{TrialError, doubt};
 use assay_instruments::Cancel;
-use assay_judge::trial::{judge_trial, pairs};
+use assay_judge::trial::{judge_trial, pairs, samples};
 use assay_model::sample::Outcome;
 use assay_model::trial::{Judgement, PairOutcome, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
@@ -70,7 +70,8 @@ pub fn measure(
         if let Some(outcome) = outcomes.last() {
             tell(Event::Judged {
                 pair: next,
-                slots: &slots[slots.len() - 2..],
+                first: trial.plan.first[next as usize - 1],
+                figures: deciding(trial, &slots[slots.len() - 2..]),
                 outcome,
                 judgement: &judgement,
             });
@@ -82,6 +83,15 @@ pub fn measure(
         next += 1;
     }
     Ok((judgement, Stop::Verdict))
+}
+
+/// The deciding figure of A and of B.
+fn deciding(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
+    let judged = samples(trial, pair);
+    [Side::Now, Side::Changed].map(|side| {
+        let at = pair.iter().position(|slot| slot.side == side)?;
+        judged[at].figures.get(&trial.plan.metric).copied()
+    })
 }
 
 /// A pair of which only one side was measured is measured again as a whole: its two sides must be

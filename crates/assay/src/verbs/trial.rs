@@ -1,6 +1,7 @@
 //! `assay trial`: test a piece of advice here.
 
 mod begin;
+mod carry;
 mod live;
 mod look;
 
@@ -63,7 +64,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     budget: Option<Nanos>,
     /// Pairs at most [default: 60]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pairs: Option<u32>,
     /// Measured time of each side of a pair [default: the advice's]
     #[arg(long, value_name = "TIME")]
@@ -165,7 +166,10 @@ mod tests {
             assert!(percent(bad).is_err(), "{bad}");
         }
         let p99 = guard("read.p99:10%").unwrap();
-        assert_eq!((p99.metric.to_string().as_str(), p99.margin), ("read.p99", 0.1));
+        assert_eq!(
+            (p99.metric.to_string().as_str(), p99.margin),
+            ("read.p99", 0.1)
+        );
         for bad in ["p99", "p99:", "speed:10%", ":10%"] {
             assert!(guard(bad).is_err(), "{bad}");
         }

@@ -50,6 +50,20 @@ pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> 
     looks
 }
 
+/// Measured pairs at which the judge looks next, when so many are there; none after the last look.
+#[must_use]
+pub fn next_look(planned: u32, measured: u32) -> Option<u32> {
+    let next = match planned > MAX_PAIRS {
+        true => open_ended(ALPHA, planned as usize)
+            .iter()
+            .map(|look| look.units as u32)
+            .find(|look| *look > measured),
+        false => LOOKS.into_iter().find(|look| *look > measured),
+    };
+    let next = next.unwrap_or(planned).min(planned);
+    (next > measured).then_some(next)
+}
+
 /// Looks of an open-ended trial: at every pair, later at every twentieth part more. Its test needs
 /// no level spent.
 pub(super) fn open_ended(alpha: f64, measured: usize) -> Vec<At> {

@@ -1,0 +1,336 @@
+//! Beginning a trial, or several, or going on with one: what the user said becomes plans, the plans
+//! are shown, asked about and carried out.
+
+use super::carry::carry_out;
+use super::{Args, look};
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use anyhow::{Context as _, bail};
+use assay_advice::{Applicability, Catalogue};
+use assay_changes::{Journal, Switch};
+use assay_host::{Host as _, Live};
+use assay_instruments::scratch::State;
+use assay_judge::trial::{campaign, next_look};
+use assay_model::advice::TargetKind;
+use assay_model::change::Change;
+use assay_model::trial::{TrialPlan, TrialState};
+use assay_model::{Advice, Facts, TargetInfo};
+use assay_report::terminal::Style;
+use assay_report::trial::Before;
+use assay_trials::{Environment, Options};
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// One piece of advice and what it is tried on.
+struct Candidate {
+    plan: TrialPlan,
+    target: Option<TargetInfo>,
+    facts: Facts,
+    applies: Applicability,
+}
+
+/// Runs the verb.
+pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let cancel = context::on_signals()?;
+    let state_dir = context::state_dir()?;
+    let state = State::open(&state_dir)?;
+    let journal = look::journal()?;
+    let env = Environment {
+        host: &Live,
+        fio: args.fio.as_deref(),
+        state: &state,
+        journal: &journal,
+        cancel: &cancel,
+        now: &context::now,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    look::left_behind(&journal)?;
+    if let Some(asked) = &args.resume {
+        return resume(args, asked, global, &env);
+    }
+    let candidates = candidates(args, &env)?;
+    let style = context::style(global);
+    for candidate in &candidates {
+        let text = shown(candidate, &journal, style)?;
+        match args.dry_run {
+            true => print(&text)?,
+            false if !args.quiet => eprint!("{text}"),
+            false => {}
+        }
+    }
+    if !all_apply(&candidates) {
+        return Ok(Status::Findings);
+    }
+    if args.dry_run {
+        return Ok(Status::Ok);
+    }
+    if args.keep {
+        for candidate in &candidates {
+            if let Some(why) = assay_trials::refuses_to_keep(&candidate.plan) {
+                bail!(
+                    "{} cannot be kept: {why}; leave out --keep to see what it does",
+                    candidate.plan.advice
+                );
+            }
+        }
+    }
+    if !agreed(&candidates, args)? {
+        eprintln!("nothing was changed");
+        return Ok(Status::Ok);
+    }
+    let uids = candidates
+        .iter()
+        .map(|_| context::random_uid())
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let trials = candidates.into_iter().zip(&uids).map(|(candidate, uid)| {
+        let (plan, target, facts) = (candidate.plan, candidate.target, candidate.facts);
+        let mut trial = assay_trials::new_trial(plan, uid.clone(), target, facts, &env);
+        if let Applicability::Unknown { missing, .. } = &candidate.applies {
+            let keys: Vec<&str> = missing.iter().map(|one| one.key.as_str()).collect();
+            trial.remarks.push(format!(
+                "whether it applies here is not known: {}",
+                keys.join(", ")
+            ));
+        }
+        trial.campaign = uids.iter().filter(|other| *other != uid).cloned().collect();
+        (trial, Vec::new())
+    });
+    let mut store = context::open_store(global)?;
+    carry_out(trials.collect(), args, global, &env, &mut store)
+}
+
+fn resume(
+    args: &Args,
+    asked: &str,
+    global: &Global,
+    env: &Environment<'_>,
+) -> anyhow::Result<Status> {
+    let mut store = context::open_store(global)?;
+    let id = store.resolve_trial(asked)?;
+    let (mut trial, slots) = (store.trial(id)?, store.slots(id)?);
+    if trial.state == TrialState::Complete {
+        bail!("trial {id} has its verdict; `assay trial --show {id}` shows it");
+    }
+    trial.plan.budget = args.budget;
+    trial.remarks.push(format!(
+        "resumed at {:.0} after {} slots: the rest was measured later",
+        context::now(),
+        slots.len()
+    ));
+    carry_out(vec![(trial, slots)], args, global, env, &mut store)
+}
+
+/// What the user asked for, each settled.
+fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidate>> {
+    let (advice, target) = advice_and_target(args)?;
+    let alpha = campaign::level(assay_judge::trial::ALPHA, advice.len());
+    let given: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => context::random_seed()?,
+    };
+    let settle = |(number, advice): (u64, &Advice)| {
+        let mut own = given.clone();
+        // With several, a value goes to those that know its name.
+        if alpha < assay_judge::trial::ALPHA {
+            own.retain(|name, _| advice.parameters.contains_key(name));
+        }
+        let options = Options {
+            margin: args.margin,
+            guards: args.guard.clone(),
+            slot: args.slot,
+            washout: args.washout,
+            size: args.size,
+            max_pairs: args.pairs,
+            budget: args.budget,
+            aa: args.aa,
+            alpha,
+            seed: seed.wrapping_add(number),
+        };
+        candidate(advice, &own, target.as_deref(), &options, env)
+    };
+    (0..).zip(&advice).map(settle).collect()
+}
+
+fn candidate(
+    advice: &Advice,
+    given: &BTreeMap<String, String>,
+    target: Option<&str>,
+    options: &Options,
+    env: &Environment<'_>,
+) -> anyhow::Result<Candidate> {
+    let aim = assay_advice::aim(advice, given, target)?;
+    let storage = matches!(
+        aim.kind,
+        TargetKind::Directory | TargetKind::Mount | TargetKind::Device
+    );
+    let (target, info) = match storage {
+        true => {
+            let path = std::path::absolute(&aim.target)
+                .with_context(|| format!("{}: not a path", aim.target.escape_debug()))?;
+            let mut info = assay_facts::target(env.host, &path)?;
+            let name = path.into_os_string().into_string();
+            let name = name.map_err(|_| {
+                anyhow::anyhow!(
+                    "{}: the name is not UTF-8: go there and use `.`, or give a link to it",
+                    aim.target.escape_debug()
+                )
+            })?;
+            info.name.clone_from(&name);
+            (name, Some(info))
+        }
+        false => (aim.target, None),
+    };
+    let spec = assay_advice::resolve(advice, given, Some(&target), info.as_ref())?;
+    let parameters = assay_advice::parameters(advice, given)?;
+    let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
+    let facts = assay_facts::collect(
+        env.host,
+        &assay_facts::Options {
+            with_identity: false,
+            targets: &paths,
+        },
+    );
+    let applies = assay_advice::applies(advice, &facts, info.as_ref(), &parameters);
+    let plan = assay_trials::settle(advice, &spec, parameters, &target, options);
+    let infos: Vec<TargetInfo> = info.iter().cloned().collect();
+    Ok(Candidate {
+        plan,
+        facts: assay_runner::relevant(facts, &infos),
+        target: info,
+        applies,
+    })
+}
+
+/// The words that name advice, and the one that does not.
+fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>)> {
+    let catalogue = catalogue(args.advice_dir.as_deref())?;
+    let (mut advice, mut target) = (Vec::new(), None);
+    let last = args.words.len().saturating_sub(1);
+    for (index, word) in args.words.iter().enumerate() {
+        if Path::new(word).extension().is_some_and(|e| e == "md") {
+            advice.push(own_page(word)?);
+            continue;
+        }
+        match catalogue.get(word) {
+            Ok(found) => advice.push(found.clone()),
+            Err(_) if index == last && index > 0 => target = Some(word.clone()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match advice.is_empty() {
+        true => bail!(
+            "name the advice to try and what to try it on, such as `assay trial qcow2-cluster-size .`; `assay advice` lists what there is"
+        ),
+        false => Ok((advice, target)),
+    }
+}
+
+/// What comes with assay, and the user's own.
+fn catalogue(dir: Option<&Path>) -> anyhow::Result<Catalogue> {
+    let builtin = Catalogue::builtin()?;
+    match dir {
+        Some(dir) => Ok(builtin.with_dir(&Live, &std::path::absolute(dir)?)?),
+        None => Ok(builtin),
+    }
+}
+
+fn own_page(path: &str) -> anyhow::Result<Advice> {
+    let absolute = std::path::absolute(path)?;
+    let text = Live.read_text(&absolute)?;
+    // The id is the name of the file, the domain that of its directory.
+    Ok(assay_advice::page::parse(
+        &absolute.to_string_lossy(),
+        &text,
+    )?)
+}
+
+/// The plan as a person reads it before anything is done.
+fn shown(candidate: &Candidate, journal: &Journal, style: Style) -> anyhow::Result<String> {
+    let plan = &candidate.plan;
+    let now = current(plan, journal)?;
+    let mut applies = Vec::new();
+    if let Applicability::Unknown { missing, .. } = &candidate.applies {
+        applies.extend(
+            missing
+                .iter()
+                .map(|one| format!("not known: {} ({})", one.key, one.why)),
+        );
+    }
+    applies.extend(
+        candidate
+            .applies
+            .evidence()
+            .iter()
+            .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.source)),
+    );
+    let before = Before {
+        now: now.as_deref(),
+        applies: &applies,
+        forecast: &[],
+        least_pairs: next_look(plan.max_pairs, 0).unwrap_or(1),
+    };
+    Ok(assay_report::trial::plan_text(plan, &before, style))
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    }
+}
+
+/// The value that would be changed. What cannot be changed is found out here, before anything is
+/// touched.
+fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>> {
+    let Change::Set { setting, .. } = &plan.change else {
+        return Ok(None);
+    };
+    let session = journal.begin("a look", &format!("look by {}", std::process::id()))?;
+    let switch = Switch::open(&session, &Live, setting)?;
+    Ok(Some(switch.read()?))
+}
+
+fn all_apply(candidates: &[Candidate]) -> bool {
+    let mut fits = true;
+    for candidate in candidates {
+        let Applicability::Not { reasons, .. } = &candidate.applies else {
+            continue;
+        };
+        fits = false;
+        for reason in reasons {
+            let seen: Vec<String> = reason
+                .evidence
+                .iter()
+                .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.source))
+                .chain(reason.absent.iter().map(|key| format!("there is no {key}")))
+                .collect();
+            eprintln!(
+                "{} does not apply here: {} [{}]",
+                candidate.plan.advice,
+                reason.otherwise,
+                seen.join("; ")
+            );
+        }
+    }
+    fits
+}
+
+/// Whether to begin. What assay makes itself needs no leave; a setting of the machine does.
+fn agreed(candidates: &[Candidate], args: &Args) -> anyhow::Result<bool> {
+    let touches = |plan: &TrialPlan| matches!(plan.change, Change::Set { .. }) && !plan.aa;
+    if args.yes || !candidates.iter().any(|one| touches(&one.plan)) {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "this changes a setting of this machine, for the time of the trial: say --yes, or --dry-run to see it"
+        );
+    }
+    eprint!("Begin? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

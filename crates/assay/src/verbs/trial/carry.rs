@@ -1,0 +1,112 @@
+//! Carrying trials out one after the other, and showing what came of them.
+
+use super::Args;
+use super::live::Shown;
+use super::look::Seen;
+use crate::cli::{Global, Status};
+use crate::context;
+use assay_model::trial::{Kept, Slot, Trial, Verdict};
+use assay_store::Store;
+use assay_trials::{Environment, Finished, Stop, Wish};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+/// What became of all of them.
+pub(super) fn carry_out(
+    trials: Vec<(Trial, Vec<Slot>)>,
+    args: &Args,
+    global: &Global,
+    env: &Environment<'_>,
+    store: &mut Store,
+) -> anyhow::Result<Status> {
+    let mut finished: Vec<Finished> = Vec::new();
+    let of = trials.len();
+    for (number, (trial, slots)) in (1..).zip(trials) {
+        if of > 1 && !args.quiet {
+            eprintln!("trial {number} of {of}: {}", trial.plan.advice);
+        }
+        let mut shown = Shown::new(args.quiet, &trial.plan, context::error_style(global));
+        let mut wish = Wish {
+            keep: args.keep,
+            noise: !trial.plan.aa,
+            confirm: &mut confirm,
+        };
+        let done = assay_trials::execute(trial, slots, &mut wish, env, store, &mut |event| {
+            shown.tell(&event);
+        });
+        shown.end();
+        let one = done?;
+        let cancelled = one.stop == Stop::Cancelled;
+        finished.push(one);
+        if cancelled {
+            break;
+        }
+    }
+    tell(&finished, args, global)?;
+    let stops = |stop: &Stop| finished.iter().any(|one| one.stop == *stop);
+    if stops(&Stop::Cancelled) {
+        return Ok(Status::Interrupted);
+    }
+    for one in &finished {
+        if let Stop::Fruitless(why) = &one.stop {
+            anyhow::bail!(
+                "trial {} ended because three pairs in a row gave no figure: {why}",
+                one.trial.id
+            );
+        }
+    }
+    let not_kept = |one: &Finished| args.keep && one.trial.kept != Some(Kept::Kept);
+    match finished.iter().any(not_kept) {
+        true => Ok(Status::Findings),
+        false => Ok(Status::Ok),
+    }
+}
+
+fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<()> {
+    let seen: Vec<Seen> = finished
+        .iter()
+        .map(|one| Seen::of(one.trial.clone(), one.slots.clone()))
+        .collect();
+    super::look::print_all(&seen, args, global)?;
+    for one in finished {
+        let id = one.trial.id;
+        match &one.stop {
+            Stop::Cancelled => eprintln!(
+                "interrupted; everything is set back, and `assay trial --resume {id}` goes on"
+            ),
+            Stop::Budget => eprintln!(
+                "the time given is over; everything is set back, and `assay trial --resume {id}` goes on"
+            ),
+            Stop::Verdict | Stop::Fruitless(_) => {}
+        }
+        if args.keep && one.trial.kept != Some(Kept::Kept) && one.stop == Stop::Verdict {
+            let why = match one.judgement.verdict {
+                Verdict::Better => "you did not confirm it",
+                _ => "the verdict is not \"better\"",
+            };
+            eprintln!("{} was not kept: {why}", one.trial.plan.advice);
+        }
+    }
+    Ok(())
+}
+
+/// Asked while a change that could lock the user out is in effect.
+fn confirm() -> bool {
+    if !std::io::stdin().is_terminal() {
+        eprintln!(
+            "the change could lock you out and nobody is here to confirm it: it is taken back"
+        );
+        return false;
+    }
+    eprint!("The change is in effect. Log in anew from somewhere else, then type yes to keep it: ");
+    let _ = std::io::stderr().flush();
+    // The answer comes from a thread of its own, so that a terminal that hangs because of the very
+    // change cannot keep it in effect.
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        let _ = std::io::stdin().lock().read_line(&mut answer);
+        let _ = send.send(answer);
+    });
+    let answer = receive.recv_timeout(std::time::Duration::from_secs(60));
+    answer.is_ok_and(|answer| answer.trim() == "yes")
+}

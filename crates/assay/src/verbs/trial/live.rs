@@ -1,0 +1,169 @@
+//! What the user sees while a trial goes on: what is being done on a line that is overwritten, and
+//! a line for each pair that stays.
+
+use assay_judge::trial::{forecast, next_look};
+use assay_model::Nanos;
+use assay_model::trial::{Side, TrialPlan};
+use assay_report::terminal::Style;
+use assay_report::trial::{Live, live_head, live_line};
+use assay_trials::Event;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+/// The view on standard error.
+pub(super) struct Shown {
+    plan: TrialPlan,
+    style: Style,
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    headed: bool,
+    /// When the first pair began, and how many were judged since.
+    pairs: Option<(Instant, u32)>,
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "progress shows the time that passes"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Shown {
+    pub(super) fn new(quiet: bool, plan: &TrialPlan, style: Style) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let bar = ProgressBar::new_spinner().with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        });
+        Self {
+            plan: plan.clone(),
+            style,
+            quiet,
+            bar,
+            headed: false,
+            pairs: None,
+        }
+    }
+
+    /// Takes note of what happens.
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Making { what } => self.doing(format!("making what is measured: {what}")),
+            Event::Layout { written, size } => {
+                self.doing(format!("writing the test file: {written} of {size}"));
+            }
+            Event::Durability(proof) => self.line(&format!(
+                "flush test of {}: {} of {} acknowledged writes would be lost in a power cut",
+                side(proof.side),
+                proof.lost,
+                proof.acknowledged
+            )),
+            Event::Noise { pair_sd, pairs } => self.noise(*pair_sd, *pairs),
+            Event::Begin { pair: 0, .. } => {
+                self.doing("measuring the noise of the machine as it is".to_owned());
+            }
+            Event::Begin {
+                pair, side: which, ..
+            } => {
+                self.pairs.get_or_insert_with(|| (now(), 0));
+                self.doing(format!("pair {pair}, {}", side(*which)));
+            }
+            Event::Stored(_) => {}
+            Event::Judged {
+                pair,
+                first,
+                figures: [a, b],
+                outcome,
+                judgement,
+            } => {
+                let each = self.a_pair();
+                let time = |pairs: u32| Nanos(each.0.saturating_mul(u64::from(pairs)));
+                let measured = judgement.pairs;
+                let next = next_look(self.plan.max_pairs, measured).filter(|_| !judgement.done);
+                let rest = self.plan.max_pairs.saturating_sub(*pair);
+                let live = Live {
+                    pair: *pair,
+                    first: *first,
+                    now: *a,
+                    changed: *b,
+                    outcome,
+                    judgement,
+                    next_look: next.map(|next| time(next - measured)),
+                    at_most: time(rest),
+                };
+                if !self.headed {
+                    self.headed = true;
+                    self.line(&live_head(&self.plan, self.style));
+                }
+                self.line(&live_line(&self.plan, &live, self.style));
+            }
+            Event::SettingBack => self.doing("setting everything back".to_owned()),
+        }
+    }
+
+    /// Time of one more pair, from those so far.
+    fn a_pair(&mut self) -> Nanos {
+        match &mut self.pairs {
+            Some((since, judged)) => {
+                *judged += 1;
+                Nanos::from((now() - *since) / *judged)
+            }
+            None => Nanos(2 * (self.plan.slot.0 + self.plan.washout.0)),
+        }
+    }
+
+    fn noise(&self, sd: f64, pairs: u32) {
+        self.line(&format!(
+            "noise of this machine: neighbours differ by about {:.1} % ({pairs} seen)",
+            (sd.exp() - 1.0) * 100.0
+        ));
+        for effect in [0.1, 0.03] {
+            let needed = forecast::pairs_for_effect(sd, f64::ln_1p(effect));
+            let time = forecast::time(&self.plan, needed.min(self.plan.max_pairs)).time;
+            let whole = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
+            self.line(&match needed <= self.plan.max_pairs {
+                true => format!(
+                    "  a difference of {:.0} % takes about {needed} pairs, {whole}",
+                    effect * 100.0
+                ),
+                false => format!(
+                    "  a difference of {:.0} % would take about {needed} pairs, more than the {} at most: use longer slots (--slot)",
+                    effect * 100.0,
+                    self.plan.max_pairs
+                ),
+            });
+        }
+    }
+
+    fn doing(&self, what: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(what);
+        }
+    }
+
+    fn line(&self, line: &str) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.println(line.trim_end_matches('\n')),
+            None => eprintln!("{}", line.trim_end_matches('\n')),
+        }
+    }
+
+    /// Removes what is overwritten.
+    pub(super) fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Now => "A, as it is",
+        Side::Changed => "B, with the change",
+    }
+}

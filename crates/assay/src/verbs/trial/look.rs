@@ -1,0 +1,193 @@
+//! Looking at trials: one, all, what a crash left.
+
+use super::Args;
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use assay_changes::{Foreign, Journal, Outcome, Recovered};
+use assay_host::Live;
+use assay_judge::trial::{forecast, judge_trial, latency, samples};
+use assay_model::result::JudgedSample;
+use assay_model::trial::{Judgement, PairOutcome, Slot};
+use assay_model::{Histogram, Trial};
+use assay_report::trial::{self, View};
+
+/// A trial with all that is derived from it.
+pub(super) struct Seen {
+    trial: Trial,
+    slots: Vec<Slot>,
+    samples: Vec<JudgedSample>,
+    pairs: Vec<PairOutcome>,
+    judgement: Judgement,
+    latency: [Histogram; 2],
+    smallest: Vec<(u32, f64)>,
+}
+
+impl Seen {
+    pub(super) fn of(trial: Trial, slots: Vec<Slot>) -> Self {
+        let (pairs, judgement) = judge_trial(&trial, &slots);
+        let smallest = |noise: f64| {
+            let told = |pairs| (pairs, forecast::smallest_effect(noise, pairs).exp_m1());
+            [10, 30, 60].map(told).to_vec()
+        };
+        Self {
+            samples: samples(&trial, &slots),
+            latency: latency(&slots, &pairs),
+            smallest: judgement.pair_sd.map(smallest).unwrap_or_default(),
+            trial,
+            slots,
+            pairs,
+            judgement,
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            trial: &self.trial,
+            slots: &self.slots,
+            samples: &self.samples,
+            pairs: &self.pairs,
+            judgement: &self.judgement,
+            latency: &self.latency,
+            smallest: &self.smallest,
+        }
+    }
+}
+
+/// Prints one trial, or a campaign, as the user wants it; writes the report where asked.
+pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::Result<()> {
+    let style = context::style(global);
+    let views: Vec<View<'_>> = seen.iter().map(Seen::view).collect();
+    if let Some(path) = &args.html {
+        let page = match &views[..] {
+            [one] => trial::html(one),
+            several => trial::campaign_html(several),
+        };
+        context::write_file(path, &page)?;
+        eprintln!("report written to {}", path.display());
+    }
+    if args.json {
+        return match &views[..] {
+            [one] => print(&format!("{:#}\n", trial::json(one))),
+            several => {
+                let all: Vec<_> = several.iter().map(trial::json).collect();
+                print(&format!("{:#}\n", serde_json::Value::from(all)))
+            }
+        };
+    }
+    for view in &views {
+        print(&match args.markdown {
+            true => trial::markdown(view),
+            false => trial::terminal(view, style),
+        })?;
+    }
+    match &views[..] {
+        [] | [_] => Ok(()),
+        several => print(&trial::campaign(several, style)),
+    }
+}
+
+/// `--show`.
+pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let Some(store) = context::existing_store(global)? else {
+        anyhow::bail!("{}", context::nothing_measured(global)?);
+    };
+    let id = store.resolve_trial(asked)?;
+    let (mut seen, first) = (Vec::new(), store.trial(id)?);
+    let campaign = first.campaign.clone();
+    seen.push(Seen::of(first, store.slots(id)?));
+    // The others of its campaign, as far as they are there.
+    for uid in &campaign {
+        if let Ok(id) = store.resolve_trial(uid) {
+            seen.push(Seen::of(store.trial(id)?, store.slots(id)?));
+        }
+    }
+    seen.sort_by_key(|one| one.trial.id);
+    print_all(&seen, args, global)?;
+    Ok(Status::Ok)
+}
+
+/// `--list`.
+pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let mut seen = Vec::new();
+    if let Some(store) = context::existing_store(global)? {
+        for trial in store.trials()? {
+            let slots = store.slots(trial.id)?;
+            seen.push(Seen::of(trial, slots));
+        }
+    }
+    let views: Vec<View<'_>> = seen.iter().map(Seen::view).collect();
+    print(&match args.json {
+        true => format!("{:#}\n", trial::list_json(&views)),
+        false => trial::list(&views, context::style(global)),
+    })?;
+    Ok(Status::Ok)
+}
+
+/// Where changes are entered.
+pub(super) fn journal() -> anyhow::Result<Journal> {
+    Ok(Journal::open(&context::state_dir()?.join("journal"))?)
+}
+
+/// Says what a crash has left, without touching it: it may matter to what is measured now.
+pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
+    for left in journal.pending()? {
+        eprintln!(
+            "note: {} on {} was cut off and left {}; `assay trial --recover` sets it back",
+            left.label,
+            left.target.escape_debug(),
+            left.left.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// `--recover`.
+pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
+    let foreign = match args.force {
+        true => Foreign::Restore,
+        false => Foreign::Leave,
+    };
+    let recovered = journal()?.recover(&Live, foreign)?;
+    if recovered.is_empty() {
+        print("Nothing to set back.\n")?;
+    }
+    let mut failed = false;
+    for one in &recovered {
+        failed |= matches!(
+            one.outcome,
+            Outcome::Failed(_)
+                | Outcome::LeftAlone {
+                    accepted: false,
+                    ..
+                }
+        );
+        print(&told(one))?;
+    }
+    match failed {
+        true => Ok(Status::Findings),
+        false => Ok(Status::Ok),
+    }
+}
+
+fn told(one: &Recovered) -> String {
+    let what = one.what.escape_debug();
+    match &one.outcome {
+        Outcome::Restored(now) => format!("{what}: set back, reads {now}\n"),
+        Outcome::Removed => format!("{what}: removed\n"),
+        Outcome::Rebooted => {
+            format!("{what}: the machine was started again since, so it is gone\n")
+        }
+        Outcome::LeftAlone {
+            found,
+            original,
+            accepted,
+        } => format!(
+            "{what}: somebody has changed it since; it reads {found} and was {original} before the trial. {}\n",
+            match accepted {
+                true => "It was left so.",
+                false => "It was left alone; --force sets it back.",
+            }
+        ),
+        Outcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
+    }
+}
