@@ -252,7 +252,7 @@ fn build<'a>(
     tell(Event::Making { what: name });
     let place = assay_arms::Place {
         dir: PathBuf::from(&trial.plan.target),
-        name: session.name(name).to_string_lossy().into_owned(),
+        name: name.to_owned(),
         size: match &trial.plan.load {
             Load::Fio { size, .. } => *size,
             _ => Bytes(0),
