@@ -15,12 +15,15 @@ const REPETITIONS: usize = 2000;
 /// Cells that take long get this part of them: 2.2 points at worst, 1 at 5 %.
 const COSTLY: usize = 4;
 
+/// Makes a table of so many repetitions a row.
+type Table = fn(usize) -> String;
+
 fn main() {
     let asked = std::env::args().nth(1).and_then(|n| n.parse().ok());
     let n = asked.unwrap_or(REPETITIONS).max(2 * COSTLY);
     let few = n / COSTLY;
     let only = std::env::args().nth(2);
-    let tables: [(&str, usize, fn(usize) -> String); 7] = [
+    let tables: [(&str, usize, Table); 7] = [
         ("Verdicts", n, tables::verdicts),
         ("Gains around the margin", n, tables::negligible),
         ("The interval", few, unsimulated::coverage),

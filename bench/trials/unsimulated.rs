@@ -169,7 +169,8 @@ pub fn campaigns(n: usize) -> String {
          |---|---|---|---|---|\n",
     );
     let corrected = campaign::level(0.05, PIECES);
-    let ways: [(&str, &(dyn Fn(&Rule, &[f64]) -> End + Sync)); 4] = [
+    type Way<'a> = &'a (dyn Fn(&Rule, &[f64]) -> End + Sync);
+    let ways: [(&str, Way); 4] = [
         ("sign flips, 5 %", &|rule, x| decide(rule, &measured(x))),
         ("e-process, 20", &|_, x| by_evidence(x, 0.05)),
         ("sign flips, 5 % / 40", &|rule, x| {
