@@ -257,7 +257,7 @@ fn dovecot_values() {
     );
     assert_eq!(
         value(Dovecot, &[], "auth_mechanisms").as_deref(),
-        Some("plain login")
+        Some("plain external login")
     );
     assert_eq!(
         value(Dovecot, &["namespace inbox"], "inbox").as_deref(),
@@ -310,6 +310,9 @@ fn broken_files_are_refused_with_their_line() {
         (Dovecot, "passdb {\n", 1, "not closed"),
         (Dovecot, "\n}\n", 2, "without"),
         (Dovecot, "\n\nnonsense\n", 3, "neither"),
+        (Dovecot, "a = b \\\n# c\nd = e\n", 2, "backslash"),
+        (Dovecot, "a b c {\n}\n", 1, "several words"),
+        (Ssh, "UseDNS\"yes\"", 1, "quote"),
         (Postfix, "a = b\nnonsense\n", 2, "without"),
         (Ssh, "Port 22\nBanner \"x\n", 2, "quote"),
     ] {
