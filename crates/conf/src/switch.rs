@@ -90,6 +90,9 @@ impl Switch<'_> {
             }
             Self::Order { key, name, by } => {
                 let slots = slots(text, blocks, key, name, by)?;
+                if slots.is_empty() {
+                    return Err(refused(key, "there is no such block"));
+                }
                 let wanted: Vec<&str> = value.split_ascii_whitespace().collect();
                 let mut new = text.to_vec();
                 let mut there: Vec<&str> = slots.iter().map(|(value, _)| &value[..]).collect();

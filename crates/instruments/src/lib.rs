@@ -9,9 +9,12 @@
 
 pub mod cancel;
 pub mod command;
+mod connect;
 pub mod counters;
 pub mod file_state;
 pub mod fio;
+pub mod http;
+pub mod imap;
 mod latencies;
 pub mod layout;
 pub mod measured;

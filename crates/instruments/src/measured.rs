@@ -310,6 +310,15 @@ pub(crate) fn finish(
     })
 }
 
+/// CPU time of the calling thread (CLOCK_THREAD_CPUTIME_ID).
+pub(crate) fn thread_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
+}
+
 /// Rests a little after a failure, but not when cancelled.
 pub(crate) fn rest(cancel: &Cancel) {
     if !cancel.is_cancelled() {

@@ -9,17 +9,16 @@ use std::ops::Range;
 pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     let mut open: Vec<Block> = vec![Block::default()];
     let mut logical = Logical::default();
-    let mut pending: Vec<Range<usize>> = Vec::new();
     for line in lines(text) {
         let content = trim(text, line.clone());
         if content.is_empty() || text[content.start] == b'#' {
             if !logical.bytes.is_empty() {
-                pending.push(line);
+                let what = "a comment or empty line after a backslash; Dovecot forgets the line";
+                return Err(syntax(Language::Dovecot, text, line.start, what));
             }
             continue;
         }
         let content = trim(text, without_comment(text, content));
-        logical.inner.append(&mut pending);
         if text[content.clone()].last() == Some(&b'\\') {
             logical.push(text, trim(text, content.start..content.end - 1));
             continue;
@@ -102,14 +101,17 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
                     span,
                     value_span,
                     words: Vec::new(),
-                    inner: logical.inner.clone(),
+                    inner: Vec::new(),
                 }),
             );
             Ok(())
         }
         _ if bytes.last() == Some(&b'{') && !rest.is_empty() => {
             let name = trim(bytes, rest.start..rest.end - 1);
-            let (_, name) = unquoted(&bytes[name]);
+            let (quote, name) = unquoted(&bytes[name]);
+            if quote.is_none() && name.iter().any(|&byte| blank(byte)) {
+                return error("a name of several words without quotes");
+            }
             let mut head = vec![key];
             head.extend((!name.is_empty()).then(|| lossy(&name)));
             open.push(Block {

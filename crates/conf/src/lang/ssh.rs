@@ -94,6 +94,14 @@ fn keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize>), Co
             "no keyword before `=`",
         ));
     }
+    if bytes.get(end) == Some(&b'"') {
+        return Err(syntax(
+            Language::Ssh,
+            text,
+            line.start,
+            "a quote inside the keyword",
+        ));
+    }
     let mut rest = trim(text, line.start + end..line.end);
     // One `=` may stand between keyword and arguments.
     if text[rest.clone()].first() == Some(&b'=') {

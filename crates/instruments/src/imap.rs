@@ -1,0 +1,111 @@
+//! IMAP logins as a load: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
+
+mod talk;
+
+use crate::Cancel;
+use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A password. It is in no message: `Debug` prints dots.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// Takes the password, without a line end.
+    #[must_use]
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `HOST:PORT`.
+    pub address: String,
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: Secret,
+    /// Sessions at once, at least 1; a thread each.
+    pub sessions: u32,
+    /// How long.
+    pub timing: Timing,
+}
+
+/// Logs in again and again. The latency of a login is from the beginning of the connection to the
+/// tagged OK; the LOGOUT after it is not part of it.
+///
+/// # Errors
+/// An address or a name that cannot be, or not one login that succeeded. Logins that failed among
+/// others are in `Measured::errors`.
+pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
+    let bad = |why: String| LoadError::Request {
+        what: request.address.clone(),
+        why,
+    };
+    let addresses: Vec<SocketAddr> = request
+        .address
+        .to_socket_addrs()
+        .map_err(|error| bad(format!("not an address as HOST:PORT ({error})")))?
+        .collect();
+    if request.sessions == 0 || addresses.is_empty() {
+        return Err(bad("no session to start, or no address".to_owned()));
+    }
+    if request.user.contains('\0') || request.password.0.contains(&0) {
+        return Err(bad(
+            "IMAP has no way to send a NUL byte in a name or password".to_owned(),
+        ));
+    }
+    let begin = Instant::now();
+    let mut tallies = Vec::new();
+    let mut cpu = Duration::ZERO;
+    thread::scope(|scope| {
+        let session = || session(request, &addresses, begin, cancel);
+        let threads: Vec<_> = (0..request.sessions)
+            .map(|_| scope.spawn(session))
+            .collect();
+        for (tally, used) in threads.into_iter().filter_map(|thread| thread.join().ok()) {
+            tallies.push(tally);
+            cpu += used;
+        }
+    });
+    finish("imap", tallies, begin.elapsed(), cpu, cancel)
+}
+
+fn session(
+    request: &Request,
+    addresses: &[SocketAddr],
+    begin: Instant,
+    cancel: &Cancel,
+) -> (Tally, Duration) {
+    let mut tally = Tally::new(&request.timing, begin);
+    while tally.goes_on(Instant::now()) && !cancel.is_cancelled() {
+        let start = Instant::now();
+        let result = talk::login(request, addresses, start, cancel);
+        let end = Instant::now();
+        let done: Done = match result {
+            Ok(Some(session)) => {
+                let bytes = session.logout();
+                Ok(bytes)
+            }
+            Ok(None) => break,
+            Err(error) => Err(error),
+        };
+        let failed = done.is_err();
+        tally.record(start, end, done);
+        if failed {
+            rest(cancel);
+        }
+    }
+    (tally, thread_cpu())
+}
