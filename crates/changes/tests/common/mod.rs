@@ -181,3 +181,23 @@ pub fn processes_with(text: &str) -> usize {
         .filter(|line| String::from_utf8_lossy(line).contains(text))
         .count()
 }
+
+/// Runs a test of this file again where mounts and sysctls of the network are its own; true when
+/// this is that run. Without root nothing is run.
+pub fn inside(test: &str) -> bool {
+    if std::env::var_os("ASSAY_TEST_INSIDE").is_some() {
+        return true;
+    }
+    if !root() {
+        eprintln!("skipped: needs root");
+        return false;
+    }
+    let status = Command::new("unshare")
+        .args(["--mount", "--net", "--propagation", "private", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("ASSAY_TEST_INSIDE", "1")
+        .status();
+    assert!(status.unwrap().success());
+    false
+}
