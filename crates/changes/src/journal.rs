@@ -57,10 +57,27 @@ impl Journal {
     /// Uses a directory, making it for this user alone when it is missing.
     ///
     /// # Errors
-    /// It cannot be made or written.
+    /// It cannot be made, or somebody else may write in it: what recovery finds there it carries
+    /// out, the user's own commands among it.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
         make_dir(&dir.join("sessions"))?;
         let dir = dir.canonicalize().map_err(ChangeError::journal(dir))?;
+        for path in [&dir, &dir.join("sessions")] {
+            let found = path.metadata().map_err(ChangeError::journal(path))?;
+            let us = rustix::process::geteuid().as_raw();
+            if found.uid() != us || found.mode() & 0o022 != 0 {
+                return Err(ChangeError::Foreign {
+                    path: path.clone(),
+                    reason: format!(
+                        "user {} may write here, and assay runs as user {us} what it finds in its journal: set ASSAY_STATE to a directory that is yours alone",
+                        match found.mode() & 0o022 {
+                            0 => found.uid().to_string(),
+                            _ => "other than you".to_owned(),
+                        }
+                    ),
+                });
+            }
+        }
         Ok(Self { dir })
     }
 

@@ -321,6 +321,21 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
 }
 
 #[test]
+fn a_journal_that_others_may_write_is_not_used() {
+    let (dir, _journal) = journal();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let told = Journal::open(dir.path()).unwrap_err().to_string();
+    assert!(told.contains("other than you"), "{told}");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    Journal::open(dir.path()).unwrap();
+    if common::root() {
+        std::os::unix::fs::chown(dir.path(), Some(4242), None).unwrap();
+        let told = Journal::open(dir.path()).unwrap_err().to_string();
+        assert!(told.contains("user 4242"), "{told}");
+    }
+}
+
+#[test]
 fn a_captured_machine_is_not_changed() {
     let (_dir, journal) = journal();
     let captured = tempfile::tempdir().unwrap();

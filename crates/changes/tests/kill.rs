@@ -464,3 +464,55 @@ fn made() {
         },
     });
 }
+
+/// A command of the user's that is cut off in the middle, with assay: it must not go on behind
+/// the back of a recovery.
+#[test]
+fn in_the_middle_of_a_command() {
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|&word| word.into())
+            .collect::<Vec<String>>()
+    };
+    let dir = match std::env::var_os(DIR) {
+        Some(dir) if std::env::var_os("ASSAY_TEST_MIDDLE").is_some() => dir,
+        _ => {
+            let place = tempfile::tempdir().unwrap();
+            let file = place.path().join("value");
+            fs::write(&file, "old").unwrap();
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "in_the_middle_of_a_command", "--nocapture"])
+                .env("ASSAY_TEST_MIDDLE", "1")
+                .env(DIR, place.path())
+                .stdout(Stdio::null())
+                .status();
+            assert!(killed(status.unwrap()));
+            assert_eq!(fs::read_to_string(&file).unwrap(), "half");
+            recover(place.path(), &Live);
+            // Time enough for a command that lived on.
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+            assert_eq!(left(place.path()), 0);
+            return;
+        }
+    };
+    let dir = Path::new(&dir);
+    let file = dir.join("value").to_str().unwrap().to_owned();
+    let fatal = "printf half >\"$2\"; kill -9 $PPID; sleep 0.2; printf %s \"$1\" >\"$2\"";
+    let session = journal(dir).begin("test", "x").unwrap();
+    let setting = Setting::Command {
+        read: words(&["cat", &file]),
+        apply: words(&["sh", "-c", fatal, "sh", "{value}", &file]),
+        undo: words(&[
+            "sh",
+            "-c",
+            "printf %s \"$1\" >\"$2\"",
+            "sh",
+            "{value}",
+            &file,
+        ]),
+    };
+    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    switch.set(Some("new")).unwrap();
+}

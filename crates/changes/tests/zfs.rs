@@ -1,19 +1,17 @@
 //! ZFS properties on a machine that answers as `zfs` of OpenZFS 2.1 does: the lines are those of
 //! `zfs get -Hp -o property,value,source`, with its words for sources and its complaints.
 
+mod common;
+
 use assay_changes::{ChangeError, Foreign, Journal, Origin, Switch};
-use assay_host::{
-    CommandOutput, Host, HostError, HostMut, Limits, ProcessId, Recorded, Stat, StatFs,
-};
+use assay_host::CommandOutput;
 use assay_model::change::Setting;
+use common::{Twist, Twisted};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// A pool `tank` with a file system `a` and a volume `vol`.
 struct Zfs {
-    rest: Recorded,
     /// Value and source of each dataset's properties.
     properties: Mutex<BTreeMap<(String, String), (String, String)>>,
     /// Commands that changed something.
@@ -21,7 +19,7 @@ struct Zfs {
 }
 
 impl Zfs {
-    fn new() -> Self {
+    fn new() -> Twisted<Self> {
         let mut properties = BTreeMap::new();
         for (dataset, property, value, source) in [
             ("tank/a", "type", "filesystem", "-"),
@@ -40,11 +38,10 @@ impl Zfs {
             let key = (dataset.to_owned(), property.to_owned());
             properties.insert(key, (value.to_owned(), source.to_owned()));
         }
-        Self {
-            rest: Recorded::new(),
+        Twisted::new(Self {
             properties: Mutex::new(properties),
             log: Mutex::default(),
-        }
+        })
     }
 
     fn zfs(&self, words: &[&str]) -> CommandOutput {
@@ -107,59 +104,11 @@ impl Zfs {
     }
 }
 
-impl Host for Zfs {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
-        self.rest.read(path)
-    }
-    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
-        self.rest.list(dir)
-    }
-    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.rest.link(path)
-    }
-    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
-        self.rest.realpath(path)
-    }
-    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
-        self.rest.stat(path)
-    }
-    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
-        self.rest.statfs(path)
-    }
-    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
-        self.rest.open_exclusive(path)
-    }
-    fn run(&self, argv: &[&OsStr], _limits: Limits) -> Result<CommandOutput, HostError> {
-        let words: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
-        assert_eq!(words[0], "zfs");
-        Ok(self.zfs(&words[1..]))
-    }
-    fn which(&self, name: &OsStr) -> Option<PathBuf> {
-        self.rest.which(name)
-    }
-}
-
-impl HostMut for Zfs {
-    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
-        self.rest.check_writable(path)
-    }
-    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.rest.write_in_place(path, bytes)
-    }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.rest.create_like(path, like, bytes)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        self.rest.rename(from, to)
-    }
-    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
-        self.rest.remove_file(path)
-    }
-    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
-        self.rest.remove_tree(dir)
-    }
-    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
-        self.rest.kill(process)
+/// What such a machine does with commands.
+impl Twist for Zfs {
+    fn run(&self, argv: &[&str]) -> CommandOutput {
+        assert_eq!(argv[0], "zfs");
+        self.zfs(&argv[1..])
     }
 }
 
@@ -175,14 +124,14 @@ fn commands(name: &str, value: Option<&str>, reads: &str) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let journal = Journal::open(dir.path()).unwrap();
     let host = Zfs::new();
-    let before = host.properties.lock().unwrap().clone();
+    let before = host.twist.properties.lock().unwrap().clone();
     let session = journal.begin("trial", "tank/a").unwrap();
     let switch = Switch::open(&session, &host, &property("tank/a", name)).unwrap();
     assert_eq!(switch.set(value).unwrap(), reads);
     drop(switch);
     assert_eq!(session.close(&host).unwrap(), []);
-    assert_eq!(*host.properties.lock().unwrap(), before);
-    host.log.into_inner().unwrap()
+    assert_eq!(*host.twist.properties.lock().unwrap(), before);
+    host.twist.log.into_inner().unwrap()
 }
 
 #[test]
@@ -247,7 +196,7 @@ fn what_cannot_be_changed_is_refused_before_anything_is_touched() {
             .unwrap();
         assert!(told.to_string().contains(reason), "{told}");
     }
-    assert!(host.log.lock().unwrap().is_empty());
+    assert!(host.twist.log.lock().unwrap().is_empty());
 }
 
 #[test]
@@ -280,10 +229,10 @@ fn sync_disabled_is_never_kept() {
     let sync = Switch::open(&session, &host, &property("tank/a", "sync")).unwrap();
     let told = sync.keep(Some("disabled")).unwrap_err().to_string();
     assert!(told.contains("never kept"), "{told}");
-    assert!(host.log.lock().unwrap().is_empty());
+    assert!(host.twist.log.lock().unwrap().is_empty());
     let atime = Switch::open(&session, &host, &property("tank/a", "atime")).unwrap();
     atime.keep(Some("on")).unwrap();
     assert_eq!(session.close(&host).unwrap(), []);
-    assert_eq!(*host.log.lock().unwrap(), ["set atime=on tank/a"]);
+    assert_eq!(*host.twist.log.lock().unwrap(), ["set atime=on tank/a"]);
     assert_eq!(journal.recover(&host, Foreign::Leave).unwrap(), []);
 }
