@@ -101,3 +101,64 @@ fn a_parameter_that_takes_anything_and_does_nothing_is_found_out() {
     assert_eq!(switch.set(Some("1")).unwrap(), "Y");
     assert_eq!(switch.restore().unwrap(), "N");
 }
+
+#[test]
+fn values_and_names_that_are_traps_are_refused_before_anything_is_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let session = journal.begin("trial \"x\"\n", "/mnt/\u{1}\n").unwrap();
+    let host = Recorded::new()
+        .file("/proc/sys/vm/swappiness", "60\n")
+        .file("/proc/sys/vm/dirty_ratio", "20\n")
+        .file("/proc/sys/vm/dirty_bytes", "0\n")
+        .file("/proc/sys/net/ipv4/conf/eth0.100/forwarding", "0\n")
+        .file(
+            "/sys/class/block/vda/queue/scheduler",
+            "[none] mq-deadline\n",
+        );
+    for key in [
+        "",
+        "vm..swappiness",
+        "vm.",
+        "../vm/x",
+        "a/../../b",
+        "vm.swappiness\n",
+    ] {
+        let error = Switch::open(&session, &host, &sysctl(key)).err();
+        assert!(
+            matches!(error, Some(ChangeError::Refused { .. })),
+            "{key:?}: {error:?}"
+        );
+    }
+    // A dot in a name, as sysctl(8) writes it.
+    Switch::open(
+        &session,
+        &host,
+        &sysctl("net.ipv4.conf.eth0/100.forwarding"),
+    )
+    .unwrap();
+    let refuse = |setting: &Setting, value: Option<&str>| {
+        let switch = Switch::open(&session, &host, setting).unwrap();
+        let told = switch.set(value).unwrap_err();
+        assert!(matches!(told, ChangeError::Refused { .. }), "{told}");
+        told.to_string()
+    };
+    for value in [None, Some(""), Some("1\n2"), Some("1\0")] {
+        refuse(&sysctl("vm.swappiness"), value);
+    }
+    let told = refuse(&sysctl("vm.dirty_bytes"), Some("0"));
+    assert!(told.contains("counterpart"), "{told}");
+    let scheduler = Setting::Queue {
+        device: "vda".into(),
+        attribute: "scheduler".into(),
+    };
+    let told = refuse(&scheduler, Some("bfq"));
+    assert!(told.contains("none mq-deadline"), "{told}");
+    let gone = Switch::open(&session, &host, &sysctl("vm.no_such"))
+        .err()
+        .unwrap();
+    assert!(
+        gone.to_string().contains("this machine does not have it"),
+        "{gone}"
+    );
+}
