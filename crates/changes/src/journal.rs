@@ -57,10 +57,35 @@ impl Journal {
     /// Uses a directory, making it for this user alone when it is missing.
     ///
     /// # Errors
-    /// It cannot be made or written.
+    /// It cannot be made, or somebody else may write in it: what recovery finds there it carries
+    /// out, the user's own commands among it.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
+        let new = !dir.join("sessions").exists();
         make_dir(&dir.join("sessions"))?;
         let dir = dir.canonicalize().map_err(ChangeError::journal(dir))?;
+        if new {
+            // A power cut must not lose the way to a journal that is on disk itself. Directories
+            // that this user may not open were there before.
+            for dir in dir.ancestors() {
+                let _ = sync_dir(dir);
+            }
+        }
+        for path in [&dir, &dir.join("sessions")] {
+            let found = path.metadata().map_err(ChangeError::journal(path))?;
+            let us = rustix::process::geteuid().as_raw();
+            if found.uid() != us || found.mode() & 0o022 != 0 {
+                return Err(ChangeError::Foreign {
+                    path: path.clone(),
+                    reason: format!(
+                        "{} may write here, and assay runs as user {us} what it finds in its journal: set ASSAY_STATE to a directory that is yours alone",
+                        match found.mode() & 0o022 {
+                            0 => format!("user {}", found.uid()),
+                            _ => "others".to_owned(),
+                        }
+                    ),
+                });
+            }
+        }
         Ok(Self { dir })
     }
 

@@ -71,9 +71,9 @@ impl<'a> Switch<'a> {
         }
         session.write(Line::Opened {
             id,
-            setting: setting.clone(),
+            setting: Box::new(setting.clone()),
             identity: identity.clone(),
-            original: found.original.clone(),
+            original: Box::new(found.original.clone()),
         })?;
         drop(mutex);
         Ok(Self {

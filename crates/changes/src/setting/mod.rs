@@ -64,7 +64,7 @@ pub(crate) struct Work {
 }
 
 /// One kind of setting, at its place.
-pub(crate) trait Knob {
+pub(crate) trait Knob: Send + Sync {
     /// Two settings with the same identity are in each other's way.
     fn identity(&self) -> String;
 

@@ -5,7 +5,9 @@
     reason = "tests look at the real machine behind the crate's back"
 )]
 
-use assay_host::{CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Stat, StatFs};
+use assay_host::{
+    CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Stat, StatFs,
+};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -129,6 +131,87 @@ impl HostMut for Deadly {
     }
 }
 
+/// What a machine in memory does with commands and writes.
+pub trait Twist: Send + Sync {
+    /// Answers a command.
+    fn run(&self, argv: &[&str]) -> CommandOutput {
+        panic!("{argv:?}")
+    }
+
+    /// Takes what is written to an attribute.
+    fn write(&self, rest: &Recorded, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        rest.write_in_place(path, bytes)
+    }
+}
+
+/// A machine in memory with a twist.
+pub struct Twisted<T> {
+    pub twist: T,
+    pub rest: Recorded,
+}
+
+impl<T> Twisted<T> {
+    pub fn new(twist: T) -> Self {
+        let rest = Recorded::new();
+        Self { twist, rest }
+    }
+}
+
+impl<T: Twist> Host for Twisted<T> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.rest.read(path)
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.rest.list(dir)
+    }
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.rest.link(path)
+    }
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.rest.realpath(path)
+    }
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        self.rest.stat(path)
+    }
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        self.rest.statfs(path)
+    }
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        self.rest.open_exclusive(path)
+    }
+    fn run(&self, argv: &[&OsStr], _limits: Limits) -> Result<CommandOutput, HostError> {
+        let words: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
+        Ok(self.twist.run(&words))
+    }
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        self.rest.which(name)
+    }
+}
+
+impl<T: Twist> HostMut for Twisted<T> {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        self.rest.check_writable(path)
+    }
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.twist.write(&self.rest, path, bytes)
+    }
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.rest.create_like(path, like, bytes)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.rest.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        self.rest.remove_file(path)
+    }
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        self.rest.remove_tree(dir)
+    }
+    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
+        self.rest.kill(process)
+    }
+}
+
 /// Runs a command that has to succeed; returns what it printed.
 pub fn sh(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
@@ -180,4 +263,24 @@ pub fn processes_with(text: &str) -> usize {
     lines
         .filter(|line| String::from_utf8_lossy(line).contains(text))
         .count()
+}
+
+/// Runs a test of this file again where mounts and sysctls of the network are its own; true when
+/// this is that run. Without root nothing is run.
+pub fn inside(test: &str) -> bool {
+    if std::env::var_os("ASSAY_TEST_INSIDE").is_some() {
+        return true;
+    }
+    if !root() {
+        eprintln!("skipped: needs root");
+        return false;
+    }
+    let status = Command::new("unshare")
+        .args(["--mount", "--net", "--propagation", "private", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("ASSAY_TEST_INSIDE", "1")
+        .status();
+    assert!(status.unwrap().success());
+    false
 }

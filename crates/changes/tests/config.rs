@@ -1,0 +1,358 @@
+//! Settings in configuration files, with the services' own checks and on awkward files.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests look at the real machine behind the crate's back"
+)]
+
+mod common;
+
+use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session, Switch};
+use assay_host::{Host as _, Live};
+use assay_model::change::{ConfigLanguage, Setting};
+use common::{inside, sh};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+struct Place {
+    dir: tempfile::TempDir,
+    journal: Journal,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("etc")).unwrap();
+        let journal = Journal::open(&dir.path().join("journal")).unwrap();
+        Self { dir, journal }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("etc").join(name)
+    }
+
+    fn begin(&self) -> Session {
+        self.journal.begin("trial", "service").unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = Live.list(&self.dir.path().join("etc")).unwrap();
+        names
+            .iter()
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect()
+    }
+}
+
+fn setting(file: &Path, language: ConfigLanguage, key: &str) -> Setting {
+    Setting::Config {
+        file: file.to_str().unwrap().into(),
+        language,
+        section: Vec::new(),
+        key: key.into(),
+        validate: Vec::new(),
+        reload: Vec::new(),
+    }
+}
+
+fn with(setting: Setting, check: &[&str], load: &[&str]) -> Setting {
+    let words = |words: &[&str]| words.iter().map(|&word| word.into()).collect();
+    match setting {
+        Setting::Config {
+            file,
+            language,
+            section,
+            key,
+            ..
+        } => Setting::Config {
+            file,
+            language,
+            section,
+            key,
+            validate: words(check),
+            reload: words(load),
+        },
+        other => other,
+    }
+}
+
+fn installed(program: &str) -> bool {
+    let found = Live.which(OsStr::new(program)).is_some();
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+#[test]
+fn sshd_looks_at_the_candidate_before_it_replaces_the_file() {
+    if !installed("sshd") || !installed("ssh-keygen") {
+        return;
+    }
+    let place = Place::new();
+    let (file, key) = (place.path("sshd_config"), place.path("key"));
+    sh(&[
+        "ssh-keygen",
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        "",
+        "-f",
+        key.to_str().unwrap(),
+    ]);
+    let before = format!(
+        "# ours\nHostKey {}\nUseDNS no # slow\n\nMatch User bob\n  UseDNS no\n",
+        key.display()
+    );
+    // UseDNS is no keyword of a Match block; sshd says so, and the file is refused as it is.
+    fs::write(&file, &before).unwrap();
+    let setting = setting(&file, ConfigLanguage::Ssh, "UseDNS");
+    let setting = with(setting, &["sshd", "-t", "-f", "{file}"], &[]);
+    let session = place.begin();
+    let told = Switch::open(&session, &Live, &setting)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(told.contains("sshd -t -f"), "{told}");
+
+    let before = before.replace(
+        "Match User bob\n  UseDNS no\n",
+        "Match User bob\n  X11Forwarding no\n",
+    );
+    fs::write(&file, &before).unwrap();
+    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    assert_eq!(switch.original().value.as_deref(), Some("no"));
+    assert_eq!(switch.set(Some("yes")).unwrap(), "yes");
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        before.replace("UseDNS no # slow", "UseDNS yes # slow")
+    );
+    let told = switch.set(Some("perhaps")).unwrap_err();
+    assert!(
+        matches!(&told, ChangeError::Command { reason, .. } if reason.contains("perhaps")),
+        "{told}"
+    );
+    // The value before is still in force: the candidate never took the file's place.
+    assert_eq!(switch.read().unwrap(), "yes");
+    assert_eq!(switch.set(None).unwrap(), "no line for it");
+    drop(switch);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    assert_eq!(place.names(), ["key", "key.pub", "sshd_config"]);
+    assert_eq!(session.close(&Live).unwrap(), []);
+}
+
+#[test]
+fn a_running_nginx_reads_what_is_set_and_what_is_put_back() {
+    if !installed("nginx") {
+        return;
+    }
+    let place = Place::new();
+    let at = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    let text = format!(
+        "pid {};\nerror_log {};\nworker_processes 1; # one\nevents {{}}\nhttp {{ access_log off; }}\n",
+        at("pid"),
+        at("error.log")
+    );
+    let file = place.path("nginx.conf");
+    fs::write(&file, &text).unwrap();
+    sh(&["nginx", "-c", &at("nginx.conf")]);
+    let pid = fs::read_to_string(place.path("pid"))
+        .unwrap()
+        .trim()
+        .to_owned();
+    let workers = |count: usize| {
+        let children = format!("/proc/{pid}/task/{pid}/children");
+        (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            let now = fs::read_to_string(&children).unwrap();
+            now.split_whitespace().count() == count
+        })
+    };
+    let setting = setting(&file, ConfigLanguage::Nginx, "worker_processes");
+    let setting = with(
+        setting,
+        &["nginx", "-t", "-c", "{file}"],
+        &["nginx", "-c", &at("nginx.conf"), "-s", "reload"],
+    );
+    let session = place.begin();
+    let mut seen = Vec::new();
+    {
+        let switch = Switch::open(&session, &Live, &setting).unwrap();
+        switch.set(Some("3")).unwrap();
+        seen.push(workers(3));
+        let told = switch.set(Some("many")).unwrap_err().to_string();
+        seen.push(told.contains("invalid"));
+        switch.restore().unwrap();
+        seen.push(workers(1));
+    }
+    sh(&["nginx", "-c", &at("nginx.conf"), "-s", "stop"]);
+    assert_eq!(seen, [true; 3]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn lines_that_somebody_else_edits_meanwhile_survive() {
+    let place = Place::new();
+    let file = place.path("a b.conf");
+    fs::write(&file, "workers = 2\nother = x\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).unwrap();
+    let session = place.begin();
+    let switch = Switch::open(
+        &session,
+        &Live,
+        &setting(&file, ConfigLanguage::KeyValue, "workers"),
+    )
+    .unwrap();
+    switch.set(Some("8")).unwrap();
+    fs::write(&file, "workers = 8\nother = y\nmore = z\n").unwrap();
+    assert_eq!(switch.restore().unwrap(), "2");
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        "workers = 2\nother = y\nmore = z\n"
+    );
+    switch.set(Some("8")).unwrap();
+    fs::write(&file, "workers = 5\n").unwrap();
+    let told = switch.restore().unwrap_err();
+    assert!(matches!(told, ChangeError::Meanwhile { .. }), "{told}");
+    drop(switch);
+    drop(session);
+    let told = place.journal.recover(&Live, Foreign::Restore).unwrap();
+    assert_eq!(told[0].outcome, Outcome::Restored("2".into()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(
+        (mode & 0o777, place.names()),
+        (0o604, vec!["a b.conf".to_owned()])
+    );
+}
+
+#[test]
+fn links_lead_to_the_file_and_stay_links() {
+    let place = Place::new();
+    fs::write(place.path("real.conf"), "workers = 2\n").unwrap();
+    symlink("real.conf", place.path("link.conf")).unwrap();
+    let session = place.begin();
+    let link = setting(
+        &place.path("link.conf"),
+        ConfigLanguage::KeyValue,
+        "workers",
+    );
+    let switch = Switch::open(&session, &Live, &link).unwrap();
+    switch.set(Some("8")).unwrap();
+    assert_eq!(fs::read(place.path("real.conf")).unwrap(), b"workers = 8\n");
+    assert!(place.path("link.conf").is_symlink());
+    // The same file by its own name is the same setting.
+    let real = setting(&place.path("real.conf"), ConfigLanguage::KeyValue, "other");
+    assert!(Switch::open(&session, &Live, &real).is_err());
+    drop(switch);
+    assert_eq!(fs::read(place.path("real.conf")).unwrap(), b"workers = 2\n");
+
+    fs::hard_link(place.path("real.conf"), place.path("hard.conf")).unwrap();
+    let switch = Switch::open(&session, &Live, &real).unwrap();
+    let told = switch.set(Some("x")).unwrap_err().to_string();
+    assert!(told.contains("hard links"), "{told}");
+}
+
+#[test]
+fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first() {
+    let place = Place::new();
+    let file = place.path("service.conf");
+    fs::write(&file, "workers = 2\n").unwrap();
+    let plain = setting(&file, ConfigLanguage::KeyValue, "workers");
+    // Never reloads: neither with the new file nor with the old one.
+    let broken = with(
+        plain.clone(),
+        &[],
+        &["sh", "-c", "echo no: reload >&2; exit 3"],
+    );
+    let session = place.begin();
+    let switch = Switch::open(&session, &Live, &broken).unwrap();
+    let told = switch.set(Some("8")).unwrap_err();
+    assert!(matches!(told, ChangeError::Twice { .. }), "{told}");
+    assert!(told.to_string().contains("taking it back failed"), "{told}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
+    drop(switch);
+    let left = session.close(&Live).unwrap();
+    assert!(
+        matches!(&left[0].outcome, Outcome::Failed(why) if why.contains("no: reload")),
+        "{left:?}"
+    );
+    assert_eq!(
+        place.journal.pending().unwrap().len(),
+        1,
+        "the service may still run with 8"
+    );
+    drop(place);
+
+    // Without {file} the check can only be made in place; it is made before the reload.
+    let place = Place::new();
+    fs::write(place.path("service.conf"), "workers = 2\n").unwrap();
+    let path = place.path("service.conf").to_str().unwrap().to_owned();
+    let log = place.path("log").to_str().unwrap().to_owned();
+    let setting = with(
+        setting(Path::new(&path), ConfigLanguage::KeyValue, "workers"),
+        &["sh", "-c", "! grep -q bad \"$1\"", "sh", &path],
+        &["sh", "-c", "cat \"$1\" >>\"$2\"", "sh", &path, &log],
+    );
+    let session = place.begin();
+    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    assert!(switch.set(Some("bad")).is_err());
+    drop(switch);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "workers = 2\n");
+    assert_eq!(
+        fs::read_to_string(&log).unwrap(),
+        "workers = 2\n",
+        "the bad one was never read"
+    );
+}
+
+#[test]
+fn a_full_disk_under_the_file_touches_nothing() {
+    if !inside("a_full_disk_under_the_file_touches_nothing") {
+        return;
+    }
+    let place = Place::new();
+    let etc = place.path("");
+    sh(&[
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        "size=64k",
+        "none",
+        etc.to_str().unwrap(),
+    ]);
+    let file = place.path("service.conf");
+    let text = format!("workers = 2\n# {}\n", "x".repeat(20_000));
+    fs::write(&file, &text).unwrap();
+    let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
+    let session = place.begin();
+    let switch = Switch::open(&session, &Live, &setting).unwrap();
+    fs::write(place.path("filler"), vec![1; 1 << 20]).unwrap_err();
+    let told = switch.set(Some("8")).unwrap_err().to_string();
+    assert!(told.contains("No space left"), "{told}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    assert_eq!(place.names(), ["filler", "service.conf"]);
+    // It fills up while the change is in force: the change stays in the journal until there is room.
+    fs::remove_file(place.path("filler")).unwrap();
+    switch.set(Some("8")).unwrap();
+    fs::write(place.path("filler"), vec![1; 1 << 20]).unwrap_err();
+    assert!(
+        switch
+            .restore()
+            .unwrap_err()
+            .to_string()
+            .contains("No space left")
+    );
+    drop(switch);
+    drop(session);
+    let left = place.journal.recover(&Live, Foreign::Leave).unwrap();
+    assert!(matches!(left[0].outcome, Outcome::Failed(_)));
+    fs::remove_file(place.path("filler")).unwrap();
+    let left = place.journal.recover(&Live, Foreign::Leave).unwrap();
+    assert_eq!(left[0].outcome, Outcome::Restored("2".into()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    assert_eq!(place.names(), ["service.conf"]);
+}
