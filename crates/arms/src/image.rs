@@ -2,6 +2,7 @@
 //! root needed.
 
 pub(crate) mod arguments;
+mod prove;
 mod read_back;
 
 use crate::child::{Program, Running};
@@ -13,6 +14,7 @@ use assay_host::HostMut;
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use assay_model::change::ImageArm;
+use assay_model::trial::{DurabilityProof, Side};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -63,7 +65,8 @@ pub(crate) fn build(
         Tool::Daemon => arguments::daemon(arm, &arguments::file_node(arm)),
         Tool::QemuNbd => arguments::qemu_nbd(arm),
     };
-    let server = serve(things, &program, &args, cancel)?;
+    let dir = things.dir().to_owned();
+    let server = serve(things, &dir, &program, &args, cancel)?;
     if arm.luks {
         // The server has read it; nobody needs it any more.
         let key = things.path(KEY);
@@ -98,7 +101,7 @@ fn room(things: &Things<'_>, size: Bytes) -> Result<(), ArmError> {
 }
 
 /// A key for this image alone. It is never shown, and nobody will need it again.
-pub(crate) fn make_key(path: &Path) -> Result<(), ArmError> {
+fn make_key(path: &Path) -> Result<(), ArmError> {
     let make = || -> std::io::Result<()> {
         let mut random = [0u8; 32];
         let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -115,7 +118,7 @@ pub(crate) fn make_key(path: &Path) -> Result<(), ArmError> {
 
 /// `qemu-img create` in `dir`; a complaint names the version, because versions differ in the
 /// options they know.
-pub(crate) fn create(
+fn create(
     host: &dyn HostMut,
     dir: &Path,
     arm: &ImageArm,
@@ -163,7 +166,7 @@ fn version(program: &Program<'_>, cancel: &Cancel) -> String {
         .to_owned()
 }
 
-pub(crate) fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     host.which(OsStr::new("qemu-img")).ok_or(ArmError::Missing {
         program: "qemu-img",
         debian: "qemu-utils",
@@ -172,8 +175,8 @@ pub(crate) fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
 }
 
 /// The daemon, which has a monitor to ask, else qemu-nbd.
-pub(crate) fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
-    let daemon = host.which(OsStr::new("qemu-storage-daemon"));
+fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
+    let daemon = storage_daemon(host).ok();
     let nbd = || host.which(OsStr::new("qemu-nbd"));
     daemon
         .map(|path| (path, Tool::Daemon))
@@ -185,17 +188,27 @@ pub(crate) fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
         })
 }
 
-/// Starts a server in the arm's directory and waits until its export answers.
-pub(crate) fn serve(
+/// The daemon alone.
+pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+    let missing = ArmError::Missing {
+        program: "qemu-storage-daemon",
+        debian: "qemu-system-common",
+        fedora: "qemu-storage-daemon",
+    };
+    host.which(OsStr::new("qemu-storage-daemon")).ok_or(missing)
+}
+
+/// Starts a server in `dir` and waits until its export answers.
+fn serve(
     things: &mut Things<'_>,
+    dir: &Path,
     program: &Path,
     args: &[String],
     cancel: &Cancel,
 ) -> Result<Running, ArmError> {
-    let dir = things.dir().to_owned();
     let program = Program {
         path: program,
-        dir: &dir,
+        dir,
         log: "server.log",
     };
     let mut server = things.start(&program, args)?;
@@ -237,6 +250,15 @@ fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmErro
 impl Image {
     pub fn pid(&self) -> u32 {
         self.server.pid()
+    }
+
+    pub fn prove_durability(
+        &self,
+        things: &mut Things<'_>,
+        side: Side,
+        cancel: &Cancel,
+    ) -> Result<DurabilityProof, ArmError> {
+        prove::prove(things, &self.arm, side, prove::promised(&self.arm), cancel)
     }
 
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {

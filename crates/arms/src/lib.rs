@@ -12,6 +12,7 @@ mod image;
 mod nbd;
 mod qmp;
 mod things;
+mod volatile;
 
 pub use error::ArmError;
 
@@ -20,6 +21,7 @@ use assay_host::HostMut;
 use assay_instruments::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
+use assay_model::trial::{DurabilityProof, Side};
 use std::path::PathBuf;
 use things::Things;
 
@@ -115,6 +117,21 @@ impl Built<'_> {
     pub fn read_back(&self) -> Result<String, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.read_back(&self.things),
+        }
+    }
+
+    /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
+    /// this arm. It needs some 200 MiB for a moment.
+    ///
+    /// # Errors
+    /// The twin cannot be made, or it was interrupted.
+    pub fn prove_durability(
+        &mut self,
+        side: Side,
+        cancel: &Cancel,
+    ) -> Result<DurabilityProof, ArmError> {
+        match &self.kind {
+            Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
         }
     }
 
