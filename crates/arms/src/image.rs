@@ -5,10 +5,10 @@ pub(crate) mod arguments;
 mod prove;
 mod read_back;
 
+use crate::ArmError;
 use crate::child::{Program, Running};
 use crate::nbd::Client;
 use crate::things::Things;
-use crate::{ArmError, nbd};
 use arguments::{IMAGE, KEY};
 use assay_host::HostMut;
 use assay_instruments::{Cancel, layout};
@@ -55,7 +55,9 @@ pub(crate) fn build(
     cancel: &Cancel,
 ) -> Result<Image, ArmError> {
     arguments::check(arm)?;
-    room(things, size)?;
+    // The load may write every byte. Tables take 8 bytes for a cluster of 512 at worst, and
+    // reference counts as much again.
+    things.room(Bytes(size.0.saturating_add(size.0 / 32 + (4 << 20))))?;
     if arm.luks {
         make_key(&things.path(KEY))?;
     }
@@ -67,6 +69,13 @@ pub(crate) fn build(
     };
     let dir = things.dir().to_owned();
     let server = serve(things, &dir, &program, &args, cancel)?;
+    let export = client(things)?.size;
+    if export < size.0 {
+        return Err(ArmError::Server {
+            program: program.display().to_string(),
+            reason: format!("it exports {} instead of {size}", Bytes(export)),
+        });
+    }
     if arm.luks {
         // The server has read it; nobody needs it any more.
         let key = things.path(KEY);
@@ -83,21 +92,6 @@ pub(crate) fn build(
         arm: arm.clone(),
         on_disk: Bytes(found.blocks() * 512),
     })
-}
-
-/// The load may write every byte of the image, so there must be room for all of them.
-fn room(things: &Things<'_>, size: Bytes) -> Result<(), ArmError> {
-    let free = things.host.statfs(things.dir())?.available;
-    // Tables take 8 bytes for a cluster of 512 at worst, and reference counts as much again.
-    let needed = size.0.saturating_add(size.0 / 32).saturating_add(4 << 20);
-    match free < needed {
-        true => Err(ArmError::Space {
-            dir: things.dir().to_owned(),
-            needed: Bytes(needed),
-            free: Bytes(free),
-        }),
-        false => Ok(()),
-    }
 }
 
 /// A key for this image alone. It is never shown, and nobody will need it again.
@@ -168,7 +162,7 @@ fn version(program: &Program<'_>, cancel: &Cancel) -> String {
 
 fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     host.which(OsStr::new("qemu-img")).ok_or(ArmError::Missing {
-        program: "qemu-img",
+        program: "qemu-img".to_owned(),
         debian: "qemu-utils",
         fedora: "qemu-img",
     })
@@ -182,7 +176,7 @@ fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
         .map(|path| (path, Tool::Daemon))
         .or_else(|| nbd().map(|path| (path, Tool::QemuNbd)))
         .ok_or(ArmError::Missing {
-            program: "neither qemu-storage-daemon nor qemu-nbd",
+            program: "neither qemu-storage-daemon nor qemu-nbd".to_owned(),
             debian: "qemu-utils",
             fedora: "qemu-storage-daemon",
         })
@@ -191,7 +185,7 @@ fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
 /// The daemon alone.
 pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     let missing = ArmError::Missing {
-        program: "qemu-storage-daemon",
+        program: "qemu-storage-daemon".to_owned(),
         debian: "qemu-system-common",
         fedora: "qemu-storage-daemon",
     };
@@ -217,6 +211,11 @@ fn serve(
     Ok(server)
 }
 
+fn client(things: &Things<'_>) -> Result<Client, ArmError> {
+    let socket = things.path(SOCKET);
+    Client::connect(&socket, EXPORT).map_err(ArmError::io(&socket))
+}
+
 /// Writes the whole virtual disk once, with data that neither compress nor repeat.
 fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmError> {
     let fail = |at: u64| {
@@ -228,7 +227,7 @@ fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmErro
             source,
         }
     };
-    let mut client = nbd::Client::connect(&things.path(SOCKET), EXPORT).map_err(fail(0))?;
+    let mut client = client(things)?;
     // Two arms differ in their data too, or a file system might store them once.
     let mut data = layout::Data::new(things.seed());
     let mut at = 0;

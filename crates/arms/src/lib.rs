@@ -8,6 +8,7 @@
 
 mod child;
 mod error;
+mod filesystem;
 mod image;
 mod nbd;
 mod qmp;
@@ -68,6 +69,7 @@ pub struct Built<'a> {
 
 enum Kind {
     Image(image::Image),
+    FileSystem(filesystem::FileSystem),
 }
 
 /// Makes an arm and starts its server.
@@ -88,10 +90,22 @@ pub fn build<'a>(
     let mut things = Things::new(host, session, place)?;
     let kind = match arm {
         Arm::Image(arm) => Kind::Image(image::build(&mut things, arm, place.size, cancel)?),
-        Arm::FileSystem { .. } | Arm::Sshd { .. } => {
+        Arm::FileSystem {
+            fstype,
+            mkfs,
+            mount,
+        } => {
+            let wanted = filesystem::Wanted {
+                fstype,
+                mkfs,
+                mount,
+            };
+            Kind::FileSystem(filesystem::build(&mut things, wanted, place.size, cancel)?)
+        }
+        Arm::Sshd { .. } => {
             return Err(ArmError::Refused {
-                what: "this kind of arm".to_owned(),
-                reason: "assay makes disk images only, so far".to_owned(),
+                what: "an sshd".to_owned(),
+                reason: "assay makes images and file systems, so far".to_owned(),
             });
         }
     };
@@ -107,6 +121,7 @@ impl Built<'_> {
                 socket: self.things.path(image::SOCKET),
                 export: image::EXPORT.to_owned(),
             },
+            Kind::FileSystem(_) => Endpoint::Path(self.things.path(filesystem::FILE)),
         }
     }
 
@@ -117,6 +132,7 @@ impl Built<'_> {
     pub fn read_back(&self) -> Result<String, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.read_back(&self.things),
+            Kind::FileSystem(system) => system.read_back(&self.things),
         }
     }
 
@@ -132,14 +148,19 @@ impl Built<'_> {
     ) -> Result<DurabilityProof, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
+            Kind::FileSystem(_) => Err(ArmError::Refused {
+                what: "durability".to_owned(),
+                reason: "it is proved for disk images only".to_owned(),
+            }),
         }
     }
 
-    /// The server whose CPU time belongs to the load.
+    /// The server whose CPU time belongs to the load; none where the kernel serves.
     #[must_use]
     pub fn server_pid(&self) -> Option<u32> {
         match &self.kind {
             Kind::Image(image) => Some(image.pid()),
+            Kind::FileSystem(_) => None,
         }
     }
 }

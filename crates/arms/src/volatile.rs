@@ -12,7 +12,8 @@ use assay_instruments::Cancel;
 use serde_json::json;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 const DISK: &str = "disk.sock";
@@ -49,7 +50,7 @@ impl VolatileFile {
             && things.host.which(OsStr::new("fusermount3")).is_none()
         {
             return Err(ArmError::Missing {
-                program: "fusermount3, which the durability proof needs,",
+                program: "fusermount3, which the durability proof needs,".to_owned(),
                 debian: "fuse3",
                 fedora: "fuse3",
             });
@@ -62,7 +63,7 @@ impl VolatileFile {
             options.open(path).map_err(ArmError::io(path))
         };
         fs::rename(&path, &kept).map_err(ArmError::io(&kept))?;
-        fs::copy(&kept, &now).map_err(ArmError::io(&now))?;
+        copy(&kept, &now).map_err(ArmError::io(&now))?;
         let disk = Disk::serve(&socket, open(&now)?, open(&log)?).map_err(ArmError::io(&socket))?;
         drop(open(&path)?);
         let before = path.metadata().map_err(ArmError::io(&path))?.dev();
@@ -133,5 +134,24 @@ impl AfterCut {
         let cut = self.disk.cut(&self.file, self.from, moment);
         self.from = cut.map_err(ArmError::io(&self.path))?;
         Ok(())
+    }
+}
+
+/// Copies a file, holes as holes.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = File::open(from)?;
+    let to = File::options().write(true).create_new(true).open(to)?;
+    to.set_len(from.metadata()?.len())?;
+    let mut data = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let read = from.read(&mut data)?;
+        if read == 0 {
+            return Ok(());
+        }
+        if data[..read].iter().any(|byte| *byte != 0) {
+            to.write_all_at(&data[..read], at)?;
+        }
+        at += read as u64;
     }
 }

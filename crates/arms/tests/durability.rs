@@ -1,4 +1,5 @@
 //! The durability proof, on the real QEMU.
+#![allow(clippy::disallowed_methods, reason = "it looks at what was made")]
 
 mod common;
 
