@@ -12,6 +12,7 @@ mod filesystem;
 mod image;
 mod nbd;
 mod qmp;
+mod sshd;
 mod things;
 mod volatile;
 
@@ -62,14 +63,15 @@ pub enum Endpoint {
 
 /// A finished arm. Dropping it takes everything away that was made for it.
 pub struct Built<'a> {
-    kind: Kind,
+    kind: Kind<'a>,
     // Dropped last: takes away what the kind above used.
     things: Things<'a>,
 }
 
-enum Kind {
+enum Kind<'a> {
     Image(image::Image),
     FileSystem(filesystem::FileSystem),
+    Sshd(sshd::Sshd<'a>),
 }
 
 /// Makes an arm and starts its server.
@@ -102,11 +104,9 @@ pub fn build<'a>(
             };
             Kind::FileSystem(filesystem::build(&mut things, wanted, place.size, cancel)?)
         }
-        Arm::Sshd { .. } => {
-            return Err(ArmError::Refused {
-                what: "an sshd".to_owned(),
-                reason: "assay makes images and file systems, so far".to_owned(),
-            });
+        Arm::Sshd { config, set } => {
+            let config = std::path::Path::new(config);
+            Kind::Sshd(sshd::build(&mut things, config, set, cancel)?)
         }
     };
     Ok(Built { kind, things })
@@ -122,6 +122,10 @@ impl Built<'_> {
                 export: image::EXPORT.to_owned(),
             },
             Kind::FileSystem(_) => Endpoint::Path(self.things.path(filesystem::FILE)),
+            Kind::Sshd(sshd) => Endpoint::Address {
+                host: sshd.address().ip().to_string(),
+                port: sshd.address().port(),
+            },
         }
     }
 
@@ -133,6 +137,7 @@ impl Built<'_> {
         match &self.kind {
             Kind::Image(image) => image.read_back(&self.things),
             Kind::FileSystem(system) => system.read_back(&self.things),
+            Kind::Sshd(sshd) => sshd.read_back(&self.things),
         }
     }
 
@@ -148,7 +153,7 @@ impl Built<'_> {
     ) -> Result<DurabilityProof, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
-            Kind::FileSystem(_) => Err(ArmError::Refused {
+            Kind::FileSystem(_) | Kind::Sshd(_) => Err(ArmError::Refused {
                 what: "durability".to_owned(),
                 reason: "it is proved for disk images only".to_owned(),
             }),
@@ -160,6 +165,7 @@ impl Built<'_> {
     pub fn server_pid(&self) -> Option<u32> {
         match &self.kind {
             Kind::Image(image) => Some(image.pid()),
+            Kind::Sshd(sshd) => Some(sshd.pid()),
             Kind::FileSystem(_) => None,
         }
     }
