@@ -39,9 +39,9 @@ pub(crate) enum Line {
     /// A setting as it was found. Nothing is changed yet.
     Opened {
         id: u64,
-        setting: Setting,
+        setting: Box<Setting>,
         identity: String,
-        original: Original,
+        original: Box<Original>,
     },
     /// About to be set.
     Set { id: u64, value: Option<String> },
@@ -138,9 +138,9 @@ impl State {
                 original,
             } => {
                 let switched = Switched {
-                    setting,
+                    setting: *setting,
                     identity,
-                    original,
+                    original: *original,
                     ours: Vec::new(),
                     unconfirmed: None,
                     closed: false,
@@ -244,4 +244,160 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
 fn format_of(line: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(line).ok()?;
     value.get("assay-journal")?.as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> Header {
+        Header {
+            format: FORMAT,
+            uid: "0123456789abcdef".into(),
+            label: "trial of \"x\"\n".into(),
+            target: "/mnt/a b".into(),
+            pid: 7,
+            boot: "b".into(),
+            begun: 1,
+        }
+    }
+
+    fn write(header: &Header, lines: &[Line]) -> Vec<u8> {
+        let mut text = serde_json::to_vec(header).unwrap();
+        for line in lines {
+            text.push(b'\n');
+            text.extend(serde_json::to_vec(line).unwrap());
+        }
+        text.push(b'\n');
+        text
+    }
+
+    fn lines() -> Vec<Line> {
+        let original = Original {
+            value: Some("1".into()),
+            shown: "1".into(),
+            origin: crate::Origin::Set,
+            place: "/proc/sys/a".into(),
+            along: Vec::new(),
+        };
+        vec![
+            Line::Made {
+                id: 0,
+                thing: Made::File("/tmp/assay-0123456789abcdef".into()),
+            },
+            Line::Opened {
+                id: 1,
+                setting: Box::new(Setting::Sysctl { key: "a".into() }),
+                identity: "kernel:/proc/sys/a".into(),
+                original: Box::new(original),
+            },
+            Line::Set {
+                id: 1,
+                value: Some("2".into()),
+            },
+            Line::Confirmed {
+                id: 1,
+                reads: Some("2".into()),
+            },
+            Line::Restored { id: 1 },
+            Line::Closed { id: 1 },
+            Line::Unmade { id: 0 },
+        ]
+    }
+
+    fn state(lines: &[Line]) -> State {
+        let mut state = State::default();
+        lines.iter().cloned().for_each(|line| state.apply(line));
+        state
+    }
+
+    /// What a journal says, whether it is damaged apart.
+    fn said(bytes: &[u8]) -> Option<(State, Option<usize>)> {
+        match read(bytes).unwrap() {
+            Read::Unborn => None,
+            Read::Journal { state, damaged, .. } => Some((state, damaged)),
+        }
+    }
+
+    #[test]
+    fn torn_anywhere_it_says_what_its_whole_lines_say() {
+        let (lines, whole) = (lines(), write(&header(), &lines()));
+        for end in 0..=whole.len() {
+            let torn = &whole[..end];
+            // A line without its line end is whole all the same when all of it is there.
+            let ends = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+            let count = ends(torn) + usize::from(whole.get(end) == Some(&b'\n'));
+            let expected = match count {
+                0 => None,
+                count => Some((state(&lines[..count - 1]), None)),
+            };
+            assert_eq!(said(torn), expected, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_line_lost_in_the_middle_is_damage_unless_somebody_took_over_behind_it() {
+        let mut text = write(&header(), &lines()[..2]);
+        text.extend(b"{\"set\":{\"id\":1,\"va");
+        let torn = text.clone();
+        let (known, damaged) = said(&torn).unwrap();
+        assert_eq!((known, damaged), (state(&lines()[..2]), None));
+        let more = |mut text: Vec<u8>, line: &Line| {
+            text.push(b'\n');
+            text.extend(serde_json::to_vec(line).unwrap());
+            text.push(b'\n');
+            text
+        };
+        let resumed = more(torn.clone(), &Line::Resumed { pid: 8 });
+        assert_eq!(said(&resumed).unwrap().1, None);
+        let resumed = more(resumed, &Line::Closed { id: 1 });
+        assert_eq!(said(&resumed).unwrap().1, None);
+        let damaged = more(torn, &Line::Closed { id: 1 });
+        assert_eq!(said(&damaged).unwrap().1, Some(4));
+    }
+
+    #[test]
+    fn other_files_and_later_formats_are_refused() {
+        let told = |text: &[u8]| read(text).unwrap_err();
+        assert!(told(b"[Unit]\nDescription=x\n").contains("not a journal of assay"));
+        assert!(told(b"{\"assay-journal\":1}\n").contains("missing field"));
+        let later = told(b"{\"assay-journal\":2,\"more\":[]}\n");
+        assert!(
+            later.contains("format 2") && later.contains("format 1"),
+            "{later}"
+        );
+        // What a power cut leaves of a file whose first line never reached the disk.
+        assert_eq!(read(b""), Ok(Read::Unborn));
+        assert_eq!(read(b"{\"assay-jou"), Ok(Read::Unborn));
+        assert_eq!(read(&[0; 512]), Ok(Read::Unborn));
+    }
+
+    #[test]
+    fn names_that_are_no_text_survive() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let name = std::ffi::OsString::from_vec(b"/tmp/\xff\n\"assay-0123456789abcdef".to_vec());
+        let made = vec![Line::Made {
+            id: 0,
+            thing: Made::File(name.into()),
+        }];
+        assert_eq!(said(&write(&header(), &made)), Some((state(&made), None)));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_behind_the_last_line_changes_nothing(
+            garbage in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let lines = lines();
+            let mut text = write(&header(), &lines[..3]);
+            text.extend(&garbage);
+            prop_assert_eq!(said(&text), Some((state(&lines[..3]), None)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = read(&bytes);
+        }
+    }
 }

@@ -71,9 +71,9 @@ impl<'a> Switch<'a> {
         }
         session.write(Line::Opened {
             id,
-            setting: setting.clone(),
+            setting: Box::new(setting.clone()),
             identity: identity.clone(),
-            original: found.original.clone(),
+            original: Box::new(found.original.clone()),
         })?;
         drop(mutex);
         Ok(Self {
@@ -123,11 +123,13 @@ impl<'a> Switch<'a> {
         if touched && self.knob.same(self.original.value.as_deref(), value) {
             return self.restore();
         }
+        let work = work(self.session, self.id);
+        self.knob.prepare(self.host, value, &work)?;
         self.session.write(Line::Set {
             id: self.id,
             value: value.map(str::to_owned),
         })?;
-        match self.try_set(value, &before) {
+        match self.try_set(value, &before, &work) {
             Ok(shown) => Ok(shown),
             Err(first) => Err(match self.put_back(true) {
                 Ok(_) => first,
@@ -139,9 +141,13 @@ impl<'a> Switch<'a> {
         }
     }
 
-    fn try_set(&self, value: Option<&str>, before: &Reading) -> Result<String, ChangeError> {
-        let work = work(self.session, self.id);
-        self.knob.write(self.host, value, &self.original, &work)?;
+    fn try_set(
+        &self,
+        value: Option<&str>,
+        before: &Reading,
+        work: &Work,
+    ) -> Result<String, ChangeError> {
+        self.knob.write(self.host, value, work)?;
         let after = self.knob.read(self.host)?;
         self.session.write(Line::Confirmed {
             id: self.id,
@@ -260,10 +266,11 @@ pub(crate) fn put_back(
         setting, original, ..
     } = switched;
     let knob = knob(setting, &original.place);
+    let work = work(session, id);
+    knob.tidy(host, &work)?;
     if !switched.touched() {
         return Ok(Back::Already(original.shown.clone()));
     }
-    let work = work(session, id);
     let now = knob.read(host)?;
     if !force && !is_known(&*knob, switched, &now) {
         return Ok(Back::LeftAlone(now.shown));

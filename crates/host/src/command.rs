@@ -202,6 +202,45 @@ mod tests {
         assert_eq!(left, 0);
     }
 
+    /// The child of the next test: waits for a command until it is killed.
+    #[test]
+    fn waiter() {
+        if std::env::var_os("ASSAY_TEST_WAIT").is_some() {
+            let _ = Live.run(&argv(&["sleep", "66.6"]), Limits::default());
+        }
+    }
+
+    #[test]
+    fn a_command_dies_with_the_process_that_waits_for_it() {
+        let sleeping = || {
+            let processes = Live.list(Path::new("/proc")).unwrap();
+            let line = |pid: &std::ffi::OsString| {
+                let path = Path::new("/proc").join(pid).join("cmdline");
+                Live.read(&path).ok()
+            };
+            let lines = processes.iter().filter_map(line);
+            lines
+                .filter(|line| line.ends_with(b"sleep\x0066.6\0"))
+                .count()
+        };
+        let until = |count: usize| {
+            (0..500).any(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                sleeping() == count
+            })
+        };
+        let mut waiter = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "command::tests::waiter"])
+            .env("ASSAY_TEST_WAIT", "1")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let began = until(1);
+        waiter.kill().unwrap();
+        waiter.wait().unwrap();
+        assert!(began && until(0));
+    }
+
     #[test]
     fn a_command_that_is_not_installed_is_absent() {
         let error = Live

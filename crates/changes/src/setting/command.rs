@@ -91,7 +91,6 @@ impl Knob for Commands {
         &self,
         host: &dyn HostMut,
         value: Option<&str>,
-        _original: &Original,
         _work: &Work,
     ) -> Result<(), ChangeError> {
         self.run(host, &self.apply, value.unwrap_or_default())

@@ -17,6 +17,9 @@ const COUNTERPARTS: [(&str, &str); 3] = [
     ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
 ];
 
+/// What an attribute that is switched off answers.
+const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
+
 const SYSCTL: &str = "/proc/sys";
 
 /// One attribute.
@@ -135,9 +138,11 @@ impl Attribute {
         paths.extend(self.counterpart());
         let mut along = Vec::new();
         for path in paths {
-            // Write-only and switched-off attributes have nothing to put back.
-            if let Ok(value) = text(host, &path) {
-                along.push((path, value));
+            match text(host, &path) {
+                Ok(value) => along.push((path, value)),
+                // Not of this kernel, or switched off: nothing to put back.
+                Err(error) if error.is_absent() || error.errno() == Some(EINVAL) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(along)
@@ -240,7 +245,6 @@ impl Knob for Attribute {
         &self,
         host: &dyn HostMut,
         value: Option<&str>,
-        _original: &Original,
         _work: &Work,
     ) -> Result<(), ChangeError> {
         self.put(host, &self.path, value.unwrap_or_default().trim())

@@ -1,8 +1,11 @@
 //! Kinds of settings, one file each: how each is read, set and put back.
 
 mod command;
+mod config;
 mod kernel;
+mod mount;
 mod table;
+mod zfs;
 
 pub(crate) use table::mounts;
 
@@ -74,12 +77,27 @@ pub(crate) trait Knob {
     /// What it reads now.
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError>;
 
-    /// Sets it.
+    /// Does what can fail before anything is changed. Leaves behind at most what
+    /// [`Knob::tidy`] removes.
+    fn prepare(
+        &self,
+        _host: &dyn HostMut,
+        _value: Option<&str>,
+        _work: &Work,
+    ) -> Result<(), ChangeError> {
+        Ok(())
+    }
+
+    /// Removes what a preparation left.
+    fn tidy(&self, _host: &dyn HostMut, _work: &Work) -> Result<(), ChangeError> {
+        Ok(())
+    }
+
+    /// Sets it, after [`Knob::prepare`].
     fn write(
         &self,
         host: &dyn HostMut,
         value: Option<&str>,
-        original: &Original,
         work: &Work,
     ) -> Result<(), ChangeError>;
 
@@ -123,8 +141,10 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
         Setting::Sysctl { key } => kernel::sysctl(key),
         Setting::Queue { device, attribute } => kernel::queue(host, device, attribute),
+        Setting::MountOption { mountpoint, .. } => mount::place(host, mountpoint),
+        Setting::Config { file, .. } => config::place(host, file),
+        Setting::ZfsProperty { dataset, .. } => Ok(PathBuf::from(dataset)),
         Setting::Command { .. } => Ok(PathBuf::new()),
-        _ => Err(ChangeError::refused(name(setting), "not yet")),
     }
 }
 
@@ -138,7 +158,35 @@ pub(crate) fn knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
             apply: apply.clone(),
             undo: undo.clone(),
         }),
-        _ => Box::new(kernel::Attribute::new(name, place, setting)),
+        Setting::ZfsProperty { dataset, property } => Box::new(zfs::Property {
+            name,
+            dataset: dataset.clone(),
+            property: property.clone(),
+        }),
+        Setting::MountOption { choices, .. } => Box::new(mount::OneOf {
+            name,
+            mountpoint: place,
+            choices: choices.clone(),
+        }),
+        Setting::Config {
+            language,
+            section,
+            key,
+            validate,
+            reload,
+            ..
+        } => Box::new(config::InFile {
+            name,
+            file: place,
+            language: *language,
+            section: section.clone(),
+            key: key.clone(),
+            validate: validate.clone(),
+            reload: reload.clone(),
+        }),
+        Setting::ModuleParameter { .. } | Setting::Sysctl { .. } | Setting::Queue { .. } => {
+            Box::new(kernel::Attribute::new(name, place, setting))
+        }
     }
 }
 

@@ -1,0 +1,203 @@
+//! What the tests share: a host that kills its process, and real things to change.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests look at the real machine behind the crate's back"
+)]
+
+use assay_host::{CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Stat, StatFs};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where the process is killed.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// At which call; never for 0.
+    pub call: usize,
+    /// After it rather than before it.
+    pub after: bool,
+    /// Only calls that change something count.
+    pub writes: bool,
+}
+
+impl Point {
+    pub fn parse(text: &str) -> Self {
+        let mut words = text.split(' ');
+        Self {
+            call: words.next().unwrap().parse().unwrap(),
+            after: words.next() == Some("after"),
+            writes: words.next() == Some("writes"),
+        }
+    }
+}
+
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let when = if self.after { "after" } else { "before" };
+        let which = if self.writes { "writes" } else { "all" };
+        write!(f, "{} {when} {which}", self.call)
+    }
+}
+
+/// This machine, on which the process is killed at one call.
+pub struct Deadly {
+    point: Point,
+    calls: AtomicUsize,
+}
+
+impl Deadly {
+    pub fn new(point: Point) -> Self {
+        let calls = AtomicUsize::new(0);
+        Self { point, calls }
+    }
+
+    fn pass<T>(&self, writes: bool, call: impl FnOnce() -> T) -> T {
+        let counts = writes || !self.point.writes;
+        let hit = counts && self.calls.fetch_add(1, Ordering::SeqCst) + 1 == self.point.call;
+        if hit && !self.point.after {
+            die();
+        }
+        let answer = call();
+        if hit {
+            die();
+        }
+        answer
+    }
+}
+
+fn die() {
+    let pid = rustix::process::getpid();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+impl Host for Deadly {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.pass(false, || Live.read(path))
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.pass(false, || Live.list(dir))
+    }
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.pass(false, || Live.link(path))
+    }
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.pass(false, || Live.realpath(path))
+    }
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        self.pass(false, || Live.stat(path))
+    }
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        self.pass(false, || Live.statfs(path))
+    }
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        self.pass(false, || Live.open_exclusive(path))
+    }
+    fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
+        self.pass(true, || Live.run(argv, limits))
+    }
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        Live.which(name)
+    }
+}
+
+impl HostMut for Deadly {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        self.pass(false, || Live.check_writable(path))
+    }
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.pass(true, || Live.write_in_place(path, bytes))
+    }
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.pass(true, || Live.create_like(path, like, bytes))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.pass(true, || Live.rename(from, to))
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        self.pass(true, || Live.remove_file(path))
+    }
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        self.pass(true, || Live.remove_tree(dir))
+    }
+    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
+        self.pass(true, || Live.kill(process))
+    }
+}
+
+/// Runs a command that has to succeed; returns what it printed.
+pub fn sh(argv: &[&str]) -> String {
+    let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
+    assert!(output.status.success(), "{argv:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+pub fn root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A loop device on a file of its own, detached on drop.
+pub struct LoopDevice(pub String);
+
+impl LoopDevice {
+    pub fn new(file: &Path) -> Self {
+        Self(sh(&["losetup", "--find", "--show", file.to_str().unwrap()]))
+    }
+    pub fn name(&self) -> &str {
+        self.0.strip_prefix("/dev/").unwrap()
+    }
+    pub fn queue(&self, attribute: &str) -> String {
+        let path = format!("/sys/block/{}/queue/{attribute}", self.name());
+        std::fs::read_to_string(path).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+/// A small ext4 image.
+pub fn image(path: &Path) {
+    let file = std::fs::File::create(path).unwrap();
+    file.set_len(4 << 20).unwrap();
+    sh(&["mkfs.ext4", "-q", "-F", path.to_str().unwrap()]);
+}
+
+/// Processes whose command line has these bytes in it, zombies apart (theirs is empty).
+pub fn processes_with(text: &str) -> usize {
+    let pids = Live.list(Path::new("/proc")).unwrap();
+    let line = |pid: &OsString| {
+        Live.read(&Path::new("/proc").join(pid).join("cmdline"))
+            .ok()
+    };
+    let lines = pids.iter().filter_map(line);
+    lines
+        .filter(|line| String::from_utf8_lossy(line).contains(text))
+        .count()
+}
+
+/// Runs a test of this file again where mounts and sysctls of the network are its own; true when
+/// this is that run. Without root nothing is run.
+pub fn inside(test: &str) -> bool {
+    if std::env::var_os("ASSAY_TEST_INSIDE").is_some() {
+        return true;
+    }
+    if !root() {
+        eprintln!("skipped: needs root");
+        return false;
+    }
+    let status = Command::new("unshare")
+        .args(["--mount", "--net", "--propagation", "private", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("ASSAY_TEST_INSIDE", "1")
+        .status();
+    assert!(status.unwrap().success());
+    false
+}

@@ -1,0 +1,289 @@
+//! ZFS properties on a machine that answers as `zfs` of OpenZFS 2.1 does: the lines are those of
+//! `zfs get -Hp -o property,value,source`, with its words for sources and its complaints.
+
+use assay_changes::{ChangeError, Foreign, Journal, Origin, Switch};
+use assay_host::{
+    CommandOutput, Host, HostError, HostMut, Limits, ProcessId, Recorded, Stat, StatFs,
+};
+use assay_model::change::Setting;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// A pool `tank` with a file system `a` and a volume `vol`.
+struct Zfs {
+    rest: Recorded,
+    /// Value and source of each dataset's properties.
+    properties: Mutex<BTreeMap<(String, String), (String, String)>>,
+    /// Commands that changed something.
+    log: Mutex<Vec<String>>,
+}
+
+impl Zfs {
+    fn new() -> Self {
+        let mut properties = BTreeMap::new();
+        for (dataset, property, value, source) in [
+            ("tank/a", "type", "filesystem", "-"),
+            ("tank/a", "compression", "lz4", "inherited from tank"),
+            ("tank/a", "recordsize", "131072", "default"),
+            ("tank/a", "atime", "off", "local"),
+            ("tank/a", "sync", "standard", "default"),
+            ("tank/a", "primarycache", "metadata", "received"),
+            ("tank/a", "exec", "off", "temporary"),
+            ("tank/a", "used", "98304", "-"),
+            ("tank/vol", "type", "volume", "-"),
+            ("tank/vol", "volblocksize", "8192", "default"),
+            ("tank/vol", "volsize", "1073741824", "local"),
+            ("tank/vol", "atime", "-", "-"),
+        ] {
+            let key = (dataset.to_owned(), property.to_owned());
+            properties.insert(key, (value.to_owned(), source.to_owned()));
+        }
+        Self {
+            rest: Recorded::new(),
+            properties: Mutex::new(properties),
+            log: Mutex::default(),
+        }
+    }
+
+    fn zfs(&self, words: &[&str]) -> CommandOutput {
+        let fail = |text: String| CommandOutput {
+            status: 1,
+            stderr: text.into_bytes(),
+            ..CommandOutput::default()
+        };
+        let mut properties = self.properties.lock().unwrap();
+        let mut put = |dataset: &str, property: &str, value: &str, source: &str| {
+            let key = (dataset.to_owned(), property.to_owned());
+            properties.insert(key, (value.to_owned(), source.to_owned()));
+            CommandOutput::default()
+        };
+        if words[0] != "get" {
+            self.log.lock().unwrap().push(words.join(" "));
+        }
+        match words {
+            ["get", "-Hp", "-o", "property,value,source", names, dataset] => {
+                let mut text = String::new();
+                for name in names.split(',') {
+                    let key = ((*dataset).to_owned(), name.to_owned());
+                    match properties.get(&key) {
+                        Some((value, source)) => text += &format!("{name}\t{value}\t{source}\n"),
+                        None if *dataset == "tank/none" => {
+                            return fail(format!(
+                                "cannot open '{dataset}': dataset does not exist\n"
+                            ));
+                        }
+                        None => {
+                            return fail(format!("bad property list: invalid property '{name}'\n"));
+                        }
+                    }
+                }
+                CommandOutput {
+                    stdout: text.into_bytes(),
+                    ..CommandOutput::default()
+                }
+            }
+            ["set", "compression=bogus", dataset] => fail(format!(
+                "cannot set property for '{dataset}': 'compression' must be one of 'on | off | lz4'\n"
+            )),
+            // The module's word for a setting that does nothing here.
+            ["set", "sync=always", _] => CommandOutput::default(),
+            ["set", pair, dataset] => {
+                let (name, value) = pair.split_once('=').unwrap();
+                let value = if value == "1M" { "1048576" } else { value };
+                put(dataset, name, value, "local")
+            }
+            ["inherit", "-S", "primarycache", dataset] => {
+                put(dataset, "primarycache", "metadata", "received")
+            }
+            ["inherit", "compression", dataset] => {
+                put(dataset, "compression", "lz4", "inherited from tank")
+            }
+            ["inherit", "sync", dataset] => put(dataset, "sync", "standard", "default"),
+            ["inherit", "recordsize", dataset] => put(dataset, "recordsize", "131072", "default"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Host for Zfs {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.rest.read(path)
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.rest.list(dir)
+    }
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.rest.link(path)
+    }
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.rest.realpath(path)
+    }
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        self.rest.stat(path)
+    }
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        self.rest.statfs(path)
+    }
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        self.rest.open_exclusive(path)
+    }
+    fn run(&self, argv: &[&OsStr], _limits: Limits) -> Result<CommandOutput, HostError> {
+        let words: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(words[0], "zfs");
+        Ok(self.zfs(&words[1..]))
+    }
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        self.rest.which(name)
+    }
+}
+
+impl HostMut for Zfs {
+    fn check_writable(&self, path: &Path) -> Result<(), HostError> {
+        self.rest.check_writable(path)
+    }
+    fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.rest.write_in_place(path, bytes)
+    }
+    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.rest.create_like(path, like, bytes)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.rest.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), HostError> {
+        self.rest.remove_file(path)
+    }
+    fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
+        self.rest.remove_tree(dir)
+    }
+    fn kill(&self, process: ProcessId) -> Result<(), HostError> {
+        self.rest.kill(process)
+    }
+}
+
+fn property(dataset: &str, property: &str) -> Setting {
+    Setting::ZfsProperty {
+        dataset: dataset.into(),
+        property: property.into(),
+    }
+}
+
+/// Sets a value and lets the session end; returns the commands that changed something.
+fn commands(name: &str, value: Option<&str>, reads: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let host = Zfs::new();
+    let before = host.properties.lock().unwrap().clone();
+    let session = journal.begin("trial", "tank/a").unwrap();
+    let switch = Switch::open(&session, &host, &property("tank/a", name)).unwrap();
+    assert_eq!(switch.set(value).unwrap(), reads);
+    drop(switch);
+    assert_eq!(session.close(&host).unwrap(), []);
+    assert_eq!(*host.properties.lock().unwrap(), before);
+    host.log.into_inner().unwrap()
+}
+
+#[test]
+fn each_source_is_restored_in_its_own_way() {
+    assert_eq!(
+        commands("compression", Some("zstd-3"), "zstd-3"),
+        [
+            "set compression=zstd-3 tank/a",
+            "inherit compression tank/a"
+        ]
+    );
+    assert_eq!(
+        commands("recordsize", Some("1M"), "1048576"),
+        ["set recordsize=1M tank/a", "inherit recordsize tank/a"]
+    );
+    assert_eq!(
+        commands("atime", Some("on"), "on"),
+        ["set atime=on tank/a", "set atime=off tank/a"]
+    );
+    assert_eq!(
+        commands("primarycache", Some("all"), "all"),
+        [
+            "set primarycache=all tank/a",
+            "inherit -S primarycache tank/a"
+        ]
+    );
+    // Set to what is inherited anyway it is still a change: later changes above no longer reach it.
+    assert_eq!(
+        commands("compression", Some("lz4"), "lz4"),
+        ["set compression=lz4 tank/a", "inherit compression tank/a"]
+    );
+}
+
+#[test]
+fn what_cannot_be_changed_is_refused_before_anything_is_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let host = Zfs::new();
+    let session = journal.begin("trial", "tank").unwrap();
+    for (dataset, name, reason) in [
+        (
+            "tank/vol",
+            "volblocksize",
+            "settled when the volume was created",
+        ),
+        ("tank/vol", "atime", "a volume has no such property"),
+        ("tank/vol", "volsize", "destroys data"),
+        ("tank/a", "used", "cannot be set"),
+        ("tank/a", "exec", "for this mount alone"),
+        ("tank/a", "bogus", "invalid property 'bogus'"),
+        ("tank/none", "compression", "dataset does not exist"),
+        (
+            "tank/a@snap",
+            "compression",
+            "not the name of a file system",
+        ),
+        ("-r", "compression", "not the name of a file system"),
+        ("tank/a", "-r", "not the name of a property"),
+    ] {
+        let told = Switch::open(&session, &host, &property(dataset, name))
+            .err()
+            .unwrap();
+        assert!(told.to_string().contains(reason), "{told}");
+    }
+    assert!(host.log.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_refused_value_and_one_without_effect_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let host = Zfs::new();
+    let session = journal.begin("trial", "tank").unwrap();
+    let compression = Switch::open(&session, &host, &property("tank/a", "compression")).unwrap();
+    assert_eq!(compression.original().origin, Origin::Absent);
+    assert_eq!(compression.original().shown, "lz4 (inherited from tank)");
+    let told = compression.set(Some("bogus")).unwrap_err().to_string();
+    assert!(told.contains("must be one of"), "{told}");
+    let sync = Switch::open(&session, &host, &property("tank/a", "sync")).unwrap();
+    let told = sync.set(Some("always")).unwrap_err();
+    assert!(matches!(told, ChangeError::NoEffect { .. }), "{told}");
+    assert_eq!(
+        sync.set(Some("disabled")).unwrap(),
+        "disabled",
+        "it may be measured"
+    );
+}
+
+#[test]
+fn sync_disabled_is_never_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let host = Zfs::new();
+    let session = journal.begin("trial", "tank").unwrap();
+    let sync = Switch::open(&session, &host, &property("tank/a", "sync")).unwrap();
+    let told = sync.keep(Some("disabled")).unwrap_err().to_string();
+    assert!(told.contains("never kept"), "{told}");
+    assert!(host.log.lock().unwrap().is_empty());
+    let atime = Switch::open(&session, &host, &property("tank/a", "atime")).unwrap();
+    atime.keep(Some("on")).unwrap();
+    assert_eq!(session.close(&host).unwrap(), []);
+    assert_eq!(*host.log.lock().unwrap(), ["set atime=on tank/a"]);
+    assert_eq!(journal.recover(&host, Foreign::Leave).unwrap(), []);
+}

@@ -1,0 +1,300 @@
+//! Reading and editing a setting in whatever language.
+
+use crate::error::ConfError;
+use crate::lang::{nginx, parse, same_key, statement, write_value};
+use crate::select::{head, select};
+use crate::switch;
+use crate::text::{alone, blank, indent, line_end, line_number, line_start, newline, splice};
+use crate::tree::{Block, Directive, Item};
+use crate::{Found, Include};
+use assay_model::change::ConfigLanguage as Language;
+use std::ops::Range;
+
+/// What the file says for a key, `None` when it has no line for it.
+///
+/// # Errors
+/// The text is not of this language; the section is missing or not one; a repeated nginx
+/// directive; a value that is not UTF-8.
+pub fn get(
+    language: Language,
+    text: &[u8],
+    section: &[String],
+    key: &str,
+) -> Result<Option<Found>, ConfError> {
+    let root = parse(language, text)?;
+    let blocks = select(language, text, &root, section)?;
+    if let Some(switch) = switch::of(language, key) {
+        return switch.get(text, &blocks);
+    }
+    let Some(directive) = winner(language, text, &blocks, key)? else {
+        return Ok(None);
+    };
+    let line = line_number(text, directive.span.start);
+    let value = String::from_utf8(directive.value).map_err(|_| ConfError::NotText {
+        key: key.to_owned(),
+        line,
+    })?;
+    Ok(Some(Found {
+        value,
+        line,
+        rivals: rivals(language, text, &blocks, section, directive.span.start),
+    }))
+}
+
+/// The file's text with the key set: its line changed, or a new one added at the end of the
+/// section (in `ssh` before the first `Include`, whose files would win otherwise).
+///
+/// # Errors
+/// Those of [`get`]; a key or value that cannot be written in this language.
+pub fn set(
+    language: Language,
+    text: &[u8],
+    section: &[String],
+    key: &str,
+    value: &str,
+) -> Result<Vec<u8>, ConfError> {
+    let root = parse(language, text)?;
+    let blocks = select(language, text, &root, section)?;
+    if let Some(switch) = switch::of(language, key) {
+        return switch.set(text, &blocks, value);
+    }
+    let refused = |why| ConfError::Value {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        why,
+    };
+    let directive = winner(language, text, &blocks, key)?;
+    let quote = directive.as_ref().and_then(|directive| directive.quote);
+    let written = write_value(language, value, quote).map_err(refused)?;
+    let new = match (&directive, blocks.last()) {
+        (Some(directive), _) => replace(text, directive, &written),
+        (None, Some(block)) => insert(language, text, block, &statement(language, key, &written)),
+        (None, None) => return Ok(text.to_vec()),
+    };
+    // What was written must be what is read.
+    let plain = |value: &str| write_value(language, value, None);
+    match get(language, &new, section, key) {
+        Ok(Some(found)) if plain(&found.value) == plain(value) => Ok(new),
+        Ok(Some(_)) => Err(refused("it would be read back as something else")),
+        _ => Err(ConfError::Key {
+            key: key.to_owned(),
+            why: "a line with it would not be read back",
+        }),
+    }
+}
+
+/// The file's text without any line for the key in this section.
+///
+/// # Errors
+/// Those of [`get`], and for the keys that are switches: they are `off`, not removed.
+pub fn remove(
+    language: Language,
+    text: &[u8],
+    section: &[String],
+    key: &str,
+) -> Result<Vec<u8>, ConfError> {
+    let root = parse(language, text)?;
+    let blocks = select(language, text, &root, section)?;
+    if switch::of(language, key).is_some() {
+        return Err(ConfError::Key {
+            key: key.to_owned(),
+            why: "a block or an include is set to `off`, not removed",
+        });
+    }
+    winner(language, text, &blocks, key)?;
+    let mut new = text.to_vec();
+    for directive in occurrences(language, text, &blocks, key).iter().rev() {
+        new = take_out(&new, directive);
+    }
+    Ok(new)
+}
+
+/// All lines that bring in other files.
+///
+/// # Errors
+/// The text is not of this language.
+pub fn includes(language: Language, text: &[u8]) -> Result<Vec<Include>, ConfError> {
+    fn walk(text: &[u8], block: &Block, section: &[String], out: &mut Vec<Include>) {
+        for item in &block.items {
+            match item {
+                Item::Directive(_) => {}
+                Item::Inclusion(inclusion) => out.push(Include {
+                    pattern: inclusion.pattern.clone(),
+                    line: line_number(text, inclusion.span.start),
+                    section: section.to_vec(),
+                }),
+                Item::Block(inner) => {
+                    let section = [section, &[head(inner)]].concat();
+                    walk(text, inner, &section, out);
+                }
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(text, &parse(language, text)?, &[], &mut out);
+    Ok(out)
+}
+
+/// All lines for the key, in the order of the file.
+fn occurrences(language: Language, text: &[u8], blocks: &[&Block], key: &str) -> Vec<Directive> {
+    let directives = blocks.iter().flat_map(|block| block.directives());
+    match language {
+        Language::Nginx => directives
+            .filter_map(|directive| nginx::with_longer_key(text, directive, key))
+            .collect(),
+        _ => directives
+            .filter(|directive| same_key(language, &directive.key, key))
+            .cloned()
+            .collect(),
+    }
+}
+
+/// The line that counts.
+fn winner(
+    language: Language,
+    text: &[u8],
+    blocks: &[&Block],
+    key: &str,
+) -> Result<Option<Directive>, ConfError> {
+    let all = occurrences(language, text, blocks, key);
+    match language {
+        Language::Ssh => Ok(all.into_iter().next()),
+        Language::Nginx if all.len() > 1 => Err(ConfError::Ambiguous {
+            what: key.to_owned(),
+            lines: all
+                .iter()
+                .map(|directive| line_number(text, directive.span.start))
+                .collect(),
+            way_out: "put more of its words into the key, such as `add_header X-Frame-Options`",
+        }),
+        _ => Ok(all.into_iter().next_back()),
+    }
+}
+
+fn rivals(
+    language: Language,
+    text: &[u8],
+    blocks: &[&Block],
+    section: &[String],
+    at: usize,
+) -> Vec<Include> {
+    let inclusions = blocks.iter().flat_map(|block| block.inclusions());
+    inclusions
+        .filter(|inclusion| match language {
+            Language::Ssh => inclusion.span.start < at,
+            Language::Nginx => false,
+            _ => inclusion.span.start > at,
+        })
+        .map(|inclusion| Include {
+            pattern: inclusion.pattern.clone(),
+            line: line_number(text, inclusion.span.start),
+            section: section.to_vec(),
+        })
+        .collect()
+}
+
+/// The comment and blank lines inside a value, each on a line of its own.
+fn inner_lines(text: &[u8], directive: &Directive) -> Vec<u8> {
+    let lines: Vec<&[u8]> = directive.inner.iter().map(|r| &text[r.clone()]).collect();
+    lines.join(newline(text))
+}
+
+fn replace(text: &[u8], directive: &Directive, value: &str) -> Vec<u8> {
+    let place = directive.value_span.clone();
+    let before = text[..place.start].last().copied().unwrap_or(b' ');
+    let mut new = Vec::new();
+    if !value.is_empty() && !blank(before) && !matches!(before, b'=' | b':' | b'\n') {
+        new.push(b' ');
+    }
+    new.extend(value.as_bytes());
+    if !directive.inner.is_empty() {
+        new.extend(newline(text));
+        new.extend(inner_lines(text, directive));
+    }
+    splice(text, place, &new)
+}
+
+fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
+    let span = directive.span.clone();
+    let inner = inner_lines(text, directive);
+    if !alone(text, &span) || !inner.is_empty() {
+        // In the middle of a line the blank before it goes too.
+        let before = &text[line_start(text, span.start)..span.start];
+        let joined = before.last() == Some(&b' ') && before.iter().any(|&byte| !blank(byte));
+        return splice(text, span.start - usize::from(joined)..span.end, &inner);
+    }
+    splice(text, whole_lines(text, &span), b"")
+}
+
+/// The lines of a range with their line ends; at the end of a text without a last line end, the
+/// line end before them.
+fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
+    let (mut start, end) = (line_start(text, span.start), line_end(text, span.end));
+    if end == text.len() && text.last() != Some(&b'\n') {
+        let newline = newline(text);
+        start -= match text[..start].ends_with(newline) {
+            true => newline.len(),
+            false => usize::from(start > 0),
+        };
+    }
+    start..end
+}
+
+fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Vec<u8> {
+    if let Some(close) = block.close {
+        let line = line_start(text, close);
+        if text[line..close].iter().all(|&byte| blank(byte)) {
+            let step: &[u8] = match language {
+                Language::Nginx => b"    ",
+                _ => b"  ",
+            };
+            let sibling = block.items.last().map(|item| item.span().start);
+            let indentation = match sibling {
+                Some(at) => indent(text, at).to_vec(),
+                None => [indent(text, block.span.start), step].concat(),
+            };
+            return insert_line(text, line, &[&indentation, statement.as_bytes()].concat());
+        }
+        let last = block.items.last().map(|item| item.span().end);
+        let at = last.unwrap_or(block.open);
+        return splice(text, at..at, format!(" {statement}").as_bytes());
+    }
+    let inclusion = block.inclusions().next();
+    if let (Language::Ssh, Some(inclusion)) = (language, inclusion) {
+        let start = inclusion.span.start;
+        let line = [indent(text, start), statement.as_bytes()].concat();
+        return insert_line(text, line_start(text, start), &line);
+    }
+    let (at, indentation) = match language {
+        Language::Ssh | Language::Ini => end_of_section(text, block),
+        _ => (text.len(), Vec::new()),
+    };
+    insert_line(text, at, &[&indentation, statement.as_bytes()].concat())
+}
+
+/// Where a line goes in a section that ends where the next begins, and its indentation.
+fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
+    if let Some(last) = block.directives().next_back() {
+        let at = last.span.start;
+        return (line_end(text, last.span.end), indent(text, at).to_vec());
+    }
+    if !block.head.is_empty() {
+        return (
+            line_end(text, block.open),
+            indent(text, block.span.start).to_vec(),
+        );
+    }
+    let first = block.blocks().next();
+    let at = first.map_or(text.len(), |block| line_start(text, block.span.start));
+    (at, Vec::new())
+}
+
+fn insert_line(text: &[u8], at: usize, line: &[u8]) -> Vec<u8> {
+    let newline = newline(text);
+    let unfinished = at == text.len() && text.last().is_some_and(|&byte| byte != b'\n');
+    let new = match unfinished {
+        true => [newline, line].concat(),
+        false => [line, newline].concat(),
+    };
+    splice(text, at..at, &new)
+}

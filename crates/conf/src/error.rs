@@ -1,0 +1,67 @@
+//! Why a setting could not be read or written.
+
+use assay_model::change::ConfigLanguage;
+
+/// Why a setting could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfError {
+    /// The text is not of this language.
+    #[error("line {line}: {what}; the file is not valid as {language:?}, nothing was changed")]
+    Syntax {
+        /// The language it was read as.
+        language: ConfigLanguage,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// There is no such block.
+    #[error("no block `{section}` in this file; it has {there}")]
+    NoSection {
+        /// What was looked for.
+        section: String,
+        /// Which blocks there are at that place.
+        there: String,
+    },
+    /// Several blocks or lines fit.
+    #[error("`{what}` fits lines {}; {way_out}", list(.lines))]
+    Ambiguous {
+        /// Section or key.
+        what: String,
+        /// Lines, from 1.
+        lines: Vec<usize>,
+        /// How to say which.
+        way_out: &'static str,
+    },
+    /// This key cannot be written in this language.
+    #[error("`{key}` cannot be a key here: {why}")]
+    Key {
+        /// The key.
+        key: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// This value cannot be written in this language.
+    #[error("`{value}` cannot be the value of `{key}`: {why}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The value in the file is not UTF-8.
+    #[error("line {line}: the value of `{key}` is not UTF-8; it can be changed by hand only")]
+    NotText {
+        /// The key.
+        key: String,
+        /// Line, from 1.
+        line: usize,
+    },
+}
+
+fn list(lines: &[usize]) -> String {
+    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    lines.join(", ")
+}

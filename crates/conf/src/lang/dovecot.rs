@@ -1,0 +1,171 @@
+//! Dovecot 2.3: line by line as `config_parse_line` of `src/config/config-parser.c` reads it.
+
+use super::{Language, syntax};
+use crate::error::ConfError;
+use crate::text::{Logical, blank, lines, lossy, trim};
+use crate::tree::{Block, Directive, Inclusion, Item};
+use std::ops::Range;
+
+pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
+    let mut open: Vec<Block> = vec![Block::default()];
+    let mut logical = Logical::default();
+    let mut pending: Vec<Range<usize>> = Vec::new();
+    for line in lines(text) {
+        let content = trim(text, line.clone());
+        if content.is_empty() || text[content.start] == b'#' {
+            if !logical.bytes.is_empty() {
+                pending.push(line);
+            }
+            continue;
+        }
+        let content = trim(text, without_comment(text, content));
+        logical.inner.append(&mut pending);
+        if text[content.clone()].last() == Some(&b'\\') {
+            logical.push(text, trim(text, content.start..content.end - 1));
+            continue;
+        }
+        logical.push(text, content);
+        let logical = std::mem::take(&mut logical);
+        if !logical.bytes.is_empty() {
+            line_of(text, &logical, &mut open)?;
+        }
+    }
+    if !logical.bytes.is_empty() {
+        let what = "the last line ends with a backslash";
+        return Err(syntax(Language::Dovecot, text, text.len(), what));
+    }
+    match (open.pop(), open.is_empty()) {
+        (Some(root), true) => Ok(root),
+        (block, _) => {
+            let at = block.map_or(0, |block| block.span.start);
+            Err(syntax(Language::Dovecot, text, at, "a `{` is not closed"))
+        }
+    }
+}
+
+/// Up to a `#` outside quotes.
+fn without_comment(text: &[u8], line: Range<usize>) -> Range<usize> {
+    let mut at = line.start;
+    while at < line.end {
+        match text[at] {
+            quote @ (b'"' | b'\'') => {
+                at += 1;
+                while at < line.end && text[at] != quote {
+                    at += 1 + usize::from(text[at] == b'\\');
+                }
+            }
+            b'#' => return line.start..at,
+            _ => {}
+        }
+        at += 1;
+    }
+    line
+}
+
+fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), ConfError> {
+    let bytes = &logical.bytes[..];
+    let span = logical.span(0);
+    let error = |what: &str| Err(syntax(Language::Dovecot, text, span.start, what));
+    let end = bytes.iter().position(|&byte| blank(byte) || byte == b'=');
+    let key = &bytes[..end.unwrap_or(bytes.len())];
+    let rest = trim(bytes, key.len()..bytes.len());
+    if key == b"}" && rest.is_empty() {
+        let block = open.pop().filter(|_| !open.is_empty());
+        let (Some(mut block), Some(outer)) = (block, open.last_mut()) else {
+            return error("a `}` without `{`");
+        };
+        block.span.end = span.end;
+        block.close = Some(span.start);
+        outer.items.push(Item::Block(block));
+        return Ok(());
+    }
+    let key = lossy(key);
+    if key == "!include" || key == "!include_try" {
+        let pattern = lossy(&bytes[rest]);
+        push(open, Item::Inclusion(Inclusion { key, pattern, span }));
+        return Ok(());
+    }
+    match bytes[rest.clone()].first() {
+        Some(b'=') if !key.is_empty() => {
+            let value = trim(bytes, rest.start + 1..rest.end);
+            let (quote, meant) = unquoted(&bytes[value.clone()]);
+            let value_span = match value.is_empty() {
+                true => span.end..span.end,
+                false => logical.span(value.start),
+            };
+            push(
+                open,
+                Item::Directive(Directive {
+                    key,
+                    value: meant,
+                    quote,
+                    span,
+                    value_span,
+                    words: Vec::new(),
+                    inner: logical.inner.clone(),
+                }),
+            );
+            Ok(())
+        }
+        _ if bytes.last() == Some(&b'{') && !rest.is_empty() => {
+            let name = trim(bytes, rest.start..rest.end - 1);
+            let (_, name) = unquoted(&bytes[name]);
+            let mut head = vec![key];
+            head.extend((!name.is_empty()).then(|| lossy(&name)));
+            open.push(Block {
+                head,
+                open: span.end,
+                span,
+                ..Block::default()
+            });
+            Ok(())
+        }
+        _ => error("neither `key = value` nor `name {` nor `}`"),
+    }
+}
+
+fn push(open: &mut [Block], item: Item) {
+    if let Some(block) = open.last_mut() {
+        block.items.push(item);
+    }
+}
+
+/// Without a pair of quotes around all of it; `str_unescape`: a backslash stands for what follows.
+fn unquoted(value: &[u8]) -> (Option<u8>, Vec<u8>) {
+    let (&[quote @ (b'"' | b'\''), ref inner @ .., last], true) = (value, value.len() > 1) else {
+        return (None, value.to_vec());
+    };
+    if quote != last {
+        return (None, value.to_vec());
+    }
+    let mut out = Vec::new();
+    let mut bytes = inner.iter();
+    while let Some(&byte) = bytes.next() {
+        out.extend(match byte {
+            b'\\' => bytes.next().copied(),
+            byte => Some(byte),
+        });
+    }
+    (Some(quote), out)
+}
+
+pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static str> {
+    // `<` stays outside quotes: it makes the value the content of a file.
+    let needed = value.trim() != value
+        || value.contains('#')
+        || value.starts_with(['"', '\''])
+        || value.ends_with('\\');
+    let quote = match (quote, needed) {
+        (None, false) => return Ok(value.to_owned()),
+        (quote, _) => char::from(quote.unwrap_or(b'"')),
+    };
+    let mut out = String::from(quote);
+    for letter in value.chars() {
+        if letter == quote || letter == '\\' {
+            out.push('\\');
+        }
+        out.push(letter);
+    }
+    out.push(quote);
+    Ok(out)
+}

@@ -1,0 +1,197 @@
+//! sshd_config(5) and ssh_config(5), as OpenSSH 9.2 reads them: `strdelim` of `misc.c` for the
+//! keyword, `argv_split` of `misc.c` for the arguments.
+
+use super::{Language, syntax};
+use crate::error::ConfError;
+use crate::text::{blank, lines, lossy, trim};
+use crate::tree::{Block, Directive, Inclusion, Item};
+use std::ops::Range;
+
+pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
+    let mut root = Block::default();
+    let mut block: Option<Block> = None;
+    for line in lines(text) {
+        let line = trim(text, line);
+        if line.is_empty() || text[line.start] == b'#' {
+            continue;
+        }
+        let (key, rest) = keyword(text, line.clone())?;
+        let words = arguments(text, rest.clone())?;
+        let end = words.last().map_or(rest.start, |word| word.0.end);
+        let span = line.start..end.max(line.start + 1);
+        let values: Vec<Vec<u8>> = words.iter().map(|word| word.1.clone()).collect();
+        if key.eq_ignore_ascii_case("match") || key.eq_ignore_ascii_case("host") {
+            root.items.extend(block.take().map(Item::Block));
+            let mut head = vec![key];
+            head.extend(values.iter().map(|value| lossy(value)));
+            block = Some(Block {
+                head,
+                open: span.end,
+                span,
+                ..Block::default()
+            });
+            continue;
+        }
+        let value = join(&values);
+        let item = if key.eq_ignore_ascii_case("include") {
+            Item::Inclusion(Inclusion {
+                key,
+                pattern: lossy(&value),
+                span: span.clone(),
+            })
+        } else {
+            let start = words.first().map_or(span.end, |word| word.0.start);
+            let quote = match &words[..] {
+                [(word, _)] => Some(text[word.start]).filter(|&byte| is_quote(byte)),
+                _ => None,
+            };
+            Item::Directive(Directive {
+                key,
+                value,
+                quote,
+                span: span.clone(),
+                value_span: start..span.end,
+                words: Vec::new(),
+                inner: Vec::new(),
+            })
+        };
+        let place = block.as_mut().unwrap_or(&mut root);
+        place.span.end = span.end;
+        place.items.push(item);
+    }
+    root.items.extend(block.map(Item::Block));
+    Ok(root)
+}
+
+fn is_quote(byte: u8) -> bool {
+    byte == b'"' || byte == b'\''
+}
+
+/// The keyword, and where the arguments begin.
+fn keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize>), ConfError> {
+    let bytes = &text[line.clone()];
+    if bytes[0] == b'"' {
+        let Some(end) = bytes[1..].iter().position(|&byte| byte == b'"') else {
+            return Err(syntax(
+                Language::Ssh,
+                text,
+                line.start,
+                "a quote is not closed",
+            ));
+        };
+        let rest = trim(text, line.start + end + 2..line.end);
+        return Ok((lossy(&bytes[1..=end]), rest));
+    }
+    let end = bytes
+        .iter()
+        .position(|&byte| blank(byte) || byte == b'=' || byte == b'"')
+        .unwrap_or(bytes.len());
+    if end == 0 {
+        return Err(syntax(
+            Language::Ssh,
+            text,
+            line.start,
+            "no keyword before `=`",
+        ));
+    }
+    let mut rest = trim(text, line.start + end..line.end);
+    // One `=` may stand between keyword and arguments.
+    if text[rest.clone()].first() == Some(&b'=') {
+        rest = trim(text, rest.start + 1..rest.end);
+    }
+    Ok((lossy(&bytes[..end]), rest))
+}
+
+type Word = (Range<usize>, Vec<u8>);
+
+/// The arguments up to a comment: their places and what they mean.
+fn arguments(text: &[u8], range: Range<usize>) -> Result<Vec<Word>, ConfError> {
+    split(&text[range.clone()], true)
+        .map(|words| {
+            let place = |(at, value): Word| (at.start + range.start..at.end + range.start, value);
+            words.into_iter().map(place).collect()
+        })
+        .ok_or_else(|| syntax(Language::Ssh, text, range.start, "a quote is not closed"))
+}
+
+/// `argv_split`: quotes of both kinds, backslash before a quote, a backslash or (outside quotes) a
+/// blank. `None` when a quote is not closed.
+fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
+    let mut words = Vec::new();
+    let mut i = 0;
+    while i < bytes.len() {
+        if blank(bytes[i]) {
+            i += 1;
+            continue;
+        }
+        if comments && bytes[i] == b'#' {
+            break;
+        }
+        let start = i;
+        let mut value = Vec::new();
+        let mut quote = None;
+        while i < bytes.len() && (quote.is_some() || !blank(bytes[i])) {
+            let byte = bytes[i];
+            let next = bytes.get(i + 1).copied();
+            let escaped = byte == b'\\'
+                && next.is_some_and(|next| {
+                    is_quote(next) || next == b'\\' || (quote.is_none() && next == b' ')
+                });
+            if escaped {
+                value.extend(next);
+                i += 1;
+            } else if quote.is_none() && is_quote(byte) {
+                quote = Some(byte);
+            } else if quote == Some(byte) {
+                quote = None;
+            } else {
+                value.push(byte);
+            }
+            i += 1;
+        }
+        if quote.is_some() {
+            return None;
+        }
+        words.push((start..i, value));
+    }
+    Some(words)
+}
+
+/// The arguments in one line, quoted where they must be.
+fn join(values: &[Vec<u8>]) -> Vec<u8> {
+    // A single argument stands alone when that is unmistakable.
+    let words: Vec<Vec<u8>> = values.iter().map(|value| quoted(value, None)).collect();
+    words.join(&b' ')
+}
+
+fn quoted(value: &[u8], quote: Option<u8>) -> Vec<u8> {
+    let special = |&byte: &u8| blank(byte) || is_quote(byte) || byte == b'\\';
+    let needed = value.is_empty() || value[0] == b'#' || value.iter().any(special);
+    let quote = match (quote, needed) {
+        (None, false) => return value.to_vec(),
+        (quote, _) => quote.unwrap_or(b'"'),
+    };
+    let mut out = vec![quote];
+    for &byte in value {
+        if is_quote(byte) || byte == b'\\' {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(quote);
+    out
+}
+
+pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static str> {
+    let words = split(value.as_bytes(), false).ok_or("a quote is not closed")?;
+    let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.1).collect();
+    let written = match &words[..] {
+        [] => return Err("a keyword needs an argument"),
+        [first, ..] if first.first() == Some(&b'=') => {
+            return Err("an argument cannot begin with `=`");
+        }
+        [word] => quoted(word, quote),
+        _ => join(&words),
+    };
+    String::from_utf8(written).map_err(|_| "it is not UTF-8")
+}

@@ -1,0 +1,110 @@
+//! Lines and places in a text of bytes.
+
+use std::ops::Range;
+
+/// The lines of a text without their line ends (`\n` or `\r\n`).
+pub fn lines(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut at = 0;
+    text.split_inclusive(|&byte| byte == b'\n')
+        .map(move |line| {
+            let start = at;
+            at += line.len();
+            start..start + chomp(line).len()
+        })
+}
+
+fn chomp(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Blank within a line.
+pub fn blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+}
+
+/// The range without blanks at both ends.
+pub fn trim(text: &[u8], range: Range<usize>) -> Range<usize> {
+    let (mut start, mut end) = (range.start, range.end);
+    while start < end && blank(text[start]) {
+        start += 1;
+    }
+    while end > start && blank(text[end - 1]) {
+        end -= 1;
+    }
+    start..end
+}
+
+/// Line number from 1.
+pub fn line_number(text: &[u8], at: usize) -> usize {
+    1 + text[..at].iter().filter(|&&byte| byte == b'\n').count()
+}
+
+pub fn line_start(text: &[u8], at: usize) -> usize {
+    let before = text[..at].iter().rposition(|&byte| byte == b'\n');
+    before.map_or(0, |newline| newline + 1)
+}
+
+/// Just after the line's `\n`, or the end of the text.
+pub fn line_end(text: &[u8], at: usize) -> usize {
+    let newline = text[at..].iter().position(|&byte| byte == b'\n');
+    newline.map_or(text.len(), |newline| at + newline + 1)
+}
+
+/// The blanks at the beginning of the line.
+pub fn indent(text: &[u8], at: usize) -> &[u8] {
+    let start = line_start(text, at);
+    let line = &text[start..line_end(text, start)];
+    let end = line.iter().position(|&byte| byte != b' ' && byte != b'\t');
+    &line[..end.unwrap_or(0)]
+}
+
+/// The line end this text uses.
+pub fn newline(text: &[u8]) -> &'static [u8] {
+    match text.iter().position(|&byte| byte == b'\n') {
+        Some(at) if at > 0 && text[at - 1] == b'\r' => b"\r\n",
+        _ => b"\n",
+    }
+}
+
+/// Whether nothing but blanks stands beside the range on its first and last line.
+pub fn alone(text: &[u8], range: &Range<usize>) -> bool {
+    let before = &text[line_start(text, range.start)..range.start];
+    let after = chomp(&text[range.end..line_end(text, range.end)]);
+    before.iter().chain(after).all(|&byte| blank(byte))
+}
+
+/// The text with one range replaced.
+pub fn splice(text: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
+    [&text[..range.start], new, &text[range.end..]].concat()
+}
+
+pub fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A line that goes on in others, joined by single spaces, with the place of each byte.
+#[derive(Default)]
+pub struct Logical {
+    pub bytes: Vec<u8>,
+    pub at: Vec<usize>,
+    /// Comment and blank lines between its parts.
+    pub inner: Vec<Range<usize>>,
+}
+
+impl Logical {
+    pub fn push(&mut self, text: &[u8], part: Range<usize>) {
+        if !self.bytes.is_empty() && !part.is_empty() {
+            self.bytes.push(b' ');
+            self.at.push(part.start);
+        }
+        self.bytes.extend(&text[part.clone()]);
+        self.at.extend(part);
+    }
+
+    /// From the place of byte `from` to just after the place of the last one.
+    pub fn span(&self, from: usize) -> Range<usize> {
+        let end = self.at.last().map_or(0, |&last| last + 1);
+        self.at.get(from).copied().unwrap_or(end)..end
+    }
+}

@@ -1,0 +1,215 @@
+//! The write side on real files, processes and mounts.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests look at the real machine behind the crate's back"
+)]
+
+use assay_host::{Faulty, Host as _, HostError, HostMut, Live, ProcessId, Recorded, Root};
+use rustix::fs::XattrFlags;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn a_replaced_file_keeps_owner_mode_and_attributes() {
+    let dir = tempfile::tempdir().unwrap();
+    // No text, and what a shell would trip over.
+    let name = OsString::from_vec(b"-a \xff\n'$(b)".to_vec());
+    let (path, aside) = (dir.path().join(name), dir.path().join("aside"));
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12345), Some(54321)).unwrap();
+    }
+    let attribute = rustix::fs::setxattr(&path, "user.assay", b"x", XattrFlags::empty());
+    // POSIX ACL, version 2: rw- for the owner, r-- for user 7, the group and the mask, --- for
+    // others (linux/posix_acl_xattr.h).
+    let mut acl = 2u32.to_le_bytes().to_vec();
+    for (tag, access, id) in [
+        (1u16, 6u16, u32::MAX),
+        (2, 4, 7),
+        (4, 4, u32::MAX),
+        (16, 4, u32::MAX),
+        (32, 0, u32::MAX),
+    ] {
+        acl.extend(tag.to_le_bytes());
+        acl.extend(access.to_le_bytes());
+        acl.extend(id.to_le_bytes());
+    }
+    let name = "system.posix_acl_access";
+    let listed = rustix::fs::setxattr(&path, name, &acl, XattrFlags::empty());
+    let before = fs::metadata(&path).unwrap();
+
+    Live.replace_file(&path, &aside, b"new").unwrap();
+
+    let after = fs::metadata(&path).unwrap();
+    let attributes = |found: &fs::Metadata| (found.mode(), found.uid(), found.gid());
+    assert_eq!(attributes(&after), attributes(&before));
+    assert_ne!(after.ino(), before.ino(), "replaced, not written over");
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+    assert!(!aside.exists());
+    let mut value = [0; 256];
+    // Where the file system of the test has such attributes.
+    if attribute.is_ok() {
+        let length = rustix::fs::getxattr(&path, "user.assay", &mut value[..]).unwrap();
+        assert_eq!(&value[..length], b"x");
+    }
+    if listed.is_ok() {
+        let length = rustix::fs::getxattr(&path, name, &mut value[..]).unwrap();
+        assert_eq!(&value[..length], acl);
+    }
+}
+
+#[test]
+fn what_must_not_be_replaced_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("file"), "old").unwrap();
+    symlink("file", path("link")).unwrap();
+    let told = |from: &str| {
+        let told = Live
+            .replace_file(&path(from), &path("aside"), b"new")
+            .unwrap_err();
+        assert!(!path("aside").exists());
+        told.to_string()
+    };
+    assert!(told("link").contains("not a regular file"));
+    assert!(told("none").contains("no such file"));
+    fs::hard_link(path("file"), path("other")).unwrap();
+    assert!(told("file").contains("2 names (hard links)"));
+    fs::remove_file(path("other")).unwrap();
+    fs::write(path("aside"), "somebody's").unwrap();
+    Live.replace_file(&path("file"), &path("aside"), b"new")
+        .unwrap_err();
+    assert_eq!(fs::read(path("aside")).unwrap(), b"somebody's");
+    assert_eq!(fs::read(path("file")).unwrap(), b"old");
+}
+
+#[test]
+fn a_write_in_place_follows_no_link_and_makes_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("file"), "old").unwrap();
+    symlink("file", path("link")).unwrap();
+    Live.write_in_place(&path("link"), b"new").unwrap_err();
+    assert!(
+        Live.write_in_place(&path("none"), b"new")
+            .unwrap_err()
+            .is_absent()
+    );
+    assert!(!path("none").exists());
+    Live.write_in_place(&path("file"), b"new").unwrap();
+    assert_eq!(fs::read(path("file")).unwrap(), b"new");
+    let read_only = Path::new("/proc/sys/kernel/random/boot_id");
+    assert_eq!(
+        Live.check_writable(read_only).unwrap_err().reason(),
+        "read-only"
+    );
+}
+
+#[test]
+fn a_tree_is_removed_without_following_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tree, precious) = (dir.path().join("tree"), dir.path().join("precious"));
+    fs::create_dir_all(tree.join("a/b")).unwrap();
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("x"), "").unwrap();
+    symlink(&precious, tree.join("a/link")).unwrap();
+    symlink(&tree, dir.path().join("to tree")).unwrap();
+    assert!(Live.remove_tree(&dir.path().join("to tree")).is_err());
+    Live.remove_tree(&tree).unwrap();
+    assert!(!tree.exists() && precious.join("x").exists());
+    assert!(Live.remove_tree(&tree).unwrap_err().is_absent());
+}
+
+#[test]
+fn what_is_mounted_in_a_tree_is_not_removed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let tree = dir.path().join("tree");
+    fs::create_dir_all(tree.join("a/b")).unwrap();
+    fs::write(tree.join("a/file"), "").unwrap();
+    let mountpoint = tree.join("a/b");
+    let run = |argv: &[&std::ffi::OsStr]| {
+        assert!(
+            Command::new(argv[0])
+                .args(&argv[1..])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    run(&[
+        "mount".as_ref(),
+        "-t".as_ref(),
+        "tmpfs".as_ref(),
+        "none".as_ref(),
+        mountpoint.as_ref(),
+    ]);
+    let told = Live.remove_tree(&tree).unwrap_err().to_string();
+    run(&["umount".as_ref(), mountpoint.as_ref()]);
+    assert!(told.contains("something is mounted here"), "{told}");
+    assert!(tree.join("a/file").exists(), "nothing was removed");
+}
+
+#[test]
+fn only_the_very_process_is_killed() {
+    let mut child = Command::new("sleep").arg("66").spawn().unwrap();
+    let process = ProcessId::of(child.id()).unwrap();
+    // The same number, started at another time.
+    let other = ProcessId {
+        start: process.start + 1,
+        ..process
+    };
+    Live.kill(other).unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    Live.kill(process).unwrap();
+    assert!(!child.wait().unwrap().success());
+    Live.kill(process).unwrap();
+    assert_eq!(ProcessId::of(child.id()), None);
+}
+
+#[test]
+fn captured_machines_refuse_and_recorded_ones_remember() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "old").unwrap();
+    let (root, path) = (Root::open(dir.path()).unwrap(), Path::new("/file"));
+    let process = ProcessId { pid: 1, start: 1 };
+    for refused in [
+        root.check_writable(path),
+        root.write_in_place(path, b"new"),
+        root.replace_file(path, Path::new("/aside"), b"new"),
+        root.rename(path, Path::new("/other")),
+        root.remove_file(path),
+        root.remove_tree(Path::new("/")),
+        root.kill(process),
+    ] {
+        let told = refused.unwrap_err().to_string();
+        assert!(
+            told.contains("a captured machine cannot be changed"),
+            "{told}"
+        );
+    }
+    assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"old");
+
+    let recorded = Recorded::new().file("/a/file", "old");
+    let path = Path::new("/a/file");
+    let faulty = Faulty::once(&recorded, 2);
+    faulty.write_in_place(path, b"new").unwrap();
+    let failed = faulty.write_in_place(path, b"newer").unwrap_err();
+    assert!(matches!(failed, HostError::Path { .. }));
+    assert_eq!(recorded.read(path).unwrap(), b"new");
+    recorded
+        .replace_file(path, Path::new("/a/aside"), b"newest")
+        .unwrap();
+    assert_eq!(recorded.list(Path::new("/a")).unwrap(), ["file"]);
+    assert_eq!(recorded.read(path).unwrap(), b"newest");
+    recorded.remove_file(path).unwrap();
+    assert!(recorded.write_in_place(path, b"x").unwrap_err().is_absent());
+}
