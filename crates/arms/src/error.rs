@@ -16,7 +16,7 @@ pub enum ArmError {
     )]
     Missing {
         /// The program, or programs of which one is needed.
-        program: &'static str,
+        program: String,
         /// Debian's package.
         debian: &'static str,
         /// Fedora's package.

@@ -2,17 +2,19 @@
 //! root needed.
 
 pub(crate) mod arguments;
+mod prove;
 mod read_back;
 
+use crate::ArmError;
 use crate::child::{Program, Running};
 use crate::nbd::Client;
 use crate::things::Things;
-use crate::{ArmError, nbd};
 use arguments::{IMAGE, KEY};
 use assay_host::HostMut;
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use assay_model::change::ImageArm;
+use assay_model::trial::{DurabilityProof, Side};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -53,7 +55,9 @@ pub(crate) fn build(
     cancel: &Cancel,
 ) -> Result<Image, ArmError> {
     arguments::check(arm)?;
-    room(things, size)?;
+    // The load may write every byte. Tables take 8 bytes for a cluster of 512 at worst, and
+    // reference counts as much again.
+    things.room(Bytes(size.0.saturating_add(size.0 / 32 + (4 << 20))))?;
     if arm.luks {
         make_key(&things.path(KEY))?;
     }
@@ -63,7 +67,15 @@ pub(crate) fn build(
         Tool::Daemon => arguments::daemon(arm, &arguments::file_node(arm)),
         Tool::QemuNbd => arguments::qemu_nbd(arm),
     };
-    let server = serve(things, &program, &args, cancel)?;
+    let dir = things.dir().to_owned();
+    let server = serve(things, &dir, &program, &args, cancel)?;
+    let export = client(things)?.size;
+    if export < size.0 {
+        return Err(ArmError::Server {
+            program: program.display().to_string(),
+            reason: format!("it exports {} instead of {size}", Bytes(export)),
+        });
+    }
     if arm.luks {
         // The server has read it; nobody needs it any more.
         let key = things.path(KEY);
@@ -82,23 +94,8 @@ pub(crate) fn build(
     })
 }
 
-/// The load may write every byte of the image, so there must be room for all of them.
-fn room(things: &Things<'_>, size: Bytes) -> Result<(), ArmError> {
-    let free = things.host.statfs(things.dir())?.available;
-    // Tables take 8 bytes for a cluster of 512 at worst, and reference counts as much again.
-    let needed = size.0.saturating_add(size.0 / 32).saturating_add(4 << 20);
-    match free < needed {
-        true => Err(ArmError::Space {
-            dir: things.dir().to_owned(),
-            needed: Bytes(needed),
-            free: Bytes(free),
-        }),
-        false => Ok(()),
-    }
-}
-
 /// A key for this image alone. It is never shown, and nobody will need it again.
-pub(crate) fn make_key(path: &Path) -> Result<(), ArmError> {
+fn make_key(path: &Path) -> Result<(), ArmError> {
     let make = || -> std::io::Result<()> {
         let mut random = [0u8; 32];
         let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -115,7 +112,7 @@ pub(crate) fn make_key(path: &Path) -> Result<(), ArmError> {
 
 /// `qemu-img create` in `dir`; a complaint names the version, because versions differ in the
 /// options they know.
-pub(crate) fn create(
+fn create(
     host: &dyn HostMut,
     dir: &Path,
     arm: &ImageArm,
@@ -163,45 +160,60 @@ fn version(program: &Program<'_>, cancel: &Cancel) -> String {
         .to_owned()
 }
 
-pub(crate) fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
     host.which(OsStr::new("qemu-img")).ok_or(ArmError::Missing {
-        program: "qemu-img",
+        program: "qemu-img".to_owned(),
         debian: "qemu-utils",
         fedora: "qemu-img",
     })
 }
 
 /// The daemon, which has a monitor to ask, else qemu-nbd.
-pub(crate) fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
-    let daemon = host.which(OsStr::new("qemu-storage-daemon"));
+fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
+    let daemon = storage_daemon(host).ok();
     let nbd = || host.which(OsStr::new("qemu-nbd"));
     daemon
         .map(|path| (path, Tool::Daemon))
         .or_else(|| nbd().map(|path| (path, Tool::QemuNbd)))
         .ok_or(ArmError::Missing {
-            program: "neither qemu-storage-daemon nor qemu-nbd",
+            program: "neither qemu-storage-daemon nor qemu-nbd".to_owned(),
             debian: "qemu-utils",
             fedora: "qemu-storage-daemon",
         })
 }
 
-/// Starts a server in the arm's directory and waits until its export answers.
-pub(crate) fn serve(
+/// The daemon alone.
+pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+    let missing = ArmError::Missing {
+        program: "qemu-storage-daemon".to_owned(),
+        debian: "qemu-system-common",
+        fedora: "qemu-storage-daemon",
+    };
+    host.which(OsStr::new("qemu-storage-daemon")).ok_or(missing)
+}
+
+/// Starts a server in `dir` and waits until its export answers.
+fn serve(
     things: &mut Things<'_>,
+    dir: &Path,
     program: &Path,
     args: &[String],
     cancel: &Cancel,
 ) -> Result<Running, ArmError> {
-    let dir = things.dir().to_owned();
     let program = Program {
         path: program,
-        dir: &dir,
+        dir,
         log: "server.log",
     };
     let mut server = things.start(&program, args)?;
     let socket = dir.join(SOCKET);
     server.wait_until(cancel, || Client::connect(&socket, EXPORT).is_ok())?;
     Ok(server)
+}
+
+fn client(things: &Things<'_>) -> Result<Client, ArmError> {
+    let socket = things.path(SOCKET);
+    Client::connect(&socket, EXPORT).map_err(ArmError::io(&socket))
 }
 
 /// Writes the whole virtual disk once, with data that neither compress nor repeat.
@@ -215,7 +227,7 @@ fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmErro
             source,
         }
     };
-    let mut client = nbd::Client::connect(&things.path(SOCKET), EXPORT).map_err(fail(0))?;
+    let mut client = client(things)?;
     // Two arms differ in their data too, or a file system might store them once.
     let mut data = layout::Data::new(things.seed());
     let mut at = 0;
@@ -237,6 +249,15 @@ fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmErro
 impl Image {
     pub fn pid(&self) -> u32 {
         self.server.pid()
+    }
+
+    pub fn prove_durability(
+        &self,
+        things: &mut Things<'_>,
+        side: Side,
+        cancel: &Cancel,
+    ) -> Result<DurabilityProof, ArmError> {
+        prove::prove(things, &self.arm, side, prove::promised(&self.arm), cancel)
     }
 
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {

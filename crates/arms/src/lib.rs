@@ -8,10 +8,13 @@
 
 mod child;
 mod error;
+mod filesystem;
 mod image;
 mod nbd;
 mod qmp;
+mod sshd;
 mod things;
+mod volatile;
 
 pub use error::ArmError;
 
@@ -20,6 +23,7 @@ use assay_host::HostMut;
 use assay_instruments::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
+use assay_model::trial::{DurabilityProof, Side};
 use std::path::PathBuf;
 use things::Things;
 
@@ -59,13 +63,15 @@ pub enum Endpoint {
 
 /// A finished arm. Dropping it takes everything away that was made for it.
 pub struct Built<'a> {
-    kind: Kind,
+    kind: Kind<'a>,
     // Dropped last: takes away what the kind above used.
     things: Things<'a>,
 }
 
-enum Kind {
+enum Kind<'a> {
     Image(image::Image),
+    FileSystem(filesystem::FileSystem),
+    Sshd(sshd::Sshd<'a>),
 }
 
 /// Makes an arm and starts its server.
@@ -86,11 +92,21 @@ pub fn build<'a>(
     let mut things = Things::new(host, session, place)?;
     let kind = match arm {
         Arm::Image(arm) => Kind::Image(image::build(&mut things, arm, place.size, cancel)?),
-        Arm::FileSystem { .. } | Arm::Sshd { .. } => {
-            return Err(ArmError::Refused {
-                what: "this kind of arm".to_owned(),
-                reason: "assay makes disk images only, so far".to_owned(),
-            });
+        Arm::FileSystem {
+            fstype,
+            mkfs,
+            mount,
+        } => {
+            let wanted = filesystem::Wanted {
+                fstype,
+                mkfs,
+                mount,
+            };
+            Kind::FileSystem(filesystem::build(&mut things, wanted, place.size, cancel)?)
+        }
+        Arm::Sshd { config, set } => {
+            let config = std::path::Path::new(config);
+            Kind::Sshd(sshd::build(&mut things, config, set, cancel)?)
         }
     };
     Ok(Built { kind, things })
@@ -105,6 +121,11 @@ impl Built<'_> {
                 socket: self.things.path(image::SOCKET),
                 export: image::EXPORT.to_owned(),
             },
+            Kind::FileSystem(_) => Endpoint::Path(self.things.path(filesystem::FILE)),
+            Kind::Sshd(sshd) => Endpoint::Address {
+                host: sshd.address().ip().to_string(),
+                port: sshd.address().port(),
+            },
         }
     }
 
@@ -115,14 +136,37 @@ impl Built<'_> {
     pub fn read_back(&self) -> Result<String, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.read_back(&self.things),
+            Kind::FileSystem(system) => system.read_back(&self.things),
+            Kind::Sshd(sshd) => sshd.read_back(&self.things),
         }
     }
 
-    /// The server whose CPU time belongs to the load.
+    /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
+    /// this arm. It needs some 200 MiB for a moment.
+    ///
+    /// # Errors
+    /// The twin cannot be made, or it was interrupted.
+    pub fn prove_durability(
+        &mut self,
+        side: Side,
+        cancel: &Cancel,
+    ) -> Result<DurabilityProof, ArmError> {
+        match &self.kind {
+            Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
+            Kind::FileSystem(_) | Kind::Sshd(_) => Err(ArmError::Refused {
+                what: "durability".to_owned(),
+                reason: "it is proved for disk images only".to_owned(),
+            }),
+        }
+    }
+
+    /// The server whose CPU time belongs to the load; none where the kernel serves.
     #[must_use]
     pub fn server_pid(&self) -> Option<u32> {
         match &self.kind {
             Kind::Image(image) => Some(image.pid()),
+            Kind::Sshd(sshd) => Some(sshd.pid()),
+            Kind::FileSystem(_) => None,
         }
     }
 }

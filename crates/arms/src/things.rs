@@ -4,6 +4,7 @@ use crate::child::{Program, Running};
 use crate::{ArmError, Place};
 use assay_changes::{Made, MadeId, Session};
 use assay_host::{HostMut, ProcessId};
+use assay_model::Bytes;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -63,6 +64,19 @@ impl<'a> Things<'a> {
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         })
+    }
+
+    /// Refuses when less than this is free.
+    pub fn room(&self, needed: Bytes) -> Result<(), ArmError> {
+        let free = Bytes(self.host.statfs(&self.dir)?.available);
+        match free < needed {
+            true => Err(ArmError::Space {
+                dir: self.dir.clone(),
+                needed,
+                free,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Writes down what is about to be made.

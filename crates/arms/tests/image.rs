@@ -1,4 +1,5 @@
 //! Disk images, against the real QEMU and the real fio.
+#![allow(clippy::disallowed_methods, reason = "it looks at what was made")]
 
 mod common;
 

@@ -113,12 +113,13 @@ pub struct Data {
 }
 
 impl Data {
-    /// Data that differ from those of every other seed.
+    /// The data of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut bytes = vec![0u8; BUFFER + BLOCK];
-        ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes);
         let start = bytes.as_ptr().align_offset(BLOCK).min(BLOCK);
+        // From the start on, so that a seed means the same data wherever the buffer lies.
+        ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut bytes[start..start + BUFFER]);
         Self { bytes, start }
     }
 

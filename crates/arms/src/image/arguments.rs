@@ -183,6 +183,23 @@ fn format_node(arm: &ImageArm) -> Value {
 /// Arguments of `qemu-storage-daemon` that serves the arm from `file`, one of the nodes above.
 /// `--nbd-server` has to come before `--export`.
 pub(crate) fn daemon(arm: &ImageArm, file: &Value) -> Vec<String> {
+    serve(arm, file, format_node(arm), true)
+}
+
+/// The same, for reading what a power cut left: nothing of the cache mode matters.
+pub(crate) fn daemon_read_only(arm: &ImageArm) -> Vec<String> {
+    let file = json!({
+        "driver": "file",
+        "node-name": "file",
+        "filename": IMAGE,
+        "read-only": true,
+    });
+    let mut format = format_node(arm);
+    format["read-only"] = json!(true);
+    serve(arm, &file, format, false)
+}
+
+fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<String> {
     let mut args = vec![
         "--chardev".to_owned(),
         format!("socket,id=qmp,path={QMP},server=on,wait=off"),
@@ -199,10 +216,10 @@ pub(crate) fn daemon(arm: &ImageArm, file: &Value) -> Vec<String> {
         "id": "export",
         "node-name": "image",
         "name": EXPORT,
-        "writable": true,
-        "writethrough": Cache::from(arm.cache).writethrough,
+        "writable": writable,
+        "writethrough": writable && Cache::from(arm.cache).writethrough,
     });
-    for node in [file, &format_node(arm)] {
+    for node in [file, &format] {
         args.extend(["--blockdev".to_owned(), node.to_string()]);
     }
     args.extend(["--export".to_owned(), export.to_string()]);
@@ -213,12 +230,26 @@ pub(crate) fn daemon(arm: &ImageArm, file: &Value) -> Vec<String> {
 /// socket, and its own work directory has one that is short.
 pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     let mut args = vec![
+        format!("--cache={}", cache_name(arm.cache)),
+        format!("--aio={}", aio_name(arm.aio)),
+    ];
+    args.extend(image_options(arm));
+    args
+}
+
+/// The same, for reading what a power cut left.
+pub(crate) fn qemu_nbd_read_only(arm: &ImageArm) -> Vec<String> {
+    let mut args = vec!["--read-only".to_owned()];
+    args.extend(image_options(arm));
+    args
+}
+
+fn image_options(arm: &ImageArm) -> Vec<String> {
+    let mut args = vec![
         format!("--socket=/proc/self/cwd/{SOCKET}"),
         format!("--export-name={EXPORT}"),
         "--persistent".to_owned(),
         "--shared=128".to_owned(),
-        format!("--cache={}", cache_name(arm.cache)),
-        format!("--aio={}", aio_name(arm.aio)),
     ];
     let mut options = format!(
         "driver={},file.driver=file,file.filename={IMAGE}",

@@ -2,7 +2,7 @@
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
-    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, connect,
+    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, connect, number,
 };
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -123,12 +123,6 @@ impl Drop for Client {
     fn drop(&mut self) {
         let _ = self.request(0, CMD_DISCONNECT, 0, 0);
     }
-}
-
-fn number(bytes: &[u8], at: usize) -> u32 {
-    let mut four = [0; 4];
-    four.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_be_bytes(four)
 }
 
 fn odd(what: &str) -> io::Error {

@@ -4,7 +4,7 @@
 use assay_arms::Place;
 use assay_changes::{Journal, Session};
 use assay_model::Bytes;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub struct Bench {
     pub dir: PathBuf,
@@ -52,6 +52,7 @@ impl Bench {
     }
 }
 
+/// Whether a process runs; one that only waits for its parent to ask after it does not.
 pub fn alive(pid: u32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+    assay_host::ProcessId::of(pid).is_some()
 }

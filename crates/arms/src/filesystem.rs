@@ -1,0 +1,272 @@
+//! A file system of its own on a loop device, with a file laid out inside.
+
+mod read_back;
+
+use crate::ArmError;
+use crate::child::Program;
+use crate::things::Things;
+use assay_changes::{Made, MadeId};
+use assay_instruments::{Cancel, layout};
+use assay_model::Bytes;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Name of the backing file.
+const BACKING: &str = "backing";
+/// Name of the directory it is mounted on.
+const MOUNT: &str = "mnt";
+/// The file to measure.
+pub(crate) const FILE: &str = "mnt/file";
+
+/// A mounted file system.
+pub(crate) struct FileSystem {
+    /// `/dev/loop7`.
+    device: String,
+    fstype: String,
+}
+
+/// What assay knows how to make: `mkfs.TYPE`, how it is told to ask nothing, and its package.
+const KNOWN: [(&str, &[&str], &str, &str); 6] = [
+    ("ext2", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
+    ("ext3", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
+    ("ext4", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
+    ("xfs", &["-q", "-f"], "xfsprogs", "xfsprogs"),
+    ("btrfs", &["-q", "-f"], "btrfs-progs", "btrfs-progs"),
+    ("f2fs", &["-q", "-f"], "f2fs-tools", "f2fs-tools"),
+];
+
+/// What the arm asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub fstype: &'a str,
+    pub mkfs: &'a [String],
+    pub mount: &'a [String],
+}
+
+pub(crate) fn build(
+    things: &mut Things<'_>,
+    wanted: Wanted<'_>,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<FileSystem, ArmError> {
+    wanted.check()?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(ArmError::NotRoot {
+            what: "making and mounting a file system",
+        });
+    }
+    // Room for the file system's own tables and logs; the backing file is sparse, so only what is
+    // written takes space.
+    let backing_size = (size.0 + size.0 / 4 + (512 << 20)).next_multiple_of(1 << 20);
+    things.room(Bytes(size.0 + size.0 / 16 + (128 << 20)))?;
+    let path = things.path(BACKING);
+    let backing = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path);
+    let sized = backing.and_then(|file| file.set_len(backing_size));
+    sized.map_err(ArmError::io(&path))?;
+    let dir = things.dir().to_owned();
+    let (_, device) = attach(things, &path, cancel)?;
+    wanted.make(things, &dir, &device, cancel)?;
+    wanted.mount(things, &dir, &device, cancel)?;
+    lay_out(things, size, cancel)?;
+    Ok(FileSystem {
+        device,
+        fstype: wanted.fstype.to_owned(),
+    })
+}
+
+/// Every byte of the file is written, with data that neither compress nor repeat.
+fn lay_out(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmError> {
+    let path = things.path(FILE);
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(ArmError::io(&path))?;
+    layout::fill(&path, size, things.seed(), cancel, &mut |_, _| {}).map_err(|error| match error {
+        layout::LayoutError::Cancelled => ArmError::Cancelled,
+        layout::LayoutError::Io {
+            written,
+            size,
+            source,
+        } => ArmError::Fill {
+            path,
+            written,
+            size,
+            source,
+        },
+    })
+}
+
+/// A loop device on a file, past the page cache of the host where the file can do that.
+pub(crate) fn attach(
+    things: &mut Things<'_>,
+    file: &Path,
+    cancel: &Cancel,
+) -> Result<(MadeId, String), ArmError> {
+    let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
+    let losetup = find(things, "losetup", "mount", "util-linux")?;
+    let program = Program {
+        path: &losetup,
+        dir: &dir,
+        log: "losetup.log",
+    };
+    let id = things.enter(&Made::Loop {
+        backing: file.to_owned(),
+    })?;
+    let name = file.file_name().unwrap_or_default();
+    let args = ["--find", "--show", "--direct-io=on"].map(OsStr::new);
+    let run = |args: &[&OsStr]| {
+        let args = [args, &[OsStr::new("--"), name]].concat();
+        program.run(&args, cancel)
+    };
+    let shown = match run(&args) {
+        Err(ArmError::Tool { .. }) => {
+            // It may have attached the file and failed at the direct I/O.
+            things.remove(id)?;
+            let id = things.enter(&Made::Loop {
+                backing: file.to_owned(),
+            })?;
+            return Ok((id, run(&args[..2])?.trim().to_owned()));
+        }
+        other => other?,
+    };
+    Ok((id, shown.trim().to_owned()))
+}
+
+fn find(
+    things: &Things<'_>,
+    program: &str,
+    debian: &'static str,
+    fedora: &'static str,
+) -> Result<PathBuf, ArmError> {
+    let missing = || ArmError::Missing {
+        program: program.to_owned(),
+        debian,
+        fedora,
+    };
+    things.host.which(OsStr::new(program)).ok_or_else(missing)
+}
+
+impl Wanted<'_> {
+    /// Refuses what could reach another device or file than the arm's own.
+    fn check(&self) -> Result<(), ArmError> {
+        let refuse = |what: &str, reason: String| {
+            Err(ArmError::Refused {
+                what: what.escape_debug().to_string(),
+                reason,
+            })
+        };
+        if !KNOWN.iter().any(|(name, ..)| *name == self.fstype) {
+            let known: Vec<_> = KNOWN.iter().map(|(name, ..)| *name).collect();
+            return refuse(
+                self.fstype,
+                format!("assay makes these file systems: {}", known.join(", ")),
+            );
+        }
+        for word in self.mkfs.iter().chain(self.mount) {
+            if word.contains('/') || word.contains("device=") || word.contains('\0') {
+                return refuse(
+                    word,
+                    "options that name another file or device are not taken: the arm has one \
+                     device, its own"
+                        .to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// mkfs.
+    pub fn make(
+        &self,
+        things: &Things<'_>,
+        dir: &Path,
+        device: &str,
+        cancel: &Cancel,
+    ) -> Result<(), ArmError> {
+        let Some((name, quiet, debian, fedora)) =
+            KNOWN.iter().find(|(name, ..)| *name == self.fstype)
+        else {
+            return Ok(());
+        };
+        let mkfs = find(things, &format!("mkfs.{name}"), debian, fedora)?;
+        let program = Program {
+            path: &mkfs,
+            dir,
+            log: "mkfs.log",
+        };
+        let mut args: Vec<&str> = quiet.to_vec();
+        args.extend(self.mkfs.iter().map(String::as_str));
+        args.push(device);
+        program.run(&args, cancel).map(drop)
+    }
+
+    /// Mounts on a new directory `mnt` of `dir`.
+    pub fn mount(
+        &self,
+        things: &mut Things<'_>,
+        dir: &Path,
+        device: &str,
+        cancel: &Cancel,
+    ) -> Result<MadeId, ArmError> {
+        let mount = find(things, "mount", "mount", "util-linux")?;
+        let mountpoint = dir.join(MOUNT);
+        match fs::DirBuilder::new().mode(0o700).create(&mountpoint) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            other => other.map_err(ArmError::io(&mountpoint))?,
+        }
+        let id = things.enter(&Made::Mount { mountpoint })?;
+        let program = Program {
+            path: &mount,
+            dir,
+            log: "mount.log",
+        };
+        let options = self.mount.join(",");
+        let mut args = vec!["-t", self.fstype];
+        if !options.is_empty() {
+            args.extend(["-o", &options]);
+        }
+        args.extend([device, MOUNT]);
+        program.run(&args, cancel)?;
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_option_reaches_another_device() {
+        for word in ["/dev/sda", "-Jdevice=LABEL=x", "logdev=/dev/sdb"] {
+            let word = [word.to_owned()];
+            for (mkfs, mount) in [(&word[..], &[][..]), (&[], &word)] {
+                let wanted = Wanted {
+                    fstype: "ext4",
+                    mkfs,
+                    mount,
+                };
+                assert!(matches!(wanted.check(), Err(ArmError::Refused { .. })));
+            }
+        }
+        let wanted = Wanted {
+            fstype: "../bin/sh",
+            mkfs: &[],
+            mount: &[],
+        };
+        assert!(
+            wanted
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("ext4, xfs")
+        );
+    }
+}
