@@ -17,6 +17,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         if let Some(model) = found.model {
             known("cpu.model", model.into());
         }
+        if let Some(aes) = found.aes {
+            known("cpu.aes", aes.into());
+        }
         if let Some(microcode) = found.microcode {
             known("cpu.microcode", microcode.into());
         }
@@ -101,6 +104,8 @@ fn frequency(g: &mut Gather<'_>) {
 struct CpuInfo {
     model: Option<String>,
     microcode: Option<String>,
+    /// Whether there are instructions for AES; a guest's CPU type may hide them.
+    aes: Option<bool>,
     threads: u64,
     /// 0 where /proc/cpuinfo says nothing of cores (ARM).
     cores: u64,
@@ -120,6 +125,11 @@ fn cpuinfo(text: &str) -> CpuInfo {
             "processor" => found.threads += 1,
             "model name" => found.model = found.model.or_else(|| Some(value.to_owned())),
             "microcode" => found.microcode = found.microcode.or_else(|| Some(value.to_owned())),
+            // x86; ARM.
+            "flags" | "Features" => {
+                let aes = value.split(' ').any(|flag| flag == "aes");
+                found.aes = found.aes.or(Some(aes));
+            }
             "physical id" => {
                 socket = value;
                 sockets.insert(value);
@@ -144,5 +154,8 @@ mod tests {
         assert_eq!((found.threads, found.cores, found.sockets), (3, 2, 2));
         assert_eq!(found.model.as_deref(), Some("AMD EPYC"));
         assert_eq!(cpuinfo("").threads, 0);
+        assert_eq!(found.aes, None);
+        assert_eq!(cpuinfo("flags\t\t: fpu aes avx\n").aes, Some(true));
+        assert_eq!(cpuinfo("Features\t: fp aesx\n").aes, Some(false));
     }
 }
