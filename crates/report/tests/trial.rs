@@ -51,6 +51,7 @@ fn a_plan_can_be_read_by_a_stranger() {
 fn a_line_for_each_pair() {
     for (name, case) in [
         ("better", trials::better()),
+        ("failing", trials::failing()),
         ("worse", trials::worse()),
         ("login", trials::login()),
     ] {

@@ -75,10 +75,12 @@ impl Axis {
                 .filter(|ratio| (least..=largest).contains(ratio))
                 .collect(),
         };
-        ratios
+        let mut ticks: Vec<(f64, f64)> = ratios
             .into_iter()
             .map(|ratio| (ratio, effect(ratio)))
-            .collect()
+            .collect();
+        ticks.sort_by(|a, b| a.1.total_cmp(&b.1));
+        ticks
     }
 }
 
@@ -119,21 +121,20 @@ const WIDTH: f64 = 540.0;
 const HEIGHT: f64 = 270.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = WIDTH - 34.0;
-const TOP: f64 = 12.0;
+const TOP: f64 = 20.0;
 const FOOT: f64 = HEIGHT - 40.0;
 
 /// Band, grid, labels and the zero line of an upright axis.
-fn frame(svg: &mut Svg, axis: &Axis, margin: f64, tick: &dyn Fn(f64) -> String, foot: f64) {
+fn frame(svg: &mut Svg, axis: &Axis, margin: f64, tick: &dyn Fn(f64) -> String) {
     let (top, bottom) = (axis.at(margin), axis.at(-margin));
     svg.rect(LEFT, top, WIDTH - LEFT, bottom - top, "band");
-    for (ratio, effect) in axis.ticks(6) {
+    for (ratio, effect) in axis.ticks(7) {
         let y = axis.at(effect);
         svg.line((LEFT, y), (WIDTH, y), "gr");
         svg.text(LEFT - 7.0, y + 4.0, Anchor::End, "ax n", &tick(ratio));
     }
     svg.line((LEFT, axis.at(0.0)), (WIDTH, axis.at(0.0)), "zero");
-    svg.text(LEFT + 5.0, TOP + 8.0, Anchor::Start, "ax", "↑ better");
-    svg.text(LEFT + 5.0, foot - 5.0, Anchor::Start, "ax", "↓ worse");
+    svg.text(LEFT, 10.0, Anchor::Start, "ax", "↑ better");
 }
 
 /// Draws the pairs, and to their right the centre of all with its interval.
@@ -151,7 +152,7 @@ pub fn pairs(chart: &Pairs) -> String {
     let values = counted.map(|(_, effect)| *effect).chain(chart.centre);
     let axis = Axis::new(values, chart.margin, chart.falls, foot, TOP);
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    frame(&mut svg, &axis, chart.margin, chart.tick, foot);
+    frame(&mut svg, &axis, chart.margin, chart.tick);
     let n = chart.points.len().max(1) as f64;
     let x = |i: usize| LEFT + (i as f64 + 0.5) / n * (RIGHT - LEFT - 8.0) + 2.0;
     for (i, (point, effect)) in chart.points.iter().enumerate() {
@@ -252,7 +253,7 @@ pub fn looks(chart: &Looks) -> String {
     let most = chart.looks.last().map_or(1, |look| look.0);
     let x = Scale::linear(0.0, f64::from(most) * 1.04, LEFT, WIDTH - 4.0);
     let mut svg = Svg::new(WIDTH, HEIGHT);
-    frame(&mut svg, &axis, chart.margin, chart.tick, FOOT);
+    frame(&mut svg, &axis, chart.margin, chart.tick);
     let (bottom, top) = axis.scale.ends();
     let line: Vec<(f64, f64)> = chart
         .looks
@@ -333,6 +334,7 @@ pub struct Forest<'a> {
 #[must_use]
 pub fn forest(chart: &Forest) -> String {
     const LINE: f64 = 36.0;
+    const TOP: f64 = 8.0;
     /// ln 2.
     const NEAR: f64 = std::f64::consts::LN_2;
     let width = WIDTH + 40.0;
@@ -396,7 +398,8 @@ pub fn forest(chart: &Forest) -> String {
             "n ax",
             &shorten(&row.text, 56),
         );
-        if let Some((low, high)) = row.interval {
+        let near = row.effect.is_some_and(|effect| !axis.beyond(effect));
+        if let Some((low, high)) = row.interval.filter(|_| near) {
             svg.line((axis.at(low), y), (axis.at(high), y), "bar");
             for (end, way) in [(low, 4.0), (high, -4.0)] {
                 let x = axis.at(end);

@@ -159,13 +159,8 @@ pub(super) fn with_interval(row: &Row, median: Option<Median>) -> String {
     let Some(median) = median else {
         return NONE.to_owned();
     };
-    let range = median.interval.map(|i| {
-        format!(
-            " ({}–{})",
-            cell(row.metric, i.low),
-            cell(row.metric, i.high)
-        )
-    });
+    let range = median.interval;
+    let range = range.map(|i| format!(" ({})", evidence::range(row.metric, i)));
     format!(
         "{}{}",
         cell(row.metric, median.value),
@@ -407,7 +402,14 @@ pub(super) fn became(view: &View) -> Vec<String> {
         }
         Some(Kept::Reverted) | None if plan.aa => vec!["nothing was changed".to_owned()],
         Some(Kept::Reverted) if copies => {
-            vec!["nothing of yours was changed: what assay made was removed".to_owned()]
+            let mut lines =
+                vec!["nothing of yours was changed: what assay made was removed".to_owned()];
+            if view.judgement.verdict == Verdict::Better && plan.keep.is_none() {
+                lines.push(
+                    "it was tried on copies: to have it, make the change yourself".to_owned(),
+                );
+            }
+            lines
         }
         Some(Kept::Reverted) => {
             vec!["reverted: the machine is as it was, and was read back".to_owned()]

@@ -454,10 +454,10 @@ pub fn better() -> TrialCase {
     plan.parameters
         .insert("cluster_size".to_owned(), "2M".to_owned());
     let formula = Formula {
-        rate_ratio: 1.123,
+        rate_ratio: 1.11,
         latency_ratio: 0.9,
         tail_ratio: 0.93,
-        noise: 0.075,
+        noise: 0.10,
         void: &[4],
         ..Formula::default()
     };
@@ -503,7 +503,7 @@ pub fn worse() -> TrialCase {
         latency: 1.45e6,
         rate_ratio: 1.06,
         latency_ratio: 0.97,
-        tail_ratio: 1.38,
+        tail_ratio: 1.27,
         noise: 0.09,
         bytes: 1024.0,
         ..Formula::default()
@@ -684,6 +684,32 @@ pub fn aa() -> TrialCase {
     )
 }
 
+/// Both sides the same, and yet told apart.
+pub fn false_alarm() -> TrialCase {
+    let mut case = aa();
+    case.judgement.verdict = Verdict::Better;
+    case
+}
+
+/// The load works without the change only.
+pub fn failing() -> TrialCase {
+    let mut case = worse();
+    case.pairs.truncate(1);
+    case.judgement = judge(&case.trial, &case.pairs);
+    let error = "connection refused by 127.0.0.1:8080";
+    case.pairs
+        .extend((0..5).map(|_| PairOutcome::FailedChanged {
+            error: error.to_owned(),
+        }));
+    case.judgement.verdict = Verdict::Unsafe;
+    case.judgement.left_out = 5;
+    case.judgement.done = true;
+    case.judgement.reason = format!(
+        "the load failed 5 times only with the change and 0 times otherwise, which is no chance; last: {error}"
+    );
+    case
+}
+
 /// Stopped before its first pair was complete.
 pub fn empty() -> TrialCase {
     let plan = no_difference().trial.plan;
@@ -757,6 +783,8 @@ pub fn all() -> Vec<(&'static str, TrialCase)> {
         ("unsafe", unsafe_()),
         ("login", login()),
         ("aa", aa()),
+        ("false_alarm", false_alarm()),
+        ("failing", failing()),
         ("empty", empty()),
     ]
 }

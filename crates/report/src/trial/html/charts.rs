@@ -384,12 +384,9 @@ pub(super) fn cell(metric: Metric, median: Option<Median>) -> (String, String) {
     let Some(median) = median else {
         return (NONE.to_owned(), String::new());
     };
-    let text = |value: f64| match metric.quantity {
-        Quantity::Throughput => assay_model::units::mb_per_s(value),
-        _ => evidence::cell(metric, value),
-    };
-    let range = median
-        .interval
-        .map(|i| format!("{} to {}", text(i.low), text(i.high)));
-    (text(median.value), range.unwrap_or_default())
+    let range = median.interval.map(|i| evidence::range(metric, i));
+    (
+        evidence::cell(metric, median.value),
+        range.unwrap_or_default(),
+    )
 }

@@ -119,6 +119,11 @@ fn head(view: &View) -> Head {
         subject: subject(view)
             .into_iter()
             .filter(|(label, _)| *label != "trial")
+            .map(|(label, text)| match label {
+                // The title stands above it.
+                "advice" => (label, clean(&trial.plan.advice)),
+                _ => (label, text),
+            })
             .collect(),
         tiles,
         remarks: trial.remarks.iter().map(|remark| clean(remark)).collect(),
