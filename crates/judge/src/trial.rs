@@ -22,7 +22,7 @@ mod words;
 
 pub use pairs::pairs;
 pub use rule::{Design, Rule};
-pub use verdict::judge;
+pub use verdict::{decide, judge};
 
 use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};

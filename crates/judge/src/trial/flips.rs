@@ -27,14 +27,19 @@ const CHUNK: usize = 8;
 pub(super) struct Flips(Vec<u64>);
 
 impl Flips {
-    /// As many as the level needs. With level α, the looks kill α(M+1) flips altogether; with 500
-    /// of them (α = 5 %) a threshold is known to about 4 %. Smaller levels get more flips, but not
-    /// in full proportion, which would only buy a sharper edge.
+    /// As many as the level needs: 9,999, and more where the looks of a smaller level would kill
+    /// fewer than 50 of them altogether. The test is exact with any number; with few to kill the
+    /// edge between proof and none would be a matter of the seed.
     pub(super) fn new(seed: u64, alpha: f64) -> Self {
         const BASE: f64 = 10_000.0;
         const LEAST: f64 = 50.0;
         const LIMIT: f64 = 100_000.0;
         let total = (LEAST / alpha).ceil().clamp(BASE, LIMIT) as usize;
+        Self::with(seed, total)
+    }
+
+    /// `total` less one vectors: the observed one makes it full.
+    fn with(seed: u64, total: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(STREAM);
         Self((1..total).map(|_| random.random()).collect())
@@ -124,3 +129,6 @@ impl Sums {
 fn median_size(x: &[f64]) -> f64 {
     median(x.iter().map(|x| x.abs()).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,7 @@ fn low(test: &Test, x: &[f64], looks: usize, known: Option<f64>) -> Option<f64> 
         let shifted: Vec<f64> = x.iter().map(|x| x - effect).collect();
         test.rejects_by(&shifted, looks).is_some()
     };
-    let step = (spread(x) / 50.0).clamp(1e-5, 1e-3);
+    let step = (spread(x) / 50.0).clamp(1e-5, 2.5e-3);
     let least = x.iter().copied().reduce(f64::min)?;
     let mut high = x.iter().copied().reduce(f64::max)?;
     let mut low = match known {

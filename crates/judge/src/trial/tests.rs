@@ -1,7 +1,13 @@
 //! The rule on constructed pairs.
 
+mod failures;
+mod pairs;
+mod planted;
+
 use super::*;
+use assay_model::advice::Guard;
 use assay_model::trial::Verdict;
+use proptest::prelude::*;
 
 pub(super) fn rule() -> Rule {
     Rule {
@@ -18,11 +24,29 @@ pub(super) fn rule() -> Rule {
 }
 
 pub(super) fn measured(effects: &[f64]) -> Vec<PairOutcome> {
-    let pair = |effect: &f64| PairOutcome::Measured {
-        effect: *effect,
-        guards: Vec::new(),
+    effects.iter().map(|effect| guarded(*effect, &[])).collect()
+}
+
+pub(super) fn guarded(effect: f64, guards: &[f64]) -> PairOutcome {
+    PairOutcome::Measured {
+        effect,
+        guards: guards.to_vec(),
+    }
+}
+
+fn guards(margins: &[f64]) -> Vec<Guard> {
+    let guard = |margin: &f64| Guard {
+        metric: "p99".parse().unwrap(),
+        margin: *margin,
     };
-    effects.iter().map(pair).collect()
+    margins.iter().map(guard).collect()
+}
+
+/// Around a centre, with a little noise of either sign.
+fn about(centre: f64, noise: f64, n: usize) -> Vec<f64> {
+    (0..n)
+        .map(|at| centre + noise * (at as f64 * 2.4).sin())
+        .collect()
 }
 
 #[test]
@@ -32,12 +56,8 @@ fn six_equal_gains_are_better_and_five_are_nothing() {
         let five = judge(&rule, &measured(&[0.1; 5]));
         assert_eq!((five.verdict, five.done), (Verdict::Undecided, false));
         let six = judge(&rule, &measured(&[0.1; 6]));
-        assert_eq!(
-            (six.verdict, six.done),
-            (Verdict::Better, true),
-            "{}",
-            six.reason
-        );
+        assert_eq!((six.verdict, six.done), (Verdict::Better, true));
+        assert_eq!(decide(&rule, &measured(&[0.1; 9])), (Verdict::Better, 6));
     }
 }
 
@@ -47,12 +67,343 @@ fn five_gains_and_one_equal_loss_are_nothing() {
         let mut effects = [0.1; 6];
         effects[at] = -0.1;
         let judgement = judge(&rule(), &measured(&effects));
+        assert_eq!(judgement.verdict, Verdict::Undecided);
+        assert!(!judgement.done);
+    }
+}
+
+#[test]
+fn six_losses_are_worse() {
+    let judgement = judge(&rule(), &measured(&about(-0.2, 0.05, 6)));
+    assert_eq!((judgement.verdict, judgement.done), (Verdict::Worse, true));
+    assert!(judgement.reason.contains("% worse"), "{}", judgement.reason);
+}
+
+#[test]
+fn a_gain_below_the_margin_is_no_practical_difference() {
+    let judgement = judge(&rule(), &measured(&about(0.01, 0.002, 6)));
+    assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
+    assert!(
+        judgement.reason.contains("a gain, but"),
+        "{}",
+        judgement.reason
+    );
+}
+
+#[test]
+fn nothing_at_all_is_no_practical_difference() {
+    let judgement = judge(&rule(), &measured(&[0.0; 6]));
+    assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
+    assert_eq!(judgement.ratio, Some(1.0));
+}
+
+#[test]
+fn a_broken_safety_rule_outweighs_any_gain() {
+    let rule = Rule {
+        safety_broken: Some("12 of 100 writes were lost".to_owned()),
+        ..rule()
+    };
+    for pairs in [0, 6] {
+        let judgement = judge(&rule, &measured(&vec![1.0; pairs]));
+        assert_eq!((judgement.verdict, judgement.done), (Verdict::Unsafe, true));
+        assert_eq!(judgement.reason, "12 of 100 writes were lost");
+    }
+}
+
+#[test]
+fn without_its_proof_of_durability_nothing_is_better() {
+    let rule = Rule {
+        unproved: Some("it was not proved".to_owned()),
+        ..rule()
+    };
+    let judgement = judge(&rule, &measured(&[0.3; 60]));
+    assert_eq!(
+        (judgement.verdict, judgement.done),
+        (Verdict::Undecided, true)
+    );
+    assert!(judgement.reason.contains("better, but it was not proved"));
+}
+
+#[test]
+fn a_guardrail_that_gets_worse_outweighs_a_gain() {
+    let rule = Rule {
+        guards: guards(&[0.1, 0.1]),
+        ..rule()
+    };
+    let pairs: Vec<PairOutcome> = about(0.3, 0.01, 6)
+        .into_iter()
+        .map(|d| guarded(d, &[-0.01, 0.2 + d / 10.0]))
+        .collect();
+    let judgement = judge(&rule, &pairs);
+    assert_eq!(judgement.verdict, Verdict::Worse);
+    let [held, broken] = &judgement.guards[..] else {
+        panic!("{:?}", judgement.guards)
+    };
+    assert!(held.held && !held.broken && broken.broken && !broken.held);
+    assert!(
+        judgement.reason.starts_with("p99 got worse by 25"),
+        "{}",
+        judgement.reason
+    );
+}
+
+#[test]
+fn a_gain_waits_for_every_guardrail() {
+    let rule = Rule {
+        guards: guards(&[0.1, 0.1]),
+        ..rule()
+    };
+    // The second swings far more than its margin.
+    let noisy = about(0.0, 0.8, 60);
+    let pairs: Vec<PairOutcome> = about(0.3, 0.01, 60)
+        .into_iter()
+        .zip(noisy)
+        .map(|(d, g)| guarded(d, &[0.0, g]))
+        .collect();
+    let six = judge(&rule, &pairs[..6]);
+    assert_eq!((six.verdict, six.done), (Verdict::Undecided, false));
+    assert!(
+        six.reason.contains("not yet proved within its margin"),
+        "{}",
+        six.reason
+    );
+    assert!(six.forecast.unwrap() > 60, "{:?}", six.forecast);
+    let all = judge(&rule, &pairs);
+    assert_eq!((all.verdict, all.done), (Verdict::Undecided, true));
+}
+
+#[test]
+fn a_little_worse_than_before_but_within_the_margin_is_no_harm() {
+    let rule = Rule {
+        guards: guards(&[0.1]),
+        ..rule()
+    };
+    let pairs: Vec<PairOutcome> = about(0.3, 0.01, 6)
+        .into_iter()
+        .map(|d| guarded(d, &[0.02 + d / 100.0]))
+        .collect();
+    let judgement = judge(&rule, &pairs);
+    assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
+    assert!(judgement.guards[0].held && !judgement.guards[0].broken);
+}
+
+#[test]
+fn at_the_last_pair_an_open_trial_is_over() {
+    let effects = about(0.02, 0.5, 60);
+    let judgement = judge(&rule(), &measured(&effects));
+    assert_eq!(
+        (judgement.verdict, judgement.done),
+        (Verdict::Undecided, true)
+    );
+    assert!(judgement.forecast.unwrap() > 60);
+    assert!(
+        judgement.reason.contains("an answer takes about"),
+        "{}",
+        judgement.reason
+    );
+    let looks: Vec<u32> = judgement.looks.iter().map(|look| look.pairs).collect();
+    assert_eq!(looks, [6, 8, 11, 15, 21, 30, 42, 60]);
+    assert!(!judge(&rule(), &measured(&effects[..59])).done);
+}
+
+#[test]
+fn the_last_look_is_at_what_there_is_when_pairs_were_left_out() {
+    let mut pairs = measured(&about(0.05, 0.2, 60));
+    for at in [3, 17, 44] {
+        pairs[at] = PairOutcome::Void {
+            reason: "suspended".to_owned(),
+        };
+    }
+    let judgement = judge(&rule(), &pairs);
+    assert_eq!((judgement.pairs, judgement.left_out), (57, 3));
+    assert_eq!(judgement.looks.last().unwrap().pairs, 57);
+    let early = judge(&rule(), &pairs[..59]);
+    assert_eq!(early.looks.last().unwrap().pairs, 42);
+}
+
+#[test]
+fn a_short_trial_spends_its_level_at_its_end() {
+    let rule = Rule {
+        max_pairs: 5,
+        ..rule()
+    };
+    let judgement = judge(&rule, &measured(&[0.1; 5]));
+    assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
+    let rule = Rule {
+        max_pairs: 4,
+        ..rule
+    };
+    let judgement = judge(&rule, &measured(&[0.1; 4]));
+    assert_eq!(
+        (judgement.verdict, judgement.done),
+        (Verdict::Undecided, true)
+    );
+    assert!(
+        judgement
+            .reason
+            .contains("4 pairs cannot give an error below 6.25 %"),
+        "{}",
+        judgement.reason
+    );
+}
+
+#[test]
+fn a_unit_counts_once_however_many_pairs_it_has() {
+    let rule = Rule {
+        design: Design::Blocks { pairs: 10 },
+        ..rule()
+    };
+    let pairs = measured(&about(0.3, 0.02, 60));
+    let open = judge(&rule, &pairs[..50]);
+    assert_eq!((open.verdict, open.done), (Verdict::Undecided, false));
+    let all = judge(&rule, &pairs);
+    assert_eq!((all.verdict, all.pairs), (Verdict::Better, 60));
+    assert_eq!(all.looks.last().unwrap().pairs, 60);
+    let rule = Rule {
+        design: Design::Blocks { pairs: 15 },
+        ..rule
+    };
+    let four = judge(&rule, &pairs);
+    assert_eq!((four.verdict, four.done), (Verdict::Undecided, true));
+    assert!(
+        four.reason
+            .contains("4 units cannot give an error below 6.25 %"),
+        "{}",
+        four.reason
+    );
+}
+
+#[test]
+fn two_equal_sides_are_never_better() {
+    let rule = Rule { aa: true, ..rule() };
+    for effects in [about(0.3, 0.02, 6), about(-0.3, 0.02, 6)] {
+        let judgement = judge(&rule, &measured(&effects));
         assert_eq!(
-            judgement.verdict,
-            Verdict::Undecided,
+            (judgement.verdict, judgement.done),
+            (Verdict::Undecided, true)
+        );
+        assert!(
+            judgement.reason.contains("a false alarm"),
             "{}",
             judgement.reason
         );
-        assert!(!judgement.done);
+    }
+    let noise = judge(&rule, &measured(&about(0.0, 0.3, 60)));
+    assert!(noise.done && noise.reason.contains("would show an effect of about"));
+}
+
+#[test]
+fn an_open_ended_trial_is_judged_by_its_evidence() {
+    let rule = Rule {
+        max_pairs: 1000,
+        ..rule()
+    };
+    let judgement = judge(&rule, &measured(&about(0.2, 0.1, 12)));
+    assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
+    assert!(judgement.e_value.unwrap() >= 20.0);
+    let none = judge(&rule, &measured(&about(0.0, 0.1, 80)));
+    assert!(!none.done && none.e_value.unwrap() < 20.0);
+    let interval = none.interval.unwrap();
+    assert!(interval.low < 1.0 && 1.0 < interval.high);
+}
+
+#[test]
+fn a_campaign_asks_for_more() {
+    let alpha = campaign::level(0.05, 40);
+    assert!((alpha - 0.00125).abs() < 1e-12);
+    assert!((campaign::level(0.05, 0) - 0.05).abs() < 1e-12);
+    let rule = Rule { alpha, ..rule() };
+    let pairs = measured(&about(0.2, 0.05, 15));
+    assert_eq!(judge(&rule, &pairs[..6]).verdict, Verdict::Undecided);
+    let judgement = judge(&rule, &pairs);
+    assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
+    assert!((judgement.interval.unwrap().confidence - 0.9975).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_no_number_is_left_out() {
+    let mut pairs = measured(&[0.1; 6]);
+    pairs.insert(2, guarded(f64::NAN, &[]));
+    pairs.insert(4, guarded(f64::INFINITY, &[]));
+    pairs.insert(5, guarded(0.1, &[0.1]));
+    let judgement = judge(&rule(), &pairs);
+    assert_eq!((judgement.pairs, judgement.left_out), (6, 3));
+    assert_eq!(judgement.verdict, Verdict::Better);
+}
+
+#[test]
+fn it_has_nothing_to_say_of_nothing() {
+    let judgement = judge(&rule(), &[]);
+    assert_eq!(
+        (judgement.verdict, judgement.done),
+        (Verdict::Undecided, false)
+    );
+    assert_eq!(judgement.reason, "nothing was measured yet");
+    assert_eq!((judgement.ratio, judgement.interval), (None, None));
+    let none = Rule {
+        max_pairs: 0,
+        ..rule()
+    };
+    assert!(judge(&none, &[]).done);
+}
+
+#[test]
+fn it_can_be_replayed_bit_for_bit() {
+    let pairs = measured(&about(0.04, 0.1, 30));
+    assert_eq!(judge(&rule(), &pairs), judge(&rule(), &pairs));
+}
+
+#[test]
+fn one_wild_pair_moves_little() {
+    let mut effects = about(0.1, 0.02, 11);
+    let calm = judge(&rule(), &measured(&effects));
+    effects[7] = -6.0;
+    let wild = judge(&rule(), &measured(&effects));
+    let change = wild.ratio.unwrap() / calm.ratio.unwrap();
+    assert!((0.98..1.02).contains(&change), "{change}");
+    assert!(wild.interval.unwrap().low > 0.9, "{:?}", wild.interval);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// The verdict at a look is that of all later looks, and intervals only ever shrink.
+    #[test]
+    fn later_pairs_change_no_verdict(
+        centre in -0.2f64..0.2,
+        effects in proptest::collection::vec(-0.3f64..0.3, 6..40),
+    ) {
+        let effects: Vec<f64> = effects.iter().map(|d| d + centre).collect();
+        let judgement = judge(&rule(), &measured(&effects));
+        for look in &judgement.looks {
+            let then = judge(&rule(), &measured(&effects[..look.pairs as usize]));
+            if then.verdict != Verdict::Undecided {
+                prop_assert_eq!(then.verdict, judgement.verdict);
+            }
+            prop_assert_eq!(then.looks.last(), Some(look));
+        }
+        for pair in judgement.looks.windows(2) {
+            prop_assert!(pair[0].low.unwrap_or(0.0) <= pair[1].low.unwrap_or(0.0));
+            prop_assert!(
+                pair[0].high.unwrap_or(f64::INFINITY) >= pair[1].high.unwrap_or(f64::INFINITY)
+            );
+        }
+    }
+
+    /// The sides are treated alike: mirrored pairs give the mirrored verdict. Seeds matter only at
+    /// the edge, so the flips are the same.
+    #[test]
+    fn gains_and_losses_are_judged_alike(
+        effects in proptest::collection::vec(-0.2f64..0.4, 6..22),
+    ) {
+        let mirrored: Vec<f64> = effects.iter().map(|d| -d).collect();
+        let (one, at) = decide(&rule(), &measured(&effects));
+        let (other, there) = decide(&rule(), &measured(&mirrored));
+        let expected = match one {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            same => same,
+        };
+        prop_assert_eq!((expected, at), (other, there));
     }
 }

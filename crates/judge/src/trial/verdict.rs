@@ -18,7 +18,7 @@ use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome
 #[must_use]
 pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
     let units = Units::of(rule, pairs);
-    let over = pairs.len() >= rule.max_pairs as usize;
+    let over = over(rule, pairs);
     let test = test(rule, units.effects.len(), over);
     let failures = Failures::of(pairs, rule.unit());
     let proofs = Proofs::of(rule, &units, &test);
@@ -53,6 +53,21 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
         pairs,
     });
     judgement
+}
+
+/// The verdict alone, many times cheaper than all that [`judge`] says, and the units it rests on.
+#[must_use]
+pub fn decide(rule: &Rule, pairs: &[PairOutcome]) -> (Verdict, usize) {
+    let units = Units::of(rule, pairs);
+    let test = test(rule, units.effects.len(), over(rule, pairs));
+    let failures = Failures::of(pairs, rule.unit());
+    let decision = Proofs::of(rule, &units, &test).decision(rule, &failures, test.looks.len());
+    let at = decision.look.map(|look| test.looks[look].units);
+    (decision.verdict, at.unwrap_or(units.effects.len()))
+}
+
+fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
+    pairs.len() >= rule.max_pairs as usize
 }
 
 fn test(rule: &Rule, measured: usize, over: bool) -> Test {
@@ -114,6 +129,7 @@ impl Proofs {
         let decided = |verdict, why| Decision {
             verdict,
             why,
+            look: None,
             false_alarm: false,
         };
         if rule.safety_broken.is_some() {
@@ -158,10 +174,14 @@ impl Proofs {
                 return Decision {
                     verdict: Verdict::Undecided,
                     why: verdict.1,
+                    look: Some(look),
                     false_alarm: true,
                 };
             }
-            return decided(verdict.0, verdict.1);
+            return Decision {
+                look: Some(look),
+                ..decided(verdict.0, verdict.1)
+            };
         }
         decision
     }
@@ -174,6 +194,8 @@ pub(super) struct Decision {
     pub verdict: Verdict,
     /// The ground.
     pub why: Why,
+    /// The look that decided, by its index.
+    pub look: Option<usize>,
     /// Two equal sides were told apart.
     pub false_alarm: bool,
 }

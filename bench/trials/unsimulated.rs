@@ -1,0 +1,257 @@
+//! What the literature and our own first simulations leave open: the printed interval, guardrails,
+//! failures, campaigns, units of several pairs.
+
+use crate::noise::{Noise, normal};
+use crate::parallel::repeat;
+use crate::tables::{End, cells, mean, measured, noises, percent, rule, share};
+use assay_judge::trial::{Design, Rule, campaign, decide, evidence, judge};
+use assay_model::advice::Guard;
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::trial::{MAX_PAIRS, PairOutcome, Verdict};
+use rand::RngExt as _;
+use rand_chacha::ChaCha8Rng;
+use std::fmt::Write as _;
+
+/// How often the printed 90 % interval holds the truth: when the trial stops, and if it never
+/// stopped.
+pub fn coverage(n: usize) -> String {
+    let mut out = String::from(
+        "| noise | true gain, % | when it stops, % | median width then, points | after 60 pairs, % | median width then, points | centre within, % |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for (name, noise) in noises() {
+        for gain in [0.0, 0.1] {
+            let seen = repeat(&format!("coverage {name} {gain}"), n, |seed, random| {
+                let truth = 1.0 + gain;
+                let pairs = measured(&noise.pairs(random, MAX_PAIRS as usize, f64::ln(truth)));
+                let rule = rule(seed);
+                let (_, stop) = decide(&rule, &pairs);
+                let of = |pairs: &[PairOutcome]| {
+                    let judgement = judge(&rule, pairs);
+                    let interval = judgement.interval;
+                    let holds = |value| interval.is_none_or(|i| i.low <= value && value <= i.high);
+                    let width = interval.map_or(f64::INFINITY, |i| i.high - i.low);
+                    (holds(truth), width, holds(judgement.ratio.unwrap_or(truth)))
+                };
+                (of(&pairs[..stop]), of(&pairs))
+            });
+            let width = |mut widths: Vec<f64>| {
+                widths.sort_by(f64::total_cmp);
+                widths[widths.len() / 2] * 100.0
+            };
+            let _ = writeln!(
+                out,
+                "| {name} | {:.0} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} |",
+                gain * 100.0,
+                percent(seen.iter().map(|(stop, _)| stop.0)),
+                width(seen.iter().map(|(stop, _)| stop.1).collect()),
+                percent(seen.iter().map(|(_, end)| end.0)),
+                width(seen.iter().map(|(_, end)| end.1).collect()),
+                percent(seen.iter().map(|(stop, _)| stop.2)),
+            );
+        }
+    }
+    out
+}
+
+/// A gain of 10 % with guardrails of 10 %, all with a pair noise of 15 %.
+pub fn guards(n: usize) -> String {
+    const PAIR: f64 = 0.15;
+    let mut out = String::from(
+        "| guardrails | one of them gets worse by, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for count in [1, 2, 4] {
+        for worse in [0.0f64, 0.05, 0.1, 0.2] {
+            let guard = Guard {
+                metric: Metric::all(Quantity::P99),
+                margin: 0.1,
+            };
+            let ends = repeat(&format!("guards {count} {worse}"), n, |seed, random| {
+                let rule = Rule {
+                    guards: vec![guard; count],
+                    ..rule(seed)
+                };
+                let pair = |random: &mut ChaCha8Rng| PairOutcome::Measured {
+                    effect: 0.1f64.ln_1p() + PAIR * normal(random),
+                    guards: (0..count)
+                        .map(|at| {
+                            let truth = if at == 0 { worse.ln_1p() } else { 0.0 };
+                            truth + PAIR * normal(random)
+                        })
+                        .collect(),
+                };
+                let pairs: Vec<_> = (0..MAX_PAIRS).map(|_| pair(random)).collect();
+                decide(&rule, &pairs)
+            });
+            let _ = writeln!(out, "| {count} | {:.0} | {}", worse * 100.0, cells(&ends));
+        }
+    }
+    out
+}
+
+/// A gain of 10 % on a load that fails: by itself, with the change, or both.
+pub fn failures(n: usize) -> String {
+    let mut out = String::from(
+        "| a slot fails by itself, % | and through the change, % | better, % | unsafe, % | undecided, % | mean pairs tried |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for (alone, change) in [
+        (0.0, 0.02),
+        (0.0, 0.05),
+        (0.0, 0.2),
+        (0.0, 0.5),
+        (0.0, 1.0),
+        (0.01, 0.0),
+        (0.05, 0.0),
+        (0.2, 0.0),
+        (0.5, 0.0),
+        (0.05, 0.2),
+        (0.05, 1.0),
+    ] {
+        let ends = repeat(&format!("failures {alone} {change}"), n, |seed, random| {
+            let effects = Noise::Even(0.05).pairs(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
+            let error = || "refused".to_owned();
+            let pairs: Vec<PairOutcome> = measured(&effects)
+                .into_iter()
+                .map(|pair| {
+                    let mut hit = |rate: f64| random.random::<f64>() < rate;
+                    let (now, changed, through) = (hit(alone), hit(alone), hit(change));
+                    match (now, changed || through) {
+                        (false, false) => pair,
+                        (false, true) => PairOutcome::FailedChanged { error: error() },
+                        (true, _) => PairOutcome::Failed { error: error() },
+                    }
+                })
+                .collect();
+            one_by_one(&rule(seed), &pairs)
+        });
+        let _ = writeln!(
+            out,
+            "| {:.0} | {:.0} | {:.1} | {:.1} | {:.1} | {:.1} |",
+            alone * 100.0,
+            change * 100.0,
+            share(&ends, Verdict::Better),
+            share(&ends, Verdict::Unsafe),
+            share(&ends, Verdict::Undecided),
+            mean(&ends)
+        );
+    }
+    out
+}
+
+/// The pairs as a trial gets them, until it stops; with the pairs tried.
+fn one_by_one(rule: &Rule, pairs: &[PairOutcome]) -> End {
+    const LOOKS: [usize; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
+    let mut measured = 0;
+    for (tried, pair) in (1..).zip(pairs) {
+        let counts = matches!(pair, PairOutcome::Measured { .. });
+        measured += usize::from(counts);
+        // Nothing can change in between.
+        if counts && tried < pairs.len() && !LOOKS.contains(&measured) {
+            continue;
+        }
+        let (verdict, _) = decide(rule, &pairs[..tried]);
+        if verdict != Verdict::Undecided {
+            return (verdict, tried);
+        }
+    }
+    (Verdict::Undecided, pairs.len())
+}
+
+/// Campaigns of 40 pieces of advice of which ten gain 10 % and the others nothing, on drift and
+/// outliers.
+pub fn campaigns(n: usize) -> String {
+    const PIECES: usize = 40;
+    const GAINS: usize = 10;
+    let mut out = String::from(
+        "| each trial | campaigns with a false keep, % | gains kept, % | mean pairs of a gain | mean pairs of all 40 |\n\
+         |---|---|---|---|---|\n",
+    );
+    let corrected = campaign::level(0.05, PIECES);
+    type Way<'a> = &'a (dyn Fn(&Rule, &[f64]) -> End + Sync);
+    let ways: [(&str, Way); 4] = [
+        ("sign flips, 5 %", &|rule, x| decide(rule, &measured(x))),
+        ("e-process, 20", &|_, x| by_evidence(x, 0.05)),
+        ("sign flips, 5 % / 40", &|rule, x| {
+            let rule = Rule {
+                alpha: corrected,
+                ..rule.clone()
+            };
+            decide(&rule, &measured(x))
+        }),
+        ("e-process, 800", &|_, x| by_evidence(x, corrected)),
+    ];
+    for (name, judge) in ways {
+        let campaigns = repeat("campaigns", n, |seed, random| {
+            let piece = |at: usize| {
+                let gain: f64 = if at < GAINS { 0.1 } else { 0.0 };
+                let x = Noise::DriftAndOutliers.pairs(random, MAX_PAIRS as usize, gain.ln_1p());
+                judge(&rule(seed * PIECES as u64 + at as u64), &x)
+            };
+            (0..PIECES).map(piece).collect::<Vec<End>>()
+        });
+        let kept = |ends: &[End]| ends.iter().any(|end| end.0 == Verdict::Better);
+        let gains: Vec<End> = campaigns.iter().flat_map(|c| c[..GAINS].to_vec()).collect();
+        let _ = writeln!(
+            out,
+            "| {name} | {:.1} | {:.1} | {:.1} | {:.0} |",
+            percent(campaigns.iter().map(|ends| kept(&ends[GAINS..]))),
+            share(&gains, Verdict::Better),
+            mean(&gains),
+            campaigns.iter().map(|ends| mean(ends)).sum::<f64>() * PIECES as f64 / n as f64,
+        );
+    }
+    out
+}
+
+/// Better when the fortune reaches 1/α; an answer otherwise at 60 pairs.
+fn by_evidence(x: &[f64], alpha: f64) -> End {
+    let reached = evidence::fortunes(x).iter().position(|e| *e >= 1.0 / alpha);
+    match reached {
+        Some(at) => (Verdict::Better, at + 1),
+        None => (Verdict::Undecided, x.len()),
+    }
+}
+
+/// Sides that have to be made anew: each making has luck of its own (5 %), which all its pairs
+/// share. Pairs taken for independent find gains where there are none.
+pub fn units(n: usize) -> String {
+    let mut out = String::from(
+        "| made anew | judged by | true gain, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for (makings, pairs) in [(4, 15), (6, 10), (12, 5)] {
+        for (name, design) in [
+            ("pair", Design::Interleaved),
+            ("unit", Design::Blocks { pairs }),
+        ] {
+            for gain in [0.0f64, 0.1] {
+                let ends = repeat(&format!("units {makings} {gain}"), n, |seed, random| {
+                    let rule = Rule {
+                        design,
+                        ..rule(seed)
+                    };
+                    let mut x = Vec::new();
+                    for _ in 0..makings {
+                        let luck = 0.05 * normal(random);
+                        let noise = Noise::Even(0.03).pairs(random, pairs as usize, gain.ln_1p());
+                        x.extend(noise.iter().map(|d| d + luck));
+                    }
+                    let (verdict, units) = decide(&rule, &measured(&x));
+                    match design {
+                        Design::Interleaved => (verdict, units),
+                        Design::Blocks { pairs } => (verdict, units * pairs as usize),
+                    }
+                });
+                let gain = gain * 100.0;
+                let _ = writeln!(
+                    out,
+                    "| {makings} times | {name} | {gain:.0} | {}",
+                    cells(&ends)
+                );
+            }
+        }
+    }
+    out
+}
