@@ -1,8 +1,8 @@
 //! A run as one HTML file: no network, no script, readable in light and dark, on paper and on a
 //! narrow screen.
 
-mod charts;
-mod page;
+pub(crate) mod charts;
+pub(crate) mod page;
 
 use assay_model::result::{Judged, RunComparison};
 use assay_model::{Run, Sample};

@@ -5,6 +5,7 @@
 
 pub mod curves;
 pub(crate) mod draw;
+pub mod effects;
 pub mod heat;
 pub mod intervals;
 pub mod palette;

@@ -52,13 +52,26 @@ pub fn left(text: &str, columns: usize) -> String {
 }
 
 /// Breaks text into lines of at most `columns` at spaces; a word that is longer is broken anywhere.
-/// Always at least one line.
+/// A percent sign stays with its number. Always at least one line.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
+    let mut words: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let number = words
+            .last_mut()
+            .filter(|last| last.ends_with(|c: char| c.is_ascii_digit()));
+        match number.filter(|_| word.starts_with('%')) {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    for word in &words {
         if !line.is_empty() && width(&line) + 1 + width(word) > columns {
             lines.push(std::mem::take(&mut line));
         }
@@ -88,6 +101,15 @@ mod tests {
         assert_eq!(clean("a\x1b[31m\u{202e}b\n"), "a\\u{1b}[31m\\u{202e}b\\n");
         assert_eq!(clean_lines("a\nb\x07"), "a\nb\\u{7}");
         assert_eq!(clean("Größe 数据 µs"), "Größe 数据 µs");
+    }
+
+    #[test]
+    fn a_number_keeps_its_percent_sign() {
+        assert_eq!(
+            wrap("at most 8.9 % of all", 12),
+            ["at most", "8.9 % of all"]
+        );
+        assert_eq!(wrap("% %", 1), ["%", "%"]);
     }
 
     proptest! {

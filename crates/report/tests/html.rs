@@ -5,109 +5,11 @@ mod common;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::Interval;
 use assay_model::{FactKind, Histogram};
+use common::page::check;
 use common::{Case, case, plan, plan_toml};
 
 fn page(case: &Case) -> String {
     assay_report::html::run(&case.run, &case.judged, &case.samples, None, &case.jobs)
-}
-
-const EMPTY: [&str; 5] = ["meta", "br", "line", "rect", "circle"];
-
-/// Checks that every element is closed in order, attributes are quoted, ids are unique, and links
-/// lead somewhere on the page.
-fn check(page: &str) {
-    let mut open: Vec<String> = Vec::new();
-    let mut ids = std::collections::BTreeSet::new();
-    let mut wanted: Vec<String> = Vec::new();
-    let mut rest = page
-        .strip_prefix("<!DOCTYPE html>")
-        .expect("a doctype first");
-    while let Some(at) = rest.find('<') {
-        assert!(
-            !rest[..at].contains('>') || open.last().is_some_and(|tag| tag == "style"),
-            "stray > in {:?}",
-            &rest[..at]
-        );
-        let end = at + rest[at..].find('>').expect("a tag ends");
-        let tag = &rest[at + 1..end];
-        rest = &rest[end + 1..];
-        if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop().as_deref(), Some(name), "closing tag");
-            continue;
-        }
-        let name = tag.split([' ', '/']).next().unwrap().to_owned();
-        assert!(
-            name.chars().all(|c| c.is_ascii_alphanumeric()) && !name.is_empty(),
-            "tag {tag:?}"
-        );
-        assert_eq!(tag.matches('"').count() % 2, 0, "quotes in {tag:?}");
-        for attribute in tag.split(" id=\"").skip(1) {
-            let id = attribute.split('"').next().unwrap().to_owned();
-            assert!(ids.insert(id.clone()), "id {id} twice");
-        }
-        for part in tag
-            .split("href=\"#")
-            .skip(1)
-            .chain(tag.split("aria-labelledby=\"").skip(1))
-        {
-            wanted.extend(
-                part.split('"')
-                    .next()
-                    .unwrap()
-                    .split(' ')
-                    .map(str::to_owned),
-            );
-        }
-        if name == "style" {
-            let close = rest.find("</style>").expect("a style ends");
-            rest = &rest[close..];
-        }
-        if !EMPTY.contains(&name.as_str()) && !tag.ends_with('/') && name != "path" {
-            open.push(name);
-        }
-    }
-    assert_eq!(open, Vec::<String>::new());
-    for id in wanted {
-        assert!(ids.contains(&id), "nothing has the id {id}");
-    }
-    for banned in [
-        "http://",
-        "https://",
-        "url(",
-        "@import",
-        "<script",
-        "<link",
-        " src=",
-        "javascript:",
-        "NaN",
-        "Infinity",
-    ] {
-        let at = page.find(banned);
-        assert_eq!(
-            at,
-            None,
-            "{banned}: {:?}",
-            at.map(|at| page[at.saturating_sub(200)..]
-                .chars()
-                .take(260)
-                .collect::<String>())
-        );
-    }
-    let charts = page.matches("<svg ").count();
-    assert_eq!(
-        page.matches("<title id=").count(),
-        charts,
-        "every chart has a title"
-    );
-    assert_eq!(
-        page.matches("<desc id=").count(),
-        charts,
-        "every chart has a description"
-    );
-    assert_eq!(
-        page.matches("<figure>").count(),
-        page.matches("<summary>Table</summary>").count()
-    );
 }
 
 #[test]

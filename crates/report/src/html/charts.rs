@@ -17,23 +17,23 @@ const MOST_CURVES: usize = 6;
 
 /// A chart and what it shows as a table.
 #[derive(Serialize)]
-pub(super) struct Chart {
-    pub(super) title: String,
-    pub(super) svg: String,
-    pub(super) table: Table,
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) svg: String,
+    pub(crate) table: Table,
 }
 
 /// Columns; the first is a row's name.
 #[derive(Serialize)]
-pub(super) struct Table {
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+pub(crate) struct Table {
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 /// The heat maps of one quantity, which share a scale.
 #[derive(Serialize)]
 pub(super) struct HeatColumn {
-    pub(super) title: String,
+    pub(crate) title: String,
     pub(super) key: String,
     pub(super) maps: Vec<Chart>,
 }
@@ -234,7 +234,7 @@ pub(super) fn intervals(judged: &Judged, results: &[&WorkloadResult], prefix: &s
 }
 
 /// A figure on an axis: `10k`, `1 ms`.
-fn tick(quantity: Quantity, v: f64) -> String {
+pub(crate) fn tick(quantity: Quantity, v: f64) -> String {
     if quantity.is_latency() {
         return latency(v).replace(".00 ", " ").replace(".0 ", " ");
     }
@@ -242,7 +242,7 @@ fn tick(quantity: Quantity, v: f64) -> String {
 }
 
 /// A rate on an axis: `0`, `250`, `10k`, `1.5M`.
-pub(super) fn rate_tick(v: f64) -> String {
+pub(crate) fn rate_tick(v: f64) -> String {
     let (v, unit) = match v {
         v if !v.is_finite() => return NONE.to_owned(),
         v if v >= 1e6 => (v / 1e6, "M"),

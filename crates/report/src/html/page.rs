@@ -14,14 +14,16 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::{Severity, Validity};
 use assay_model::fact::{FactKind, FactValue};
 use assay_model::result::{Change, Judged, RunComparison, WorkloadResult};
-use assay_model::{Run, Sample};
+use assay_model::{Facts, Run, Sample};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
+/// Macros and sections that pages share.
+pub(crate) const PARTS: &str = include_str!("parts.html");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// What the page says of the run as a whole.
 #[derive(Serialize)]
@@ -102,7 +104,7 @@ struct Against {
 }
 
 #[derive(Serialize)]
-struct FactRow {
+pub(crate) struct FactRow {
     key: String,
     value: String,
     unknown: bool,
@@ -121,6 +123,27 @@ pub(super) fn render(
         .iter()
         .map(|(name, text)| (clean(name), clean_lines(text)))
         .collect();
+    fill(
+        TEMPLATE,
+        context! {
+                style => format!("{}\n{STYLE}", palette::css()),
+                head => Serde(head(run, judged, samples)),
+                sections => Serde(sections(run, judged)),
+                criteria => Serde(criteria(judged)),
+                limits => Serde(limits(judged)),
+                doubts => Serde(doubts(judged)),
+                against => Serde(against.map(|(other, _, comparison)| against_view(other, judged, comparison))),
+                facts => Serde(facts(&run.facts)),
+                jobs => Serde(jobs),
+                seed => run.plan.seed.to_string(),
+                rounds => run.plan.rounds,
+                confidence => confidence(judged),
+        },
+    )
+}
+
+/// A template of the program with its values. The parts are at hand for all of them.
+pub(crate) fn fill(template: &'static str, values: minijinja::Value) -> String {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
@@ -130,22 +153,10 @@ pub(super) fn render(
         Ok(syntax) => environment.set_syntax(syntax),
         Err(error) => unreachable!("the syntax is part of the program: {error:#}"),
     }
-    let rendered = environment.add_template("page.html", TEMPLATE).and_then(|()| {
-        environment.get_template("page.html")?.render(context! {
-            style => format!("{}\n{STYLE}", palette::css()),
-            head => Serde(head(run, judged, samples)),
-            sections => Serde(sections(run, judged)),
-            criteria => Serde(criteria(judged)),
-            limits => Serde(limits(judged)),
-            doubts => Serde(doubts(judged)),
-            against => Serde(against.map(|(other, _, comparison)| against_view(other, judged, comparison))),
-            facts => Serde(facts(run)),
-            jobs => Serde(jobs),
-            seed => run.plan.seed.to_string(),
-            rounds => run.plan.rounds,
-            confidence => confidence(judged),
-        })
-    });
+    let rendered = environment
+        .add_template("parts.html", PARTS)
+        .and_then(|()| environment.add_template("page.html", template))
+        .and_then(|()| environment.get_template("page.html")?.render(values));
     match rendered {
         Ok(page) => page,
         Err(error) => unreachable!("the template is part of the program: {error:#}"),
@@ -433,9 +444,9 @@ fn against_view(other: &Run, judged: &Judged, comparison: &RunComparison) -> Aga
 }
 
 /// Facts by the first part of their key.
-fn facts(run: &Run) -> Vec<(String, Vec<FactRow>)> {
+pub(crate) fn facts(facts: &Facts) -> Vec<(String, Vec<FactRow>)> {
     let mut groups: Vec<(String, Vec<FactRow>)> = Vec::new();
-    for (key, fact) in &run.facts.map {
+    for (key, fact) in &facts.map {
         let group = clean(key.split('.').next().unwrap_or(key));
         let (value, unknown) = match &fact.value {
             FactValue::Known(value) => (fact_text(value), false),

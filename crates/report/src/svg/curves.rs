@@ -172,7 +172,12 @@ fn short_latency(nanos: f64) -> String {
 
 /// Moves labels apart so that they are at least `gap` from each other, within bounds as long as
 /// there is room.
-fn spread(mut labels: Vec<(f64, usize)>, gap: f64, top: f64, bottom: f64) -> Vec<(f64, usize)> {
+pub(super) fn spread(
+    mut labels: Vec<(f64, usize)>,
+    gap: f64,
+    top: f64,
+    bottom: f64,
+) -> Vec<(f64, usize)> {
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut floor = f64::MIN;
     for label in &mut labels {

@@ -266,6 +266,15 @@ pub(crate) fn row_change(row: &Row) -> String {
     row.ratio.map_or(NONE.to_owned(), signed)
 }
 
+/// An interval in a column, its unit once where both ends have the same.
+pub(crate) fn range(metric: Metric, interval: Interval) -> String {
+    let (low, high) = (cell(metric, interval.low), cell(metric, interval.high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
 /// A figure in a column whose heading says the metric; latencies carry their unit.
 pub(crate) fn cell(metric: Metric, value: f64) -> String {
     match metric.quantity.is_latency() {

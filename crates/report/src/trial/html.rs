@@ -1,31 +1,18 @@
-//! A trial as one HTML file.
+//! A trial as one HTML file, in the style of a run's report: no network, no script.
+
+mod charts;
+mod page;
 
 use super::View;
-use crate::svg::draw::escape;
-use crate::terminal::Style;
 
-/// The page.
+/// The page of one trial.
 #[must_use]
 pub fn html(view: &View) -> String {
-    page(&super::terminal(view, PLAIN))
+    page::trial(view)
 }
 
-/// One page for the trials of a campaign.
+/// One page for the trials of a campaign, a row for each piece of advice.
 #[must_use]
 pub fn campaign(views: &[View]) -> String {
-    page(&super::list::campaign(views, PLAIN))
-}
-
-const PLAIN: Style = Style {
-    color: false,
-    width: 100,
-};
-
-fn page(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(escape).collect();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>assay trial</title></head>\
-         <body><pre>{}</pre></body></html>\n",
-        lines.join("\n")
-    )
+    page::campaign(views)
 }

@@ -57,7 +57,7 @@ fn change(view: &View) -> String {
 }
 
 /// `better, kept`, `undecided (stopped)`.
-fn state(view: &View) -> String {
+pub(super) fn state(view: &View) -> String {
     let mut text = headline(view).to_lowercase();
     if view.trial.kept == Some(Kept::Kept) {
         text.push_str(", kept");
@@ -94,8 +94,8 @@ pub fn campaign(views: &[View], style: Style) -> String {
     }
     if let Some(view) = views.first() {
         let text = format!(
-            "{} together: a false \"better\" anywhere among them in at most {} of such campaigns",
-            crate::format::count(views.len(), "piece of advice").replace("advices", "advice"),
+            "{} pieces of advice together: a false \"better\" anywhere among them in at most {} of such campaigns",
+            views.len(),
             super::words::rate(view.trial.plan.alpha * views.len() as f64)
         );
         style.paragraph(&mut out, "", 2, &text);

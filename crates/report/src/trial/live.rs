@@ -1,7 +1,7 @@
 //! One line for each pair as it comes in.
 
 use super::evidence::{GuardState, cell};
-use super::words::{ends, short_metric, signed, span};
+use super::words::{brief, ends, metric, short_metric};
 use crate::format::NONE;
 use crate::terminal::Style;
 use crate::text::{clean, left, right, wrap};
@@ -30,24 +30,25 @@ pub struct Live<'a> {
 }
 
 const PAIR: usize = 4;
-const FIGURE: usize = 10;
-const CHANGE: usize = 9;
-const SO_FAR: usize = 25;
+const FIGURE: usize = 9;
+const CHANGE: usize = 8;
+const SO_FAR: usize = 24;
 
-/// The heading above the lines.
+/// The heading above the lines: what the figures are, and the columns.
 #[must_use]
 pub fn live_head(plan: &TrialPlan, style: Style) -> String {
-    let figure = short_metric(&plan.load, plan.metric);
     let line = format!(
-        "{}  1st {} {} {}  {}  {}",
+        "{} 1st  {} {} {}  {}  look, at most",
         right("pair", PAIR),
-        right(&format!("A {figure}"), FIGURE),
-        right(&format!("B {figure}"), FIGURE),
+        right("A", FIGURE),
+        right("B", FIGURE),
         right("change", CHANGE),
-        left("so far (90 %)", SO_FAR),
-        "next look, at most"
+        left("so far (90 % interval)", SO_FAR),
     );
-    style.dim(line.trim_end())
+    let figure = super::words::capital(&metric(&plan.load, plan.metric));
+    style.dim(&format!(
+        "{figure}; A as it is, B changed, 1st measured first\n{line}"
+    ))
 }
 
 /// One pair in one line of at most 80 columns: its figures, its change, what all pairs so far say,
@@ -77,7 +78,7 @@ pub fn live_line(plan: &TrialPlan, live: &Live, style: Style) -> String {
     };
     let line = format!(
         "{lead} {}  {}  {time}",
-        right(&signed(ratio), CHANGE),
+        right(&brief(ratio), CHANGE),
         left(&so_far(plan, live.judgement), SO_FAR),
     );
     let line = match live.judgement.verdict {
@@ -115,11 +116,15 @@ fn so_far(plan: &TrialPlan, judgement: &Judgement) -> String {
     };
     let range = judgement.interval.map(|interval| {
         let (low, high) = ends(plan.metric, interval.low, interval.high);
-        format!(" ({})", span(low, high))
+        let (low, high) = (brief(low), brief(high));
+        match (low.strip_suffix(" %"), high.ends_with(" %")) {
+            (Some(short), true) => format!(" ({short} to {high})"),
+            _ => format!(" ({low} to {high})"),
+        }
     });
     format!(
         "{}{}",
-        signed(super::change_of(plan.metric, ratio)),
+        brief(super::change_of(plan.metric, ratio)),
         range.unwrap_or_default()
     )
 }

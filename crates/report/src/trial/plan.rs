@@ -32,7 +32,7 @@ pub fn plan_text(plan: &TrialPlan, before: &Before, style: Style) -> String {
         out.push_str(&format!("{}\n", style.bold(&line)));
     }
     let say = |out: &mut String, label: &str, text: &str| {
-        style.paragraph(out, &format!("  {label}"), 14, text);
+        style.paragraph(out, &format!("  {label}"), 15, text);
     };
     if plan.aa {
         section(
@@ -99,7 +99,7 @@ pub fn plan_text(plan: &TrialPlan, before: &Before, style: Style) -> String {
 
 fn what(plan: &TrialPlan, before: &Before, out: &mut String, style: Style) {
     let say = |out: &mut String, label: &str, text: &str| {
-        style.paragraph(out, &format!("  {label}"), 14, text);
+        style.paragraph(out, &format!("  {label}"), 15, text);
     };
     let told = change::told(&plan.change, before.now);
     if !plan.aa {

@@ -29,7 +29,10 @@ pub fn terminal(view: &View, style: Style) -> String {
     }
     section("Next", &mut out, style);
     for (command, what) in next(view) {
-        out.push_str(&format!("  {}  {what}\n", left(&command, 38)));
+        match width(&command) > 36 {
+            true => out.push_str(&format!("  {command}\n      {what}\n")),
+            false => out.push_str(&format!("  {}  {what}\n", left(&command, 36))),
+        }
     }
     out
 }
@@ -102,11 +105,25 @@ pub(super) fn subject(view: &View) -> Vec<(&'static str, String)> {
                 told.now.unwrap_or_else(|| "as it was".to_owned()),
             ));
             rows.push(("B, changed", told.changed));
+            rows.extend(read_back_rows(view));
         }
     }
     rows.push(("load", clean(&plan.load.describe())));
     rows.push(("trial", when(trial)));
     rows
+}
+
+/// What tells copies apart, as it was read back; for a setting A already says it.
+fn read_back_rows(view: &View) -> Option<(&'static str, String)> {
+    let copies = matches!(view.trial.plan.change, Change::SideBySide { .. });
+    let (a, b) = (read_back(view, Side::Now)?, read_back(view, Side::Changed)?);
+    copies.then(|| ("read back", format!("A {a}; B {b}")))
+}
+
+/// The value that was read back before the first measurement of a side.
+fn read_back(view: &View, side: Side) -> Option<String> {
+    let slot = view.slots.iter().find(|slot| slot.side == side)?;
+    Some(clean(&slot.read_back)).filter(|text| !text.is_empty())
 }
 
 fn when(trial: &Trial) -> String {
@@ -142,13 +159,8 @@ pub(super) fn with_interval(row: &Row, median: Option<Median>) -> String {
     let Some(median) = median else {
         return NONE.to_owned();
     };
-    let range = median.interval.map(|i| {
-        format!(
-            " ({}–{})",
-            cell(row.metric, i.low),
-            cell(row.metric, i.high)
-        )
-    });
+    let range = median.interval;
+    let range = range.map(|i| format!(" ({})", evidence::range(row.metric, i)));
     format!(
         "{}{}",
         cell(row.metric, median.value),
@@ -377,11 +389,27 @@ pub(super) fn became(view: &View) -> Vec<String> {
                 Change::Set { setting, .. } => change::setting(setting),
                 Change::SideBySide { .. } => "the change".to_owned(),
             };
-            vec![format!("kept: {what} is now as in B")]
+            let mut lines = vec![format!("kept: {what} is now as in B")];
+            let was = match plan.keep {
+                None => read_back(view, Side::Now),
+                Some(_) => None,
+            };
+            lines.push(match was {
+                Some(was) => format!("to take it back, set it to {was}, as it was"),
+                None => "to take it back, set it to what it was in A".to_owned(),
+            });
+            lines
         }
         Some(Kept::Reverted) | None if plan.aa => vec!["nothing was changed".to_owned()],
         Some(Kept::Reverted) if copies => {
-            vec!["nothing of yours was changed: what assay made was removed".to_owned()]
+            let mut lines =
+                vec!["nothing of yours was changed: what assay made was removed".to_owned()];
+            if view.judgement.verdict == Verdict::Better && plan.keep.is_none() {
+                lines.push(
+                    "it was tried on copies: to have it, make the change yourself".to_owned(),
+                );
+            }
+            lines
         }
         Some(Kept::Reverted) => {
             vec!["reverted: the machine is as it was, and was read back".to_owned()]
@@ -405,12 +433,12 @@ pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
     let mut lines = Vec::new();
     let keepable = trial.plan.keep.is_some() || matches!(trial.plan.change, Change::Set { .. });
     match (view.judgement.verdict, trial.kept) {
-        (_, Some(Kept::Kept)) => lines.push((format!("assay trial --undo {id}"), "take it back")),
+        (_, Some(Kept::Kept)) => {}
         (_, None) => lines.push(("assay trial --recover".to_owned(), "set everything back")),
         (Verdict::Better, _) if keepable && !trial.plan.aa => {
             lines.push((
                 format!("{again} --keep"),
-                "measure again, and keep it if still better",
+                "once more, and keep it if still better",
             ));
         }
         _ => {}
@@ -418,11 +446,7 @@ pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
     if trial.state != TrialState::Complete {
         lines.push((format!("assay trial --resume {id}"), "go on"));
     }
-    lines.push((
-        format!("assay report --trial {id} --html t.html"),
-        "charts and all evidence",
-    ));
-    lines.push((again, "repeat it, on another day or after a reboot"));
+    lines.push((again, "repeat it on another day"));
     lines
 }
 

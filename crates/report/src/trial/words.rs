@@ -82,6 +82,16 @@ pub(crate) fn signed(ratio: f64) -> String {
     }
 }
 
+/// Like [`signed`] with two digits, for narrow columns: `+12 %`, `−4.0 %`.
+pub(crate) fn brief(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    match change.abs() < 200.0 && percent(change.abs()) != "0.0" {
+        true if change < 0.0 => format!("−{} %", percent(-change)),
+        true => format!("+{} %", percent(change)),
+        false => signed(ratio),
+    }
+}
+
 /// `3.4`, `12`, `340`.
 fn times(ratio: f64) -> String {
     match ratio {
@@ -257,10 +267,10 @@ pub(crate) fn sentence(view: &View) -> String {
         Verdict::Undecided if judgement.pairs == 0 => clean(&judgement.reason),
         Verdict::Undecided => {
             let needed = match judgement.forecast.filter(|n| *n > judgement.pairs) {
-                Some(n) => format!("; about {n} pairs would be needed"),
+                Some(n) => format!("; about {n} would be needed"),
                 None => open(plan, judgement),
             };
-            format!("{seen} after {pairs}{needed}")
+            format!("so far {seen}, {pairs}{needed}")
         }
     }
 }
@@ -336,9 +346,12 @@ fn noise(view: &View, pairs: &str) -> String {
     text
 }
 
-/// With its first letter large.
+/// With its first letter large; `p99` stays as it is.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
+    if text.starts_with('p') && text[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return text.to_owned();
+    }
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()
     })

@@ -2,6 +2,9 @@
 //! carry the word SYNTHETIC wherever a reader could take them for real.
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
+pub mod page;
+pub mod trials;
+
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::{Severity, Validity};
 use assay_model::plan::{Plan, PlanSpec, Settings, builtin};
@@ -41,12 +44,12 @@ impl Random {
     }
 
     /// About normal with deviation 1.
-    fn bell(&mut self) -> f64 {
+    pub fn bell(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 }
 
-fn target(name: &str) -> TargetInfo {
+pub fn target(name: &str) -> TargetInfo {
     TargetInfo {
         name: name.to_owned(),
         kind: TargetKind::Directory,
@@ -61,7 +64,7 @@ fn target(name: &str) -> TargetInfo {
     }
 }
 
-fn facts() -> Facts {
+pub fn facts() -> Facts {
     let mut facts = Facts::default();
     facts.known(
         "cpu.model",
@@ -148,7 +151,7 @@ fn formula(workload: &Workload) -> (f64, f64) {
     (depth / rate * 1e9, rate)
 }
 
-fn histogram(mean: f64, count: u64, random: &mut Random) -> Histogram {
+pub fn histogram(mean: f64, count: u64, random: &mut Random) -> Histogram {
     let mut histogram = Histogram::default();
     for _ in 0..1500 {
         let tail = if random.unit() > 0.985 {

@@ -1,0 +1,790 @@
+//! Synthetic trials, one for each verdict. Their figures are made from a formula, measured nowhere,
+//! and so is the judgement: what is tested here is how it is told.
+
+use super::{Random, facts, histogram, target};
+use assay_model::advice::{Guard, RiskLevel, SafetyRule};
+use assay_model::change::*;
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::doubt::{Severity, Validity};
+use assay_model::result::{Figures, Interval, JudgedSample};
+use assay_model::sample::{Outcome, Sample};
+use assay_model::trial::*;
+use assay_model::workload::{Durability, Engine, Pattern};
+use assay_model::{Bytes, Doubt, Histogram, Load, Nanos, Workload};
+use assay_report::trial::View;
+use std::collections::BTreeMap;
+
+/// A trial with everything a report takes.
+pub struct TrialCase {
+    pub trial: Trial,
+    pub slots: Vec<Slot>,
+    pub samples: Vec<JudgedSample>,
+    pub pairs: Vec<PairOutcome>,
+    pub judgement: Judgement,
+    pub latency: [Histogram; 2],
+    pub smallest: Vec<(u32, f64)>,
+}
+
+impl TrialCase {
+    pub fn view(&self) -> View<'_> {
+        View {
+            trial: &self.trial,
+            slots: &self.slots,
+            samples: &self.samples,
+            pairs: &self.pairs,
+            judgement: &self.judgement,
+            latency: &self.latency,
+            smallest: &self.smallest,
+        }
+    }
+}
+
+/// How the two sides differ, and how noisy they are.
+pub struct Formula {
+    /// Operations per second of A.
+    pub rate: f64,
+    /// Mean latency of A, ns.
+    pub latency: f64,
+    /// Ratio B ÷ A of the rate.
+    pub rate_ratio: f64,
+    /// Ratio B ÷ A of the latencies up to p90.
+    pub latency_ratio: f64,
+    /// Ratio B ÷ A of p99 and above.
+    pub tail_ratio: f64,
+    /// Standard deviation of one figure's logarithm.
+    pub noise: f64,
+    /// Slow change over the whole trial, as a share.
+    pub drift: f64,
+    /// Pairs tried at most.
+    pub pairs: u32,
+    /// Pairs that are void.
+    pub void: &'static [u32],
+    /// Bytes moved by one operation.
+    pub bytes: f64,
+}
+
+impl Default for Formula {
+    fn default() -> Self {
+        Self {
+            rate: 5200.0,
+            latency: 3.0e6,
+            rate_ratio: 1.0,
+            latency_ratio: 1.0,
+            tail_ratio: 1.0,
+            noise: 0.03,
+            drift: 0.08,
+            pairs: MAX_PAIRS,
+            void: &[],
+            bytes: 4096.0,
+        }
+    }
+}
+
+fn workload(pattern: Pattern, depth: u32) -> Workload {
+    let mut workload = Workload {
+        name: String::new(),
+        pattern,
+        block_size: Bytes(4096),
+        queue_depth: depth,
+        jobs: 1,
+        read_percent: None,
+        engine: Engine::IoUring,
+        direct: true,
+        durability: Durability::None,
+        runtime: Some(Nanos(5_000_000_000)),
+        ramp: Some(Nanos(1_000_000_000)),
+    };
+    workload.name = workload.default_name();
+    workload
+}
+
+pub fn fio(pattern: Pattern, depth: u32) -> Load {
+    Load::Fio {
+        workload: workload(pattern, depth),
+        size: Bytes(1 << 30),
+    }
+}
+
+fn image(options: &[(&str, &str)], cache: CacheMode) -> Arm {
+    Arm::Image(ImageArm {
+        format: ImageFormat::Qcow2,
+        options: options
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        cache,
+        aio: Aio::Native,
+        luks: false,
+        filled: false,
+    })
+}
+
+pub fn plan(advice: &str, title: &str, change: Change, load: Load, metric: Quantity) -> TrialPlan {
+    let mut random = Random(advice.len() as u64);
+    TrialPlan {
+        advice: advice.to_owned(),
+        title: title.to_owned(),
+        predicts: "SYNTHETIC: the figure gets better".to_owned(),
+        parameters: BTreeMap::new(),
+        target: "/srv/synthetic".to_owned(),
+        change,
+        aa: false,
+        load,
+        metric: Metric::all(metric),
+        guards: vec![Guard {
+            metric: Metric::all(Quantity::P99),
+            margin: 0.10,
+        }],
+        margin: 0.03,
+        slot: Nanos(5_000_000_000),
+        washout: Nanos(1_000_000_000),
+        safety: None,
+        keep: None,
+        risk: RiskLevel::None,
+        max_pairs: MAX_PAIRS,
+        budget: None,
+        alpha: 0.05,
+        seed: 4711,
+        first: (0..MAX_PAIRS)
+            .map(|_| match random.unit() < 0.5 {
+                true => Side::Now,
+                false => Side::Changed,
+            })
+            .collect(),
+    }
+}
+
+fn trial(id: i64, plan: TrialPlan) -> Trial {
+    Trial {
+        id: TrialId(id),
+        uid: "5eed0000000000000000000000000001".to_owned(),
+        assay_version: "0.0.0-synthetic".to_owned(),
+        started: "2026-11-21T09:30:00Z".parse().unwrap(),
+        ended: Some("2026-11-21T09:33:12Z".parse().unwrap()),
+        state: TrialState::Complete,
+        target: Some(target(&plan.target)),
+        plan,
+        facts: facts(),
+        durability: vec![],
+        kept: Some(Kept::Reverted),
+        remarks: vec![],
+        campaign: vec![],
+    }
+}
+
+const LOOKS: [u32; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
+
+/// Mean, standard deviation, and an interval that is about right.
+fn spread(values: &[f64]) -> (f64, f64, Option<Interval>) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0)).sqrt();
+    let half = 2.3 * sd / n.sqrt();
+    let interval = (values.len() >= 6).then(|| Interval {
+        low: (mean - half).exp(),
+        high: (mean + half).exp(),
+        confidence: 0.9,
+    });
+    (mean.exp(), sd, interval)
+}
+
+/// The verdict by formula, at the looks only.
+pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
+    let plan = &trial.plan;
+    let measured: Vec<(f64, &Vec<f64>)> = pairs
+        .iter()
+        .filter_map(|pair| match pair {
+            PairOutcome::Measured { effect, guards } => Some((*effect, guards)),
+            _ => None,
+        })
+        .collect();
+    let effects: Vec<f64> = measured.iter().map(|(effect, _)| *effect).collect();
+    let n = effects.len() as u32;
+    let at_look = LOOKS.contains(&n);
+    let (ratio, sd, interval) = spread(&effects);
+    let guard = |i: usize, guard: &Guard| {
+        let values: Vec<f64> = measured.iter().map(|(_, guards)| guards[i]).collect();
+        let (worsening, _, interval) = spread(&values);
+        GuardJudgement {
+            metric: guard.metric,
+            margin: guard.margin,
+            worsening,
+            interval,
+            held: interval.is_some_and(|i| i.high < 1.0 + guard.margin),
+            broken: interval.is_some_and(|i| i.low > 1.0 && i.high > 1.0 + guard.margin),
+        }
+    };
+    let guards: Vec<GuardJudgement> = plan
+        .guards
+        .iter()
+        .enumerate()
+        .map(|(i, g)| guard(i, g))
+        .collect();
+    let lost = trial
+        .durability
+        .iter()
+        .find(|p| p.side == Side::Changed && p.lost > 0);
+    let margin = 1.0 + plan.margin;
+    let verdict = match interval.filter(|_| at_look) {
+        _ if lost.is_some() => Verdict::Unsafe,
+        None => Verdict::Undecided,
+        Some(_) if guards.iter().any(|guard| guard.broken) => Verdict::Worse,
+        Some(i) if i.high < 1.0 => Verdict::Worse,
+        Some(i) if i.low > 1.0 / margin && i.high < margin => Verdict::NoPracticalDifference,
+        Some(i) if i.low > 1.0 && guards.iter().all(|guard| guard.held) => Verdict::Better,
+        Some(_) => Verdict::Undecided,
+    };
+    let look = |pairs: &u32| {
+        let (ratio, _, interval) = spread(&effects[..*pairs as usize]);
+        Look {
+            pairs: *pairs,
+            ratio,
+            low: interval.map(|i| i.low),
+            high: interval.map(|i| i.high),
+        }
+    };
+    let reason = match lost {
+        Some(proof) => format!(
+            "{} of {} writes that were acknowledged as durable were lost",
+            proof.lost, proof.acknowledged
+        ),
+        None if n == 0 => "nothing was measured yet".to_owned(),
+        None => "SYNTHETIC".to_owned(),
+    };
+    Judgement {
+        verdict,
+        done: n == MAX_PAIRS
+            || (lost.is_some() && n >= 6)
+            || (!plan.aa && verdict != Verdict::Undecided && lost.is_none()),
+        reason,
+        pairs: n,
+        left_out: pairs.len() as u32 - n,
+        ratio: (n > 0).then_some(ratio),
+        interval,
+        guards: if n > 0 { guards } else { vec![] },
+        looks: LOOKS.iter().filter(|at| **at <= n).map(look).collect(),
+        pair_sd: (n >= 2).then_some(sd),
+        forecast: (n > 0).then(|| (10.0 * (sd / ratio.ln()).powi(2)).ceil() as u32),
+        e_value: (n > 0).then_some(1.0),
+    }
+}
+
+/// Carries out a plan by formula until the judge says stop.
+pub fn carry_out(trial: Trial, formula: &Formula, read_back: [&str; 2], tool: &str) -> TrialCase {
+    let mut random = Random(trial.plan.seed ^ trial.id.0 as u64);
+    let mut case = TrialCase {
+        slots: vec![],
+        samples: vec![],
+        pairs: vec![],
+        judgement: judge(&trial, &[]),
+        latency: [(); 2].map(|()| Histogram::default()),
+        smallest: vec![],
+        trial,
+    };
+    let mut at: jiff::Timestamp = case.trial.started;
+    for pair in 1..=formula.pairs {
+        let first = case.trial.plan.first[pair as usize - 1];
+        let second = match first {
+            Side::Now => Side::Changed,
+            Side::Changed => Side::Now,
+        };
+        let void = formula.void.contains(&pair);
+        let mut figures = [Figures::new(), Figures::new()];
+        for side in [first, second] {
+            let drift = 1.0 + formula.drift * (f64::from(case.slots.len() as u32) / 20.0).sin();
+            figures[side as usize] = draw(formula, side, drift, &mut random);
+            let name = read_back[side as usize];
+            case.slots.push(slot(pair, side, name, tool, at, void));
+            case.samples
+                .push(judged(&case, pair, figures[side as usize].clone()));
+            at = at.checked_add(jiff::SignedDuration::from_secs(6)).unwrap();
+        }
+        case.pairs.push(match void {
+            true => PairOutcome::Void {
+                reason: "with the change: suspended: the machine slept for 31 s in this slot"
+                    .to_owned(),
+            },
+            false => outcome(&case.trial.plan, &figures),
+        });
+        case.judgement = judge(&case.trial, &case.pairs);
+        if case.judgement.done {
+            break;
+        }
+    }
+    case.trial.ended = Some(at);
+    let n = u64::from(case.judgement.pairs) * (formula.rate * 5.0) as u64;
+    case.latency = [
+        tailed(histogram(formula.latency, n, &mut random), 1.0, 1.0),
+        tailed(
+            histogram(formula.latency, n, &mut random),
+            formula.latency_ratio,
+            formula.tail_ratio,
+        ),
+    ];
+    if let Some(sd) = case.judgement.pair_sd {
+        let least = |n: u32| (sd * (10.0 / f64::from(n)).sqrt()).exp_m1();
+        case.smallest = [10, 30, 60].map(|n| (n, least(n))).to_vec();
+    }
+    case
+}
+
+/// Scales the bulk and the slowest hundredth differently.
+fn tailed(all: Histogram, bulk: f64, tail: f64) -> Histogram {
+    let from = all.percentile(98.0).unwrap_or(0);
+    let bins = all.bins().map(|(nanos, count)| {
+        let factor = if nanos < from { bulk } else { tail };
+        ((nanos as f64 * factor) as u64, count)
+    });
+    bins.collect()
+}
+
+fn draw(formula: &Formula, side: Side, drift: f64, random: &mut Random) -> Figures {
+    let pick = |ratio: f64| if side == Side::Changed { ratio } else { 1.0 };
+    let mut noise = |scale: f64| (random.bell() * formula.noise * scale).exp();
+    let common = noise(1.0);
+    let rate = formula.rate * pick(formula.rate_ratio) * drift * common;
+    let latency = formula.latency * pick(formula.latency_ratio) / drift / common;
+    let tail = formula.latency * pick(formula.tail_ratio) / drift / common;
+    [
+        (Quantity::Iops, rate),
+        (Quantity::Throughput, rate * formula.bytes),
+        (Quantity::Mean, latency * noise(0.3)),
+        (Quantity::P50, latency * 0.95 * noise(0.5)),
+        (Quantity::P90, latency * 1.4 * noise(0.7)),
+        (Quantity::P99, tail * 2.6 * noise(1.2)),
+        (Quantity::P999, tail * 6.1 * noise(2.0)),
+    ]
+    .into_iter()
+    .map(|(quantity, value)| (Metric::all(quantity), value))
+    .collect()
+}
+
+fn slot(
+    pair: u32,
+    side: Side,
+    read_back: &str,
+    tool: &str,
+    at: jiff::Timestamp,
+    void: bool,
+) -> Slot {
+    let doubt = Doubt {
+        code: "suspended".to_owned(),
+        severity: Severity::Void,
+        evidence: "the machine slept for 31 s in this slot".to_owned(),
+        remedy: "Keep the machine awake while a trial runs.".to_owned(),
+    };
+    Slot {
+        pair,
+        side,
+        read_back: read_back.to_owned(),
+        sample: Sample {
+            workload: String::new(),
+            target: "/srv/synthetic".to_owned(),
+            round: pair,
+            slot: 2 * (pair - 1) + side as u32,
+            started: at,
+            wall: Nanos(6_050_000_000),
+            outcome: Outcome::Completed,
+            tool: tool.to_owned(),
+            jobs: vec![],
+            counters: Default::default(),
+            file: None,
+            series: vec![],
+        },
+        doubts: if void && side == Side::Changed {
+            vec![doubt]
+        } else {
+            vec![]
+        },
+    }
+}
+
+fn judged(case: &TrialCase, pair: u32, figures: Figures) -> JudgedSample {
+    let doubts = match pair % 5 {
+        0 => vec![Doubt {
+            code: "cpu-steal".to_owned(),
+            severity: Severity::Suspect,
+            evidence: "SYNTHETIC: the hypervisor took 6 % of the CPU time".to_owned(),
+            remedy: "Measure when the host is quiet.".to_owned(),
+        }],
+        _ => vec![],
+    };
+    JudgedSample {
+        workload: String::new(),
+        target: case.trial.plan.target.clone(),
+        round: pair,
+        slot: case.samples.len() as u32,
+        validity: Validity::of(&doubts),
+        doubts,
+        figures,
+    }
+}
+
+fn outcome(plan: &TrialPlan, figures: &[Figures; 2]) -> PairOutcome {
+    let better = |metric: &Metric| {
+        let ratio = (figures[1][metric] / figures[0][metric]).ln();
+        if metric.quantity.is_latency() {
+            -ratio
+        } else {
+            ratio
+        }
+    };
+    PairOutcome::Measured {
+        effect: better(&plan.metric),
+        guards: plan
+            .guards
+            .iter()
+            .map(|guard| -better(&guard.metric))
+            .collect(),
+    }
+}
+
+/// Larger clusters help, the guardrail holds.
+pub fn better() -> TrialCase {
+    let mut plan = plan(
+        "qcow2-cluster-size",
+        "SYNTHETIC: larger clusters for qcow2 images",
+        Change::SideBySide {
+            now: image(&[], CacheMode::None),
+            changed: image(&[("cluster_size", "2M")], CacheMode::None),
+        },
+        fio(Pattern::RandWrite, 16),
+        Quantity::Iops,
+    );
+    plan.parameters
+        .insert("cluster_size".to_owned(), "2M".to_owned());
+    let formula = Formula {
+        rate_ratio: 1.11,
+        latency_ratio: 0.9,
+        tail_ratio: 0.93,
+        noise: 0.10,
+        void: &[4],
+        ..Formula::default()
+    };
+    carry_out(
+        trial(7, plan),
+        &formula,
+        ["cluster_size 65536", "cluster_size 2097152"],
+        "fio-3.33",
+    )
+}
+
+/// More requests, but a tail that no guardrail allows.
+pub fn worse() -> TrialCase {
+    let mut plan = plan(
+        "nginx-worker-processes",
+        "SYNTHETIC: one worker for each CPU",
+        Change::Set {
+            setting: Setting::Config {
+                file: "/etc/nginx/nginx.conf".to_owned(),
+                language: ConfigLanguage::Nginx,
+                section: vec![],
+                key: "worker_processes".to_owned(),
+                validate: ["nginx", "-t", "-c", "{file}"].map(str::to_owned).to_vec(),
+                reload: ["systemctl", "reload", "nginx"].map(str::to_owned).to_vec(),
+            },
+            value: Some("auto".to_owned()),
+        },
+        Load::Http {
+            url: "http://127.0.0.1:8080/1k".to_owned(),
+            connections: 32,
+            keep_alive: true,
+        },
+        Quantity::Iops,
+    );
+    plan.target = "http://127.0.0.1:8080/1k".to_owned();
+    plan.risk = RiskLevel::Service;
+    plan.guards.push(Guard {
+        metric: Metric::all(Quantity::P999),
+        margin: 0.25,
+    });
+    let formula = Formula {
+        rate: 21_400.0,
+        latency: 1.45e6,
+        rate_ratio: 1.06,
+        latency_ratio: 0.97,
+        tail_ratio: 1.27,
+        noise: 0.09,
+        bytes: 1024.0,
+        ..Formula::default()
+    };
+    let mut trial = trial(8, plan);
+    trial.target = None;
+    carry_out(trial, &formula, ["1", "auto"], "assay-http 0.0.0")
+}
+
+/// A mount option that changes nothing that matters.
+pub fn no_difference() -> TrialCase {
+    let mut plan = plan(
+        "noatime",
+        "SYNTHETIC: do not write access times",
+        Change::Set {
+            setting: Setting::MountOption {
+                mountpoint: "/srv".to_owned(),
+                choices: vec!["relatime".to_owned(), "noatime".to_owned()],
+            },
+            value: Some("noatime".to_owned()),
+        },
+        fio(Pattern::RandRead, 4),
+        Quantity::Iops,
+    );
+    plan.risk = RiskLevel::Low;
+    let formula = Formula {
+        rate_ratio: 1.003,
+        noise: 0.022,
+        ..Formula::default()
+    };
+    carry_out(
+        trial(9, plan),
+        &formula,
+        ["relatime", "noatime"],
+        "fio-3.33",
+    )
+}
+
+/// A noisy machine and a small effect.
+pub fn undecided() -> TrialCase {
+    let mut plan = plan(
+        "io-scheduler",
+        "SYNTHETIC: another I/O scheduler",
+        Change::Set {
+            setting: Setting::Queue {
+                device: "vda".to_owned(),
+                attribute: "scheduler".to_owned(),
+            },
+            value: Some("mq-deadline".to_owned()),
+        },
+        fio(Pattern::RandRead, 16),
+        Quantity::P99,
+    );
+    plan.guards = vec![Guard {
+        metric: Metric::all(Quantity::Iops),
+        margin: 0.05,
+    }];
+    let formula = Formula {
+        tail_ratio: 0.955,
+        noise: 0.13,
+        void: &[9, 23],
+        ..Formula::default()
+    };
+    carry_out(
+        trial(10, plan),
+        &formula,
+        ["none", "mq-deadline"],
+        "fio-3.33",
+    )
+}
+
+/// Fast because it lies.
+pub fn unsafe_() -> TrialCase {
+    let mut plan = plan(
+        "qemu-cache-unsafe",
+        "SYNTHETIC: let QEMU ignore flushes",
+        Change::SideBySide {
+            now: image(&[], CacheMode::None),
+            changed: image(&[], CacheMode::Unsafe),
+        },
+        fio(Pattern::RandWrite, 1),
+        Quantity::Iops,
+    );
+    plan.safety = Some(SafetyRule::AcknowledgedWrites);
+    plan.risk = RiskLevel::DataLoss;
+    let mut trial = trial(11, plan);
+    let proof = |side, lost| DurabilityProof {
+        side,
+        method: "QEMU killed after the flush was acknowledged, the image read back".to_owned(),
+        acknowledged: 1000,
+        lost,
+    };
+    trial.durability = vec![proof(Side::Now, 0), proof(Side::Changed, 312)];
+    let formula = Formula {
+        rate: 410.0,
+        latency: 2.4e6,
+        rate_ratio: 41.0,
+        latency_ratio: 0.025,
+        tail_ratio: 0.04,
+        pairs: 6,
+        ..Formula::default()
+    };
+    carry_out(trial, &formula, ["cache none", "cache unsafe"], "fio-3.33")
+}
+
+/// A login that no longer waits for a name server: less is better, and by far.
+pub fn login() -> TrialCase {
+    let server = |value: &str| Arm::Sshd {
+        config: "/etc/ssh/sshd_config".to_owned(),
+        set: [("UseDNS".to_owned(), value.to_owned())]
+            .into_iter()
+            .collect(),
+    };
+    let mut plan = plan(
+        "sshd-usedns",
+        "SYNTHETIC: no reverse look-up at login",
+        Change::SideBySide {
+            now: server("yes"),
+            changed: server("no"),
+        },
+        Load::Command {
+            argv: ["ssh", "-p", "{port}", "{host}", "true"]
+                .map(str::to_owned)
+                .to_vec(),
+        },
+        Quantity::P50,
+    );
+    plan.guards = vec![];
+    plan.keep = Some(Change::Set {
+        setting: Setting::Config {
+            file: "/etc/ssh/sshd_config".to_owned(),
+            language: ConfigLanguage::Ssh,
+            section: vec![],
+            key: "UseDNS".to_owned(),
+            validate: ["sshd", "-t", "-f", "{file}"].map(str::to_owned).to_vec(),
+            reload: ["systemctl", "reload", "ssh"].map(str::to_owned).to_vec(),
+        },
+        value: Some("no".to_owned()),
+    });
+    plan.risk = RiskLevel::Lockout;
+    let formula = Formula {
+        rate: 0.19,
+        latency: 5.2e9,
+        rate_ratio: 28.0,
+        latency_ratio: 0.036,
+        tail_ratio: 0.05,
+        bytes: 0.0,
+        ..Formula::default()
+    };
+    let mut trial = trial(12, plan);
+    trial.kept = Some(Kept::Kept);
+    carry_out(trial, &formula, ["yes", "no"], "assay-command 0.0.0")
+}
+
+/// Both sides the same.
+pub fn aa() -> TrialCase {
+    let mut plan = plan(
+        "qcow2-cluster-size",
+        "SYNTHETIC: larger clusters for qcow2 images",
+        Change::SideBySide {
+            now: image(&[], CacheMode::None),
+            changed: image(&[], CacheMode::None),
+        },
+        fio(Pattern::RandWrite, 16),
+        Quantity::Iops,
+    );
+    plan.aa = true;
+    let formula = Formula {
+        noise: 0.07,
+        pairs: 30,
+        ..Formula::default()
+    };
+    carry_out(
+        trial(13, plan),
+        &formula,
+        ["cluster_size 65536", "cluster_size 65536"],
+        "fio-3.33",
+    )
+}
+
+/// Both sides the same, and yet told apart.
+pub fn false_alarm() -> TrialCase {
+    let mut case = aa();
+    case.judgement.verdict = Verdict::Better;
+    case
+}
+
+/// The load works without the change only.
+pub fn failing() -> TrialCase {
+    let mut case = worse();
+    case.pairs.truncate(1);
+    case.judgement = judge(&case.trial, &case.pairs);
+    let error = "connection refused by 127.0.0.1:8080";
+    case.pairs
+        .extend((0..5).map(|_| PairOutcome::FailedChanged {
+            error: error.to_owned(),
+        }));
+    case.judgement.verdict = Verdict::Unsafe;
+    case.judgement.left_out = 5;
+    case.judgement.done = true;
+    case.judgement.reason = format!(
+        "the load failed 5 times only with the change and 0 times otherwise, which is no chance; last: {error}"
+    );
+    case
+}
+
+/// Stopped before its first pair was complete.
+pub fn empty() -> TrialCase {
+    let plan = no_difference().trial.plan;
+    let mut trial = trial(14, plan);
+    trial.state = TrialState::Stopped;
+    trial.kept = None;
+    let formula = Formula {
+        pairs: 0,
+        ..Formula::default()
+    };
+    carry_out(trial, &formula, ["relatime", "noatime"], "fio-3.33")
+}
+
+/// Names, values and messages that try to be markup or to deceive.
+pub fn hostile() -> TrialCase {
+    const EVIL: &str = "</title><script>alert(1)</script>\"'&\u{202e}|`*";
+    let mut case = worse();
+    let plan = &mut case.trial.plan;
+    for text in [
+        &mut plan.advice,
+        &mut plan.title,
+        &mut plan.target,
+        &mut plan.predicts,
+    ] {
+        *text = EVIL.to_owned();
+    }
+    plan.change = Change::Set {
+        setting: Setting::Command {
+            read: vec![EVIL.to_owned()],
+            apply: vec![EVIL.to_owned()],
+            undo: vec![EVIL.to_owned()],
+        },
+        value: Some(EVIL.to_owned()),
+    };
+    plan.load = Load::Command {
+        argv: vec![EVIL.to_owned()],
+    };
+    case.trial.remarks = vec![EVIL.to_owned()];
+    case.trial.uid = EVIL.to_owned();
+    case.trial.assay_version = EVIL.to_owned();
+    case.judgement.reason = EVIL.to_owned();
+    case.trial.durability = vec![DurabilityProof {
+        side: Side::Changed,
+        method: EVIL.to_owned(),
+        acknowledged: 10,
+        lost: 1,
+    }];
+    for slot in &mut case.slots {
+        slot.read_back = EVIL.to_owned();
+        slot.sample.tool = EVIL.to_owned();
+        slot.doubts = vec![Doubt {
+            code: EVIL.to_owned(),
+            severity: Severity::Suspect,
+            evidence: EVIL.to_owned(),
+            remedy: EVIL.to_owned(),
+        }];
+    }
+    case.pairs.push(PairOutcome::FailedChanged {
+        error: EVIL.to_owned(),
+    });
+    case
+}
+
+/// One of each.
+pub fn all() -> Vec<(&'static str, TrialCase)> {
+    vec![
+        ("better", better()),
+        ("worse", worse()),
+        ("no_difference", no_difference()),
+        ("undecided", undecided()),
+        ("unsafe", unsafe_()),
+        ("login", login()),
+        ("aa", aa()),
+        ("false_alarm", false_alarm()),
+        ("failing", failing()),
+        ("empty", empty()),
+    ]
+}

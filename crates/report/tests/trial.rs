@@ -1,0 +1,177 @@
+//! What users read of a trial: plan, lines, verdict, Markdown, JSON, list.
+
+mod common;
+
+use assay_report::terminal::Style;
+use assay_report::text::width;
+use assay_report::trial::{self, Before, Live};
+use common::trials::{self, TrialCase};
+
+const PLAIN: Style = Style {
+    color: false,
+    width: 80,
+};
+
+fn fits(text: &str) {
+    for line in text.lines() {
+        assert!(width(line) <= 80, "{} columns: {line}", width(line));
+        assert_eq!(line.trim_end(), line, "trailing blanks");
+    }
+}
+
+fn show(case: &TrialCase) -> String {
+    let text = trial::terminal(&case.view(), PLAIN);
+    fits(&text);
+    text
+}
+
+#[test]
+fn every_verdict_is_a_plain_sentence_with_its_evidence() {
+    for (name, case) in trials::all() {
+        insta::assert_snapshot!(format!("verdict_{name}"), show(&case));
+    }
+}
+
+#[test]
+fn a_plan_can_be_read_by_a_stranger() {
+    for (name, case) in trials::all() {
+        let before = Before {
+            now: case.slots.first().map(|slot| slot.read_back.as_str()),
+            applies: &["SYNTHETIC: qemu-img 7.2 is here".to_owned()],
+            forecast: &["SYNTHETIC: pairs of this load differed by 4.1 %, so 10 % takes about 8 pairs, 96 s".to_owned()],
+            least_pairs: 6,
+        };
+        let text = trial::plan_text(&case.trial.plan, &before, PLAIN);
+        fits(&text);
+        insta::assert_snapshot!(format!("plan_{name}"), text);
+    }
+}
+
+#[test]
+fn a_line_for_each_pair() {
+    for (name, case) in [
+        ("better", trials::better()),
+        ("failing", trials::failing()),
+        ("worse", trials::worse()),
+        ("login", trials::login()),
+    ] {
+        let plan = &case.trial.plan;
+        let mut text = trial::live_head(plan, PLAIN);
+        for (i, outcome) in case.pairs.iter().enumerate() {
+            let figure = |slot: usize| case.samples[2 * i + slot].figures[&plan.metric];
+            let first = plan.first[i];
+            let swap = usize::from(first == assay_model::trial::Side::Changed);
+            let judgement = trials::judge(&case.trial, &case.pairs[..=i]);
+            let live = Live {
+                pair: i as u32 + 1,
+                first,
+                now: Some(figure(swap)),
+                changed: Some(figure(1 - swap)),
+                outcome,
+                judgement: &judgement,
+                next_look: (!judgement.done).then_some(assay_model::Nanos(24_000_000_000)),
+                at_most: assay_model::Nanos(720_000_000_000 - 12_000_000_000 * i as u64),
+            };
+            text.push('\n');
+            text.push_str(&trial::live_line(plan, &live, PLAIN));
+        }
+        fits(&text);
+        insta::assert_snapshot!(format!("live_{name}"), text);
+    }
+}
+
+#[test]
+fn markdown_tells_the_same() {
+    for (name, case) in [("better", trials::better()), ("unsafe", trials::unsafe_())] {
+        insta::assert_snapshot!(format!("markdown_{name}"), trial::markdown(&case.view()));
+    }
+}
+
+#[test]
+fn a_list_and_a_campaign() {
+    let cases = trials::all();
+    let views: Vec<_> = cases.iter().map(|(_, case)| case.view()).collect();
+    let text = trial::list(&views, PLAIN);
+    insta::assert_snapshot!("list", text);
+    let text = trial::campaign(&views, PLAIN);
+    insta::assert_snapshot!("campaign", text);
+    assert!(trial::list(&[], PLAIN).contains("No trials"));
+}
+
+#[test]
+fn pages_are_well_formed_and_self_contained() {
+    let cases = trials::all();
+    for (name, case) in &cases {
+        let page = trial::html(&case.view());
+        common::page::check(&page);
+        assert_eq!(
+            page,
+            trial::html(&case.view()),
+            "{name} is not deterministic"
+        );
+        assert!(page.len() < 200_000, "{name}: {} bytes", page.len());
+    }
+    let views: Vec<_> = cases.iter().map(|(_, case)| case.view()).collect();
+    common::page::check(&trial::campaign_html(&views));
+    common::page::check(&trial::campaign_html(&[]));
+}
+
+#[test]
+fn hostile_names_are_shown_not_obeyed() {
+    let case = trials::hostile();
+    let page = trial::html(&case.view());
+    common::page::check(&page);
+    for page in [page, trial::campaign_html(&[case.view()])] {
+        assert!(!page.contains("<script>") && !page.contains('\u{202e}'));
+        assert!(page.contains("&lt;script&gt;"));
+    }
+    for text in [
+        trial::terminal(&case.view(), PLAIN),
+        trial::markdown(&case.view()),
+        trial::list(&[case.view()], PLAIN),
+        trial::plan_text(&case.trial.plan, &Before::default(), PLAIN),
+    ] {
+        assert!(!text.contains('\u{202e}'));
+    }
+    assert!(!trial::markdown(&case.view()).contains("<script>"));
+}
+
+#[test]
+fn json_says_all_that_people_read() {
+    for (name, case) in trials::all() {
+        let value = trial::json(&case.view());
+        assert_eq!(value["schema"], assay_model::SCHEMA_VERSION, "{name}");
+        assert_eq!(
+            value["pairs"].as_array().map(Vec::len),
+            Some(case.pairs.len())
+        );
+        let text = trial::terminal(&case.view(), PLAIN).replace('\n', " ");
+        let sentence = value["sentence"].as_str().unwrap();
+        assert!(text.starts_with(sentence), "{sentence}\n{text}");
+        if let Some(first) = value["pairs"].get(0) {
+            assert!(first["now"]["figures"]["iops"].is_number());
+            assert!(first["first"] == "now" || first["first"] == "changed");
+        }
+    }
+    let case = trials::login();
+    let list = trial::list_json(&[case.view()]);
+    assert_eq!(list["trials"][0]["kept"], "kept");
+    insta::assert_snapshot!(
+        "json_keys",
+        keys(&trial::json(&case.view()), String::new()).join("\n")
+    );
+}
+
+/// The paths of a document, lists by their first item, facts by nothing: its shape.
+fn keys(value: &serde_json::Value, path: String) -> Vec<String> {
+    match value {
+        serde_json::Value::Object(map) if !path.ends_with("facts") => map
+            .iter()
+            .flat_map(|(key, value)| keys(value, format!("{path}.{key}")))
+            .collect(),
+        serde_json::Value::Array(items) if !items.is_empty() => {
+            keys(&items[0], format!("{path}[]"))
+        }
+        _ => vec![path],
+    }
+}
