@@ -5,6 +5,7 @@ pub mod dups;
 pub mod export;
 pub mod facts;
 pub mod import;
+pub mod lab;
 pub mod lint;
 mod overview;
 pub mod plan;
@@ -29,6 +30,7 @@ pub enum Verb {
     Facts(facts::Args),
     Dups(dups::Args),
     Plan(plan::Args),
+    Lab(lab::Args),
 }
 
 /// Runs the verb.
@@ -46,6 +48,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),
         Some(Verb::Plan(args)) => plan::run(&args),
+        Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),
     }
 }

@@ -357,7 +357,7 @@ fn print_plan(args: &Args) -> anyhow::Result<Status> {
 
 /// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, the second ends at once: what is left
 /// then is removed at the next start.
-fn on_signals() -> anyhow::Result<Cancel> {
+pub(crate) fn on_signals() -> anyhow::Result<Cancel> {
     let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGINT,
