@@ -1,5 +1,7 @@
 //! `assay lab`: throwaway guests with real ZFS.
 
+mod measure;
+mod powercut;
 mod progress;
 mod shell;
 
@@ -51,6 +53,10 @@ enum LabVerb {
     List(Json),
     /// Remove a guest and its disks
     Down(Down),
+    /// Measure virtual disks against each other
+    Measure(measure::Measure),
+    /// Cut the power and look for what the guest was told is durable
+    PowerCut(powercut::PowerCut),
 }
 
 #[derive(clap::Args)]
@@ -150,6 +156,8 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         LabVerb::Ssh(ssh) => lab.ssh(ssh.name.as_deref()),
         LabVerb::List(json) => lab.list(json.json),
         LabVerb::Down(down) => lab.down(&down),
+        LabVerb::Measure(args) => measure::measure(&lab, &args),
+        LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     }
 }
 
@@ -206,9 +214,8 @@ impl Lab {
         Ok(Status::Ok)
     }
 
-    fn boot(&self, name: &str, machine: &Machine, detached: bool) -> anyhow::Result<Guest> {
+    fn options(&self, name: &str, machine: &Machine) -> anyhow::Result<Options> {
         let mut options = Options::new(name);
-        options.detached = detached;
         options.cpus = machine.cpus;
         options.memory_mib = u32::try_from(machine.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", machine.memory))?;
@@ -223,17 +230,18 @@ impl Lab {
             }
             options.disks.push(disk);
         }
+        Ok(options)
+    }
+
+    fn boot(&self, name: &str, machine: &Machine, detached: bool) -> anyhow::Result<Guest> {
+        let mut options = self.options(name, machine)?;
+        options.detached = detached;
         let image = self.image()?;
         let shown = progress::spinner("booting a guest");
         let booted = Guest::boot(&image, &options, &self.state, &self.cancel);
         shown.finish_and_clear();
         let guest = booted?;
-        if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
-            let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");
-            eprintln!(
-                "note: the guest is emulated ({why}); compare its figures with each other, not with real machines"
-            );
-        }
+        emulation_note(&guest, machine);
         Ok(guest)
     }
 
@@ -378,6 +386,16 @@ impl Lab {
             print(&format!("guest {name} is gone\n"))?;
         }
         Ok(Status::Ok)
+    }
+}
+
+/// An emulated guest says so, unless that was asked for.
+fn emulation_note(guest: &Guest, machine: &Machine) {
+    if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
+        let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");
+        eprintln!(
+            "note: the guest is emulated ({why}); compare its figures with each other, not with real machines"
+        );
     }
 }
 
