@@ -5,6 +5,7 @@ pub mod dups;
 pub mod export;
 pub mod facts;
 pub mod import;
+pub mod lab;
 pub mod lint;
 mod overview;
 pub mod plan;
@@ -31,6 +32,7 @@ pub enum Verb {
     Dups(dups::Args),
     Plan(plan::Args),
     Trial(trial::Args),
+    Lab(lab::Args),
 }
 
 /// Runs the verb.
@@ -49,6 +51,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Report(args)) => report::run(&args, global),
         Some(Verb::Plan(args)) => plan::run(&args),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),
     }
 }

@@ -6,7 +6,7 @@ use assay_instruments::Cancel;
 use assay_instruments::command;
 use assay_instruments::counters::{Snapshot, Sources};
 use assay_instruments::fio::{Fio, Request};
-use assay_instruments::{Measured, Timing};
+use assay_instruments::{Measured, Timing, http, imap};
 use assay_model::sample::{Counters, JobResult, Outcome, RatePoint, Sample};
 use assay_model::target::FileState;
 use assay_model::trial::TrialPlan;
@@ -57,6 +57,8 @@ pub(crate) struct Loader<'a> {
     pub engine: Engine,
     pub work: PathBuf,
     pub sources: Sources,
+    /// Read once; it reaches no report.
+    pub password: Option<imap::Secret>,
 }
 
 /// What an instrument gave.
@@ -203,7 +205,34 @@ impl Loader<'_> {
                     command::run(&command::Request { argv, timing }, self.cancel),
                 )
             }
-            _ => return Err(TrialError::Unfit("x")),
+            Load::Http {
+                url,
+                connections,
+                keep_alive,
+            } => {
+                let request = http::Request {
+                    url: url.clone(),
+                    connections: *connections,
+                    keep_alive: *keep_alive,
+                    timing,
+                };
+                ("assay-http", http::run(&request, self.cancel))
+            }
+            Load::Imap {
+                address,
+                user,
+                sessions,
+                ..
+            } => {
+                let request = imap::Request {
+                    address: address.clone(),
+                    user: user.clone(),
+                    password: self.password.clone().ok_or(TrialError::Unfit("a password"))?,
+                    sessions: *sessions,
+                    timing,
+                };
+                ("assay-imap", imap::run(&request, self.cancel))
+            }
         };
         let workload = tool.trim_start_matches("assay-").to_owned();
         let tool = tool.to_owned();

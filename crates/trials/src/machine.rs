@@ -11,7 +11,7 @@ use assay_changes::{Session, Switch};
 use assay_instruments::counters::Sources;
 use assay_instruments::fio::Fio;
 use assay_instruments::scratch::{self, Scratch};
-use assay_instruments::{file_state, layout};
+use assay_instruments::{file_state, imap, layout};
 use assay_model::advice::SafetyRule;
 use assay_model::sample::Sample;
 use assay_model::target::TargetKind;
@@ -67,6 +67,10 @@ impl<'a> Machine<'a> {
                 env.host,
                 trial.target.as_ref().map_or(&[], |info| &info.devices),
             ),
+            password: match &plan.load {
+                Load::Imap { password_file, .. } => Some(password(env, password_file)?),
+                _ => None,
+            },
         };
         if let Load::Fio { .. } = &plan.load {
             let fio = Fio::find(env.host, env.fio)?;
@@ -163,6 +167,21 @@ impl Bench for Machine<'_> {
             monotonic: read(ClockId::Monotonic),
             boottime: read(ClockId::Boottime),
         }
+    }
+}
+
+/// The first line of the user's file.
+fn password(env: &Environment<'_>, file: &str) -> Result<imap::Secret, TrialError> {
+    let fail = |reason: String| TrialError::Password {
+        file: file.to_owned(),
+        reason,
+    };
+    let path = std::path::absolute(file).map_err(|error| fail(error.to_string()))?;
+    let bytes = env.host.read(&path).map_err(|error| fail(error.reason()))?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match line {
+        [] => Err(fail("its first line is empty; write the password there".to_owned())),
+        line => Ok(imap::Secret::new(line)),
     }
 }
 

@@ -1,0 +1,217 @@
+//! `assay lab measure`: virtual disks against each other, in one boot.
+
+use super::{Lab, Machine};
+use crate::cli::Status;
+use crate::context::print;
+use anyhow::Context as _;
+use assay_lab::measure::{Plan, Sample, run};
+use assay_lab::{Disk, Guest};
+use assay_model::workload::{Durability, Engine, Pattern, Workload};
+use assay_model::{Bytes, Nanos};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// Arguments of `assay lab measure`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab measure                         six usual combinations, random write and read
+  assay lab measure --disk 256M,cache=none,aio=native,dir=/srv --disk 256M,cache=writeback,dir=/srv
+  assay lab measure --rw randwrite --bs 8k --iodepth 8 --sync dsync --rounds 5 --json
+
+One guest has all disks at once; fio runs in it, one disk after the other, in random order, as often as
+--rounds says. `dir` chooses the host file system under a disk. The table says what the host saw, too:
+flushes, and bytes that QEMU moved to and from storage for each byte that the guest asked for.")]
+pub(super) struct Measure {
+    /// randread, randwrite, read, write (may be repeated) [default: randwrite, randread]
+    #[arg(long, value_name = "PATTERN")]
+    rw: Vec<String>,
+    /// Size of one I/O
+    #[arg(long, value_name = "SIZE", default_value = "4k")]
+    bs: Bytes,
+    /// I/Os in flight
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    iodepth: u32,
+    /// When a write counts as done: none, dsync, fdatasync or fsync
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    sync: String,
+    /// Measured time of each sample
+    #[arg(long, value_name = "TIME", default_value = "4s")]
+    runtime: Nanos,
+    /// How often each disk is measured
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Seed of order, offsets and data
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    machine: Machine,
+    /// Print one JSON document with fio's own results instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is usually asked about.
+const USUAL: [&str; 6] = [
+    "64M,cache=none,aio=native",
+    "64M,cache=writeback",
+    "64M,cache=writethrough",
+    "64M,bus=virtio-scsi,cache=none",
+    "64M,bus=ide,cache=none",
+    "64M,bus=ide,cache=writethrough",
+];
+
+/// A choice by the name it has in plans.
+fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
+    serde_json::from_value(json!(text)).with_context(|| format!("{option} {text}"))
+}
+
+impl Measure {
+    fn workloads(&self) -> anyhow::Result<Vec<Workload>> {
+        let patterns = match self.rw.is_empty() {
+            true => vec!["randwrite".to_owned(), "randread".to_owned()],
+            false => self.rw.clone(),
+        };
+        let durability: Durability = named("--sync", &self.sync)?;
+        let one = |pattern: &String| {
+            let pattern: Pattern = named("--rw", pattern)?;
+            let mut workload = Workload {
+                name: String::new(),
+                pattern,
+                block_size: self.bs,
+                queue_depth: self.iodepth,
+                jobs: 1,
+                read_percent: None,
+                engine: Engine::Libaio,
+                direct: true,
+                durability: if pattern.writes() {
+                    durability
+                } else {
+                    Durability::None
+                },
+                runtime: Some(self.runtime),
+                ramp: None,
+            };
+            workload.name = workload.default_name();
+            Ok(workload)
+        };
+        patterns.iter().map(one).collect()
+    }
+}
+
+pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
+    let mut options = lab.options(&format!("measure-{}", std::process::id()), &args.machine)?;
+    if options.disks.is_empty() {
+        for (index, text) in USUAL.iter().enumerate() {
+            options
+                .disks
+                .push(Disk::parse(text, &format!("disk{}", index + 1))?);
+        }
+    }
+    let plan = Plan {
+        disks: options.disks.clone(),
+        workloads: args.workloads()?,
+        rounds: args.rounds,
+        seed: args.seed.map_or_else(crate::context::random_seed, Ok)?,
+    };
+    let image = lab.image()?;
+    let shown = super::progress::spinner("booting a guest");
+    let booted = Guest::boot(&image, &options, &lab.state, &lab.cancel);
+    shown.set_message("measuring");
+    let mut samples = Vec::new();
+    let measured = booted.and_then(|guest| {
+        super::emulation_note(&guest, &args.machine);
+        run(&guest, &plan, &mut |sample| samples.push(sample))
+    });
+    shown.finish_and_clear();
+    measured?;
+    print(&match args.json {
+        true => document(&plan, &samples)?,
+        false => table(&plan, &samples)?,
+    })?;
+    Ok(Status::Ok)
+}
+
+fn document(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
+    let disks: Vec<_> = plan
+        .disks
+        .iter()
+        .map(|disk| json!({ "name": disk.name, "what": disk.describe(), "bytes": disk.size }))
+        .collect();
+    let samples = samples
+        .iter()
+        .map(|sample| {
+            let fio: serde_json::Value = serde_json::from_slice(&sample.fio)?;
+            Ok(json!({
+                "disk": plan.disks[sample.disk].name,
+                "workload": plan.workloads[sample.workload].name,
+                "round": sample.round, "host": sample.host, "fio": fio,
+            }))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let whole = json!({
+        "schema": 1, "seed": plan.seed, "disks": disks, "workloads": plan.workloads,
+        "samples": samples,
+    });
+    Ok(format!("{whole}\n"))
+}
+
+/// What fio did in one sample: operations per second, and bytes.
+fn figures(sample: &Sample) -> anyhow::Result<(f64, u64)> {
+    let documents = assay_fio::json::parse(&sample.fio)?;
+    let document = assay_fio::json::last(&documents).context("fio printed no result")?;
+    let directions = document
+        .jobs
+        .iter()
+        .flat_map(|job| [&job.read, &job.write])
+        .flatten();
+    Ok(directions.fold((0.0, 0), |(iops, bytes), stats| {
+        (iops + stats.iops, bytes + stats.bytes.0)
+    }))
+}
+
+fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for (index, workload) in plan.workloads.iter().enumerate() {
+        text += &format!(
+            "{}, {} rounds\n{:<40} {:>9} {:>19} {:>9} {:>10}\n",
+            workload.describe(),
+            plan.rounds,
+            "disk",
+            "median/s",
+            "smallest…largest",
+            "flushes",
+            "host/guest"
+        );
+        for (which, disk) in plan.disks.iter().enumerate() {
+            let ours = samples
+                .iter()
+                .filter(|sample| sample.disk == which && sample.workload == index);
+            let (mut rates, mut guest, mut host, mut flushes) = (Vec::new(), 0, 0, 0);
+            for sample in ours {
+                let (iops, bytes) = figures(sample)?;
+                rates.push(iops);
+                guest += bytes;
+                host += match workload.pattern.writes() {
+                    true => sample.host.process_written,
+                    false => sample.host.process_read,
+                };
+                flushes += sample.host.flushes;
+            }
+            rates.sort_by(f64::total_cmp);
+            let (Some(least), Some(most)) = (rates.first(), rates.last()) else {
+                continue;
+            };
+            let middle = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
+            text += &format!(
+                "{:<40} {middle:>9.0} {:>19} {flushes:>9} {:>10.2}\n",
+                disk.describe(),
+                format!("{least:.0}…{most:.0}"),
+                host as f64 / (guest as f64).max(1.0)
+            );
+        }
+        text.push('\n');
+    }
+    text += &format!("seed {}\n", plan.seed);
+    Ok(text)
+}

@@ -1,0 +1,133 @@
+//! `assay lab power-cut`: which virtual disks keep what they called durable.
+
+use super::{Lab, Machine};
+use crate::cli::Status;
+use crate::context::print;
+use assay_lab::powercut::{Outcome, Trial, run};
+use assay_lab::{Disk, Sync};
+use clap::ValueEnum;
+use serde_json::json;
+
+/// Arguments of `assay lab power-cut`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab power-cut                       every cache mode, bus and format
+  assay lab power-cut --disk 64M,format=qcow2,cache=none,aio=native --records 500 --cuts 50
+
+Each disk gets numbered, checksummed records, each of which the guest's kernel calls durable. QEMU is
+killed in the middle of it. Everything that QEMU had not flushed to the host is then taken away, and
+the records that were acknowledged are looked for; the same is done for earlier moments (--cuts).
+cache=unsafe promises nothing and loses records: it shows that the test can fail.
+
+Exit status: 0 every disk kept what it promised, 1 one did not, 2 error.")]
+pub(super) struct PowerCut {
+    /// How the guest asks for durability
+    #[arg(long, value_enum, default_value_t = SyncArg::Dsync)]
+    sync: SyncArg,
+    /// Acknowledged records on each disk
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    records: u64,
+    /// Moments at which the power is cut, for each disk
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    cuts: u64,
+    #[command(flatten)]
+    machine: Machine,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy)]
+enum SyncArg {
+    /// Opened with O_DSYNC.
+    Dsync,
+    /// fsync after every record.
+    Fsync,
+    /// Not at all, as a control: records are lost.
+    Never,
+}
+
+/// Every cache mode, then every bus, then the formats: what a disk promises must not depend on any.
+const USUAL: [&str; 12] = [
+    "64M,cache=writeback",
+    "64M,cache=none,aio=native",
+    "64M,cache=none,aio=io_uring",
+    "64M,cache=writethrough",
+    "64M,cache=directsync",
+    "64M,cache=unsafe",
+    "64M,bus=virtio-scsi",
+    "64M,bus=sata",
+    "64M,bus=ide",
+    "64M,bus=nvme",
+    "64M,format=qcow2",
+    "64M,format=luks",
+];
+
+pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
+    let mut options = lab.options(&format!("cut-{}", std::process::id()), &args.machine)?;
+    if options.disks.is_empty() {
+        for (index, text) in USUAL.iter().enumerate() {
+            options
+                .disks
+                .push(Disk::parse(text, &format!("disk{}", index + 1))?);
+        }
+    }
+    let trial = Trial {
+        disks: std::mem::take(&mut options.disks),
+        sync: match args.sync {
+            SyncArg::Dsync => Sync::Dsync,
+            SyncArg::Fsync => Sync::Fsync,
+            SyncArg::Never => Sync::Never,
+        },
+        records: args.records,
+        cuts: args.cuts,
+        seed: crate::context::random_seed()?,
+    };
+    let image = lab.image()?;
+    let shown = super::progress::spinner("writing, and cutting the power");
+    let outcomes = run(&image, &options, &trial, &lab.state, &lab.cancel);
+    shown.finish_and_clear();
+    let outcomes = outcomes?;
+    print(&match args.json {
+        true => document(&outcomes),
+        false => table(&outcomes),
+    })?;
+    let kept = outcomes.iter().all(Outcome::as_promised);
+    Ok(if kept { Status::Ok } else { Status::Findings })
+}
+
+fn document(outcomes: &[Outcome]) -> String {
+    let disks: Vec<_> = outcomes
+        .iter()
+        .map(|one| {
+            json!({
+                "disk": one.disk, "what": one.what, "claims_durability": one.claims,
+                "acknowledged": one.acknowledged, "flushes": one.flushes, "cuts": one.cuts,
+                "cuts_with_loss": one.lossy, "most_lost": one.lost,
+                "as_promised": one.as_promised(),
+            })
+        })
+        .collect();
+    format!("{}\n", json!({ "schema": 1, "disks": disks }))
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let mut text = format!(
+        "{:<36} {:>7} {:>7} {:>5} {:>9}  verdict\n",
+        "disk", "records", "flushes", "cuts", "most lost"
+    );
+    for one in outcomes {
+        let verdict = match (one.lost, one.claims) {
+            (0, true) => "kept everything",
+            (0, false) => "promised nothing, and lost nothing this time",
+            (_, false) => "lost records, as it says",
+            (_, true) => "LOST RECORDS that it called durable",
+        };
+        text += &format!(
+            "{:<36} {:>7} {:>7} {:>5} {:>9}  {verdict}\n",
+            one.what, one.acknowledged, one.flushes, one.cuts, one.lost
+        );
+    }
+    text
+}

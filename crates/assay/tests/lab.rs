@@ -1,0 +1,231 @@
+//! `assay lab` with real guests: QEMU boots them, ZFS runs in them, nothing is left of them.
+//!
+//! The image comes from the user's cache and is built there when it is missing and can be built.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use assay_host::{Host as _, Limits};
+use assay_instruments::Cancel;
+use assay_lab::{Disk, Guest, LabError, Options, State};
+use common::{Home, Ran, entries};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// An emulated guest takes all processors: one at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// The image, or why there is none.
+fn image() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
+    let one = ONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let built = Home::new().assay(&["lab", "build", "--json"]);
+    if built.code == Some(0) {
+        let found: serde_json::Value = serde_json::from_str(&built.stdout).unwrap();
+        let cache =
+            assay_lab::Cache::new(Path::new(found["dir"].as_str().unwrap()).parent().unwrap());
+        return Some((cache.find().unwrap(), one));
+    }
+    let excused = ["not installed", "needs root", "MiB free"];
+    let said = &built.stderr;
+    assert!(excused.iter().any(|why| said.contains(why)), "{said}");
+    eprintln!("skipped: {said}");
+    None
+}
+
+/// Processes that work in a directory.
+fn working_in(dir: &Path) -> Vec<PathBuf> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .map(|entry| entry.path())
+        .filter(|path| std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir)))
+        .collect()
+}
+
+fn nothing_left(home: &Home) {
+    let lab = home.state().join("lab");
+    let left: Vec<_> = entries(&lab)
+        .into_iter()
+        .filter(|name| lab.join(name).is_dir())
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(working_in(&lab), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_guest_stays_up_serves_commands_and_goes() {
+    let Some(_one) = image() else { return };
+    let home = Home::new();
+    let disks = ["--disk", "128M", "--disk", "128M", "--disk", "128M"];
+    let up = home.assay(&[&["lab", "up", "--json"], &disks[..]].concat());
+    assert_eq!(up.code, Some(0), "{}", up.stderr);
+    let entry: serde_json::Value = serde_json::from_str(&up.stdout).unwrap();
+    assert_eq!(entry["disks"][2]["name"], "disk3");
+
+    let run = |words: &[&str]| -> Ran { home.assay(&[&["lab", "run", "--"], words].concat()) };
+    let pool = ["zpool", "create", "tank", "raidz1"];
+    let by_serial = ["virtio-disk1", "virtio-disk2", "virtio-disk3"];
+    let made = run(&[&pool[..], &by_serial[..]].concat());
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let health = run(&["zpool", "list", "-H", "-o", "health", "tank"]);
+    assert_eq!((health.code, health.stdout.as_str()), (Some(0), "ONLINE\n"));
+
+    let both = run(&["sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!(both.code, Some(7));
+    assert!(
+        both.stdout == "out\n" && both.stderr.ends_with("err\n"),
+        "{}",
+        both.stderr
+    );
+    let none = run(&["assay-no-such-command"]);
+    assert_eq!(none.code, Some(2));
+    assert!(
+        none.stderr.contains("command not found in the guest"),
+        "{}",
+        none.stderr
+    );
+
+    let again = home.assay(&["lab", "up"]);
+    assert_eq!(again.code, Some(2));
+    assert!(
+        again.stderr.contains("assay lab down lab"),
+        "{}",
+        again.stderr
+    );
+    let listed = home.assay(&["lab", "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["guests"][0]["name"], "lab");
+
+    let down = home.assay(&["lab", "down"]);
+    assert_eq!(down.code, Some(0), "{}", down.stderr);
+    nothing_left(&home);
+    let gone = home.assay(&["lab", "down", "lab"]);
+    assert!(
+        gone.stderr.contains("there is no guest lab"),
+        "{}",
+        gone.stderr
+    );
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing() {
+    let Some(_one) = image() else { return };
+    let home = Home::new();
+    let outside = tempfile::tempdir().unwrap();
+    let disk = format!("64M,dir={}", outside.path().display());
+    // While QEMU is starting, and while the guest boots.
+    for moment in [Duration::from_millis(50), Duration::from_secs(4)] {
+        let args = ["lab", "run", "--disk", &disk, "--", "sleep", "600"];
+        let mut assay = home.command(&args).stderr(Stdio::null()).spawn().unwrap();
+        let lab = home.state().join("lab");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !lab.is_dir() || working_in(&lab).is_empty() {
+            assert!(Instant::now() < deadline, "QEMU does not start");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(moment);
+        assay.kill().unwrap();
+        assay.wait().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !working_in(&lab).is_empty() {
+            assert!(Instant::now() < deadline, "QEMU outlives assay");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let listed = home.assay(&["lab", "list"]);
+        assert!(
+            listed.stdout.contains("no guest is up"),
+            "{}",
+            listed.stdout
+        );
+        assert!(
+            listed.stderr.contains("removed what was left"),
+            "{}",
+            listed.stderr
+        );
+        nothing_left(&home);
+        assert_eq!(entries(outside.path()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_guest_is_a_machine_like_any_other() {
+    let Some((image, _one)) = image() else { return };
+    let home = Home::new();
+    let state = State::open(&home.state()).unwrap();
+    let mut options = Options::new("machine");
+    options.disks = vec![
+        Disk::parse("64M,bus=nvme,cache=none", "fast").unwrap(),
+        Disk::parse("64M,bus=sata,format=qcow2", "slow").unwrap(),
+        Disk::parse("64M,bus=virtio-scsi,format=luks,iothread", "secret").unwrap(),
+    ];
+    let guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
+
+    let devices = guest.devices(&["fast", "slow", "secret"]).unwrap();
+    assert_eq!(devices[0], Path::new("/dev/nvme0n1"));
+    for device in &devices {
+        assert_eq!(
+            guest.stat(device).unwrap().kind,
+            assay_host::FileKind::BlockDevice
+        );
+        guest.open_exclusive(device).unwrap();
+    }
+    assert!(
+        guest
+            .read(Path::new("/no/such/file"))
+            .unwrap_err()
+            .is_absent()
+    );
+    assert!(guest.which(OsStr::new("zpool")).is_some());
+    assert!(guest.statfs(Path::new("/")).unwrap().total > 1 << 30);
+
+    // Any bytes, in and out.
+    let content: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
+    let path = Path::new("/tmp/name \n with newline");
+    guest.push_bytes(&content, path, 0o640).unwrap();
+    let back = home.dir.path().join("back");
+    guest.pull(path, &back).unwrap();
+    assert!(std::fs::read(&back).unwrap() == content);
+
+    let facts = assay_facts::collect(&guest, &assay_facts::Options::default());
+    let text = serde_json::to_string(&facts).unwrap();
+    assert!(text.contains("Debian GNU/Linux 12"), "{text}");
+
+    let flushes = |guest: &Guest| {
+        let stats = guest
+            .qmp("query-blockstats", serde_json::json!({}))
+            .unwrap();
+        let stats = stats.as_array().unwrap();
+        let disk = stats.iter().find(|one| {
+            one["qdev"]
+                .as_str()
+                .is_some_and(|name| name.contains("fast"))
+        });
+        disk.unwrap()["stats"]["flush_operations"].as_u64().unwrap()
+    };
+    let before = flushes(&guest);
+    let argv = [
+        "dd",
+        "if=/dev/zero",
+        "of=/dev/nvme0n1",
+        "bs=4k",
+        "count=8",
+        "oflag=dsync",
+    ];
+    let limits = Limits {
+        timeout: Duration::from_secs(120),
+    };
+    assert!(guest.run(&argv.map(OsStr::new), limits).unwrap().success());
+    assert!(flushes(&guest) >= before + 8, "every write is flushed");
+
+    // A guest that dies says how.
+    let panic = ["sh", "-c", "echo c > /proc/sysrq-trigger"].map(OsStr::new);
+    let error = guest.run(&panic, limits).unwrap_err();
+    assert!(matches!(error, LabError::Gone { .. }), "{error}");
+    assert!(error.to_string().contains("Kernel panic"), "{error}");
+    drop(guest);
+    nothing_left(&home);
+}

@@ -1,0 +1,196 @@
+//! The agent inside a guest: does what assay asks for over the virtio-serial ports.
+//!
+//! One thread per port, one request at a time on each. When assay goes away, what it left running
+//! on that port is killed. The standard library alone, linked statically: it runs in any guest.
+
+mod files;
+mod log;
+mod process;
+#[path = "../src/record.rs"]
+#[allow(dead_code, reason = "shared with assay")]
+mod record;
+#[path = "../src/wire.rs"]
+#[allow(dead_code, reason = "shared with assay")]
+mod wire;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use wire::{Decoder, Frame, Reply, Request};
+
+/// Writes the replies to one request.
+#[derive(Clone)]
+pub struct Answer {
+    line: Arc<Mutex<File>>,
+    request: u64,
+}
+
+impl Answer {
+    /// Sends a reply. When the line is gone there is nobody to tell.
+    pub fn send(&self, reply: &Reply) {
+        let bytes = reply.frame(self.request).encode();
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = line.write_all(&bytes);
+    }
+
+    /// Says that the kernel refused.
+    pub fn refuse(&self, error: &std::io::Error) {
+        self.send(&Reply::Failed {
+            errno: error.raw_os_error().map_or(0, i32::unsigned_abs),
+            reason: error.to_string().into_bytes(),
+        });
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args_os().skip(1);
+    // `agent SOCKET` serves one connection and ends: how it is tested outside a guest.
+    if let Some(path) = arguments.next() {
+        match UnixStream::connect(Path::new(&path)) {
+            Ok(stream) => serve(File::from(OwnedFd::from(stream)), true),
+            Err(error) => eprintln!("{}: {error}", path.display()),
+        }
+        return;
+    }
+    let ports: Vec<_> = (0..wire::PORTS)
+        .map(|number| {
+            std::thread::spawn(move || {
+                serve(open(&format!("{}{number}", wire::PORT_NAME)), false);
+            })
+        })
+        .collect();
+    for port in ports {
+        let _ = port.join();
+    }
+}
+
+/// Opens the port of that name, as soon as the kernel has it.
+fn open(name: &str) -> File {
+    loop {
+        let opened = find(name).and_then(|path| File::options().read(true).write(true).open(path).ok());
+        match opened {
+            Some(port) => return port,
+            None => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+}
+
+/// `/dev/vportNpM` of a port, by the name QEMU gave it; udev's links are not needed.
+fn find(name: &str) -> Option<PathBuf> {
+    let ports = std::fs::read_dir("/sys/class/virtio-ports").ok()?;
+    ports.flatten().find_map(|port| {
+        let found = std::fs::read_to_string(port.path().join("name")).ok()?;
+        (found.trim_end() == name).then(|| Path::new("/dev").join(port.file_name()))
+    })
+}
+
+/// Answers requests. A port of a guest never ends: reading nothing means that nobody is connected.
+fn serve(mut port: File, once: bool) {
+    let Ok(writer) = port.try_clone() else { return };
+    let line = Arc::new(Mutex::new(writer));
+    let mut state = State::default();
+    let mut decoder = Decoder::default();
+    let mut buffer = vec![0; 2 * wire::CHUNK];
+    loop {
+        match port.read(&mut buffer) {
+            Ok(0) => {
+                state.stop();
+                decoder = Decoder::default();
+                if once {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            Ok(count) => {
+                decoder.push(&buffer[..count]);
+                while let Some(frame) = decoder.next() {
+                    state.handle(&frame, &line);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) if once => return,
+            Err(_) => std::thread::sleep(Duration::from_millis(200)),
+        }
+    }
+}
+
+/// What goes on on one port.
+#[derive(Default)]
+struct State {
+    running: Option<process::Running>,
+    log: Option<log::Stop>,
+    put: Option<File>,
+}
+
+impl State {
+    fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+        // Dropping the handle asks the log to stop.
+        self.log = None;
+        self.put = None;
+    }
+
+    fn handle(&mut self, frame: &Frame, line: &Arc<Mutex<File>>) {
+        let Some(request) = Request::read(frame) else {
+            return;
+        };
+        let answer = Answer {
+            line: Arc::clone(line),
+            request: frame.request,
+        };
+        match request {
+            Request::Hello => {
+                self.stop();
+                answer.send(&Reply::Hello);
+            }
+            Request::Run {
+                timeout_ms,
+                input,
+                argv,
+            } => {
+                self.stop();
+                let limit = (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms));
+                self.running = process::start(argv, limit, input, answer);
+            }
+            Request::Input(bytes) => {
+                if let Some(running) = &self.running {
+                    running.input(bytes);
+                }
+            }
+            Request::Kill => self.stop(),
+            Request::Look(look, path) => files::look(look, &path, &answer),
+            Request::Put { mode, path } => match files::create(&path, mode) {
+                Ok(file) => self.put = Some(file),
+                Err(error) => answer.refuse(&error),
+            },
+            Request::Data(bytes) => self.data(&bytes, &answer),
+            Request::Log {
+                sync,
+                records,
+                seed,
+                path,
+            } => {
+                self.stop();
+                self.log = Some(log::start(sync, records, seed, &path, answer));
+            }
+        }
+    }
+
+    /// A piece of the file that is being put. After an error the rest is ignored.
+    fn data(&mut self, bytes: &[u8], answer: &Answer) {
+        let Some(file) = &mut self.put else { return };
+        if bytes.is_empty() {
+            self.put = None;
+            answer.send(&Reply::Done(Vec::new()));
+        } else if let Err(error) = file.write_all(bytes) {
+            self.put = None;
+            answer.refuse(&error);
+        }
+    }
+}

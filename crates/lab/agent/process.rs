@@ -1,0 +1,165 @@
+//! Commands: started in a group of their own, their output sent as it comes, killed as a group.
+
+use crate::Answer;
+use crate::files;
+use crate::wire::{CHUNK, Reply};
+use std::ffi::OsString;
+use std::io::{Read, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+enum Event {
+    /// One of the two pipes is at its end.
+    Eof,
+    /// assay wants it dead.
+    Kill,
+}
+
+/// A command that runs.
+pub struct Running {
+    events: Sender<Event>,
+    input: Option<Sender<Vec<u8>>>,
+}
+
+impl Running {
+    /// Kills it with its group.
+    pub fn kill(self) {
+        let _ = self.events.send(Event::Kill);
+    }
+
+    /// Passes standard input on; empty closes it.
+    pub fn input(&self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            let _ = input.send(bytes);
+        }
+    }
+}
+
+/// Starts a command; none when it could not be started, which the answer tells.
+pub fn start(
+    argv: Vec<Vec<u8>>,
+    limit: Option<Duration>,
+    input: bool,
+    answer: Answer,
+) -> Option<Running> {
+    let mut words = argv.into_iter().map(OsString::from_vec);
+    let program = words.next().and_then(|name| files::which(&name));
+    let Some(program) = program else {
+        answer.send(&Reply::NoCommand);
+        return None;
+    };
+    let stdin = if input { Stdio::piped() } else { Stdio::null() };
+    let mut child = match Command::new(program)
+        .args(words)
+        .env("LC_ALL", "C")
+        .env("HOME", "/root")
+        .env("PATH", files::PATH)
+        .current_dir("/")
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+    {
+        Ok(child) => child,
+        Err(error) => {
+            answer.refuse(&error);
+            return None;
+        }
+    };
+    let (events, received) = channel();
+    pump(child.stdout.take(), Reply::Out, &answer, &events);
+    pump(child.stderr.take(), Reply::Err, &answer, &events);
+    let input = child.stdin.take().map(|stdin| feed(stdin, answer.clone()));
+    std::thread::spawn(move || {
+        let reply = supervise(&mut child, &received, limit);
+        answer.send(&reply);
+    });
+    Some(Running { events, input })
+}
+
+/// Sends what comes out of a pipe until its end.
+fn pump(
+    pipe: Option<impl Read + Send + 'static>,
+    reply: fn(Vec<u8>) -> Reply,
+    answer: &Answer,
+    events: &Sender<Event>,
+) {
+    let (answer, events) = (answer.clone(), events.clone());
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK];
+        if let Some(mut pipe) = pipe {
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                answer.send(&reply(buffer[..count].to_vec()));
+            }
+        }
+        let _ = events.send(Event::Eof);
+    });
+}
+
+/// Writes standard input on a thread of its own: a command that does not read must not block the
+/// port. assay sends no more before it is told that the last piece was taken.
+fn feed(mut stdin: std::process::ChildStdin, answer: Answer) -> Sender<Vec<u8>> {
+    let (sender, received) = channel::<Vec<u8>>();
+    std::thread::spawn(move || {
+        for bytes in received {
+            // A command that closed its input ignores the rest, as in a pipe.
+            if bytes.is_empty() || stdin.write_all(&bytes).is_err() {
+                break;
+            }
+            answer.send(&Reply::Ready);
+        }
+    });
+    sender
+}
+
+/// Waits for both pipes and the process itself, or kills them all.
+fn supervise(child: &mut Child, events: &Receiver<Event>, limit: Option<Duration>) -> Reply {
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let mut open = 2;
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if open == 0 {
+            if let Ok(Some(status)) = child.try_wait() {
+                let code = status.code();
+                return Reply::Exit(code.unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
+            }
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let wait = match open {
+            0 => pause,
+            _ => Duration::from_secs(3600),
+        };
+        match events.recv_timeout(left.map_or(wait, |left| left.min(wait))) {
+            Ok(Event::Eof) => open -= 1,
+            Ok(Event::Kill) => {
+                kill_group(child);
+                return Reply::Exit(128 + 9);
+            }
+            Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= wait) => {
+                kill_group(child);
+                return Reply::TimedOut;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // Nobody holds the other end any more; both pipes are at their end.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
+        }
+    }
+}
+
+/// Kills a command and its children and takes it from the process table.
+fn kill_group(child: &mut Child) {
+    unsafe extern "C" {
+        fn kill(pid: i32, signal: i32) -> i32;
+    }
+    if let Ok(pid) = i32::try_from(child.id()) {
+        // SAFETY: kill(2) takes two numbers and touches no memory of ours. The child is not yet
+        // waited for, so its number still is that of its group.
+        unsafe { kill(-pid, 9) };
+    }
+    let _ = child.wait();
+}

@@ -1,0 +1,175 @@
+//! Whether guests run on the processor itself (KVM) or are emulated (TCG).
+
+use crate::child::die_with_us;
+use crate::console;
+use crate::error::LabError;
+use crate::image::Image;
+use crate::state::State;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What runs the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accel {
+    /// The processor.
+    Kvm,
+    /// QEMU's emulator.
+    Tcg,
+}
+
+impl Accel {
+    /// As QEMU names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
+/// A choice and its reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What will be used.
+    pub accel: Accel,
+    /// Why KVM is not used, when it is not.
+    pub why: Option<String>,
+}
+
+/// A verdict on KVM, valid until the machine boots again or the image changes.
+#[derive(Serialize, Deserialize)]
+struct Known {
+    boot: String,
+    image: String,
+    choice: Choice,
+}
+
+/// Finds out whether KVM works here, by running the guest's own kernel on it. `/dev/kvm` alone
+/// proves nothing: where a hypervisor emulates it, it opens, answers, and then dies at an
+/// instruction that it cannot emulate.
+///
+/// # Errors
+/// When QEMU is missing or the state directory cannot be used.
+pub fn choose(image: &Image, state: &State) -> Result<Choice, LabError> {
+    let why_not = match File::options().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => None,
+        Err(error) => Some(format!("/dev/kvm: {error}")),
+    };
+    if why_not.is_some() {
+        return Ok(Choice {
+            accel: Accel::Tcg,
+            why: why_not,
+        });
+    }
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let path = state.root().join("kvm.json");
+    let known = fs::read(&path)
+        .ok()
+        .and_then(|text| serde_json::from_slice::<Known>(&text).ok())
+        .filter(|known| known.boot == boot && known.image == image.hash());
+    if let Some(known) = known {
+        return Ok(known.choice);
+    }
+    let why = probe(image, state.root())?;
+    let choice = Choice {
+        accel: if why.is_none() {
+            Accel::Kvm
+        } else {
+            Accel::Tcg
+        },
+        why,
+    };
+    let known = Known {
+        boot,
+        image: image.hash(),
+        choice: choice.clone(),
+    };
+    if let Ok(text) = serde_json::to_vec(&known) {
+        // Only a memory: without it the next start probes again.
+        let _ = fs::write(&path, text);
+    }
+    Ok(choice)
+}
+
+/// Boots the kernel without a root file system. It works when it gets as far as missing it; else
+/// the answer says what happened.
+fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
+    const PATIENCE: Duration = Duration::from_secs(15);
+    let files = ["probe.console", "probe.stderr"]
+        .map(|name| dir.join(format!("{name}.{}", std::process::id())));
+    let [log, complaint] = &files;
+    let stderr = File::create(complaint).map_err(LabError::io(complaint))?;
+    let mut chardev = std::ffi::OsString::from("file,id=console,path=");
+    chardev.push(crate::command::escape(log.as_os_str()));
+    let mut command = Command::new(crate::command::QEMU);
+    command
+        .args([
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+        ])
+        .args([
+            "-machine",
+            "pc,accel=kvm",
+            "-cpu",
+            "host",
+            "-smp",
+            "1",
+            "-m",
+            "256",
+        ])
+        .arg("-kernel")
+        .arg(image.kernel())
+        .args(["-append", "console=ttyS0 panic=-1"])
+        .arg("-chardev")
+        .arg(chardev)
+        .args(["-serial", "chardev:console"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr);
+    die_with_us(&mut command);
+    let mut child = command.spawn().map_err(crate::command::start_error)?;
+    let deadline = Instant::now() + PATIENCE;
+    let why = loop {
+        if console::verdict(log).is_some_and(|found| found.contains("Kernel panic")) {
+            break None;
+        }
+        match child.try_wait() {
+            Ok(None) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Ok(None) => {
+                break Some(format!(
+                    "/dev/kvm exists, but a kernel got nowhere on it in {} s",
+                    PATIENCE.as_secs()
+                ));
+            }
+            // The panic may have been written just before the end.
+            _ if console::verdict(log).is_some() => break None,
+            _ => {
+                let said = fs::read_to_string(complaint).unwrap_or_default();
+                let line = said
+                    .lines()
+                    .find(|line| line.contains("KVM"))
+                    .or(said.lines().next());
+                break Some(format!(
+                    "/dev/kvm exists, but a kernel died on it: {}",
+                    line.unwrap_or("QEMU says nothing").trim()
+                ));
+            }
+        }
+    };
+    let _ = child.kill();
+    let _ = child.wait();
+    for file in &files {
+        let _ = fs::remove_file(file);
+    }
+    Ok(why)
+}

@@ -1,0 +1,154 @@
+//! One conversation with the agent of a guest, over one of its virtio-serial ports.
+
+use crate::error::LabError;
+use crate::wire::{Decoder, PORTS, Reply, Request};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often is looked whether the guest lives and the user still wants it.
+const SLICE: Duration = Duration::from_millis(200);
+/// A greeting is sent again after this: the agent may have been restarted in between.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Asked now and then while waiting: an error ends the wait.
+pub(crate) type Watch<'a> = &'a dyn Fn() -> Result<(), LabError>;
+
+/// One of the ports, held by us until dropped.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    stream: UnixStream,
+    decoder: Decoder,
+    request: u64,
+    _lock: File,
+}
+
+/// Connects to a socket in a directory, however long its path (unix(7) allows 108 bytes).
+pub(crate) fn connect(dir: &Path, name: &str) -> io::Result<UnixStream> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(dir, flags, Mode::empty())?;
+    UnixStream::connect(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
+}
+
+impl Channel {
+    /// Takes a free port, in whichever process; none when all are in use.
+    pub(crate) fn open(dir: &Path) -> Result<Option<Self>, LabError> {
+        for port in 0..PORTS {
+            let path = dir.join(format!("port.{port}.lock"));
+            let lock = File::options()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .map_err(LabError::io(&path))?;
+            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+                continue;
+            }
+            let name = format!("port.{port}");
+            let stream = connect(dir, &name).map_err(LabError::io(&dir.join(&name)))?;
+            return Self::new(stream, lock)
+                .map(Some)
+                .map_err(LabError::io(&path));
+        }
+        Ok(None)
+    }
+
+    fn new(stream: UnixStream, lock: File) -> io::Result<Self> {
+        stream.set_read_timeout(Some(SLICE))?;
+        stream.set_write_timeout(Some(SLICE))?;
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        Ok(Self {
+            stream,
+            decoder: Decoder::default(),
+            // Answers to an earlier conversation may still be on the line: they bear other numbers.
+            request: u64::from_le_bytes(random),
+            _lock: lock,
+        })
+    }
+
+    /// Waits until the agent answers. False when `limit` passed before.
+    pub(crate) fn greet(&mut self, limit: Duration, watch: Watch<'_>) -> Result<bool, LabError> {
+        let deadline = Instant::now() + limit;
+        self.request = self.request.wrapping_add(1);
+        while Instant::now() < deadline {
+            self.send(&Request::Hello, watch)?;
+            let again = deadline.min(Instant::now() + AGAIN);
+            while let Some(reply) = self.receive(Some(again), watch)? {
+                if reply == Reply::Hello {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Begins a request: answers to earlier ones are no longer listened to.
+    pub(crate) fn begin(&mut self, request: &Request, watch: Watch<'_>) -> Result<(), LabError> {
+        self.request = self.request.wrapping_add(1);
+        self.send(request, watch)
+    }
+
+    /// Sends a further message that belongs to the request.
+    pub(crate) fn send(&mut self, request: &Request, watch: Watch<'_>) -> Result<(), LabError> {
+        let bytes = request.frame(self.request).encode();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => watch()?,
+                Err(error) => return Err(lost(error, watch)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next answer to the request; none when `deadline` passed before.
+    pub(crate) fn receive(
+        &mut self,
+        deadline: Option<Instant>,
+        watch: Watch<'_>,
+    ) -> Result<Option<Reply>, LabError> {
+        let mut buffer = [0; 64 << 10];
+        loop {
+            while let Some(frame) = self.decoder.next() {
+                if frame.request == self.request
+                    && let Some(reply) = Reply::read(&frame)
+                {
+                    return Ok(Some(reply));
+                }
+            }
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(lost(io::ErrorKind::UnexpectedEof.into(), watch)),
+                Ok(count) => self.decoder.push(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => watch()?,
+                Err(error) => return Err(lost(error, watch)),
+            }
+            if deadline.is_some_and(|at| Instant::now() >= at) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// A second handle for writing, with the number of the present request.
+    pub(crate) fn writer(&self) -> io::Result<(UnixStream, u64)> {
+        Ok((self.stream.try_clone()?, self.request))
+    }
+}
+
+/// The socket broke: the end of the guest is the usual reason, and the better message.
+fn lost(error: io::Error, watch: Watch<'_>) -> LabError {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < deadline {
+        if let Err(better) = watch() {
+            return better;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    LabError::io(Path::new("channel to the guest"))(error)
+}

@@ -1,0 +1,380 @@
+//! A virtual disk: what lies under it on the host, and how QEMU shows it to the guest.
+
+use crate::error::LabError;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A disk of a guest. It is new and empty and goes with the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Serial number in the guest: letters, digits, dashes, at most 20 (what virtio-blk carries).
+    pub name: String,
+    /// Size in bytes, a multiple of 512.
+    pub size: u64,
+    /// Format of the file.
+    pub format: Format,
+    /// The controller the guest sees.
+    pub bus: Bus,
+    /// QEMU's cache mode.
+    pub cache: CacheMode,
+    /// How QEMU does input and output on the host.
+    pub aio: Aio,
+    /// Whether the disk has a thread of its own (virtio-blk and virtio-scsi).
+    pub iothread: bool,
+    /// Whether space that the guest gives up is given up on the host.
+    pub discard: bool,
+    /// The host directory for the file; the guest's own directory when there is none.
+    pub dir: Option<PathBuf>,
+    /// Whether QEMU logs every write and flush, for the power-cut test.
+    pub logged: bool,
+}
+
+/// What is in the file under a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The disk, byte by byte; holes take no space.
+    Raw,
+    /// QEMU's own format.
+    Qcow2 {
+        /// Cluster size in bytes: a power of two from 512 to 2 MiB.
+        cluster: u64,
+        /// Metadata are laid out in advance (`preallocation=metadata`).
+        preallocated: bool,
+        /// Two L2 entries per cluster (`extended_l2=on`), with 32 subclusters.
+        extended_l2: bool,
+        /// Reference counts are written later (`lazy_refcounts=on`).
+        lazy_refcounts: bool,
+    },
+    /// Encrypted with LUKS by QEMU.
+    Luks,
+}
+
+impl Format {
+    /// qcow2 as `qemu-img create` makes it.
+    pub const QCOW2: Self = Self::Qcow2 {
+        cluster: 64 << 10,
+        preallocated: false,
+        extended_l2: false,
+        lazy_refcounts: false,
+    };
+
+    /// As `-f` of `qemu-img` names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Qcow2 { .. } => "qcow2",
+            Self::Luks => "luks",
+        }
+    }
+}
+
+/// The controller the guest sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bus {
+    /// virtio-blk.
+    VirtioBlk,
+    /// virtio-scsi.
+    VirtioScsi,
+    /// SATA (AHCI of an ICH9).
+    Sata,
+    /// Parallel ATA (PIIX3); at most four disks.
+    Ide,
+    /// NVMe.
+    Nvme,
+}
+
+/// QEMU's cache modes: what `cache=` of `-drive` stands for (qemu(1)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CacheMode {
+    /// Write cache shown, host page cache used.
+    Writeback,
+    /// Write cache shown, host page cache bypassed.
+    None,
+    /// No write cache shown, host page cache used.
+    Writethrough,
+    /// No write cache shown, host page cache bypassed.
+    Directsync,
+    /// Write cache shown, host page cache used, flushes ignored: data is lost in a power cut.
+    Unsafe,
+}
+
+impl CacheMode {
+    /// `cache.direct`: O_DIRECT on the host.
+    fn direct(self) -> bool {
+        matches!(self, Self::None | Self::Directsync)
+    }
+
+    /// `write-cache` of the device: whether the guest sees a cache that it has to flush.
+    fn write_cache(self) -> &'static str {
+        match self {
+            Self::Writethrough | Self::Directsync => "off",
+            Self::Writeback | Self::None | Self::Unsafe => "on",
+        }
+    }
+}
+
+/// How QEMU does input and output on the host (`aio=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Aio {
+    /// A pool of threads.
+    Threads,
+    /// Linux AIO; it needs a cache mode that bypasses the page cache.
+    Native,
+    /// io_uring.
+    IoUring,
+}
+
+/// A choice that has a name on the command line.
+macro_rules! named {
+    ($kind:ident, $what:literal: $($variant:ident = $name:literal),+) => {
+        impl $kind {
+            /// As the command line names it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+
+        impl std::str::FromStr for $kind {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok(Self::$variant),)+
+                    _ => Err(format!("no {} {text:?}; there are {}", $what, [$($name),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = "sata",
+    Ide = "ide", Nvme = "nvme");
+named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
+    Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
+named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
+
+/// The passphrase of encrypted disks. They are scratch: what protects them is that they go.
+pub(crate) const SECRET: &str = "assay";
+
+impl Disk {
+    /// A raw scratch disk on virtio-blk.
+    #[must_use]
+    pub fn scratch(name: &str, size: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            size,
+            format: Format::Raw,
+            bus: Bus::VirtioBlk,
+            cache: CacheMode::Writeback,
+            aio: Aio::Threads,
+            iothread: false,
+            discard: true,
+            dir: None,
+            logged: false,
+        }
+    }
+
+    fn refuse(&self, reason: impl Into<String>) -> LabError {
+        LabError::Disk {
+            name: self.name.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether QEMU can make such a disk.
+    ///
+    /// # Errors
+    /// Says what does not fit.
+    pub fn check(&self) -> Result<(), LabError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if self.name.is_empty() || self.name.len() > 20 || !self.name.bytes().all(plain) {
+            return Err(self.refuse("names are letters, digits and dashes, at most 20"));
+        }
+        if self.size == 0 || !self.size.is_multiple_of(512) {
+            return Err(self.refuse("its size has to be a multiple of 512 bytes"));
+        }
+        if self.aio == Aio::Native && !self.cache.direct() {
+            return Err(self.refuse(format!(
+                "aio=native needs cache none or directsync, not {}",
+                self.cache.name()
+            )));
+        }
+        if self.iothread && !matches!(self.bus, Bus::VirtioBlk | Bus::VirtioScsi) {
+            return Err(self.refuse(format!(
+                "{} disks have no thread of their own in QEMU 7.2",
+                self.bus.name()
+            )));
+        }
+        match self.format {
+            Format::Qcow2 { cluster, .. }
+                if !(cluster.is_power_of_two() && (512..=2 << 20).contains(&cluster)) =>
+            {
+                Err(self.refuse("a cluster is a power of two from 512 bytes to 2 MiB"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Block nodes for `-blockdev`, those that others stand on first. The last one is named after
+    /// the disk. `file` is where the data lie, `log` the log of writes.
+    pub(crate) fn nodes(&self, file: &str, log: Option<&str>) -> Vec<Value> {
+        let cache = json!({
+            "direct": self.cache.direct(),
+            "no-flush": self.cache == CacheMode::Unsafe,
+        });
+        let discard = if self.discard { "unmap" } else { "ignore" };
+        let node = |part: &str| format!("{}-{part}", self.name);
+        let mut nodes = vec![json!({
+            "driver": "file", "node-name": node("file"), "filename": file,
+            "aio": self.aio.name(), "cache": cache, "discard": discard,
+        })];
+        let mut under = node("file");
+        if let Some(log) = log {
+            nodes.push(json!({
+                "driver": "file", "node-name": node("logfile"), "filename": log,
+            }));
+            nodes.push(json!({
+                "driver": "blklogwrites", "node-name": node("log"), "file": under,
+                "log": node("logfile"), "cache": cache, "discard": discard,
+            }));
+            under = node("log");
+        }
+        let mut top = json!({
+            "driver": self.format.name(), "node-name": node("top"), "file": under,
+            "cache": cache, "discard": discard,
+        });
+        if self.format == Format::Luks {
+            top["key-secret"] = json!("secret");
+        }
+        nodes.push(top);
+        nodes
+    }
+}
+
+/// Arguments of QEMU for all disks: controllers, threads and devices. The block nodes come before.
+///
+/// # Errors
+/// More disks than a bus has room for.
+pub(crate) fn devices(disks: &[Disk]) -> Result<Vec<String>, LabError> {
+    let mut arguments = Vec::new();
+    let mut add = |option: &str, value: Value| {
+        arguments.push(option.to_owned());
+        arguments.push(value.to_string());
+    };
+    let mut scsi = false;
+    let (mut sata, mut ide) = (0, 0);
+    for disk in disks {
+        let iothread = format!("{}-io", disk.name);
+        if disk.iothread {
+            add("-object", json!({ "qom-type": "iothread", "id": iothread }));
+        }
+        let mut device = json!({
+            "drive": format!("{}-top", disk.name), "serial": disk.name, "id": disk.name,
+            "write-cache": disk.cache.write_cache(),
+        });
+        match disk.bus {
+            Bus::VirtioBlk => {
+                device["driver"] = json!("virtio-blk-pci");
+                if disk.iothread {
+                    device["iothread"] = json!(iothread);
+                }
+            }
+            Bus::VirtioScsi => {
+                // A thread belongs to a controller, so such a disk gets one of its own.
+                let controller = match disk.iothread {
+                    true => format!("{}-scsi", disk.name),
+                    false => "scsi".to_owned(),
+                };
+                if disk.iothread {
+                    add(
+                        "-device",
+                        json!({ "driver": "virtio-scsi-pci", "id": controller, "iothread": iothread }),
+                    );
+                } else if !scsi {
+                    scsi = true;
+                    add(
+                        "-device",
+                        json!({ "driver": "virtio-scsi-pci", "id": controller }),
+                    );
+                }
+                device["driver"] = json!("scsi-hd");
+                device["bus"] = json!(format!("{controller}.0"));
+            }
+            Bus::Sata => {
+                const PORTS: usize = 6;
+                let controller = format!("sata{}", sata / PORTS);
+                if sata % PORTS == 0 {
+                    add(
+                        "-device",
+                        json!({ "driver": "ich9-ahci", "id": controller }),
+                    );
+                }
+                device["driver"] = json!("ide-hd");
+                device["bus"] = json!(format!("{controller}.{}", sata % PORTS));
+                sata += 1;
+            }
+            Bus::Ide => {
+                if ide == 4 {
+                    return Err(disk.refuse("a guest has room for four IDE disks"));
+                }
+                device["driver"] = json!("ide-hd");
+                device["bus"] = json!(format!("ide.{}", ide / 2));
+                device["unit"] = json!(ide % 2);
+                ide += 1;
+            }
+            Bus::Nvme => device["driver"] = json!("nvme"),
+        }
+        add("-device", device);
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_reason() {
+        let disk = Disk {
+            aio: Aio::Native,
+            ..Disk::scratch("d", 1 << 20)
+        };
+        let error = disk.check().unwrap_err().to_string();
+        assert!(error.contains("cache none or directsync"), "{error}");
+        assert!(Disk::scratch("a,b", 512).check().is_err());
+        assert!(Disk::scratch("a", 100).check().is_err());
+        assert!(Disk::scratch("a", 512).check().is_ok());
+        let five = vec![
+            Disk {
+                bus: Bus::Ide,
+                ..Disk::scratch("d", 512)
+            };
+            5
+        ];
+        assert!(devices(&five).is_err());
+    }
+
+    #[test]
+    fn cache_modes_mean_what_the_manual_says() {
+        // qemu(1), -drive cache=: cache.writeback, cache.direct, cache.no-flush.
+        let table = [
+            ("writeback", "on", false, false),
+            ("none", "on", true, false),
+            ("writethrough", "off", false, false),
+            ("directsync", "off", true, false),
+            ("unsafe", "on", false, true),
+        ];
+        for (name, write_cache, direct, no_flush) in table {
+            let disk = Disk {
+                cache: name.parse().unwrap(),
+                ..Disk::scratch("d", 512)
+            };
+            let cache = &disk.nodes("f", None)[0]["cache"];
+            assert_eq!(disk.cache.write_cache(), write_cache, "{name}");
+            assert_eq!(cache["direct"], direct, "{name}");
+            assert_eq!(cache["no-flush"], no_flush, "{name}");
+        }
+    }
+}

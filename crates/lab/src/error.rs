@@ -1,0 +1,178 @@
+//! What can go wrong with a guest, each with the way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why there is no image, no guest, or no answer from it.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A file or directory of ours refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A program is not installed.
+    #[error("{tool} is not installed: `apt install {package}`")]
+    Missing {
+        /// The program.
+        tool: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// Guests exist for one architecture.
+    #[error("guests are x86-64 and need an x86-64 machine; this one is {0}")]
+    Architecture(&'static str),
+    /// The static C library was missing when assay was built.
+    #[error(
+        "this assay was built without its guest agent: install the static C library (Debian: libc6-dev, Fedora: glibc-static) and build assay again"
+    )]
+    NoAgent,
+    /// Only root can unpack a system.
+    #[error(
+        "building the guest image needs root: run `sudo assay lab build` once; ASSAY_LAB_CACHE names where it is kept"
+    )]
+    NotRoot,
+    /// No room.
+    #[error(
+        "{}: {} MiB free, {} MiB needed; free some space, or set {variable} to a directory with more",
+        path.display(), free >> 20, need >> 20
+    )]
+    Space {
+        /// Where.
+        path: PathBuf,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes that are needed.
+        need: u64,
+        /// The environment variable that moves it elsewhere.
+        variable: &'static str,
+    },
+    /// mmdebstrap failed.
+    #[error("the guest image could not be built: {reason}\n{log}\nthe whole log: {}", path.display())]
+    Build {
+        /// In short.
+        reason: String,
+        /// The last lines of the log.
+        log: String,
+        /// The log.
+        path: PathBuf,
+    },
+    /// The user stopped it.
+    #[error("interrupted; nothing is left behind")]
+    Interrupted,
+    /// QEMU did not start.
+    #[error("QEMU did not start: {0}")]
+    Qemu(String),
+    /// The guest did not come up.
+    #[error("the guest did not come up: {why}{}", tail(console))]
+    Boot {
+        /// Panic, timeout, end of QEMU.
+        why: String,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// The guest is gone.
+    #[error("the guest is gone: {why}{}", tail(console))]
+    Gone {
+        /// Panic, out of memory, killed.
+        why: String,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// The guest is there but does not answer.
+    #[error("the guest has not answered for {} s{}", after.as_secs(), tail(console))]
+    Silent {
+        /// How long it was waited for.
+        after: Duration,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// All channels are in use.
+    #[error("all {0} channels to the guest are in use; end another `assay lab run` or `ssh`")]
+    Busy(usize),
+    /// No guest has that name.
+    #[error("there is no guest {name}; {}", known(running))]
+    NoGuest {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        running: Vec<String>,
+    },
+    /// The name is taken.
+    #[error("there is a guest {0} already: `assay lab down {0}`, or choose another --name")]
+    Taken(String),
+    /// Not a name for a guest.
+    #[error("{0:?} is no name for a guest: letters, digits and dashes, at most 32")]
+    Name(String),
+    /// The command took too long.
+    #[error("{argv}: no end after {} s: killed", limit.as_secs_f32())]
+    Timeout {
+        /// The command line.
+        argv: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The guest has no such command.
+    #[error("{0}: command not found in the guest")]
+    NoCommand(String),
+    /// The guest's kernel refused.
+    #[error("{}: {reason} (in the guest)", path.display())]
+    Refused {
+        /// What was asked for.
+        path: PathBuf,
+        /// Its number, 0 when there is none.
+        errno: i32,
+        /// In words.
+        reason: String,
+    },
+    /// More output than anyone reads.
+    #[error("{what}: more than {} MiB", limit >> 20)]
+    TooMuch {
+        /// The command or path.
+        what: String,
+        /// Bytes.
+        limit: usize,
+    },
+    /// QEMU refused a QMP command.
+    #[error("QEMU refused {command}: {reason}")]
+    Qmp {
+        /// The command.
+        command: String,
+        /// QEMU's words.
+        reason: String,
+    },
+    /// A disk that cannot be had.
+    #[error("disk {name}: {reason}")]
+    Disk {
+        /// Its name.
+        name: String,
+        /// Why, and what would do.
+        reason: String,
+    },
+}
+
+impl LabError {
+    /// For `map_err`: an error about a path.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+}
+
+fn tail(console: &str) -> String {
+    match console.is_empty() {
+        true => "; its console said nothing".to_owned(),
+        false => format!("\nits console said last:\n{console}"),
+    }
+}
+
+fn known(running: &[String]) -> String {
+    match running {
+        [] => "none is running: `assay lab up` starts one".to_owned(),
+        names => format!("running: {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,44 @@
+//! Throwaway guests under QEMU: the image built once, guests booted, talked to, and gone.
+//!
+//! A guest is Debian with real ZFS and the tools that storage advice is about. It has no network:
+//! assay talks to an agent of its own over virtio-serial. Its root file system never changes; its
+//! disks are new and go with it. Whatever happens to assay, nothing of a guest stays behind.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this crate builds images and runs guests"
+)]
+
+mod accel;
+mod channel;
+mod child;
+mod command;
+pub mod console;
+pub mod disk;
+mod error;
+mod guest;
+mod host;
+mod image;
+pub mod measure;
+pub mod powercut;
+mod qmp;
+mod recipe;
+#[allow(dead_code, reason = "shared with the agent")]
+mod record;
+mod spec;
+mod state;
+mod talk;
+#[allow(dead_code, reason = "shared with the agent")]
+mod wire;
+pub mod writelog;
+
+pub use accel::{Accel, Choice};
+pub use disk::Disk;
+pub use error::LabError;
+pub use guest::{Guest, Options};
+pub use image::{Cache, Image, Progress};
+pub use state::{Entry, State};
+pub use talk::Output;
+pub use wire::Sync;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! QEMU's monitor: JSON over a socket (docs/interop/qmp-spec in QEMU's tree).
+
+use crate::error::LabError;
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// QEMU answers at once or is stuck.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection to the monitor, ready for commands.
+#[derive(Debug)]
+pub(crate) struct Qmp {
+    reader: BufReader<UnixStream>,
+}
+
+impl Qmp {
+    /// Takes the greeting and leaves negotiation mode.
+    pub(crate) fn new(stream: UnixStream) -> Result<Self, LabError> {
+        let ready = stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+        ready.map_err(|error| refused("connection", error))?;
+        let mut qmp = Self {
+            reader: BufReader::new(stream),
+        };
+        qmp.read("greeting")?;
+        qmp.execute("qmp_capabilities", json!({}))?;
+        Ok(qmp)
+    }
+
+    /// Runs a command and returns what it returns. Events are skipped.
+    pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, LabError> {
+        let line = json!({ "execute": command, "arguments": arguments }).to_string();
+        self.reader
+            .get_mut()
+            .write_all(line.as_bytes())
+            .map_err(|error| refused(command, error))?;
+        loop {
+            let mut answer = self.read(command)?;
+            if let Some(error) = answer.get("error") {
+                let reason = error["desc"].as_str().unwrap_or("no reason given");
+                return Err(refused(command, reason));
+            }
+            if let Some(found) = answer.get_mut("return") {
+                return Ok(found.take());
+            }
+        }
+    }
+
+    fn read(&mut self, command: &str) -> Result<Value, LabError> {
+        let mut line = String::new();
+        let read = self.reader.read_line(&mut line);
+        match read.map_err(|error| refused(command, error))? {
+            0 => Err(refused(command, "the connection ended")),
+            _ => serde_json::from_str(&line).map_err(|error| refused(command, error)),
+        }
+    }
+}
+
+fn refused(command: &str, reason: impl ToString) -> LabError {
+    LabError::Qmp {
+        command: command.to_owned(),
+        reason: reason.to_string(),
+    }
+}

@@ -1,0 +1,119 @@
+//! What the guest image consists of, and the hash that names it.
+
+/// The Debian release of the guest.
+pub const RELEASE: &str = "bookworm";
+/// Where the release comes from when the machine's own apt knows no Debian mirror.
+pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
+
+/// Packages of the guest. `zfs-dkms` and the headers go again once the module is built.
+const PACKAGES: [&str; 16] = [
+    "systemd-sysv",
+    "udev",
+    "kmod",
+    "linux-image-amd64",
+    "linux-headers-amd64",
+    "initramfs-tools",
+    "zfs-dkms",
+    "zfsutils-linux",
+    "fio",
+    "cryptsetup-bin",
+    "lvm2",
+    "xfsprogs",
+    "btrfs-progs",
+    "e2fsprogs",
+    "iproute2",
+    "procps",
+];
+
+/// Files that take part in the build, as (name, content, executable).
+pub const FILES: [(&str, &str, bool); 4] = [
+    ("customize", include_str!("../image/customize"), true),
+    (
+        "assay-agent.service",
+        include_str!("../image/assay-agent.service"),
+        false,
+    ),
+    ("lab.target", include_str!("../image/lab.target"), false),
+    (
+        "initramfs.conf",
+        include_str!("../image/initramfs.conf"),
+        false,
+    ),
+];
+
+/// Arguments of mmdebstrap, without mirror and hook.
+#[must_use]
+pub fn arguments() -> Vec<String> {
+    vec![
+        "--variant=minbase".to_owned(),
+        "--components=main,contrib".to_owned(),
+        // The module is built for the kernel of the image; recommended packages are not wanted.
+        "--aptopt=APT::Install-Recommends \"false\"".to_owned(),
+        "--dpkgopt=path-exclude=/usr/share/man/*".to_owned(),
+        "--dpkgopt=path-exclude=/usr/share/locale/*".to_owned(),
+        "--dpkgopt=path-exclude=/usr/share/doc/*".to_owned(),
+        format!("--include={}", PACKAGES.join(",")),
+        "--format=null".to_owned(),
+    ]
+}
+
+/// Names the image: the same recipe has the same hash, 16 hexadecimal digits. Where the packages
+/// come from is no part of it.
+#[must_use]
+pub fn hash() -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |part: &str| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    };
+    add(RELEASE);
+    add(std::env::consts::ARCH);
+    for argument in arguments() {
+        add(&argument);
+    }
+    for (name, content, executable) in FILES {
+        add(name);
+        add(content);
+        add(if executable { "x" } else { "-" });
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// The Debian mirror in what `apt-get indextargets` says (`REPO_URI` and `RELEASE` of each line):
+/// the archive itself, not its security or backports part, nor that of another distribution.
+#[must_use]
+pub fn mirror(targets: &str) -> Option<&str> {
+    targets.lines().find_map(|line| {
+        let (uri, release) = line.trim().split_once(' ')?;
+        let path = uri.trim_end_matches('/');
+        let plain = path.rsplit('/').next() == Some("debian");
+        let known = ["http://", "https://", "file:", "copy:"];
+        let fetchable = known.iter().any(|scheme| path.starts_with(scheme));
+        (plain && fetchable && !release.contains('/')).then_some(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_a_short_name_and_stays_the_same() {
+        assert_eq!(hash(), hash());
+        assert_eq!(hash().len(), 16);
+        assert!(hash().bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+
+    /// apt 2.6.1 on Debian 12: `apt-get indextargets --format '$(REPO_URI) $(RELEASE)'`.
+    #[test]
+    fn the_machines_own_mirror_is_taken() {
+        let targets = "https://packages.cloud.google.com/apt/ cloud-sdk-bookworm\n\
+            http://deb.debian.org/debian-security/ bookworm-security\n\
+            http://mirror.example/debian/ bookworm\n\
+            http://deb.debian.org/debian/ bookworm-updates\n";
+        assert_eq!(mirror(targets), Some("http://mirror.example/debian"));
+        assert_eq!(mirror("http://archive.ubuntu.com/ubuntu/ noble\n"), None);
+        assert_eq!(mirror("cdrom:[Debian]/debian/ bookworm\n"), None);
+        assert_eq!(mirror(""), None);
+    }
+}

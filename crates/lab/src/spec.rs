@@ -1,0 +1,183 @@
+//! A disk as one writes it: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
+
+use crate::disk::{Disk, Format};
+use crate::error::LabError;
+use assay_model::Bytes;
+use std::path::PathBuf;
+
+impl Disk {
+    /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
+    /// `bus`, `cache`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
+    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`. Flags are on or off.
+    ///
+    /// # Errors
+    /// Says which part is not understood, and what would be.
+    pub fn parse(text: &str, name: &str) -> Result<Self, LabError> {
+        let fail = |reason: String| LabError::Disk {
+            name: format!("{text:?}"),
+            reason,
+        };
+        let mut parts = text.split(',');
+        let size: Bytes = parts
+            .next()
+            .unwrap_or_default()
+            .parse()
+            .map_err(|error| fail(format!("{error}")))?;
+        let mut disk = Self::scratch(name, size.0);
+        let mut qcow2 = None;
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, "on"));
+            match key {
+                "name" => value.clone_into(&mut disk.name),
+                "bus" => disk.bus = value.parse().map_err(fail)?,
+                "cache" => disk.cache = value.parse().map_err(fail)?,
+                "aio" => disk.aio = value.parse().map_err(fail)?,
+                "iothread" => disk.iothread = flag(value).map_err(fail)?,
+                "discard" => disk.discard = flag(value).map_err(fail)?,
+                "dir" => disk.dir = Some(PathBuf::from(value)),
+                "format" => {
+                    disk.format = match value {
+                        "raw" => Format::Raw,
+                        "qcow2" => Format::QCOW2,
+                        "luks" => Format::Luks,
+                        _ => {
+                            let known = "there are raw, qcow2, luks";
+                            return Err(fail(format!("no format {value:?}; {known}")));
+                        }
+                    }
+                }
+                "cluster" | "preallocation" | "extended_l2" | "lazy_refcounts" => {
+                    qcow2 = Some(key);
+                    let Format::Qcow2 {
+                        cluster,
+                        preallocated,
+                        extended_l2,
+                        lazy_refcounts,
+                    } = &mut disk.format
+                    else {
+                        break;
+                    };
+                    match key {
+                        "cluster" => {
+                            let size: Result<Bytes, _> = value.parse();
+                            *cluster = size.map_err(|error| fail(format!("{error}")))?.0;
+                        }
+                        "preallocation" => *preallocated = flag(value).map_err(fail)?,
+                        "extended_l2" => *extended_l2 = flag(value).map_err(fail)?,
+                        _ => *lazy_refcounts = flag(value).map_err(fail)?,
+                    }
+                }
+                _ => {
+                    return Err(fail(format!(
+                        "{key:?} is not known; there are name, bus, cache, aio, iothread, discard, \
+                         dir, format, cluster, preallocation, extended_l2, lazy_refcounts"
+                    )));
+                }
+            }
+        }
+        match (qcow2, disk.format) {
+            (Some(key), Format::Raw | Format::Luks) => {
+                Err(fail(format!("{key} needs format=qcow2 before it")))
+            }
+            _ => disk.check().map(|()| disk),
+        }
+    }
+
+    /// The choices that make the disk what it is, in the words of [`Disk::parse`].
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut words = vec![self.format.name().to_owned()];
+        if let Format::Qcow2 {
+            cluster,
+            preallocated,
+            extended_l2,
+            lazy_refcounts,
+        } = self.format
+        {
+            let usual =
+                matches!(Format::QCOW2, Format::Qcow2 { cluster: usual, .. } if usual == cluster);
+            if !usual {
+                words.push(format!("cluster={}", Bytes(cluster).short()));
+            }
+            for (on, word) in [
+                (preallocated, "preallocation"),
+                (extended_l2, "extended_l2"),
+                (lazy_refcounts, "lazy_refcounts"),
+            ] {
+                if on {
+                    words.push(word.to_owned());
+                }
+            }
+        }
+        words.extend([self.bus.name(), self.cache.name(), self.aio.name()].map(str::to_owned));
+        if self.iothread {
+            words.push("iothread".to_owned());
+        }
+        words.join(" ")
+    }
+}
+
+fn flag(value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{value:?} is neither on nor off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Aio, Bus, CacheMode};
+
+    #[test]
+    fn a_size_alone_is_a_scratch_disk() {
+        assert_eq!(
+            Disk::parse("1G", "d1").unwrap(),
+            Disk::scratch("d1", 1 << 30)
+        );
+    }
+
+    #[test]
+    fn every_choice_can_be_written() {
+        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x";
+        let disk = Disk::parse(text, "d1").unwrap();
+        let expected = Disk {
+            name: "x".to_owned(),
+            size: 64 << 20,
+            format: Format::Qcow2 {
+                cluster: 128 << 10,
+                preallocated: false,
+                extended_l2: true,
+                lazy_refcounts: false,
+            },
+            bus: Bus::VirtioScsi,
+            cache: CacheMode::None,
+            aio: Aio::Native,
+            iothread: true,
+            discard: false,
+            dir: Some("/srv".into()),
+            logged: false,
+        };
+        assert_eq!(disk, expected);
+        assert_eq!(
+            disk.describe(),
+            "qcow2 cluster=128k extended_l2 virtio-scsi none native iothread"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, word) in [
+            ("", "expected"),
+            ("1G,bus=floppy", "virtio-blk"),
+            ("1G,cluster=64k", "format=qcow2"),
+            ("1G,speed=11", "speed"),
+            ("1G,iothread=maybe", "neither on nor off"),
+            ("1G,aio=native", "directsync"),
+        ] {
+            let error = Disk::parse(text, "d").unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Where guests are entered, so that none outlives the assay that wanted it.
+//!
+//! Each guest has a directory with its sockets, its console and its scratch disks, and QEMU works
+//! in that directory. While assay holds a guest it holds a lock on it, which the kernel releases
+//! when the process ends, however it ends. A guest of `assay lab up` is held by nobody: it is
+//! entered as detached, with the number and start time of its process.
+
+use crate::child;
+use crate::error::LabError;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const OWNER: &str = "owner";
+const ENTRY: &str = "entry.json";
+
+/// What is known of a guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Whether it runs on after the assay that started it.
+    pub detached: bool,
+    /// Number of the QEMU process; 0 before it started.
+    pub pid: u32,
+    /// Start time of that process in clock ticks since boot.
+    pub start_time: u64,
+    /// `kvm` or `tcg`.
+    pub accel: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Its disks, as name and size in bytes.
+    pub disks: Vec<(String, u64)>,
+    /// Hash of the image's recipe.
+    pub image: String,
+    /// Files outside its directory that go with it.
+    pub files: Vec<PathBuf>,
+}
+
+impl Entry {
+    /// Whether its QEMU runs.
+    #[must_use]
+    pub fn alive(&self) -> bool {
+        child::is_alive(self.pid, self.start_time)
+    }
+}
+
+/// Where guests are entered.
+#[derive(Clone, Debug)]
+pub struct State {
+    root: PathBuf,
+}
+
+/// The directory of a guest.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) dir: PathBuf,
+    /// Held while this process owns the guest.
+    pub(crate) owner: Option<File>,
+}
+
+impl State {
+    /// Uses the directory `lab` below `root`, creating it for this user alone when it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn open(root: &Path) -> Result<Self, LabError> {
+        let root = root.join("lab");
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&root)
+            .map_err(LabError::io(&root))?;
+        Ok(Self { root })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// One at a time may add or sweep.
+    fn lock(&self) -> Result<File, LabError> {
+        let path = self.root.join(".lock");
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(LabError::io(&path))?;
+        flock(&file, FlockOperation::LockExclusive)
+            .map_err(|error| LabError::io(&path)(error.into()))?;
+        Ok(file)
+    }
+
+    /// Makes the directory of a new guest and holds it.
+    pub(crate) fn add(&self, name: &str) -> Result<Place, LabError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if name.is_empty() || name.len() > 32 || !name.bytes().all(plain) {
+            return Err(LabError::Name(name.to_owned()));
+        }
+        let _lock = self.lock()?;
+        let dir = self.root.join(name);
+        match fs::DirBuilder::new().mode(0o700).create(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(LabError::Taken(name.to_owned()));
+            }
+            made => made.map_err(LabError::io(&dir))?,
+        }
+        let path = dir.join(OWNER);
+        let owner = File::create_new(&path).map_err(LabError::io(&path))?;
+        flock(&owner, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| LabError::io(&path)(error.into()))?;
+        Ok(Place {
+            dir,
+            owner: Some(owner),
+        })
+    }
+
+    fn dirs(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut dirs: Vec<_> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir())
+            .collect();
+        dirs.sort();
+        dirs
+    }
+
+    /// The guests that run, by name. Sweep before.
+    #[must_use]
+    pub fn list(&self) -> Vec<Entry> {
+        let dirs = self.dirs();
+        dirs.iter()
+            .filter_map(|dir| read(dir))
+            .filter(Entry::alive)
+            .collect()
+    }
+
+    /// The directory of the detached guest of that name.
+    pub(crate) fn find(&self, name: &str) -> Result<(Place, Entry), LabError> {
+        let mut running = self.list();
+        running.retain(|entry| entry.detached);
+        match running.iter().find(|entry| entry.name == name) {
+            Some(entry) => Ok((
+                Place {
+                    dir: self.root.join(name),
+                    owner: None,
+                },
+                entry.clone(),
+            )),
+            None => Err(LabError::NoGuest {
+                name: name.to_owned(),
+                running: running.into_iter().map(|entry| entry.name).collect(),
+            }),
+        }
+    }
+
+    /// Removes what is left of guests that ended and of assays that were killed; a guest whose
+    /// assay was killed ends as well. Returns their names.
+    ///
+    /// # Errors
+    /// When the directory cannot be used.
+    pub fn sweep(&self) -> Result<Vec<String>, LabError> {
+        let _lock = self.lock()?;
+        let mut swept = Vec::new();
+        for dir in self.dirs() {
+            let owned = File::open(dir.join(OWNER)).is_ok_and(|owner| {
+                flock(&owner, FlockOperation::NonBlockingLockExclusive).is_err()
+            });
+            let wanted = read(&dir).is_some_and(|entry| entry.detached && entry.alive());
+            if owned || wanted {
+                continue;
+            }
+            remove(&dir)?;
+            let name = dir.file_name().unwrap_or_default();
+            swept.push(name.to_string_lossy().into_owned());
+        }
+        Ok(swept)
+    }
+}
+
+impl Place {
+    /// Enters what is known of the guest, whole or not at all.
+    pub(crate) fn enter(&self, entry: &Entry) -> Result<(), LabError> {
+        let (path, part) = (self.dir.join(ENTRY), self.dir.join("entry.part"));
+        let text = serde_json::to_vec_pretty(entry)
+            .map_err(|error| LabError::io(&path)(io::Error::other(error)))?;
+        File::create(&part)
+            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_data()))
+            .and_then(|()| fs::rename(&part, &path))
+            .map_err(LabError::io(&path))
+    }
+}
+
+fn read(dir: &Path) -> Option<Entry> {
+    serde_json::from_slice(&fs::read(dir.join(ENTRY)).ok()?).ok()
+}
+
+/// Ends a guest's QEMU and removes all that belongs to it.
+pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let left = child::working_in(dir);
+        if left.is_empty() {
+            break;
+        }
+        for pid in left {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        if Instant::now() > deadline {
+            let error = io::Error::other("its QEMU cannot be killed");
+            return Err(LabError::io(dir)(error));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for file in read(dir).map(|entry| entry.files).unwrap_or_default() {
+        // Only what bears the guest's own mark: the entry may have been tampered with.
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(&scratch_prefix(dir)) {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(LabError::io(&file)(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::io(dir)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// How the names of a guest's files outside its directory begin.
+pub(crate) fn scratch_prefix(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default();
+    format!(".assay-lab-{}-", name.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, files: Vec<PathBuf>) -> Entry {
+        Entry {
+            name: name.to_owned(),
+            detached: true,
+            pid: 0,
+            start_time: 0,
+            accel: "tcg".to_owned(),
+            memory_mib: 512,
+            cpus: 1,
+            disks: Vec::new(),
+            image: "0".repeat(16),
+            files,
+        }
+    }
+
+    #[test]
+    fn a_guest_that_ended_is_swept_with_its_own_files_and_no_others() {
+        let home = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let state = State::open(home.path()).unwrap();
+        let place = state.add("gone").unwrap();
+        let ours = elsewhere.path().join(".assay-lab-gone-data");
+        let precious = elsewhere.path().join("precious");
+        for path in [&ours, &precious] {
+            fs::write(path, "x").unwrap();
+        }
+        place
+            .enter(&entry("gone", vec![ours.clone(), precious.clone()]))
+            .unwrap();
+        assert_eq!(state.sweep().unwrap(), Vec::<String>::new(), "still held");
+        drop(place);
+        assert_eq!(state.sweep().unwrap(), ["gone"]);
+        assert!(!ours.exists() && precious.exists());
+        assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_detached_guest_that_runs_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let state = State::open(home.path()).unwrap();
+        let mut place = state.add("up").unwrap();
+        // This very process stands for QEMU.
+        let pid = std::process::id();
+        let mut known = entry("up", Vec::new());
+        known.pid = pid;
+        known.start_time = child::start_time(pid).unwrap();
+        place.enter(&known).unwrap();
+        place.owner = None;
+        assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
+        assert_eq!(state.list(), std::slice::from_ref(&known));
+        // Another process with the same number is not it.
+        known.start_time += 1;
+        place.enter(&known).unwrap();
+        assert_eq!(state.sweep().unwrap(), ["up"]);
+    }
+
+    #[test]
+    fn names_cannot_lead_elsewhere_and_are_given_once() {
+        let home = tempfile::tempdir().unwrap();
+        let state = State::open(home.path()).unwrap();
+        for name in ["", "..", "a/b", ".lock", "x y", &"n".repeat(33)] {
+            assert!(matches!(state.add(name), Err(LabError::Name(_))), "{name}");
+        }
+        let _held = state.add("one").unwrap();
+        assert!(matches!(state.add("one"), Err(LabError::Taken(_))));
+        let error = state.find("one").unwrap_err().to_string();
+        assert!(error.contains("assay lab up"), "{error}");
+    }
+}

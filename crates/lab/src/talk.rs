@@ -1,0 +1,328 @@
+//! What can be asked of a guest: run a command, bring a file in or out, look at a path.
+
+use crate::channel::Channel;
+use crate::error::LabError;
+use crate::guest::Guest;
+use crate::wire::{CHUNK, Look, Reply, Request, Sync};
+use assay_host::{CommandOutput, Limits, MAX_BYTES};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// Time that the guest gets beyond a command's limit to say that it killed it, and for everything
+/// that has no limit of its own: an emulated guest on a busy machine is slow.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Output of a command while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output<'a> {
+    /// On standard output.
+    Out(&'a [u8]),
+    /// On standard error.
+    Err(&'a [u8]),
+}
+
+impl Guest {
+    /// Runs a command to its end: no shell, no standard input, `LC_ALL=C`, killed with its
+    /// children after the limit. An exit status other than 0 is no error here.
+    ///
+    /// # Errors
+    /// No such command, too long, too much output, or the guest is gone.
+    pub fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, LabError> {
+        let mut found = CommandOutput::default();
+        let mut much = false;
+        found.status = self.stream(argv, Some(limits.timeout), None, &mut |output| {
+            let (bytes, all) = match output {
+                Output::Out(bytes) => (bytes, &mut found.stdout),
+                Output::Err(bytes) => (bytes, &mut found.stderr),
+            };
+            much |= all.len() + bytes.len() > MAX_BYTES;
+            if !much {
+                all.extend_from_slice(bytes);
+            }
+        })?;
+        match much {
+            true => Err(LabError::TooMuch {
+                what: words(argv),
+                limit: MAX_BYTES,
+            }),
+            false => Ok(found),
+        }
+    }
+
+    /// Runs a command and passes on what it writes as it comes; with `input` it reads from there.
+    /// Returns its exit status.
+    ///
+    /// # Errors
+    /// No such command, too long, or the guest is gone.
+    pub fn stream(
+        &self,
+        argv: &[&OsStr],
+        limit: Option<Duration>,
+        input: Option<Box<dyn Read + Send>>,
+        output: &mut dyn FnMut(Output<'_>),
+    ) -> Result<i32, LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let request = Request::Run {
+            timeout_ms: limit.map_or(0, |limit| {
+                u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1)
+            }),
+            input: input.is_some(),
+            argv: argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        };
+        channel.begin(&request, &watch)?;
+        let feeder = input.map(|input| feed(&channel, input)).transpose()?;
+        let deadline = limit.map(|limit| Instant::now() + limit + GRACE);
+        let ended = loop {
+            let Some(reply) = channel.receive(deadline, &watch)? else {
+                return Err(self.silent(limit.unwrap_or_default() + GRACE));
+            };
+            match reply {
+                Reply::Out(bytes) => output(Output::Out(&bytes)),
+                Reply::Err(bytes) => output(Output::Err(&bytes)),
+                Reply::Exit(status) => break Ok(status),
+                Reply::TimedOut => {
+                    break Err(LabError::Timeout {
+                        argv: words(argv),
+                        limit: limit.unwrap_or_default(),
+                    });
+                }
+                Reply::NoCommand => {
+                    let name = argv.first().copied().unwrap_or_default();
+                    break Err(LabError::NoCommand(name.to_string_lossy().into_owned()));
+                }
+                Reply::Failed { errno, reason } => {
+                    let name = argv.first().copied().unwrap_or_default();
+                    break Err(refused(Path::new(name), errno, &reason));
+                }
+                Reply::Ready => {
+                    if let Some(feeder) = &feeder {
+                        let _ = feeder.send(());
+                    }
+                }
+                _ => {}
+            }
+        };
+        // One that still reads our standard input would write to the channel later.
+        if feeder.is_none() {
+            self.put_back(channel);
+        }
+        ended
+    }
+
+    /// Writes a file into the guest, replacing what is there.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, or the guest is gone.
+    pub fn push_bytes(&self, mut bytes: &[u8], to: &Path, mode: u32) -> Result<(), LabError> {
+        self.put(&mut bytes, to, mode)
+    }
+
+    /// The device node of each disk, in the order of `names`: found by serial number, because the
+    /// kernel numbers devices as it finds them.
+    ///
+    /// # Errors
+    /// One is not there, or the guest is gone.
+    pub fn devices(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
+        let argv = [
+            "lsblk",
+            "--nodeps",
+            "--noheadings",
+            "--raw",
+            "--output=NAME,SERIAL",
+        ];
+        let output = self.run(&argv.map(OsStr::new), Limits { timeout: GRACE })?;
+        let text = output.text();
+        let known: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .collect();
+        let find = |name: &&str| {
+            let found = known.iter().find(|(_, serial)| serial.trim() == *name);
+            found
+                .map(|(device, _)| Path::new("/dev").join(device))
+                .ok_or_else(|| LabError::Disk {
+                    name: (*name).to_owned(),
+                    reason: format!("the guest does not see it; it sees\n{text}"),
+                })
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Copies a file into the guest with its permission bits, replacing what is there.
+    ///
+    /// # Errors
+    /// It cannot be read, the guest's kernel refuses, or the guest is gone.
+    pub fn push(&self, from: &Path, to: &Path) -> Result<(), LabError> {
+        let mut file = File::open(from).map_err(LabError::io(from))?;
+        let found = file.metadata().map_err(LabError::io(from))?;
+        if !found.is_file() {
+            let error = std::io::Error::other("not a regular file");
+            return Err(LabError::io(from)(error));
+        }
+        self.put(&mut file, to, found.permissions().mode())
+    }
+
+    fn put(&self, from: &mut dyn Read, to: &Path, mode: u32) -> Result<(), LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let path = to.as_os_str().as_bytes().to_vec();
+        channel.begin(&Request::Put { mode, path }, &watch)?;
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let count = from.read(&mut buffer).map_err(LabError::io(to))?;
+            channel.send(&Request::Data(buffer[..count].to_vec()), &watch)?;
+            if count == 0 {
+                break;
+            }
+        }
+        let answer = channel.receive(Some(Instant::now() + GRACE), &watch)?;
+        self.put_back(channel);
+        match answer {
+            Some(Reply::Done(_)) => Ok(()),
+            Some(Reply::Failed { errno, reason }) => Err(refused(to, errno, &reason)),
+            _ => Err(self.silent(GRACE)),
+        }
+    }
+
+    /// Copies a file out of the guest with its permission bits. The file appears whole or not at
+    /// all, and replaces what is there.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, it cannot be written, or the guest is gone.
+    pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
+        let mut name = to.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let part = to.with_file_name(name);
+        let mut file = File::options()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&part)
+            .map_err(LabError::io(&part))?;
+        let mut failed = None;
+        let pulled = self.look(Look::Get, from, &mut |piece| {
+            if let Err(error) = file.write_all(piece) {
+                failed.get_or_insert(error);
+            }
+        });
+        let written = pulled.and_then(|numbers| match failed {
+            Some(error) => Err(LabError::io(&part)(error)),
+            None => {
+                let mode = numbers.first().map_or(0o600, |mode| mode & 0o777);
+                let mode = u32::try_from(mode).unwrap_or(0o600);
+                file.set_permissions(std::fs::Permissions::from_mode(mode))
+                    .and_then(|()| std::fs::rename(&part, to))
+                    .map_err(LabError::io(to))
+            }
+        });
+        if written.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        written
+    }
+
+    /// Writes numbered records to a file or device in the guest, one after the other, and tells
+    /// `acknowledged` how many the guest's kernel has called durable, until that says no.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, or the guest is gone.
+    pub fn log(
+        &self,
+        path: &Path,
+        sync: Sync,
+        seed: u64,
+        acknowledged: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let request = Request::Log {
+            sync,
+            records: u64::MAX,
+            seed,
+            path: path.as_os_str().as_bytes().to_vec(),
+        };
+        channel.begin(&request, &watch)?;
+        let ended = loop {
+            let Some(reply) = channel.receive(Some(Instant::now() + GRACE), &watch)? else {
+                return Err(self.silent(GRACE));
+            };
+            match reply {
+                Reply::Logged(count) if acknowledged(count) => {}
+                Reply::Failed { errno, reason } => break Err(refused(path, errno, &reason)),
+                _ => break Ok(()),
+            }
+        };
+        channel.send(&Request::Kill, &watch)?;
+        self.put_back(channel);
+        ended
+    }
+
+    /// Looks at a path: pieces as they come, numbers at the end.
+    pub(crate) fn look(
+        &self,
+        look: Look,
+        path: &Path,
+        piece: &mut dyn FnMut(&[u8]),
+    ) -> Result<Vec<u64>, LabError> {
+        let watch = || self.watch();
+        let mut channel = self.channel()?;
+        let bytes = path.as_os_str().as_bytes().to_vec();
+        channel.begin(&Request::Look(look, bytes), &watch)?;
+        let answer = loop {
+            let Some(reply) = channel.receive(Some(Instant::now() + GRACE), &watch)? else {
+                return Err(self.silent(GRACE));
+            };
+            match reply {
+                Reply::Piece(bytes) => piece(&bytes),
+                Reply::Done(numbers) => break Ok(numbers),
+                Reply::Failed { errno, reason } => break Err(refused(path, errno, &reason)),
+                _ => {}
+            }
+        };
+        self.put_back(channel);
+        answer
+    }
+}
+
+/// Sends `input` piece by piece, the next one when the guest took the last.
+fn feed(channel: &Channel, mut input: Box<dyn Read + Send>) -> Result<Sender<()>, LabError> {
+    let fail = LabError::io(Path::new("channel to the guest"));
+    let (mut line, request) = channel.writer().map_err(fail)?;
+    let (sender, taken) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let count = input.read(&mut buffer).unwrap_or(0);
+            let frame = Request::Input(buffer[..count].to_vec()).frame(request);
+            if line.write_all(&frame.encode()).is_err() || count == 0 || taken.recv().is_err() {
+                return;
+            }
+        }
+    });
+    Ok(sender)
+}
+
+fn refused(path: &Path, errno: u32, reason: &[u8]) -> LabError {
+    let reason = String::from_utf8_lossy(reason);
+    LabError::Refused {
+        path: PathBuf::from(path),
+        errno: i32::try_from(errno).unwrap_or(0),
+        reason: match reason.find(" (os error") {
+            Some(end) => reason[..end].to_owned(),
+            None => reason.into_owned(),
+        },
+    }
+}
+
+fn words(argv: &[&OsStr]) -> String {
+    let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}

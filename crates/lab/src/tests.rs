@@ -1,0 +1,4 @@
+//! The protocol against garbage, and the agent itself outside of a guest.
+
+mod agent;
+mod wire;
