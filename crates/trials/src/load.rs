@@ -227,7 +227,10 @@ impl Loader<'_> {
                 let request = imap::Request {
                     address: address.clone(),
                     user: user.clone(),
-                    password: self.password.clone().ok_or(TrialError::Unfit("a password"))?,
+                    password: self
+                        .password
+                        .clone()
+                        .ok_or(TrialError::Unfit("a password"))?,
                     sessions: *sessions,
                     timing,
                 };

@@ -33,7 +33,7 @@ pub(crate) struct Machine<'a> {
 enum Sides<'a> {
     /// One place; a setting makes the difference.
     Setting {
-        switch: Switch<'a>,
+        switch: Box<Switch<'a>>,
         value: Option<String>,
         place: Place,
     },
@@ -85,7 +85,7 @@ impl<'a> Machine<'a> {
                 let (place, scratch) = own_place(trial, env, scratch, &loader, tell)?;
                 made = scratch;
                 Sides::Setting {
-                    switch,
+                    switch: Box::new(switch),
                     value: value.clone(),
                     place,
                 }
@@ -178,9 +178,14 @@ fn password(env: &Environment<'_>, file: &str) -> Result<imap::Secret, TrialErro
     };
     let path = std::path::absolute(file).map_err(|error| fail(error.to_string()))?;
     let bytes = env.host.read(&path).map_err(|error| fail(error.reason()))?;
-    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = bytes
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
     match line {
-        [] => Err(fail("its first line is empty; write the password there".to_owned())),
+        [] => Err(fail(
+            "its first line is empty; write the password there".to_owned(),
+        )),
         line => Ok(imap::Secret::new(line)),
     }
 }

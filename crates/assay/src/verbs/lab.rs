@@ -6,8 +6,8 @@ mod progress;
 mod shell;
 
 use crate::cli::Status;
+use crate::context::on_signals;
 use crate::context::{print, state_dir};
-use crate::verbs::run::on_signals;
 use anyhow::Context as _;
 use assay_lab::{Accel, Cache, Disk, Guest, Image, Options, Output, State};
 use assay_model::{Bytes, Nanos};
