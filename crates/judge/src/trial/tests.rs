@@ -91,6 +91,17 @@ fn a_gain_below_the_margin_is_no_practical_difference() {
 }
 
 #[test]
+fn a_loss_is_worse_even_below_the_margin() {
+    let judgement = judge(&rule(), &measured(&about(-0.01, 0.002, 6)));
+    assert_eq!(judgement.verdict, Verdict::Worse);
+    assert!(
+        judgement.reason.contains("a loss, though"),
+        "{}",
+        judgement.reason
+    );
+}
+
+#[test]
 fn nothing_at_all_is_no_practical_difference() {
     let judgement = judge(&rule(), &measured(&[0.0; 6]));
     assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
@@ -404,6 +415,9 @@ proptest! {
             Verdict::Worse => Verdict::Better,
             same => same,
         };
+        // A gain below the margin is none, a loss below it is one.
+        prop_assume!(one != Verdict::NoPracticalDifference);
+        prop_assume!(other != Verdict::NoPracticalDifference);
         prop_assert_eq!((expected, at), (other, there));
     }
 }

@@ -51,6 +51,9 @@ pub(super) fn reason(case: &Case) -> String {
                 share(guard.margin)
             )
         }
+        (Verdict::Worse, Why::Negligible) => {
+            format!("{seen} in {pairs}: a loss, though one below the {margin} that matter")
+        }
         (Verdict::Worse, _) => format!("{seen} in {pairs}"),
         (Verdict::Better, _) => match judgement.guards.len() {
             0 => format!("{seen} in {pairs}"),
