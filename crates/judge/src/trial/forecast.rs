@@ -81,14 +81,14 @@ fn pair(plan: &TrialPlan) -> u64 {
     plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2)
 }
 
-/// The look at which so many pairs are there.
+/// The look at which so many pairs are there; beyond the last one, two digits of the number.
 fn at_look(pairs: f64) -> u32 {
     if !pairs.is_finite() {
         return u32::MAX;
     }
-    let pairs = pairs.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
-    LOOKS
-        .into_iter()
-        .find(|look| *look >= pairs)
-        .unwrap_or(pairs)
+    let look = LOOKS.into_iter().find(|look| f64::from(*look) >= pairs);
+    look.unwrap_or_else(|| {
+        let step = 10f64.powf(pairs.log10().floor() - 1.0);
+        ((pairs / step).ceil() * step).min(f64::from(u32::MAX)) as u32
+    })
 }
