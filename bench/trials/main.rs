@@ -1,12 +1,17 @@
 //! Simulates trials whose truth is known and prints how often the rule is right, as Markdown.
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock and writes the book"
+)]
 
+mod book;
 mod noise;
 mod parallel;
 mod speed;
 mod tables;
 mod unsimulated;
 
+use std::io;
 use std::time::Instant;
 
 /// Repetitions of a cell: a share is then known to 1.1 points (one standard error) at worst, and to
@@ -18,11 +23,14 @@ const COSTLY: usize = 4;
 /// Makes a table of so many repetitions a row.
 type Table = fn(usize) -> String;
 
-fn main() {
-    let asked = std::env::args().nth(1).and_then(|n| n.parse().ok());
+fn main() -> io::Result<()> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let into_book = arguments.iter().any(|argument| argument == "--book");
+    arguments.retain(|argument| argument != "--book");
+    let asked = arguments.first().and_then(|n| n.parse().ok());
     let n = asked.unwrap_or(REPETITIONS).max(2 * COSTLY);
     let few = n / COSTLY;
-    let only = std::env::args().nth(2);
+    let only = arguments.get(1).map_or("", String::as_str);
     let tables: [(&str, usize, Table); 7] = [
         ("Verdicts", n, tables::verdicts),
         ("Gains around the margin", n, tables::negligible),
@@ -33,15 +41,17 @@ fn main() {
         ("Units of several pairs", n, unsimulated::units),
     ];
     for (title, n, table) in tables {
-        if only
-            .as_ref()
-            .is_some_and(|only| !title.starts_with(only.as_str()))
-        {
+        if !title.starts_with(only) {
             continue;
         }
         let start = Instant::now();
-        println!("### {title}\n\n{n} repetitions a row.\n\n{}", table(n));
+        let table = format!("{n} repetitions a row.\n\n{}", table(n));
+        println!("### {title}\n\n{table}");
+        if into_book {
+            book::put(title, &table)?;
+        }
         eprintln!("{title}: {:.0} s", start.elapsed().as_secs_f64());
     }
     eprintln!("{}", speed::report());
+    Ok(())
 }

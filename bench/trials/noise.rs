@@ -18,8 +18,7 @@ pub enum Noise {
     /// 5 % of variation; over the trial the machine slows down by 30 %; one slot in 20 takes two to
     /// five times as long.
     DriftAndOutliers,
-    /// Blocks of a record, in logarithms, drawn with replacement (circular block bootstrap:
-    /// Politis and Romano 1992).
+    /// Blocks of a record, in logarithms, drawn with replacement (circular block bootstrap).
     Recorded(Vec<f64>),
 }
 

@@ -1,5 +1,6 @@
 //! How many pairs, and minutes, an answer will probably take.
 
+use super::centre::spread;
 use super::looks::LOOKS;
 use assay_model::{Nanos, TrialPlan};
 
@@ -55,21 +56,39 @@ pub fn forecast(plan: &TrialPlan, noise: f64, effect: f64) -> Forecast {
 /// The time of this many pairs.
 #[must_use]
 pub fn time(plan: &TrialPlan, pairs: u32) -> Forecast {
-    let pair = (plan.slot.0.saturating_add(plan.washout.0)).saturating_mul(2);
     Forecast {
         pairs,
-        time: Nanos(pair.saturating_mul(u64::from(pairs))),
+        time: Nanos(pair(plan).saturating_mul(u64::from(pairs))),
     }
 }
 
-/// The look at which so many pairs are there.
+/// Pairs that fit into this time. Planned so from the start, the last look is at the last of them;
+/// a trial that is cut off has none.
+#[must_use]
+pub fn pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
+    u32::try_from(budget.0 / pair(plan).max(1)).unwrap_or(u32::MAX)
+}
+
+/// The noise of some pairs: their standard deviation, not moved by a wild one. At least five pairs
+/// are needed for it to be of any use.
+#[must_use]
+pub fn noise(effects: &[f64]) -> f64 {
+    spread(effects)
+}
+
+/// Nanoseconds of a pair.
+fn pair(plan: &TrialPlan) -> u64 {
+    plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2)
+}
+
+/// The look at which so many pairs are there; beyond the last one, two digits of the number.
 fn at_look(pairs: f64) -> u32 {
     if !pairs.is_finite() {
         return u32::MAX;
     }
-    let pairs = pairs.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
-    LOOKS
-        .into_iter()
-        .find(|look| *look >= pairs)
-        .unwrap_or(pairs)
+    let look = LOOKS.into_iter().find(|look| f64::from(*look) >= pairs);
+    look.unwrap_or_else(|| {
+        let step = 10f64.powf(pairs.log10().floor() - 1.0);
+        ((pairs / step).ceil() * step).min(f64::from(u32::MAX)) as u32
+    })
 }

@@ -91,6 +91,17 @@ fn a_gain_below_the_margin_is_no_practical_difference() {
 }
 
 #[test]
+fn a_loss_is_worse_even_below_the_margin() {
+    let judgement = judge(&rule(), &measured(&about(-0.01, 0.002, 6)));
+    assert_eq!(judgement.verdict, Verdict::Worse);
+    assert!(
+        judgement.reason.contains("a loss, though"),
+        "{}",
+        judgement.reason
+    );
+}
+
+#[test]
 fn nothing_at_all_is_no_practical_difference() {
     let judgement = judge(&rule(), &measured(&[0.0; 6]));
     assert_eq!(judgement.verdict, Verdict::NoPracticalDifference);
@@ -241,7 +252,7 @@ fn a_short_trial_spends_its_level_at_its_end() {
     assert!(
         judgement
             .reason
-            .contains("4 pairs cannot give an error below 6.25 %"),
+            .contains("4 pairs cannot give an error below 1 in 16"),
         "{}",
         judgement.reason
     );
@@ -267,7 +278,7 @@ fn a_unit_counts_once_however_many_pairs_it_has() {
     assert_eq!((four.verdict, four.done), (Verdict::Undecided, true));
     assert!(
         four.reason
-            .contains("4 units cannot give an error below 6.25 %"),
+            .contains("4 units cannot give an error below 1 in 16"),
         "{}",
         four.reason
     );
@@ -404,6 +415,40 @@ proptest! {
             Verdict::Worse => Verdict::Better,
             same => same,
         };
+        // A gain below the margin is none, a loss below it is one.
+        prop_assume!(one != Verdict::NoPracticalDifference);
+        prop_assume!(other != Verdict::NoPracticalDifference);
         prop_assert_eq!((expected, at), (other, there));
+    }
+}
+
+/// What people read, word for word.
+#[test]
+fn the_reason_is_a_sentence_with_its_figures() {
+    let said = |rule: &Rule, effects: &[f64]| judge(rule, &measured(effects)).reason;
+    let aa = Rule { aa: true, ..rule() };
+    for (said, expected) in [
+        (
+            said(&rule(), &about(0.1, 0.05, 6)),
+            "10.0 % better (90 % interval +5.1 % to +15.0 %) in 6 pairs",
+        ),
+        (
+            said(&rule(), &about(0.1, 0.3, 3)),
+            "7.9 % better after 3 pairs, too few for an interval; at this noise an answer takes about 120 pairs",
+        ),
+        (
+            said(&rule(), &about(0.0, 0.02, 30)),
+            "no change (90 % interval −0.70 % to +0.78 %) in 30 pairs: less than the 3 % that matter, either way",
+        ),
+        (
+            said(&rule(), &about(1.5, 0.3, 30)),
+            "348 % better (90 % interval +303 % to +403 %) in 30 pairs",
+        ),
+        (
+            said(&aa, &about(0.0, 0.3, 60)),
+            "no change (90 % interval −6.6 % to +7.4 %) after 60 pairs; the noise of a pair is 23.7 %: 60 pairs would show an effect of about 7.9 %; both sides are the same",
+        ),
+    ] {
+        assert_eq!(said, expected);
     }
 }

@@ -146,7 +146,8 @@ impl Proofs {
             let held = self.guards.iter().all(|guard| by(guard.within));
             let same = by(self.below) && by(self.above);
             let verdict = if by(self.worse) {
-                (Verdict::Worse, Why::Metric)
+                let why = if same { Why::Negligible } else { Why::Metric };
+                (Verdict::Worse, why)
             } else if let Some(guard) = guard {
                 (Verdict::Worse, Why::Guard(guard))
             } else if same {

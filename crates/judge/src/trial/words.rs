@@ -29,7 +29,7 @@ pub(super) fn reason(case: &Case) -> String {
     let margin = share(case.rule.margin);
     if case.decision.false_alarm {
         return format!(
-            "both sides are the same, yet {pairs} told them apart ({seen}): a false alarm, which chance gives in at most {} of such trials, or something that differs between the sides besides the change",
+            "both sides are the same, yet {pairs} told them apart: {seen}; a false alarm, as chance gives in at most {} of such trials, or something that tells the sides apart besides the change",
             share(2.0 * case.rule.level())
         );
     }
@@ -50,6 +50,9 @@ pub(super) fn reason(case: &Case) -> String {
                 within(guard.interval),
                 share(guard.margin)
             )
+        }
+        (Verdict::Worse, Why::Negligible) => {
+            format!("{seen} in {pairs}: a loss, though one below the {margin} that matter")
         }
         (Verdict::Worse, _) => format!("{seen} in {pairs}"),
         (Verdict::Better, _) => match judgement.guards.len() {
@@ -85,9 +88,9 @@ fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
             Design::Blocks { .. } => "unit",
         };
         return format!(
-            "{seen} in {pairs}; {} cannot give an error below {}, so no verdict is possible",
+            "{seen} in {pairs}; {} cannot give an error below 1 in {:.0}, so no verdict is possible",
             count(planned as u32, units),
-            share(floor(planned))
+            1.0 / floor(planned)
         );
     }
     let mut out = match judgement.interval {
@@ -171,13 +174,12 @@ fn signed(ratio: f64) -> String {
     format!("{sign}{}", share(change.abs()))
 }
 
-/// A share in percent with at most three digits that mean something.
+/// A share in percent: 0.35 %, 3.1 %, 348 %; what is whole is written so.
 fn share(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
-        p if p >= 99.95 => format!("{percent:.0} %"),
-        p if (p - p.round()).abs() < 1e-9 => format!("{percent:.0} %"),
-        p if p >= 9.995 => format!("{percent:.1} %"),
+        p if p >= 99.95 || (p - p.round()).abs() < 1e-9 => format!("{percent:.0} %"),
+        p if p >= 0.995 => format!("{percent:.1} %"),
         _ => format!("{percent:.2} %"),
     }
 }

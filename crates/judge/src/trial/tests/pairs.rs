@@ -1,7 +1,7 @@
 //! From slots to pairs, on recorded samples.
 
 use crate::tests::recorded;
-use crate::trial::{Rule, judge_trial, pairs};
+use crate::trial::{Rule, forecast, judge_trial, pairs};
 use assay_model::advice::{Guard, RiskLevel, SafetyRule};
 use assay_model::change::{Change, Setting};
 use assay_model::load::Load;
@@ -249,6 +249,24 @@ fn what_was_not_measured_makes_no_pair() {
     assert!(
         matches!(&outcomes[0], PairOutcome::Void { reason } if reason == "flush.p99 was not measured")
     );
+}
+
+#[test]
+fn a_forecast_is_in_pairs_and_in_time() {
+    let plan = trial("iops", &[]).plan;
+    // Slots of 5 s after 1 s, so 12 s a pair.
+    let one = forecast::forecast(&plan, 0.2, 0.3);
+    assert_eq!((one.pairs, one.time), (11, Nanos(132_000_000_000)));
+    // No effect is expected, and the noise hides the margin: all pairs there are.
+    assert_eq!(forecast::forecast(&plan, 0.2, 0.0).pairs, 60);
+    assert_eq!(forecast::forecast(&plan, 0.01, 0.0).pairs, 6);
+    assert_eq!(forecast::forecast(&plan, f64::NAN, 0.1).pairs, 60);
+    assert_eq!(
+        forecast::pairs_within(&plan, Nanos(20 * 60_000_000_000)),
+        100
+    );
+    let seen = forecast::noise(&[0.1, -0.1, 0.12, -0.08, 0.0, 9.0]);
+    assert!((0.1..0.2).contains(&seen), "{seen}");
 }
 
 #[test]
