@@ -53,6 +53,14 @@ pub enum ChangeError {
         /// Why, and the way out.
         reason: String,
     },
+    /// It is not there.
+    #[error("{what}: {reason}")]
+    Gone {
+        /// The setting.
+        what: String,
+        /// What was looked for.
+        reason: String,
+    },
     /// It was set, but the machine says something else; it was put back.
     #[error("{what}: set to {wanted:?}, but it reads {found:?}")]
     ReadBack {

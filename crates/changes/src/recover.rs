@@ -9,7 +9,8 @@ use crate::session::Session;
 use crate::switch::{Back, put_back};
 use assay_host::HostMut;
 
-/// What to do about a setting that somebody else changed meanwhile.
+/// What to do about a setting that somebody else changed meanwhile, and about what cannot be taken
+/// back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Foreign {
     /// Say so, and keep it in the journal.
@@ -17,7 +18,7 @@ pub enum Foreign {
     Leave,
     /// Put it back all the same.
     Restore,
-    /// Take it as it is, and forget it.
+    /// Take it as it is, and forget it; also what cannot be taken back.
     Accept,
 }
 
@@ -30,6 +31,8 @@ pub enum Outcome {
     Removed,
     /// The kernel held it in memory, and the machine was started again since.
     Rebooted,
+    /// The kernel held it in memory, and the device or mount is no longer there.
+    Gone,
     /// Somebody else changed it.
     LeftAlone {
         /// What it reads.
@@ -39,7 +42,8 @@ pub enum Outcome {
         /// It was taken as it is and forgotten.
         accepted: bool,
     },
-    /// It could not be taken back. It stays in the journal.
+    /// It could not be taken back. It stays in the journal, unless the user wishes it forgotten
+    /// ([`Foreign::Accept`]).
     Failed(String),
 }
 
@@ -145,51 +149,41 @@ pub(crate) fn take_back(
     let state = session.state();
     let mut recovered = Vec::new();
     for (id, entry) in state.open().rev() {
-        let outcome = match entry {
+        let done = match entry {
+            Entry::Made { thing, .. } if rebooted && !thing.survives_reboot() => {
+                Ok(Outcome::Rebooted)
+            }
             Entry::Made { thing, .. } => {
-                let gone = rebooted && !thing.survives_reboot();
-                let removed = match gone {
-                    true => Ok(()),
-                    false => thing.unmake(host, &session.tag()),
-                };
-                match removed {
-                    Ok(()) => {
-                        session.write(Line::Unmade { id })?;
-                        if gone {
-                            Outcome::Rebooted
-                        } else {
-                            Outcome::Removed
-                        }
-                    }
-                    Err(error) => Outcome::Failed(error.to_string()),
-                }
+                let gone = thing.unmake(host, &session.tag());
+                gone.map(|()| Outcome::Removed)
             }
             Entry::Switched(switched) if rebooted && !survives_reboot(&switched.setting) => {
-                session.write(Line::Closed { id })?;
-                Outcome::Rebooted
+                Ok(Outcome::Rebooted)
             }
             Entry::Switched(switched) => {
-                let force = foreign == Foreign::Restore;
-                match put_back(session, host, id, switched, force) {
+                let lasts = survives_reboot(&switched.setting);
+                match put_back(session, host, id, switched, foreign == Foreign::Restore) {
+                    Err(ChangeError::Gone { .. }) if !lasts => Ok(Outcome::Gone),
                     Ok(Back::Already(shown) | Back::Restored(shown)) => {
-                        session.write(Line::Closed { id })?;
-                        Outcome::Restored(shown)
+                        Ok(Outcome::Restored(shown))
                     }
-                    Ok(Back::LeftAlone(found)) => {
-                        let accepted = foreign == Foreign::Accept;
-                        if accepted {
-                            session.write(Line::Closed { id })?;
-                        }
-                        Outcome::LeftAlone {
-                            found,
-                            original: switched.original.shown.clone(),
-                            accepted,
-                        }
-                    }
-                    Err(error) => Outcome::Failed(error.to_string()),
+                    Ok(Back::LeftAlone(found)) => Ok(Outcome::LeftAlone {
+                        found,
+                        original: switched.original.shown.clone(),
+                        accepted: foreign == Foreign::Accept,
+                    }),
+                    Err(error) => Err(error),
                 }
             }
         };
+        let outcome = done.unwrap_or_else(|error| Outcome::Failed(error.to_string()));
+        let open = matches!(outcome, Outcome::Failed(_) | Outcome::LeftAlone { .. });
+        if !open || foreign == Foreign::Accept {
+            session.write(match entry {
+                Entry::Made { .. } => Line::Unmade { id },
+                Entry::Switched(_) => Line::Closed { id },
+            })?;
+        }
         recovered.push(Recovered {
             label: session.header().label.clone(),
             target: session.header().target.clone(),

@@ -102,7 +102,8 @@ impl<'a> Switch<'a> {
         Ok(self.knob.read(self.host)?.shown)
     }
 
-    /// Sets a value, or takes the setting away, and returns what it reads then.
+    /// Sets a value, or takes the setting away, and returns what it reads then. What reads so
+    /// already is not set again.
     ///
     /// # Errors
     /// [`ChangeError::Refused`] before anything was touched; [`ChangeError::Meanwhile`] when

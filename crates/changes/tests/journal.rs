@@ -205,6 +205,41 @@ fn what_the_kernel_held_in_memory_went_with_the_boot() {
 }
 
 #[test]
+fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgotten() {
+    let (dir, journal) = journal();
+    let path = dir.path().join("service.conf");
+    fs::write(&path, "workers = 2\n").unwrap();
+    let session = journal.begin("trial", "/mnt").unwrap();
+    let host = machine();
+    let sysctl = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
+    let config = Setting::Config {
+        file: path.to_str().unwrap().into(),
+        language: ConfigLanguage::KeyValue,
+        section: Vec::new(),
+        key: "workers".into(),
+        validate: Vec::new(),
+        reload: Vec::new(),
+    };
+    let config = Switch::open(&session, &Live, &config).unwrap();
+    sysctl.set(Some("10")).unwrap();
+    config.set(Some("8")).unwrap();
+    std::mem::forget((sysctl, config));
+    fs::remove_file(&path).unwrap();
+    let bare = Recorded::new().file("/proc/sys/vm/laptop_mode", "0\n");
+    let closed = session.close(&bare).unwrap();
+    assert!(
+        matches!(closed[0].outcome, Outcome::Failed(_)),
+        "{closed:?}"
+    );
+    assert_eq!(closed[1].outcome, Outcome::Gone);
+    // The file may come back with its disk.
+    assert_eq!(journal.pending().unwrap()[0].left.len(), 1);
+    let told = journal.recover(&bare, Foreign::Accept).unwrap();
+    assert!(matches!(told[0].outcome, Outcome::Failed(_)), "{told:?}");
+    assert_eq!(sessions(dir.path()).len(), 0);
+}
+
+#[test]
 fn one_setting_is_changed_once_at_a_time() {
     let (_dir, journal) = journal();
     let host = machine();

@@ -26,6 +26,8 @@ struct Scenario {
     prepare: fn(&Path) -> Option<LoopDevice>,
     /// What must be the same afterwards.
     look: fn(&Path) -> String,
+    /// Also killed at every system call; slower, and with no news where the kernel does the work.
+    traced: bool,
     /// Changes things and takes them back.
     act: fn(&Path, &Session, &dyn HostMut) -> Result<(), ChangeError>,
 }
@@ -142,6 +144,8 @@ fn everywhere(scenario: &Scenario) {
     );
     assert!(kills > 10 && changed > 3 && recoveries > 3);
 
+    every_system_call(scenario, dir, &before);
+
     // The same with calls that fail.
     for call in 1.. {
         let faulty = Faulty::once(&Live as &dyn HostMut, call);
@@ -155,6 +159,44 @@ fn everywhere(scenario: &Scenario) {
             break;
         }
     }
+}
+
+/// The finest grain: killed at every system call that writes, those on the journal among them.
+/// Where a command that was started reaches that number first, it is killed in its middle, and the
+/// scenario fails and takes back by itself what it did.
+fn every_system_call(scenario: &Scenario, dir: &Path, before: &str) {
+    if !scenario.traced
+        || !matches!(Command::new("strace").arg("-V").output(), Ok(out) if out.status.success())
+    {
+        return;
+    }
+    let calls = "?write,?fsync,?fdatasync,?openat,?rename,?renameat,?renameat2,?unlink,?unlinkat,\
+                 ?mkdir,?mkdirat,?flock,?fallocate,?rmdir,?fchmod,?fchown";
+    let mut kills = 0;
+    for call in 1.. {
+        let status = Command::new("strace")
+            .args(["-f", "-qq", "-o", "/dev/null", "-e"])
+            .arg(format!("trace={calls}"))
+            .arg("-e")
+            .arg(format!("inject={calls}:signal=KILL:when={call}"))
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", scenario.name, "--nocapture"])
+            .env(STEP, "act 0 before all")
+            .env(DIR, dir)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        if status.success() {
+            break;
+        }
+        kills += usize::from(status.signal() == Some(9));
+        recover(dir, &Live);
+        assert_eq!((scenario.look)(dir), before, "killed at system call {call}");
+        assert_eq!(left(dir), 0, "killed at system call {call}");
+    }
+    eprintln!("{}: {kills} kills at system calls", scenario.name);
+    assert!(kills > 10);
 }
 
 /// Back and forth, as a trial does.
@@ -173,6 +215,7 @@ fn queue() {
     }
     everywhere(&Scenario {
         name: "queue",
+        traced: false,
         prepare: |dir| {
             image(&dir.join("image"));
             let device = LoopDevice::new(&dir.join("image"));
@@ -226,6 +269,7 @@ fn queue() {
 fn sysctl() {
     everywhere(&Scenario {
         name: "sysctl",
+        traced: true,
         prepare: |_| None,
         look: |_| {
             let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
@@ -247,6 +291,7 @@ fn sysctl() {
 fn config() {
     everywhere(&Scenario {
         name: "config",
+        traced: true,
         prepare: |dir| {
             fs::write(
                 dir.join("service.conf"),
@@ -311,6 +356,7 @@ fn config() {
 fn mount() {
     everywhere(&Scenario {
         name: "mount",
+        traced: false,
         prepare: |dir| {
             image(&dir.join("image"));
             let device = LoopDevice::new(&dir.join("image"));
@@ -351,6 +397,7 @@ fn mount() {
 fn commands() {
     everywhere(&Scenario {
         name: "commands",
+        traced: true,
         prepare: |dir| {
             fs::write(dir.join("value"), "old").unwrap();
             None
@@ -384,6 +431,7 @@ fn commands() {
 fn made() {
     everywhere(&Scenario {
         name: "made",
+        traced: false,
         prepare: |dir| {
             image(&dir.join("template"));
             None

@@ -3,6 +3,7 @@
 use crate::error::HostError;
 use crate::{Host, Live, Root};
 use rustix::fs::{OFlags, XattrFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -145,7 +146,12 @@ impl HostMut for Live {
             if (file.metadata()?.uid(), file.metadata()?.gid()) != (model.uid(), model.gid()) {
                 std::os::unix::fs::fchown(&file, Some(model.uid()), Some(model.gid()))?;
             }
-            // The mode first: an ACL would be cut down by a later chmod.
+            // The directory's default ACL has given the new file one; where `like` has one, it is
+            // copied below. The mode comes in between: it would cut down what is copied.
+            match rustix::fs::fremovexattr(&file, ACL) {
+                Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
+                Err(error) => return Err(error.into()),
+            }
             file.set_permissions(std::fs::Permissions::from_mode(model.mode() & 0o7777))?;
             copy_attributes(like, &file)?;
             file.sync_all()
@@ -183,21 +189,21 @@ impl HostMut for Live {
 
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         let stat = Path::new("/proc").join(process.pid.to_string());
-        let fail = |error: rustix::io::Errno| HostError::io(&stat, &error.into());
+        let fail = |error: Errno| HostError::io(&stat, &error.into());
         let Some(pid) = Pid::from_raw(process.pid) else {
             return Ok(());
         };
         // The handle is opened first, so that what is compared next is what will be killed.
         let handle = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => handle,
-            Err(rustix::io::Errno::SRCH) => return Ok(()),
+            Err(Errno::SRCH) => return Ok(()),
             Err(error) => return Err(fail(error)),
         };
         if started(process.pid) != Some(process.start) {
             return Ok(());
         }
         match rustix::process::pidfd_send_signal(&handle, Signal::KILL) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Ok(()) | Err(Errno::SRCH) => {}
             Err(error) => return Err(fail(error)),
         }
         let deadline = Instant::now() + DYING;
@@ -240,30 +246,34 @@ impl ProcessId {
     }
 }
 
-/// Copies extended attributes. Those that the file system of the copy makes up itself, or that
-/// need a privilege the process lacks, are passed over unless they carry access rights.
+/// An access control list (acl(5)).
+const ACL: &str = "system.posix_acl_access";
+
+/// Copies extended attributes. Those that this user may not set are passed over, unless they decide
+/// who may read the file.
 fn copy_attributes(from: &Path, to: &File) -> std::io::Result<()> {
+    // The most that Linux gives out at once (XATTR_LIST_MAX, XATTR_SIZE_MAX).
     let mut names = vec![0; 64 << 10];
     let length = match rustix::fs::llistxattr(from, &mut names) {
         Ok(length) => length,
-        Err(rustix::io::Errno::NOTSUP | rustix::io::Errno::NOSYS) => return Ok(()),
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let mut value = vec![0; 64 << 10];
+    let (mut wanted, mut found) = (vec![0; 64 << 10], vec![0; 64 << 10]);
     for name in names[..length]
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
     {
-        let name = OsStr::from_bytes(name);
-        let copied = rustix::fs::lgetxattr(from, name, &mut value).and_then(|length| {
-            rustix::fs::fsetxattr(to, name, &value[..length], XattrFlags::empty())
-        });
-        match copied {
-            Ok(()) => {}
-            Err(error) if name.as_bytes().starts_with(b"system.posix_acl") => {
-                return Err(error.into());
-            }
-            Err(_) => {}
+        let os_name = OsStr::from_bytes(name);
+        let length = rustix::fs::lgetxattr(from, os_name, &mut wanted)?;
+        let wanted = &wanted[..length];
+        let Err(error) = rustix::fs::fsetxattr(to, os_name, wanted, XattrFlags::empty()) else {
+            continue;
+        };
+        let same = rustix::fs::fgetxattr(to, os_name, &mut found)
+            .is_ok_and(|length| found[..length] == *wanted);
+        if !same && (name == ACL.as_bytes() || name == b"security.selinux") {
+            return Err(error.into());
         }
     }
     Ok(())
@@ -278,9 +288,7 @@ fn sync_parent(path: &Path) -> Result<(), HostError> {
     let synced = File::open(dir).and_then(|dir| dir.sync_all());
     match synced {
         // Some file systems do not know how to sync a directory.
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-            Ok(())
-        }
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
         other => other.map_err(|error| HostError::io(dir, &error)),
     }
 }

@@ -13,6 +13,46 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
+/// rw- for the owner, r-- for user 7, the group and the mask, --- for others: a POSIX ACL of
+/// version 2 (linux/posix_acl_xattr.h).
+fn acl() -> Vec<u8> {
+    let none = u32::MAX;
+    let entries = [
+        (1u16, 6u16, none),
+        (2, 4, 7),
+        (4, 4, none),
+        (16, 4, none),
+        (32, 0, none),
+    ];
+    let mut acl = 2u32.to_le_bytes().to_vec();
+    for (tag, access, id) in entries {
+        acl.extend(tag.to_le_bytes());
+        acl.extend(access.to_le_bytes());
+        acl.extend(id.to_le_bytes());
+    }
+    acl
+}
+
+#[test]
+fn a_replaced_file_gets_no_rights_from_its_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = "system.posix_acl_default";
+    if rustix::fs::setxattr(dir.path(), name, &acl(), XattrFlags::empty()).is_err() {
+        eprintln!("skipped: no ACLs here");
+        return;
+    }
+    let (path, aside) = (dir.path().join("file"), dir.path().join("aside"));
+    fs::write(&path, "old").unwrap();
+    let access = "system.posix_acl_access";
+    rustix::fs::removexattr(&path, access).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    Live.replace_file(&path, &aside, b"new").unwrap();
+    let mut value = [0; 256];
+    let found = rustix::fs::getxattr(&path, access, &mut value[..]);
+    assert_eq!(found, Err(rustix::io::Errno::NODATA));
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o644);
+}
+
 #[test]
 fn a_replaced_file_keeps_owner_mode_and_attributes() {
     let dir = tempfile::tempdir().unwrap();
@@ -25,20 +65,7 @@ fn a_replaced_file_keeps_owner_mode_and_attributes() {
         std::os::unix::fs::chown(&path, Some(12345), Some(54321)).unwrap();
     }
     let attribute = rustix::fs::setxattr(&path, "user.assay", b"x", XattrFlags::empty());
-    // POSIX ACL, version 2: rw- for the owner, r-- for user 7, the group and the mask, --- for
-    // others (linux/posix_acl_xattr.h).
-    let mut acl = 2u32.to_le_bytes().to_vec();
-    for (tag, access, id) in [
-        (1u16, 6u16, u32::MAX),
-        (2, 4, 7),
-        (4, 4, u32::MAX),
-        (16, 4, u32::MAX),
-        (32, 0, u32::MAX),
-    ] {
-        acl.extend(tag.to_le_bytes());
-        acl.extend(access.to_le_bytes());
-        acl.extend(id.to_le_bytes());
-    }
+    let acl = acl();
     let name = "system.posix_acl_access";
     let listed = rustix::fs::setxattr(&path, name, &acl, XattrFlags::empty());
     let before = fs::metadata(&path).unwrap();

@@ -226,8 +226,10 @@ impl Knob for Attribute {
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
         let text = match text(host, &self.path) {
             Err(error) if error.is_absent() => {
-                let reason = format!("this machine does not have it ({error})");
-                return Err(ChangeError::refused(&self.name, reason));
+                return Err(ChangeError::Gone {
+                    what: self.name.clone(),
+                    reason: format!("this machine does not have it ({error})"),
+                });
             }
             other => other?,
         };

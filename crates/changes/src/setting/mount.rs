@@ -36,9 +36,10 @@ impl OneOf {
         let table = host.read(Path::new("/proc/self/mounts"))?;
         let mut mounts: Vec<_> = mounts(&table).collect();
         mounts.retain(|mount| mount.mountpoint == self.mountpoint);
-        mounts
-            .pop()
-            .ok_or_else(|| self.refused("nothing is mounted there"))
+        mounts.pop().ok_or_else(|| ChangeError::Gone {
+            what: self.name.clone(),
+            reason: "nothing is mounted there".into(),
+        })
     }
 
     fn atime(&self) -> bool {
