@@ -1,5 +1,6 @@
 //! A file system of its own on a loop device, with a file laid out inside.
 
+mod prove;
 mod read_back;
 
 use crate::ArmError;
@@ -25,6 +26,18 @@ pub(crate) struct FileSystem {
     /// `/dev/loop7`.
     device: String,
     fstype: String,
+    mkfs: Vec<String>,
+    mount: Vec<String>,
+}
+
+impl FileSystem {
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            fstype: &self.fstype,
+            mkfs: &self.mkfs,
+            mount: &self.mount,
+        }
+    }
 }
 
 /// What assay knows how to make: `mkfs.TYPE`, how it is told to ask nothing, and its package.
@@ -70,13 +83,15 @@ pub(crate) fn build(
     let sized = backing.and_then(|file| file.set_len(backing_size));
     sized.map_err(ArmError::io(&path))?;
     let dir = things.dir().to_owned();
-    let (_, device) = attach(things, &path, cancel)?;
+    let (_, device) = attach(things, &path, true, cancel)?;
     wanted.make(things, &dir, &device, cancel)?;
     wanted.mount(things, &dir, &device, cancel)?;
     lay_out(things, size, cancel)?;
     Ok(FileSystem {
         device,
         fstype: wanted.fstype.to_owned(),
+        mkfs: wanted.mkfs.to_vec(),
+        mount: wanted.mount.to_vec(),
     })
 }
 
@@ -104,40 +119,37 @@ fn lay_out(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmE
     })
 }
 
-/// A loop device on a file, past the page cache of the host where the file can do that.
-pub(crate) fn attach(
+/// A loop device on a file; `direct` is past the page cache of the host, where the file can do that.
+fn attach(
     things: &mut Things<'_>,
     file: &Path,
+    direct: bool,
     cancel: &Cancel,
 ) -> Result<(MadeId, String), ArmError> {
-    let dir = file.parent().unwrap_or(Path::new("/")).to_owned();
+    let dir = file.parent().unwrap_or(Path::new("/"));
     let losetup = find(things, "losetup", "mount", "util-linux")?;
     let program = Program {
         path: &losetup,
-        dir: &dir,
+        dir,
         log: "losetup.log",
     };
     let id = things.enter(&Made::Loop {
         backing: file.to_owned(),
     })?;
-    let name = file.file_name().unwrap_or_default();
-    let args = ["--find", "--show", "--direct-io=on"].map(OsStr::new);
-    let run = |args: &[&OsStr]| {
-        let args = [args, &[OsStr::new("--"), name]].concat();
-        program.run(&args, cancel)
-    };
-    let shown = match run(&args) {
-        Err(ArmError::Tool { .. }) => {
+    let mut args = ["--find", "--show"].map(OsStr::new).to_vec();
+    if direct {
+        args.push(OsStr::new("--direct-io=on"));
+    }
+    args.extend([OsStr::new("--"), file.file_name().unwrap_or_default()]);
+    match program.run(&args, cancel) {
+        Ok(shown) => Ok((id, shown.trim().to_owned())),
+        Err(ArmError::Tool { .. }) if direct => {
             // It may have attached the file and failed at the direct I/O.
             things.remove(id)?;
-            let id = things.enter(&Made::Loop {
-                backing: file.to_owned(),
-            })?;
-            return Ok((id, run(&args[..2])?.trim().to_owned()));
+            attach(things, file, false, cancel)
         }
-        other => other?,
-    };
-    Ok((id, shown.trim().to_owned()))
+        Err(error) => Err(error),
+    }
 }
 
 fn find(

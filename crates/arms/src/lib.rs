@@ -142,7 +142,8 @@ impl Built<'_> {
     }
 
     /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
-    /// this arm. It needs some 200 MiB for a moment.
+    /// this arm. It needs some 200 MiB for a moment, QEMU's storage daemon
+    /// and FUSE.
     ///
     /// # Errors
     /// The twin cannot be made, or it was interrupted.
@@ -153,9 +154,10 @@ impl Built<'_> {
     ) -> Result<DurabilityProof, ArmError> {
         match &self.kind {
             Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
-            Kind::FileSystem(_) | Kind::Sshd(_) => Err(ArmError::Refused {
-                what: "durability".to_owned(),
-                reason: "it is proved for disk images only".to_owned(),
+            Kind::FileSystem(system) => system.prove_durability(&mut self.things, side, cancel),
+            Kind::Sshd(_) => Err(ArmError::Refused {
+                what: "durability of an sshd".to_owned(),
+                reason: "it is proved for disk images and file systems".to_owned(),
             }),
         }
     }

@@ -80,6 +80,7 @@ impl VolatileFile {
             "node-name": "disk",
             "server": { "type": "unix", "path": DISK },
             "export": "disk",
+            "discard": "unmap",
         });
         let export = json!({
             "type": "fuse",

@@ -8,6 +8,7 @@ use assay_host::Live;
 use assay_instruments::Cancel;
 use assay_model::Bytes;
 use assay_model::change::Arm;
+use assay_model::trial::Side;
 use common::Bench;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -111,5 +112,30 @@ fn what_the_tools_refuse_is_said_in_their_words() {
         let error = make(&bench, "now", &arm).err().unwrap().to_string();
         assert!(error.contains(said) && !error.contains('\n'), "{error}");
         assert!(bench.nothing_left(), "{error}");
+    }
+}
+
+#[test]
+fn write_barriers_decide_what_survives() {
+    if !root() {
+        return;
+    }
+    for (fstype, mount, safe) in [
+        ("ext4", &[][..], true),
+        ("ext4", &["data=writeback"], true),
+        ("ext4", &["barrier=0"], false),
+        ("xfs", &[], true),
+        ("btrfs", &[], true),
+        ("btrfs", &["nobarrier"], false),
+    ] {
+        let bench = Bench::new();
+        let mut built = make(&bench, "now", &arm(fstype, &[], mount)).unwrap();
+        let proof = built
+            .prove_durability(Side::Changed, &Cancel::default())
+            .unwrap();
+        let lost = if safe { 0 } else { proof.acknowledged };
+        assert_eq!(proof.lost, lost, "{fstype} {mount:?}");
+        drop(built);
+        assert!(bench.nothing_left());
     }
 }

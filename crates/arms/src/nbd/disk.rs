@@ -13,8 +13,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// NBD_FLAG_HAS_FLAGS, SEND_FLUSH and SEND_FUA: it keeps what it is told to keep.
-const FLAGS: u16 = 1 | 1 << 2 | 1 << 3;
+/// NBD_FLAG_HAS_FLAGS, SEND_FLUSH and SEND_FUA: it keeps what it is told to keep. SEND_TRIM and
+/// SEND_WRITE_ZEROES: both leave zeroes, because QEMU 7.2 turns the hole that somebody punches into
+/// its file into a trim, and that somebody counts on zeroes.
+const FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6;
+const CMD_TRIM: u16 = 4;
+const CMD_WRITE_ZEROES: u16 = 6;
 const OPT_ABORT: u32 = 2;
 const OPT_INFO: u32 = 6;
 const REP_ERR_UNSUPPORTED: u32 = 1 << 31 | 1;
@@ -31,6 +35,12 @@ enum Event {
         offset: u64,
         length: usize,
         at: u64,
+        fua: bool,
+    },
+    /// `length` zeroes at `offset`.
+    Zeroes {
+        offset: u64,
+        length: u64,
         fua: bool,
     },
     Flush,
@@ -94,17 +104,23 @@ impl Disk {
         let flushed = events.iter().rposition(|event| *event == Event::Flush);
         let flushed = flushed.map_or(0, |index| index + 1);
         for (index, event) in events.iter().enumerate() {
-            if let Event::Write {
-                offset,
-                length,
-                at,
-                fua,
-            } = *event
-                && (fua || index < flushed)
-            {
-                let mut data = vec![0; length];
-                state.log.read_exact_at(&mut data, at)?;
-                disk.write_all_at(&data, offset)?;
+            match *event {
+                Event::Write {
+                    offset,
+                    length,
+                    at,
+                    fua,
+                } if fua || index < flushed => {
+                    let mut data = vec![0; length];
+                    state.log.read_exact_at(&mut data, at)?;
+                    disk.write_all_at(&data, offset)?;
+                }
+                Event::Zeroes {
+                    offset,
+                    length,
+                    fua,
+                } if fua || index < flushed => zero(disk, offset, length)?,
+                _ => {}
             }
         }
         Ok(from + flushed)
@@ -150,12 +166,14 @@ impl Disk {
             let mut head = [0; 28];
             stream.read_exact(&mut head)?;
             let length = number(&head, 24);
-            if number(&head, 0) != REQUEST || length > LONGEST {
+            let command = u16::from_be_bytes([head[6], head[7]]);
+            let carries = matches!(command, CMD_READ | CMD_WRITE);
+            if number(&head, 0) != REQUEST || carries && length > LONGEST {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let offset = u64::from(number(&head, 16)) << 32 | u64::from(number(&head, 20));
             let flags = u16::from_be_bytes([head[4], head[5]]);
-            let command = u16::from_be_bytes([head[6], head[7]]);
+            let fua = flags & FLAG_FUA != 0;
             let length = length as usize;
             let mut data = vec![0; if command == CMD_WRITE { length } else { 0 }];
             stream.read_exact(&mut data)?;
@@ -170,7 +188,10 @@ impl Disk {
                     Ok(())
                 }
                 CMD_READ if inside => self.lock().now.read_exact_at(&mut read, offset),
-                CMD_WRITE if inside => self.lock().write(offset, &data, flags & FLAG_FUA != 0),
+                CMD_WRITE if inside => self.lock().write(offset, &data, fua),
+                CMD_TRIM | CMD_WRITE_ZEROES if inside => {
+                    self.lock().zero(offset, length as u64, fua)
+                }
                 _ => Err(io::ErrorKind::InvalidInput.into()),
             };
             let error = match done {
@@ -202,6 +223,33 @@ impl State {
         self.end += data.len() as u64;
         Ok(())
     }
+
+    fn zero(&mut self, offset: u64, length: u64, fua: bool) -> io::Result<()> {
+        zero(&self.now, offset, length)?;
+        self.events.push(Event::Zeroes {
+            offset,
+            length,
+            fua,
+        });
+        Ok(())
+    }
+}
+
+/// Zeroes, as a hole where the file system has holes.
+fn zero(file: &File, offset: u64, length: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    if length == 0 || fallocate(file, hole, offset, length).is_ok() {
+        return Ok(());
+    }
+    let zeroes = vec![0; 1 << 20];
+    let mut done = 0;
+    while done < length {
+        let some = (length - done).min(zeroes.len() as u64);
+        file.write_all_at(&zeroes[..usize::try_from(some).unwrap_or(0)], offset + done)?;
+        done += some;
+    }
+    Ok(())
 }
 
 fn answer(stream: &mut UnixStream, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {

@@ -9,12 +9,15 @@ pub(super) struct Without<'a> {
     pub global: &'a [String],
 }
 
+/// Given the patterns of an Include line.
+type Include<'a, E> = dyn FnMut(&[String]) -> Result<Vec<String>, E> + 'a;
+
 /// Copies a text. `include` is given the patterns of an Include line, which it copies too, and
 /// returns the names of the copies.
 pub(super) fn copy<E>(
     text: &str,
     without: &Without<'_>,
-    include: &mut dyn FnMut(&[String]) -> Result<Vec<String>, E>,
+    include: &mut Include<'_, E>,
 ) -> Result<String, E> {
     let mut copy = String::with_capacity(text.len());
     let mut conditional = false;
