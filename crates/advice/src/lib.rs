@@ -6,6 +6,7 @@
 //! [`applies`] for the conditions and [`resolve`] for the placeholders.
 
 mod applies;
+pub mod book;
 mod catalogue;
 mod check;
 mod condition;

@@ -31,6 +31,12 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Where the user keeps advice of their own: `$XDG_CONFIG_HOME/assay/advice`. None when neither that
+/// nor HOME is set.
+pub fn own_advice() -> Option<PathBuf> {
+    Some(xdg("XDG_CONFIG_HOME", ".config").ok()?.join("advice"))
+}
+
 /// The store that `--store` or the environment names.
 pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
     match &global.store {

@@ -1,5 +1,6 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
+pub mod advice;
 pub mod compare;
 pub mod dups;
 pub mod export;
@@ -29,6 +30,7 @@ pub enum Verb {
     Import(import::Args),
     Lint(lint::Args),
     Facts(facts::Args),
+    Advice(advice::Args),
     Dups(dups::Args),
     Plan(plan::Args),
     Trial(trial::Args),
@@ -44,6 +46,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Show(args)) => show::run(&args, global),
         Some(Verb::Compare(args)) => compare::run(&args, global),
         Some(Verb::Export(args)) => export::run(&args, global),
+        Some(Verb::Advice(args)) => advice::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Lint(args)) => lint::run(&args),

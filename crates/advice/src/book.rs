@@ -1,0 +1,139 @@
+//! The catalogue as pages of the book, made from the same files.
+
+use crate::Catalogue;
+use assay_model::advice::{Advice, RiskLevel, Standing};
+use std::fmt::Write as _;
+
+/// Path below `docs/src/advice` and text of each page, the table of contents first.
+#[must_use]
+pub fn pages(catalogue: &Catalogue) -> Vec<(String, String)> {
+    let all = catalogue.all();
+    let mut pages = vec![("README.md".to_owned(), contents(&all))];
+    pages.extend(
+        all.into_iter()
+            .map(|advice| (format!("{}/{}.md", advice.domain, advice.id), page(advice))),
+    );
+    pages
+}
+
+/// The lines that `SUMMARY.md` needs, one for each page.
+#[must_use]
+pub fn summary(catalogue: &Catalogue) -> Vec<String> {
+    let mut lines = vec!["- [The catalogue of advice](advice/README.md)".to_owned()];
+    lines.extend(catalogue.all().into_iter().map(|advice| {
+        format!(
+            "  - [{}](advice/{}/{}.md)",
+            advice.title, advice.domain, advice.id
+        )
+    }));
+    lines
+}
+
+const MADE: &str = "<!-- Made from advice/ by crates/advice/tests/book.rs; change it there. -->";
+
+fn contents(all: &[&Advice]) -> String {
+    let mut out = format!(
+        "{MADE}\n# The catalogue of advice\n\nEach entry is one file below `advice/` in the \
+         repository: a rule and its page. `assay advice` shows them with what they mean for the \
+         machine at hand. *Standing* is what the literature says today.\n"
+    );
+    let mut domain = "";
+    for advice in all {
+        if advice.domain != domain {
+            domain = &advice.domain;
+            let _ = write!(
+                out,
+                "\n## {domain}\n\n| advice | standing | in a trial |\n|---|---|---|\n"
+            );
+        }
+        let _ = writeln!(
+            out,
+            "| [`{id}`]({domain}/{id}.md) {} | {} | {} |",
+            cell(&advice.title),
+            standing(advice.literature.standing),
+            match advice.trial {
+                Some(_) => "yes",
+                None => "explained only",
+            },
+            id = advice.id,
+        );
+    }
+    out
+}
+
+fn page(advice: &Advice) -> String {
+    let mut out = format!("{MADE}\n# {}\n\n{}\n\n", advice.title, advice.statement);
+    let figure = advice.source.figure.as_ref();
+    let figure = figure.map_or_else(String::new, |figure| format!(" Figure: {figure}."));
+    let rows = [
+        ("id", format!("`{}`", advice.id)),
+        (
+            "standing",
+            format!(
+                "**{}**. {}",
+                standing(advice.literature.standing),
+                advice.literature.text
+            ),
+        ),
+        (
+            "claimed",
+            format!("{} ({}){figure}", advice.source.claimed, advice.source.who),
+        ),
+        ("predicted", advice.predicts.clone()),
+        (
+            "risk",
+            format!("**{}**. {}", risk(advice.risk.level), advice.risk.text),
+        ),
+    ];
+    let _ = writeln!(out, "| | |\n|---|---|");
+    for (name, text) in rows {
+        let _ = writeln!(out, "| {name} | {} |", cell(&text));
+    }
+    if !advice.when.is_empty() {
+        let _ = writeln!(out, "\n## When assay says that it applies\n");
+        for condition in &advice.when {
+            let _ = writeln!(
+                out,
+                "- `{}`; otherwise: {}.",
+                condition.cel, condition.otherwise
+            );
+        }
+    }
+    if !advice.parameters.is_empty() {
+        let _ = writeln!(out, "\n## Settings of the trial\n");
+        for (name, parameter) in &advice.parameters {
+            let default = parameter.default.as_ref();
+            let default = default.map_or_else(
+                || "must be given".to_owned(),
+                |default| format!("`{default}` unless given"),
+            );
+            let _ = writeln!(out, "- `--set {name}=…`: {}; {default}.", parameter.about);
+        }
+    }
+    let _ = write!(out, "\n{}\n", advice.page);
+    out
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Confirmed => "confirmed",
+        Standing::Conditional => "conditional",
+        Standing::Obsolete => "obsolete",
+        Standing::Wrong => "wrong",
+        Standing::Dangerous => "dangerous",
+    }
+}
+
+fn risk(level: RiskLevel) -> &'static str {
+    match level {
+        RiskLevel::None => "none",
+        RiskLevel::Low => "low",
+        RiskLevel::Service => "a service may stop",
+        RiskLevel::Lockout => "lock-out",
+        RiskLevel::DataLoss => "data loss",
+    }
+}

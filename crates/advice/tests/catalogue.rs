@@ -1,0 +1,200 @@
+//! Every entry of the catalogue is whole: its fixtures are there and agree, its sources are named,
+//! its trial can be made.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the catalogue's own directories"
+)]
+
+use assay_advice::{Applicability, Catalogue, ResolveError, aim, applies, resolve};
+use assay_model::advice::{Advice, RiskLevel, Standing, TrialSpec};
+use assay_model::change::{CacheMode, Change, Setting};
+use assay_model::{Facts, TargetInfo};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Facts of a machine, and what a piece of advice should say of it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fixture {
+    /// `recorded: …` or `made: …`, and where or from what.
+    origin: String,
+    /// Part of the reason why it does not apply.
+    because: Option<String>,
+    target: Option<TargetInfo>,
+    #[serde(default)]
+    parameters: BTreeMap<String, String>,
+    facts: Facts,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice")
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn fixtures(dir: &Path) -> Vec<(PathBuf, Fixture)> {
+    let read = |name: String| {
+        let path = dir.join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let fixture = serde_json::from_str(&text);
+        let fixture = fixture.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path, fixture)
+    };
+    names(dir).into_iter().map(read).collect()
+}
+
+fn catalogue() -> Catalogue {
+    Catalogue::builtin().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Stands in for what only the user can say.
+fn given(advice: &Advice) -> BTreeMap<String, String> {
+    let missing = advice
+        .parameters
+        .iter()
+        .filter(|(_, p)| p.default.is_none());
+    missing
+        .map(|(name, _)| (name.clone(), "1000".to_owned()))
+        .collect()
+}
+
+fn spec(advice: &Advice) -> Result<TrialSpec, ResolveError> {
+    let info = TargetInfo {
+        name: "/srv".into(),
+        kind: assay_model::target::TargetKind::Directory,
+        fs_type: Some("ext4".into()),
+        mount_point: Some("/srv".into()),
+        mount_options: Some("rw,relatime".into()),
+        mount_source: Some("/dev/vda2".into()),
+        devices: vec!["vda2".into()],
+        disks: vec!["vda".into()],
+        size: assay_model::Bytes(0),
+        free: None,
+    };
+    resolve(advice, &given(advice), Some("/srv"), Some(&info))
+}
+
+#[test]
+fn what_is_on_disk_is_what_is_embedded() {
+    let catalogue = catalogue();
+    let mut pages = BTreeSet::new();
+    for domain in names(&root()) {
+        for name in names(&root().join(&domain)) {
+            match name.strip_suffix(".md") {
+                Some(id) => drop(pages.insert(format!("{domain}/{id}"))),
+                // A directory of fixtures belongs to a page.
+                None => assert!(catalogue.get(&name).is_ok(), "{domain}/{name} has no page"),
+            }
+        }
+    }
+    let all = catalogue.all();
+    let embedded: BTreeSet<String> = all
+        .iter()
+        .map(|a| format!("{}/{}", a.domain, a.id))
+        .collect();
+    assert_eq!(pages, embedded);
+    assert!(all.len() >= 33, "{}", all.len());
+}
+
+#[test]
+fn fixtures_agree() {
+    for advice in catalogue().all() {
+        let own = root().join(&advice.domain).join(&advice.id);
+        assert_eq!(
+            names(&own),
+            ["fires", "not-applicable", "quiet"],
+            "{}",
+            advice.id
+        );
+        for case in names(&own) {
+            let found = fixtures(&own.join(&case));
+            assert!(!found.is_empty(), "{}/{case} is empty", own.display());
+            for (path, fixture) in found {
+                let path = path.display();
+                let origin = &fixture.origin;
+                assert!(
+                    origin.starts_with("recorded: ") || origin.starts_with("made: "),
+                    "{path}: {origin}"
+                );
+                let target = fixture.target.as_ref();
+                let said = applies(advice, &fixture.facts, target, &fixture.parameters);
+                match (&said, &fixture.because) {
+                    (Applicability::Applies { .. }, None) if case == "fires" => {}
+                    (Applicability::Not { reasons, .. }, Some(because)) if case != "fires" => {
+                        let given = reasons.iter().any(|r| r.otherwise.contains(because));
+                        assert!(given, "{path}: {because:?} is not among {reasons:#?}");
+                    }
+                    _ => panic!("{path}: {said:#?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_applies_to_a_machine_of_which_nothing_is_known() {
+    for advice in catalogue().all() {
+        let said = applies(advice, &Facts::default(), None, &BTreeMap::new());
+        assert!(
+            !matches!(said, Applicability::Applies { .. }),
+            "{}",
+            advice.id
+        );
+    }
+}
+
+#[test]
+fn every_trial_can_be_made_and_takes_minutes() {
+    for advice in catalogue().all() {
+        let id = &advice.id;
+        if advice.trial.is_none() {
+            assert!(matches!(spec(advice), Err(ResolveError::NoTrial { .. })));
+            continue;
+        }
+        let spec = spec(advice).unwrap_or_else(|error| panic!("{id}: {error}"));
+        assert_eq!(
+            aim(advice, &given(advice), Some("x")).unwrap().kind,
+            spec.target
+        );
+        let pair = 2.0 * (spec.slot_seconds + spec.washout_seconds);
+        assert!(30.0 * pair <= 20.0 * 60.0, "{id}: {pair} s for a pair");
+        assert!(spec.slot_seconds >= 2.0, "{id}");
+        if let assay_model::load::Load::Fio { workload, .. } = &spec.load {
+            assert_eq!(workload.name, workload.default_name(), "{id}");
+        }
+        // What loses acknowledged writes says so, and the other way round.
+        let loses = matches!(&spec.change, Change::SideBySide { changed, .. } if {
+            let text = format!("{changed:?}");
+            text.contains("nobarrier") || text.contains(&format!("{:?}", CacheMode::Unsafe))
+        }) || matches!(&spec.change, Change::Set { setting: Setting::ZfsProperty { property, .. }, value }
+            if property == "sync" && value.as_deref() == Some("disabled"));
+        assert_eq!(spec.safety.is_some(), loses, "{id}");
+        if loses {
+            assert_eq!(advice.literature.standing, Standing::Dangerous, "{id}");
+            assert_eq!(advice.risk.level, RiskLevel::DataLoss, "{id}");
+        }
+    }
+}
+
+#[test]
+fn sources_stand_in_the_page_and_nothing_is_left_to_look_up() {
+    for advice in catalogue().all() {
+        let id = &advice.id;
+        let joined = advice.page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for reference in &advice.literature.references {
+            let reference = reference.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(joined.contains(&reference), "{id}: {reference}");
+        }
+        for mark in ["(known)", "TODO", "FIXME", "†"] {
+            assert!(!format!("{advice:?}").contains(mark), "{id}: {mark}");
+        }
+        assert!(advice.title.chars().count() <= 40, "{id}: {}", advice.title);
+    }
+}

@@ -1,0 +1,207 @@
+//! `assay advice`: what the catalogue says, and whether it applies here.
+
+mod list;
+mod page;
+
+use crate::cli::{Global, Status, Unreadable};
+use crate::context::{self, print};
+use anyhow::Context as _;
+use assay_advice::{Applicability, Catalogue, CatalogueError, applies};
+use assay_facts::Options;
+use assay_host::{Host as _, Live};
+use assay_model::advice::Advice;
+use assay_model::{Facts, SCHEMA_VERSION, TargetInfo};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay advice                          all, by domain: its standing, and whether it applies here
+  assay advice qcow2-cluster-size       one: the claim, what speaks for it, how it is tested
+  assay advice --domain ssh             one domain
+  assay advice --search write barrier   all words, anywhere in a page
+  assay advice noatime --target /srv    does it apply to the file system there?
+  assay advice --json | jq '.advice[] | select(.here.applies == \"yes\") | .id'
+
+Standing is what the literature says today: confirmed, conditional, obsolete, wrong or
+dangerous. Whether it applies is decided by facts of this machine; `unknown` says which one
+is missing. Pages of your own lie in $XDG_CONFIG_HOME/assay/advice/DOMAIN/ID.md.
+
+Exit status: 0 done, 2 error, 3 a page or the target cannot be read.";
+
+/// Browse and search the catalogue of advice
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which piece of advice; without it, all are listed
+    #[arg(value_name = "ID", conflicts_with_all = ["search", "domain"])]
+    id: Option<String>,
+    /// Only those in which all of these words occur
+    #[arg(long, value_name = "WORD", num_args = 1..)]
+    search: Vec<String>,
+    /// Only this domain
+    #[arg(long)]
+    domain: Option<String>,
+    /// What it would be applied to
+    #[arg(long, value_name = "PATH", default_value = ".")]
+    target: PathBuf,
+    /// A parameter of the advice
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, requires = "id")]
+    parameters: Vec<(String, String)>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    own: Own,
+}
+
+/// Where the user's own pages lie.
+#[derive(clap::Args, Clone)]
+pub struct Own {
+    /// Directory of your own advice [default: $XDG_CONFIG_HOME/assay/advice]
+    #[arg(long, value_name = "DIR", env = "ASSAY_ADVICE", hide_env_values = true)]
+    pub advice_dir: Option<PathBuf>,
+}
+
+/// Reads `NAME=VALUE`.
+pub fn assignment(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| "write NAME=VALUE, such as size=64K".to_owned())
+}
+
+/// The catalogue with the user's own pages. A directory that was named must be there; the default
+/// one need not.
+pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
+    let unreadable = |error: CatalogueError| Unreadable(error.to_string());
+    let builtin = Catalogue::builtin()?;
+    let dir = match &own.advice_dir {
+        Some(dir) => Some(dir.clone()),
+        None => context::own_advice().filter(|dir| Live.stat(dir).is_ok()),
+    };
+    Ok(match dir {
+        Some(dir) => builtin.with_dir(&Live, &dir).map_err(unreadable)?,
+        None => builtin,
+    })
+}
+
+/// A piece of advice and what it means here.
+struct Entry<'a> {
+    advice: &'a Advice,
+    here: Applicability,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let catalogue = catalogue(&args.own)?;
+    let chosen = choose(&catalogue, args)?;
+    let (facts, target) = look(&args.target)?;
+    let given: BTreeMap<String, String> = args.parameters.iter().cloned().collect();
+    let entries: Vec<Entry> = chosen
+        .into_iter()
+        .map(|advice| Entry {
+            advice,
+            here: applies(advice, &facts, Some(&target), &given),
+        })
+        .collect();
+    let style = context::style(global);
+    match (args.json, &args.id, entries.as_slice()) {
+        (true, ..) => print(&json(&catalogue, &entries)?)?,
+        (false, Some(_), [entry]) => {
+            let file = catalogue.file(&entry.advice.id).unwrap_or_default();
+            print(&page::page(entry, file, &given, style)?)?;
+        }
+        _ => print(&list::list(&entries, &target, style))?,
+    }
+    Ok(Status::Ok)
+}
+
+fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a Advice>> {
+    if let Some(id) = &args.id {
+        return Ok(vec![catalogue.get(id)?]);
+    }
+    let mut chosen = match args.search.is_empty() {
+        true => catalogue.all(),
+        false => catalogue.search(&args.search),
+    };
+    if let Some(domain) = &args.domain {
+        let mut domains: Vec<&str> = catalogue.all().iter().map(|a| a.domain.as_str()).collect();
+        domains.dedup();
+        anyhow::ensure!(
+            domains.contains(&domain.as_str()),
+            "there is no domain `{domain}`: there are {}",
+            domains.join(", ")
+        );
+        chosen.retain(|advice| advice.domain == *domain);
+    }
+    Ok(chosen)
+}
+
+/// The facts of this machine, and what lies under the target.
+fn look(target: &Path) -> anyhow::Result<(Facts, TargetInfo)> {
+    let unreadable = |error: String| anyhow::Error::from(Unreadable(error));
+    let path = Live
+        .realpath(&absolute(target)?)
+        .map_err(|error| unreadable(format!("{}: {}", target.display(), error.reason())))?;
+    let targets = [path];
+    let [path] = &targets;
+    let info = assay_facts::target(&Live, path).map_err(|error| unreadable(error.to_string()))?;
+    let facts = assay_facts::collect(
+        &Live,
+        &Options {
+            with_identity: false,
+            targets: &targets,
+        },
+    );
+    Ok((facts, info))
+}
+
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| path.display().to_string())
+}
+
+fn json(catalogue: &Catalogue, entries: &[Entry<'_>]) -> anyhow::Result<String> {
+    let entries = entries
+        .iter()
+        .map(|entry| {
+            let mut value = serde_json::to_value(entry.advice)?;
+            value["here"] = serde_json::to_value(&entry.here)?;
+            value["file"] = catalogue.file(&entry.advice.id).into();
+            Ok(value)
+        })
+        .collect::<Result<Vec<_>, serde_json::Error>>()?;
+    Ok(format!(
+        "{:#}\n",
+        serde_json::json!({ "schema": SCHEMA_VERSION, "advice": entries })
+    ))
+}
+
+/// A standing as it is written in pages.
+fn standing(advice: &Advice) -> &'static str {
+    use assay_model::advice::Standing;
+    match advice.literature.standing {
+        Standing::Confirmed => "confirmed",
+        Standing::Conditional => "conditional",
+        Standing::Obsolete => "obsolete",
+        Standing::Wrong => "wrong",
+        Standing::Dangerous => "dangerous",
+    }
+}
+
+fn paint(style: assay_report::terminal::Style, sgr: &str, text: &str) -> String {
+    match style.color && !sgr.is_empty() && !text.is_empty() {
+        true => format!("\x1b[{sgr}m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
+}
+
+/// Colour of a standing.
+fn colour(standing: &str) -> &'static str {
+    match standing {
+        "confirmed" => "32",
+        "dangerous" | "wrong" => "31",
+        "obsolete" => "33",
+        _ => "",
+    }
+}

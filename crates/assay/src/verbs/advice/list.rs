@@ -1,0 +1,66 @@
+//! The catalogue as a list: one piece of advice a line.
+
+use super::{Entry, colour, paint, standing};
+use assay_advice::Applicability;
+use assay_model::TargetInfo;
+use assay_report::terminal::Style;
+use assay_report::text::{clean, left, width, wrap};
+use std::fmt::Write as _;
+
+/// Widest id that the rest is lined up behind.
+const WIDEST: usize = 24;
+
+/// In the order given, under a heading for each domain that follows another.
+pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> String {
+    if entries.is_empty() {
+        return "nothing in the catalogue says that: `assay advice` lists all\n".to_owned();
+    }
+    let columns = style.width.max(60);
+    let ids = entries.iter().map(|entry| width(&entry.advice.id));
+    let id_width = ids.max().unwrap_or(0).min(WIDEST) + 2;
+    let mut out = String::new();
+    let mut domain = "";
+    for entry in entries {
+        let advice = entry.advice;
+        if advice.domain != domain {
+            let gap = if domain.is_empty() { "" } else { "\n" };
+            domain = &advice.domain;
+            let _ = writeln!(out, "{gap}{}", paint(style, "1", domain));
+        }
+        let said = standing(advice);
+        let here = here(entry);
+        let lead = 2 + id_width + 12 + 6;
+        let title = wrap(&clean(&advice.title), columns.saturating_sub(lead));
+        for (number, line) in title.iter().enumerate() {
+            if number == 0 {
+                let _ = writeln!(
+                    out,
+                    "  {}{}{}{line}",
+                    left(&clean(&advice.id), id_width),
+                    paint(style, colour(said), &left(said, 12)),
+                    left(here, 6)
+                );
+            } else {
+                let _ = writeln!(out, "{}{line}", " ".repeat(lead));
+            }
+        }
+    }
+    let note = format!(
+        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it can only be explained). `assay advice ID` says why and how it is tested.",
+        clean(&target.name)
+    );
+    let _ = writeln!(out);
+    for line in wrap(&note, columns) {
+        let _ = writeln!(out, "{}", paint(style, "2", &line));
+    }
+    out
+}
+
+fn here(entry: &Entry<'_>) -> &'static str {
+    match (&entry.here, &entry.advice.trial) {
+        (Applicability::Not { .. }, _) => "no",
+        (_, None) => "–",
+        (Applicability::Applies { .. }, _) => "yes",
+        (Applicability::Unknown { .. }, _) => "?",
+    }
+}

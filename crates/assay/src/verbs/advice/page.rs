@@ -1,0 +1,268 @@
+//! One piece of advice for the terminal: its page, and what it means here.
+
+use super::{Entry, colour, paint, standing};
+use assay_advice::{Applicability, Evidence, aim};
+use assay_model::advice::{Advice, RiskLevel, TargetKind};
+use assay_report::terminal::Style;
+use assay_report::text::{clean, left, width, wrap};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Columns of the labels.
+const LABEL: usize = 11;
+
+/// The page. `file` is where it came from.
+pub(super) fn page(
+    entry: &Entry<'_>,
+    file: &str,
+    given: &BTreeMap<String, String>,
+    style: Style,
+) -> anyhow::Result<String> {
+    let advice = entry.advice;
+    let mut out = Out {
+        text: String::new(),
+        style,
+        columns: style.width.clamp(40, 100),
+    };
+    let name = format!("{} ({}/{})", advice.title, advice.domain, advice.id);
+    out.line("1", &clean(&name));
+    out.paragraph(0, &advice.statement);
+    out.gap();
+    let said = standing(advice);
+    let label = left("Standing", LABEL);
+    let (label, word) = (paint(style, "1", &label), paint(style, colour(said), said));
+    let _ = writeln!(out.text, "{label}{word}");
+    out.paragraph(LABEL, &advice.literature.text);
+    out.labelled("Claimed", &claimed(advice));
+    out.labelled("Predicted", &advice.predicts);
+    let risk = format!("{}. {}", risk(advice.risk.level), advice.risk.text);
+    out.labelled("Risk", &risk);
+    here(&mut out, &entry.here);
+    parameters(&mut out, advice);
+    trial(&mut out, advice, given)?;
+    out.gap();
+    out.markdown(&advice.page);
+    out.gap();
+    out.line("2", &format!("From {}", clean(file)));
+    Ok(out.text)
+}
+
+fn claimed(advice: &Advice) -> String {
+    let source = &advice.source;
+    let figure = source.figure.as_ref();
+    let figure = figure.map_or_else(String::new, |figure| format!(" Figure: {figure}."));
+    format!("{} ({}){figure}", source.claimed, source.who)
+}
+
+fn risk(level: RiskLevel) -> &'static str {
+    match level {
+        RiskLevel::None => "None",
+        RiskLevel::Low => "Low",
+        RiskLevel::Service => "A service may stop working until it is set back",
+        RiskLevel::Lockout => "You may lock yourself out",
+        RiskLevel::DataLoss => "Data may be lost",
+    }
+}
+
+fn here(out: &mut Out, here: &Applicability) {
+    match here {
+        Applicability::Applies { .. } => out.labelled("Here", "it applies."),
+        Applicability::Not { reasons, .. } => {
+            out.labelled("Here", "it does not apply:");
+            for reason in reasons {
+                out.item(LABEL, &reason.otherwise);
+                for key in &reason.absent {
+                    out.item(LABEL + 2, &format!("{key}: there is no such fact here"));
+                }
+            }
+        }
+        Applicability::Unknown { missing, .. } => {
+            out.labelled("Here", "it cannot be said whether it applies:");
+            for missing in missing {
+                out.item(LABEL, &format!("{}: {}", missing.key, missing.why));
+            }
+        }
+    }
+    evidence(out, here.evidence());
+}
+
+fn evidence(out: &mut Out, evidence: &[Evidence]) {
+    if evidence.is_empty() {
+        return;
+    }
+    out.labelled("Rests on", "");
+    let widest = evidence.iter().map(|item| width(&item.key)).max();
+    let key_width = widest.unwrap_or(0).min(34) + 2;
+    for item in evidence {
+        let value = match &item.value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let lead = format!("    {}", left(&clean(&item.key), key_width));
+        out.hanging(&lead, &format!("{value}  [{}]", item.source));
+    }
+}
+
+fn parameters(out: &mut Out, advice: &Advice) {
+    if advice.parameters.is_empty() {
+        return;
+    }
+    out.labelled("Settings", "");
+    for (name, parameter) in &advice.parameters {
+        let default = match &parameter.default {
+            Some(default) => format!(" [{default}]"),
+            None => " (must be given)".to_owned(),
+        };
+        let choices = match parameter.choices.is_empty() {
+            true => String::new(),
+            false => format!("; one of {}", parameter.choices.join(", ")),
+        };
+        out.item(
+            4,
+            &format!("--set {name}=…  {}{default}{choices}", parameter.about),
+        );
+    }
+}
+
+/// The command to type.
+fn trial(
+    out: &mut Out,
+    advice: &Advice,
+    given: &BTreeMap<String, String>,
+) -> Result<(), assay_advice::ResolveError> {
+    if advice.trial.is_none() {
+        out.labelled("Test", "it cannot be tried in place; the page says why.");
+        return Ok(());
+    }
+    // A parameter that was given and does not fit is the user's error; one that is missing is not.
+    let mut whole = given.clone();
+    for (name, parameter) in &advice.parameters {
+        if parameter.default.is_none() {
+            let stand_in = parameter.choices.first().map_or("1", String::as_str);
+            whole
+                .entry(name.clone())
+                .or_insert_with(|| stand_in.to_owned());
+        }
+    }
+    let kind = aim(advice, &whole, Some("x"))?.kind;
+    let mut command = format!("assay trial {}", advice.id);
+    if aim(advice, &whole, None).is_err() {
+        command.push(' ');
+        command.push_str(match kind {
+            TargetKind::Directory | TargetKind::Mount => "DIRECTORY",
+            TargetKind::Device => "DEVICE",
+            TargetKind::Dataset => "POOL/DATASET",
+            TargetKind::Address => "ADDRESS",
+        });
+    }
+    for (name, parameter) in &advice.parameters {
+        match given.get(name) {
+            Some(value) => {
+                let _ = write!(command, " --set {name}={value}");
+            }
+            None if parameter.default.is_none() => {
+                let _ = write!(command, " --set {name}=…");
+            }
+            None => {}
+        }
+    }
+    out.labelled("Test", &command);
+    Ok(())
+}
+
+struct Out {
+    text: String,
+    style: Style,
+    columns: usize,
+}
+
+impl Out {
+    fn gap(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn line(&mut self, sgr: &str, text: &str) {
+        for line in wrap(text, self.columns) {
+            let _ = writeln!(self.text, "{}", paint(self.style, sgr, &line));
+        }
+    }
+
+    fn paragraph(&mut self, indent: usize, text: &str) {
+        self.hanging(&" ".repeat(indent), text);
+    }
+
+    fn item(&mut self, indent: usize, text: &str) {
+        self.hanging(&format!("{}- ", " ".repeat(indent)), text);
+    }
+
+    /// Text behind a lead; further lines are indented like the first.
+    fn hanging(&mut self, lead: &str, text: &str) {
+        let indent = width(lead);
+        let columns = self.columns.saturating_sub(indent).max(20);
+        let lines = wrap(&clean(&text.replace('\n', " ")), columns);
+        for (number, line) in lines.iter().enumerate() {
+            let _ = match number {
+                0 => writeln!(self.text, "{lead}{line}"),
+                _ => writeln!(self.text, "{}{line}", " ".repeat(indent)),
+            };
+        }
+    }
+
+    /// A label and its text.
+    fn labelled(&mut self, label: &str, text: &str) {
+        let columns = self.columns.saturating_sub(LABEL).max(20);
+        let label = paint(self.style, "1", &left(label, LABEL));
+        let lines = wrap(&clean(&text.replace('\n', " ")), columns);
+        for (number, line) in lines.iter().enumerate() {
+            let lead = if number == 0 {
+                label.clone()
+            } else {
+                " ".repeat(LABEL)
+            };
+            let _ = writeln!(self.text, "{}", format!("{lead}{line}").trim_end());
+        }
+    }
+
+    /// The Markdown that pages are made of: headings, paragraphs, lists and code.
+    fn markdown(&mut self, text: &str) {
+        let mut paragraph = String::new();
+        let mut in_code = false;
+        for line in text.lines().chain([""]) {
+            if line.trim_start().starts_with("```") {
+                self.flush(&mut paragraph);
+                in_code = !in_code;
+            } else if in_code {
+                let _ = writeln!(self.text, "    {}", clean(line));
+            } else if let Some(heading) = line.strip_prefix("## ") {
+                self.flush(&mut paragraph);
+                self.line("1", &clean(heading));
+            } else if line.trim().is_empty() {
+                self.flush(&mut paragraph);
+                self.one_gap();
+            } else {
+                if line.starts_with("- ") {
+                    self.flush(&mut paragraph);
+                }
+                paragraph.push_str(if paragraph.is_empty() { "" } else { " " });
+                paragraph.push_str(line.trim_end());
+            }
+        }
+        self.flush(&mut paragraph);
+    }
+
+    fn flush(&mut self, paragraph: &mut String) {
+        match paragraph.strip_prefix("- ") {
+            Some(item) => self.hanging("  - ", item),
+            None if paragraph.is_empty() => {}
+            None => self.hanging("  ", paragraph),
+        }
+        paragraph.clear();
+    }
+
+    /// An empty line, unless the last one was.
+    fn one_gap(&mut self) {
+        if !self.text.ends_with("\n\n") {
+            self.gap();
+        }
+    }
+}

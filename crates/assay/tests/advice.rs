@@ -1,0 +1,146 @@
+//! `assay advice` as a user runs it.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::{Home, Ran};
+use serde_json::Value;
+
+fn advice(home: &Home, args: &[&str]) -> Ran {
+    let mut command = home.command(&["advice"]);
+    // Not the pages of whoever runs the tests.
+    command.args(args).env("XDG_CONFIG_HOME", home.dir.path());
+    common::ran(command.output().unwrap())
+}
+
+fn fits(text: &str) -> bool {
+    text.lines().all(|line| line.chars().count() <= 80)
+}
+
+#[test]
+fn lists_by_domain_with_standing() {
+    let home = Home::new();
+    let all = advice(&home, &[]);
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    assert!(fits(&all.stdout), "{}", all.stdout);
+    let at = |text: &str| all.stdout.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("filesystems\n") < at("  noatime") && at("  noatime") < at("images\n"));
+    let line = all
+        .stdout
+        .lines()
+        .find(|line| line.contains("cache-unsafe"));
+    assert!(line.unwrap().contains("dangerous"), "{line:?}");
+    let ssh = advice(&home, &["--domain", "ssh"]);
+    assert!(ssh.stdout.starts_with("ssh\n"), "{}", ssh.stdout);
+    let wrong = advice(&home, &["--domain", "sssh"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(
+        wrong.stderr.contains("filesystems, images"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn explains_one() {
+    let home = Home::new();
+    let one = advice(&home, &["qcow2-cluster-size", "--set", "size=2M"]);
+    assert_eq!(one.code, Some(0), "{}", one.stderr);
+    assert!(fits(&one.stdout), "{}", one.stdout);
+    for text in [
+        "Standing",
+        "assay trial qcow2-cluster-size --set size=2M",
+        "tool.qemu-img",
+        "How we test",
+        "advice/images/qcow2-cluster-size.md",
+    ] {
+        assert!(one.stdout.contains(text), "{text}: {}", one.stdout);
+    }
+    let keyfile = advice(&home, &["ssh-usedns"]);
+    assert!(
+        keyfile.stdout.contains("--set keyfile=…"),
+        "{}",
+        keyfile.stdout
+    );
+    let never = advice(&home, &["zfs-volblocksize"]);
+    assert!(
+        never.stdout.contains("cannot be tried in place"),
+        "{}",
+        never.stdout
+    );
+}
+
+#[test]
+fn errors_name_the_nearest() {
+    let home = Home::new();
+    for (args, expected) in [
+        (
+            &["qcow2-clustersize"][..],
+            "did you mean `qcow2-cluster-size`?",
+        ),
+        (&["qcow2-cluster-size", "--set", "size=9K"], "it is one of"),
+        (
+            &["qcow2-cluster-size", "--set", "sice=8K"],
+            "did you mean `size`?",
+        ),
+        (&["qcow2-cluster-size", "--set", "8K"], "NAME=VALUE"),
+        (
+            &["qcow2-cluster-size", "--domain", "ssh"],
+            "cannot be used with",
+        ),
+    ] {
+        let ran = advice(&home, args);
+        assert_eq!(ran.code, Some(2), "{args:?}");
+        assert!(ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
+    }
+    let missing = advice(&home, &["--target", "/nonexistent/x"]);
+    assert_eq!(missing.code, Some(3));
+    assert!(
+        missing.stderr.contains("/nonexistent/x"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn search_and_json() {
+    let home = Home::new();
+    let found = advice(&home, &["--search", "resolver", "ssh", "--json"]);
+    let document: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(document["schema"], 1);
+    let entries = document["advice"].as_array().unwrap();
+    let ids: Vec<&str> = entries.iter().map(|e| e["id"].as_str().unwrap()).collect();
+    assert!(
+        ids.contains(&"ssh-usedns") && !ids.contains(&"noatime"),
+        "{ids:?}"
+    );
+    for entry in entries {
+        let applies = entry["here"]["applies"].as_str().unwrap();
+        assert!(["yes", "no", "unknown"].contains(&applies), "{entry}");
+    }
+    let nothing = advice(&home, &["--search", "zzzz"]);
+    assert!(nothing.stdout.contains("nothing in the catalogue"));
+}
+
+#[test]
+fn pages_of_the_user_are_read_and_their_faults_named() {
+    let home = Home::new();
+    let own = home.dir.path().join("assay/advice/kernel");
+    std::fs::create_dir_all(&own).unwrap();
+    let shipped = include_str!("../../../advice/filesystems/noatime.md");
+    std::fs::write(own.join("mine.md"), shipped).unwrap();
+    let mine = advice(&home, &["mine"]);
+    assert_eq!(mine.code, Some(0), "{}", mine.stderr);
+    assert!(mine.stdout.contains("kernel/mine.md"), "{}", mine.stdout);
+    std::fs::write(own.join("mine.md"), shipped.replace("title =", "titel =")).unwrap();
+    let broken = advice(&home, &["mine"]);
+    assert_eq!(broken.code, Some(3));
+    assert!(
+        broken.stderr.contains("kernel/mine.md:2: ") && broken.stderr.contains("did you mean"),
+        "{}",
+        broken.stderr
+    );
+    let none = advice(&home, &["--advice-dir", "/nonexistent/advice"]);
+    assert_eq!(none.code, Some(3));
+    assert!(none.stderr.contains("DIR/DOMAIN/ID.md"), "{}", none.stderr);
+}
