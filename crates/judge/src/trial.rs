@@ -15,6 +15,7 @@ mod interval;
 mod looks;
 mod pairs;
 mod rule;
+mod shown;
 mod test;
 mod units;
 mod verdict;
@@ -22,6 +23,7 @@ mod words;
 
 pub use pairs::pairs;
 pub use rule::{Design, Rule};
+pub use shown::{Shown, shown};
 pub use verdict::{decide, judge};
 
 use assay_model::Trial;

@@ -82,7 +82,7 @@ fn seen(run: &Run, slot: &Slot) -> Seen {
     }
 }
 
-fn own(sample: &Sample) -> bool {
+pub(super) fn own(sample: &Sample) -> bool {
     OWN.iter().any(|tool| {
         let rest = sample.tool.strip_prefix(tool);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
@@ -142,7 +142,7 @@ fn pair(trial: &Trial, now: Seen, changed: Seen) -> PairOutcome {
 }
 
 /// The trial as a run, for the rules about samples.
-fn as_run(trial: &Trial) -> Run {
+pub(super) fn as_run(trial: &Trial) -> Run {
     Run {
         id: RunId(0),
         uid: trial.uid.clone(),
