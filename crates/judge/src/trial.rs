@@ -15,17 +15,17 @@ mod interval;
 mod looks;
 mod pairs;
 mod rule;
+mod shown;
 mod test;
 mod units;
 mod verdict;
-mod views;
 mod words;
 
 pub use looks::next_look;
 pub use pairs::pairs;
 pub use rule::{ALPHA, Design, Rule};
+pub use shown::{Shown, shown};
 pub use verdict::{decide, judge};
-pub use views::{latency, samples};
 
 use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};

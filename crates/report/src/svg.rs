@@ -6,8 +6,10 @@
 pub mod curves;
 pub(crate) mod draw;
 pub mod effects;
+pub mod forest;
 pub mod heat;
 pub mod intervals;
 pub mod palette;
 pub mod rates;
 pub mod scale;
+pub mod sides;

@@ -16,4 +16,12 @@ fn pages_for_looking_at() {
             assay_report::html::run(&case.run, &case.judged, &case.samples, against, &case.jobs);
         std::fs::write(dir.join(format!("{name}.html")), page).unwrap();
     }
+    let cases = common::trials::all();
+    for (name, case) in &cases {
+        let page = assay_report::trial::html(&case.view());
+        std::fs::write(dir.join(format!("trial-{name}.html")), page).unwrap();
+    }
+    let views: Vec<_> = cases.iter().map(|(_, case)| case.view()).collect();
+    let page = assay_report::trial::campaign_html(&views);
+    std::fs::write(dir.join("campaign.html"), page).unwrap();
 }

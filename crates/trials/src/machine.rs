@@ -275,7 +275,11 @@ fn build<'a>(
     };
     tell(Event::Making { what: name });
     let place = assay_arms::Place {
-        dir: PathBuf::from(&trial.plan.target),
+        // A service has no place of its own: its copy lives where scratch files are entered.
+        dir: match &trial.target {
+            Some(_) => PathBuf::from(&trial.plan.target),
+            None => loader.work.clone(),
+        },
         name: name.to_owned(),
         size: match &trial.plan.load {
             Load::Fio { size, .. } => *size,

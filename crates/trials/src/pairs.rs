@@ -5,7 +5,7 @@ use crate::bench::{Bench, Clocks, Disagreement};
 use crate::event::Event;
 use crate::{TrialError, doubt};
 use assay_instruments::Cancel;
-use assay_judge::trial::{judge_trial, pairs, samples};
+use assay_judge::trial::{judge_trial, pairs, shown};
 use assay_model::sample::Outcome;
 use assay_model::trial::{Judgement, PairOutcome, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
@@ -87,7 +87,7 @@ pub fn measure(
 
 /// The deciding figure of A and of B.
 fn deciding(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
-    let judged = samples(trial, pair);
+    let judged = shown(trial, pair, &[]).samples;
     [Side::Now, Side::Changed].map(|side| {
         let at = pair.iter().position(|slot| slot.side == side)?;
         judged[at].figures.get(&trial.plan.metric).copied()

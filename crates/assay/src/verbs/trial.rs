@@ -5,6 +5,7 @@ mod carry;
 mod live;
 mod look;
 
+use super::advice::{Own, assignment};
 use crate::cli::{Global, Status};
 use assay_model::advice::Guard;
 use assay_model::{Bytes, Nanos};
@@ -104,22 +105,14 @@ pub struct Args {
     /// Write an HTML report
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// More advice: a directory of pages [default: $XDG_CONFIG_HOME/assay/advice]
-    #[arg(long, value_name = "DIR")]
-    advice_dir: Option<PathBuf>,
+    #[command(flatten)]
+    own: Own,
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
-}
-
-fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
-    }
 }
 
 /// `3%`, `3`: percent, above 0 and below 100.
@@ -173,14 +166,5 @@ mod tests {
         for bad in ["p99", "p99:", "speed:10%", ":10%"] {
             assert!(guard(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn values_may_hold_an_equals_sign() {
-        assert_eq!(
-            assignment("option=a=b"),
-            Ok(("option".to_owned(), "a=b".to_owned()))
-        );
-        assert!(assignment("=b").is_err() && assignment("b").is_err());
     }
 }

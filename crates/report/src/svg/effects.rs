@@ -1,7 +1,7 @@
 //! Changes of a figure on an axis that is logarithmic below and labelled in percent: the pairs of a
-//! trial in their order, its interval at each look, and rows of changes with their limits.
+//! trial in their order, and its interval at each look.
 
-use super::draw::{Anchor, Svg, shorten};
+use super::draw::{Anchor, Svg};
 use super::scale::{Scale, nice_step};
 
 /// From changes to pixels. A change is the natural logarithm of an improvement, so better is always
@@ -39,7 +39,7 @@ impl Axis {
     }
 
     /// Whether it lies beyond an end.
-    fn beyond(&self, effect: f64) -> bool {
+    pub(super) fn beyond(&self, effect: f64) -> bool {
         let (low, high) = self.scale.ends();
         effect < low || effect > high
     }
@@ -54,7 +54,7 @@ impl Axis {
     }
 
     /// Round changes of the figure and where they are, at most about `most`.
-    fn ticks(&self, most: usize) -> Vec<(f64, f64)> {
+    pub(super) fn ticks(&self, most: usize) -> Vec<(f64, f64)> {
         let (low, high) = self.scale.ends();
         let (a, b) = (self.ratio(low), self.ratio(high));
         let (least, largest) = (a.min(b), a.max(b));
@@ -280,244 +280,6 @@ pub fn looks(chart: &Looks) -> String {
         "ax",
         "pairs measured",
     );
-    svg.finish(&chart.id, &chart.title, &chart.description)
-}
-
-/// How a row is drawn. The shapes differ, not the colour alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A filled dot.
-    Plain,
-    /// A hollow dot.
-    Open,
-    /// A triangle.
-    Good,
-    /// A square.
-    Bad,
-}
-
-/// A change with its interval.
-pub struct Row {
-    /// Its name.
-    pub label: String,
-    /// The change.
-    pub effect: Option<f64>,
-    /// Ends of its interval.
-    pub interval: Option<(f64, f64)>,
-    /// The changes that are still allowed begin here.
-    pub least: Option<f64>,
-    /// Half-width of the band within which nothing matters.
-    pub margin: Option<f64>,
-    /// How it is drawn.
-    pub shape: Shape,
-    /// Behind the row.
-    pub text: String,
-}
-
-/// Rows of changes, better to the right.
-pub struct Forest<'a> {
-    /// Unique on the page.
-    pub id: String,
-    /// Of the chart.
-    pub title: String,
-    /// What it says, for those who do not see it.
-    pub description: String,
-    /// From top to bottom.
-    pub rows: Vec<Row>,
-    /// The axis is in terms of worsening: 1.1 is 10 % worse.
-    pub falls: bool,
-    /// A tick as text.
-    pub tick: &'a dyn Fn(f64) -> String,
-}
-
-/// Draws the rows on one axis of improvement.
-#[must_use]
-pub fn forest(chart: &Forest) -> String {
-    const LINE: f64 = 36.0;
-    const TOP: f64 = 8.0;
-    /// ln 2.
-    const NEAR: f64 = std::f64::consts::LN_2;
-    let width = WIDTH + 40.0;
-    let height = TOP + chart.rows.len() as f64 * LINE + 34.0;
-    let foot = height - 32.0;
-    // What lies further out than a factor of two is an arrow, unless nothing lies nearer; an
-    // interval without an end never sets the axis.
-    let effects = || chart.rows.iter().filter_map(|row| row.effect);
-    let far = match effects().any(|effect| effect.abs() < NEAR) {
-        true => NEAR,
-        false => effects().map(f64::abs).fold(NEAR, f64::max) * 1.2,
-    };
-    let values = chart.rows.iter().flat_map(|row| {
-        let known = row.effect.into_iter().chain(row.least).chain(row.margin);
-        let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
-        known.chain(ends).collect::<Vec<_>>()
-    });
-    let values = values.filter(|value| value.abs() <= far);
-    let axis = Axis::new(values, 0.02, chart.falls, 8.0, width - 8.0);
-    let mut svg = Svg::new(width, height);
-    let mut free = f64::MIN;
-    for (ratio, effect) in axis.ticks(7) {
-        let x = axis.at(effect);
-        svg.line((x, TOP), (x, foot), "gr");
-        let label = (chart.tick)(ratio);
-        let half = label.chars().count() as f64 * 3.6;
-        if x - half > free {
-            svg.text(x, foot + 14.0, Anchor::Middle, "ax n", &label);
-            free = x + half + 6.0;
-        }
-    }
-    svg.line((axis.at(0.0), TOP), (axis.at(0.0), foot), "zero");
-    for (i, row) in chart.rows.iter().enumerate() {
-        let top = TOP + i as f64 * LINE;
-        let y = top + 24.0;
-        if let Some(least) = row.least {
-            svg.rect(
-                axis.at(least),
-                y - 7.0,
-                width - 8.0 - axis.at(least),
-                14.0,
-                "band",
-            );
-            svg.line((axis.at(least), y - 8.0), (axis.at(least), y + 8.0), "edge");
-        }
-        if let Some(margin) = row.margin {
-            let (low, high) = (axis.at(-margin), axis.at(margin));
-            svg.rect(low, y - 7.0, high - low, 14.0, "band");
-        }
-        svg.text(
-            8.0,
-            top + 9.0,
-            Anchor::Start,
-            "halo",
-            &shorten(&row.label, 46),
-        );
-        svg.text(
-            width - 8.0,
-            top + 9.0,
-            Anchor::End,
-            "n ax",
-            &shorten(&row.text, 56),
-        );
-        let near = row.effect.is_some_and(|effect| !axis.beyond(effect));
-        if let Some((low, high)) = row.interval.filter(|_| near) {
-            svg.line((axis.at(low), y), (axis.at(high), y), "bar");
-            for (end, way) in [(low, 4.0), (high, -4.0)] {
-                let x = axis.at(end);
-                match axis.beyond(end) {
-                    true => svg.path(&[(x + way, y - 4.0), (x, y), (x + way, y + 4.0)], "bar"),
-                    false => svg.line((x, y - 4.0), (x, y + 4.0), "bar"),
-                }
-            }
-        }
-        if let Some(effect) = row.effect {
-            if axis.beyond(effect) {
-                let way = if effect > 0.0 { -11.0 } else { 11.0 };
-                let x = axis.at(effect);
-                svg.path(
-                    &[(x + way, y - 6.0), (x + way * 0.4, y), (x + way, y + 6.0)],
-                    "beyond",
-                );
-                shape(&mut svg, x + way * 2.0, y, row.shape);
-                continue;
-            }
-            shape(&mut svg, axis.at(effect), y, row.shape);
-        }
-    }
-    svg.text(8.0, height - 3.0, Anchor::Start, "ax", "← worse");
-    svg.text(width - 8.0, height - 3.0, Anchor::End, "ax", "better →");
-    svg.finish(&chart.id, &chart.title, &chart.description)
-}
-
-fn shape(svg: &mut Svg, x: f64, y: f64, shape: Shape) {
-    match shape {
-        Shape::Plain => svg.circle(x, y, 4.5, "mark"),
-        Shape::Open => svg.circle(x, y, 4.5, "hollow"),
-        Shape::Good => {
-            let points = [
-                (x, y - 6.0),
-                (x + 6.0, y + 5.0),
-                (x - 6.0, y + 5.0),
-                (x, y - 6.0),
-            ];
-            svg.path(&points, "good");
-        }
-        Shape::Bad => svg.rect(x - 5.0, y - 5.0, 10.0, 10.0, "worse"),
-    }
-}
-
-/// A figure of both sides over time.
-pub struct Sides<'a> {
-    /// Unique on the page.
-    pub id: String,
-    /// Of the chart.
-    pub title: String,
-    /// What it says, for those who do not see it.
-    pub description: String,
-    /// Seconds since the trial began and the figure, for A and B.
-    pub lines: [Vec<(f64, f64)>; 2],
-    /// A figure as text.
-    pub tick: &'a dyn Fn(f64) -> String,
-}
-
-/// Draws both sides on one axis, so that drift of the machine is seen beside the change.
-#[must_use]
-pub fn sides(chart: &Sides) -> String {
-    let all = || chart.lines.iter().flatten();
-    let values = || {
-        all()
-            .map(|(_, value)| *value)
-            .filter(|v| v.is_finite() && *v > 0.0)
-    };
-    let (low, high) = values().fold((f64::MAX, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
-    // Zero is on the axis unless both sides are many times apart.
-    let y = match high / low > 8.0 {
-        true => Scale::log(values(), FOOT, TOP),
-        false => Scale::from_zero(values(), FOOT, TOP),
-    };
-    let last = all().map(|(at, _)| *at).fold(1.0, f64::max);
-    let x = Scale::linear(0.0, last / 60.0 * 1.02, LEFT, WIDTH - 22.0);
-    let mut svg = Svg::new(WIDTH, HEIGHT);
-    for tick in y.ticks(6) {
-        svg.line((LEFT, y.at(tick)), (WIDTH - 22.0, y.at(tick)), "gr");
-        svg.text(
-            LEFT - 7.0,
-            y.at(tick) + 4.0,
-            Anchor::End,
-            "ax n",
-            &(chart.tick)(tick),
-        );
-    }
-    for tick in x.ticks(6) {
-        let text = format!("{tick:.1}");
-        let text = text.trim_end_matches(".0");
-        svg.text(x.at(tick), FOOT + 14.0, Anchor::Middle, "ax n", text);
-    }
-    svg.text(
-        (LEFT + WIDTH - 22.0) / 2.0,
-        HEIGHT - 4.0,
-        Anchor::Middle,
-        "ax",
-        "minutes since the trial began",
-    );
-    let mut ends: Vec<(f64, usize)> = Vec::new();
-    for (i, line) in chart.lines.iter().enumerate() {
-        let points: Vec<(f64, f64)> = line
-            .iter()
-            .map(|(at, value)| (x.at(*at / 60.0), y.at(*value)))
-            .collect();
-        svg.path(&points, if i == 0 { "side-a" } else { "side-b" });
-        for (px, py) in &points {
-            match i {
-                0 => svg.circle(*px, *py, 3.0, "hollow"),
-                _ => svg.circle(*px, *py, 3.0, "mark"),
-            }
-        }
-        ends.extend(points.last().map(|point| (point.1, i)));
-    }
-    for (at, i) in super::curves::spread(ends, 14.0, TOP, FOOT) {
-        let name = if i == 0 { "A" } else { "B" };
-        svg.text(WIDTH - 16.0, at + 4.0, Anchor::Start, "letter", name);
-    }
     svg.finish(&chart.id, &chart.title, &chart.description)
 }
 

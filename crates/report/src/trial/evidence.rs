@@ -55,7 +55,7 @@ pub(crate) struct Row {
     pub metric: Metric,
     pub now: Option<Median>,
     pub changed: Option<Median>,
-    /// Median of the pairs' ratios B ÷ A.
+    /// Centre of the pairs' ratios B ÷ A: the judge's where it has one, else the median.
     pub ratio: Option<f64>,
     /// Whether it is the figure that decides.
     pub decides: bool,
@@ -116,7 +116,7 @@ pub(crate) fn table(view: &View) -> Vec<Row> {
             metric,
             now: side(Side::Now),
             changed: side(Side::Changed),
-            ratio: median(ratios.collect()).map(|median| median.value),
+            ratio: judged(view, metric).or_else(|| median(ratios.collect()).map(|m| m.value)),
             decides: metric == plan.metric,
         };
         if row.decides || row.now.is_some() || row.changed.is_some() {
@@ -126,6 +126,22 @@ pub(crate) fn table(view: &View) -> Vec<Row> {
     rows
 }
 
+/// The judge's own ratio B ÷ A, so that one thing has one figure.
+fn judged(view: &View, metric: Metric) -> Option<f64> {
+    if metric == view.trial.plan.metric {
+        return view
+            .judgement
+            .ratio
+            .map(|ratio| super::change_of(metric, ratio));
+    }
+    let guard = view
+        .judgement
+        .guards
+        .iter()
+        .find(|guard| guard.metric == metric)?;
+    Some(super::change_of(metric, 1.0 / guard.worsening))
+}
+
 /// A guardrail for people.
 pub(crate) struct GuardRow {
     pub name: String,
@@ -133,6 +149,8 @@ pub(crate) struct GuardRow {
     pub change: String,
     pub interval: String,
     pub allowed: String,
+    /// All three in words.
+    pub text: String,
     pub state: GuardState,
 }
 
@@ -169,11 +187,18 @@ pub(crate) fn guards(view: &View) -> Vec<GuardRow> {
         let interval = guard
             .interval
             .map(|i| ends(guard.metric, 1.0 / i.high, 1.0 / i.low));
+        let change = signed(super::change_of(guard.metric, 1.0 / guard.worsening));
+        let range = interval.map(|(low, high)| span(low, high));
+        let allowed = format!("{} worse", share(guard.margin));
         GuardRow {
+            text: match &range {
+                Some(range) => format!("{change} ({range}), allowed {allowed}"),
+                None => format!("{change} (no interval yet), allowed {allowed}"),
+            },
             name: metric(load, guard.metric),
-            change: signed(super::change_of(guard.metric, 1.0 / guard.worsening)),
-            interval: interval.map_or(NONE.to_owned(), |(low, high)| span(low, high)),
-            allowed: format!("{} worse", share(guard.margin)),
+            change,
+            interval: range.unwrap_or_else(|| NONE.to_owned()),
+            allowed,
             state: GuardState::of(guard),
         }
     };

@@ -85,7 +85,7 @@ fn figures(view: &View, out: &mut String) {
     let load = &view.trial.plan.load;
     out.push_str(
         "\n## Figures\n\nMedian over the pairs that count, with its interval; MB/s = 10⁶ bytes per \
-         second; B/A is the median of the pairs' own ratios.\n\n| figure | A | B | B/A |\n|---|--:|--:|--:|\n",
+         second; B/A is the centre of the pairs' own ratios.\n\n| figure | A | B | B/A |\n|---|--:|--:|--:|\n",
     );
     for row in evidence::table(view) {
         let name = short_metric(load, row.metric);

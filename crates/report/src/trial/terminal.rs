@@ -62,7 +62,7 @@ fn verdict(view: &View, out: &mut String, style: Style) {
         out.push_str(&line);
         out.push('\n');
     }
-    if view.judgement.verdict == Verdict::Unsafe && view.judgement.ratio.is_some() {
+    if gains(view) {
         style.paragraph(
             out,
             "",
@@ -70,6 +70,12 @@ fn verdict(view: &View, out: &mut String, style: Style) {
             &format!("It does not matter that it measured {}.", gain(view)),
         );
     }
+}
+
+/// Whether something unsafe measured better, which then is said to be of no weight.
+pub(super) fn gains(view: &View) -> bool {
+    let better = view.judgement.ratio.is_some_and(|ratio| ratio > 1.0);
+    view.judgement.verdict == Verdict::Unsafe && better
 }
 
 /// What the pairs say of the figure, for a verdict that does not rest on it.
@@ -199,7 +205,7 @@ fn figures(view: &View, out: &mut String, style: Style) {
     }
     columns(&lines, out, style);
     let note = format!(
-        "* decides; B/A is the median of the pairs' own ratios; MB/s = 10^6 bytes per second; \
+        "* decides; B/A is the centre of the pairs' own ratios; MB/s = 10^6 bytes per second; \
          {} measured",
         count(view.judgement.pairs as usize, "pair")
     );
@@ -235,14 +241,20 @@ fn guards(view: &View, out: &mut String, style: Style) {
     section("Guardrails", out, style);
     let names = rows.iter().map(|row| width(&row.name)).max().unwrap_or(0);
     for row in rows {
-        let text = format!("{} ({}), allowed {}", row.change, row.interval, row.allowed);
         let code = match row.state {
             GuardState::Held => "32",
             GuardState::Broken => "31",
             GuardState::Open => "33",
         };
         let word = style.paint(code, &left(row.state.word(), 10));
-        out.push_str(&format!("  {word}  {}  {text}\n", left(&row.name, names)));
+        let lead = format!("  {word}  {}  ", left(&row.name, names));
+        let indent = names + 16;
+        let room = style.columns().saturating_sub(indent).max(20);
+        let lines = wrap(&row.text, room);
+        out.push_str(&format!(
+            "{lead}{}\n",
+            lines.join(&format!("\n{}", " ".repeat(indent)))
+        ));
     }
 }
 

@@ -1,12 +1,13 @@
 //! Beginning a trial, or several, or going on with one: what the user said becomes plans, the plans
 //! are shown, asked about and carried out.
 
+use super::super::advice::catalogue;
 use super::carry::carry_out;
 use super::{Args, look};
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use anyhow::{Context as _, bail};
-use assay_advice::{Applicability, Catalogue};
+use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
 use assay_instruments::scratch::State;
@@ -205,7 +206,7 @@ fn candidate(
 
 /// The words that name advice, and the one that does not.
 fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>)> {
-    let catalogue = catalogue(args.advice_dir.as_deref())?;
+    let catalogue = catalogue(&args.own)?;
     let (mut advice, mut target) = (Vec::new(), None);
     let last = args.words.len().saturating_sub(1);
     for (index, word) in args.words.iter().enumerate() {
@@ -224,15 +225,6 @@ fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>
             "name the advice to try and what to try it on, such as `assay trial qcow2-cluster-size .`; `assay advice` lists what there is"
         ),
         false => Ok((advice, target)),
-    }
-}
-
-/// What comes with assay, and the user's own.
-fn catalogue(dir: Option<&Path>) -> anyhow::Result<Catalogue> {
-    let builtin = Catalogue::builtin()?;
-    match dir {
-        Some(dir) => Ok(builtin.with_dir(&Live, &std::path::absolute(dir)?)?),
-        None => Ok(builtin),
     }
 }
 

@@ -5,20 +5,18 @@ use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use assay_changes::{Foreign, Journal, Outcome, Recovered};
 use assay_host::Live;
-use assay_judge::trial::{forecast, judge_trial, latency, samples};
-use assay_model::result::JudgedSample;
+use assay_judge::trial::{Shown, forecast, judge_trial, shown};
+use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};
-use assay_model::{Histogram, Trial};
 use assay_report::trial::{self, View};
 
 /// A trial with all that is derived from it.
 pub(super) struct Seen {
     trial: Trial,
     slots: Vec<Slot>,
-    samples: Vec<JudgedSample>,
     pairs: Vec<PairOutcome>,
     judgement: Judgement,
-    latency: [Histogram; 2],
+    shown: Shown,
     smallest: Vec<(u32, f64)>,
 }
 
@@ -30,8 +28,7 @@ impl Seen {
             [10, 30, 60].map(told).to_vec()
         };
         Self {
-            samples: samples(&trial, &slots),
-            latency: latency(&slots, &pairs),
+            shown: shown(&trial, &slots, &pairs),
             smallest: judgement.pair_sd.map(smallest).unwrap_or_default(),
             trial,
             slots,
@@ -44,10 +41,10 @@ impl Seen {
         View {
             trial: &self.trial,
             slots: &self.slots,
-            samples: &self.samples,
+            samples: &self.shown.samples,
             pairs: &self.pairs,
             judgement: &self.judgement,
-            latency: &self.latency,
+            latency: &self.shown.latency,
             smallest: &self.smallest,
         }
     }

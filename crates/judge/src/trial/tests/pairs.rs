@@ -1,7 +1,7 @@
 //! From slots to pairs, on recorded samples.
 
 use crate::tests::recorded;
-use crate::trial::{Rule, forecast, judge_trial, pairs};
+use crate::trial::{Rule, forecast, judge_trial, pairs, shown};
 use assay_model::advice::{Guard, RiskLevel, SafetyRule};
 use assay_model::change::{Change, Setting};
 use assay_model::load::Load;
@@ -318,4 +318,39 @@ fn a_trial_is_judged_with_its_proofs() {
     );
     trial.plan.aa = true;
     assert!(Rule::of(&trial.plan, &[]).unproved.is_none());
+}
+
+#[test]
+fn reports_see_the_same_measurements_as_the_judge() {
+    let trial = trial("iops", &[]);
+    let http = |operations, ns| own("assay-http", operations, ns);
+    let mut all: Vec<Slot> = slots(1, http(1000, 400_000), http(1500, 300_000)).into();
+    // The second pair is interrupted in B and measured again; the third does not count.
+    let mut interrupted = http(700, 300_000);
+    interrupted.outcome = Outcome::Interrupted;
+    all.extend(slots(2, http(1000, 400_000), interrupted));
+    all.extend(slots(2, http(1000, 400_000), http(1600, 300_000)));
+    let failed = Outcome::Failed {
+        error: "refused".to_owned(),
+    };
+    all.extend(slots(
+        3,
+        http(9000, 1),
+        Sample {
+            outcome: failed,
+            ..http(9000, 1)
+        },
+    ));
+    let pairs = pairs(&trial, &all);
+    let shown = shown(&trial, &all, &pairs);
+    let counts = shown.latency.each_ref().map(Histogram::count);
+    assert_eq!(counts, [2000, 3100]);
+    assert_eq!(shown.samples.len(), all.len());
+    let iops = |i: usize| shown.samples[i].figures.get(&trial.plan.metric).copied();
+    assert_eq!(
+        (iops(0), iops(1), iops(3)),
+        (Some(200.0), Some(300.0), None)
+    );
+    let ratio = iops(1).unwrap() / iops(0).unwrap();
+    assert!((effect(&pairs[0]).0 - ratio.ln()).abs() < 1e-9);
 }

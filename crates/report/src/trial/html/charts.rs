@@ -2,7 +2,7 @@
 
 use crate::format::{NONE, latency};
 use crate::html::charts::{Chart, Table, rate_tick, tick};
-use crate::svg::{curves, effects};
+use crate::svg::{curves, effects, forest, sides};
 use crate::trial::View;
 use crate::trial::evidence::{self, GuardState, Median};
 use crate::trial::list;
@@ -135,20 +135,20 @@ fn confidence(view: &View) -> String {
 pub(super) fn guards(view: &View) -> Option<Chart> {
     let rows = evidence::guards(view);
     let draw =
-        |(guard, row): (&assay_model::trial::GuardJudgement, &evidence::GuardRow)| effects::Row {
+        |(guard, row): (&assay_model::trial::GuardJudgement, &evidence::GuardRow)| forest::Row {
             label: format!("{}: {}", row.name, row.state.word()),
             effect: Some(-guard.worsening.ln()).filter(|effect| effect.is_finite()),
             interval: guard.interval.map(|i| (-i.high.ln(), -i.low.ln())),
             least: Some(-band(guard.margin)),
             margin: None,
             shape: match row.state {
-                GuardState::Held => effects::Shape::Good,
-                GuardState::Broken => effects::Shape::Bad,
-                GuardState::Open => effects::Shape::Open,
+                GuardState::Held => forest::Shape::Good,
+                GuardState::Broken => forest::Shape::Bad,
+                GuardState::Open => forest::Shape::Open,
             },
             text: String::new(),
         };
-    let chart = effects::Forest {
+    let chart = forest::Forest {
         id: "guards".to_owned(),
         title: "Guardrails".to_owned(),
         description:
@@ -161,7 +161,7 @@ pub(super) fn guards(view: &View) -> Option<Chart> {
     };
     (!rows.is_empty()).then(|| Chart {
         title: "Change of each guardrail, and what is allowed".to_owned(),
-        svg: effects::forest(&chart),
+        svg: forest::draw(&chart),
         table: Table {
             head: head(&["guardrail", "change", "interval", "allowed", ""]),
             rows: rows
@@ -284,7 +284,7 @@ fn course(view: &View, of: Metric, i: usize) -> Option<Chart> {
     };
     let figures = evidence::figures(view, of);
     let text = |value: Option<f64>| value.map_or(NONE.to_owned(), |v| evidence::cell(of, v));
-    let chart = effects::Sides {
+    let chart = sides::Sides {
         id: format!("course-{i}"),
         title: format!("{title} over time"),
         description: "The figure of each measurement of A and of B over the time of the trial."
@@ -296,7 +296,7 @@ fn course(view: &View, of: Metric, i: usize) -> Option<Chart> {
         },
     };
     Some(Chart {
-        svg: effects::sides(&chart),
+        svg: sides::draw(&chart),
         table: Table {
             head: head(&["pair", "A", "B"]),
             rows: figures
@@ -312,7 +312,7 @@ fn course(view: &View, of: Metric, i: usize) -> Option<Chart> {
 pub(super) fn campaign(views: &[View]) -> Option<Chart> {
     let row = |view: &View| {
         let plan = &view.trial.plan;
-        effects::Row {
+        forest::Row {
             label: format!("{}: {}", plan.advice, list::state(view)),
             effect: view
                 .judgement
@@ -323,15 +323,15 @@ pub(super) fn campaign(views: &[View]) -> Option<Chart> {
             least: None,
             margin: Some(band(plan.margin)),
             shape: match view.judgement.verdict {
-                Verdict::Better => effects::Shape::Good,
-                Verdict::Worse | Verdict::Unsafe => effects::Shape::Bad,
-                Verdict::NoPracticalDifference => effects::Shape::Plain,
-                Verdict::Undecided => effects::Shape::Open,
+                Verdict::Better => forest::Shape::Good,
+                Verdict::Worse | Verdict::Unsafe => forest::Shape::Bad,
+                Verdict::NoPracticalDifference => forest::Shape::Plain,
+                Verdict::Undecided => forest::Shape::Open,
             },
             text: summary(view),
         }
     };
-    let chart = effects::Forest {
+    let chart = forest::Forest {
         id: "campaign".to_owned(),
         title: "Improvement by each piece of advice".to_owned(),
         description: format!(
@@ -353,7 +353,7 @@ pub(super) fn campaign(views: &[View]) -> Option<Chart> {
     };
     (!views.is_empty()).then(|| Chart {
         title: "Improvement by each piece of advice".to_owned(),
-        svg: effects::forest(&chart),
+        svg: forest::draw(&chart),
         table: Table {
             head: head(&["advice", "verdict", "change"]),
             rows: views.iter().map(cells).collect(),

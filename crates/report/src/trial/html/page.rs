@@ -9,7 +9,9 @@ use crate::svg::palette;
 use crate::text::clean;
 use crate::trial::View;
 use crate::trial::evidence::{self, row_change};
-use crate::trial::terminal::{became, carried, environment, gain, next, proofs, side, subject};
+use crate::trial::terminal::{
+    became, carried, environment, gain, gains, next, proofs, side, subject,
+};
 use crate::trial::words::{capital, headline, rate, sentence, share, short_metric};
 use assay_model::trial::{Trial, Verdict};
 use minijinja::context;
@@ -107,14 +109,13 @@ fn head(view: &View) -> Head {
         }
     }
     tiles.push((rate(trial.plan.alpha), "false alarms at most".to_owned()));
-    let unsafe_ = judgement.verdict == Verdict::Unsafe && judgement.ratio.is_some();
     Head {
         name: name(trial),
         title: clean(&trial.plan.title),
         word: headline(view),
         class: class(view),
         sentence: capital(&sentence(view)),
-        besides: unsafe_.then(|| gain(view)),
+        besides: gains(view).then(|| gain(view)),
         became: became(view).iter().map(|line| capital(line)).collect(),
         subject: subject(view)
             .into_iter()
@@ -150,7 +151,7 @@ fn guards(view: &View) -> Vec<GuardView> {
             evidence::GuardState::Open => "suspect",
         },
         word: row.state.word(),
-        text: format!("{} ({}), allowed {}", row.change, row.interval, row.allowed),
+        text: row.text,
         name: row.name,
     };
     evidence::guards(view).into_iter().map(row).collect()
