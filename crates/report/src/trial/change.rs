@@ -275,3 +275,43 @@ pub(crate) fn full(arm: &Arm) -> String {
         .collect();
     parts.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_is_told_as_what_it_means() {
+        let setting = Setting::ZfsProperty {
+            dataset: "tank/vm".to_owned(),
+            property: "recordsize".to_owned(),
+        };
+        let set = |value: Option<&str>| Change::Set {
+            setting: setting.clone(),
+            value: value.map(str::to_owned),
+        };
+        assert_eq!(told(&set(None), None).changed, "inherited");
+        assert_eq!(told(&set(None), None).now, None);
+        let told = told(&set(Some("16K")), Some("128K"));
+        assert_eq!(told.what, "ZFS property recordsize of tank/vm");
+        assert_eq!((told.now.as_deref(), &*told.changed), (Some("128K"), "16K"));
+    }
+
+    #[test]
+    fn copies_are_told_by_what_tells_them_apart() {
+        let fs = |fstype: &str, mount: &[&str]| Arm::FileSystem {
+            fstype: fstype.to_owned(),
+            mkfs: vec![],
+            mount: mount.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        assert_eq!(
+            sides(&fs("ext4", &["noatime"]), &fs("xfs", &["noatime"])),
+            ("ext4".to_owned(), "xfs".to_owned())
+        );
+        let (a, b) = sides(&fs("ext4", &[]), &fs("ext4", &["data=journal"]));
+        assert_eq!(a, "mount options none");
+        assert_eq!(b, "mount options data=journal");
+        let same = fs("ext4", &[]);
+        assert_eq!(sides(&same, &same).0, full(&same));
+    }
+}

@@ -120,9 +120,11 @@ pub(crate) fn share(share: f64) -> String {
 /// Like [`share`] with two digits that mean something, for error rates: `5 %`, `0.63 %`.
 pub(crate) fn rate(share: f64) -> String {
     let percent = share * 100.0;
+    // Rounded up: an error rate must not look smaller than it is.
+    let up = |digits: f64| (percent * digits - 1e-6).ceil() / digits;
     let text = match percent {
-        p if p >= 1.0 => format!("{p:.1}"),
-        p => format!("{p:.2}"),
+        p if p >= 1.0 => format!("{:.1}", up(10.0)),
+        _ => format!("{:.2}", up(100.0)),
     };
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
@@ -183,6 +185,7 @@ pub(crate) fn change(
     let ratio = change_of(of, improvement);
     let one_sided = interval
         .map(|i| ends(of, i.low, i.high))
+        .filter(|(low, high)| low.is_finite() && high.is_finite())
         .filter(|(low, high)| (*low >= 1.0 && ratio >= 1.0) || (*high <= 1.0 && ratio <= 1.0));
     let range = match (one_sided, interval) {
         (Some((low, high)), Some(interval)) => {
@@ -355,4 +358,51 @@ pub(crate) fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn http() -> Load {
+        Load::Http {
+            url: "http://127.0.0.1/".to_owned(),
+            connections: 1,
+            keep_alive: true,
+        }
+    }
+
+    #[test]
+    fn changes_are_of_the_figure_itself() {
+        let p99 = Metric::all(Quantity::P99);
+        let interval = Interval {
+            low: 1.05,
+            high: 1.25,
+            confidence: 0.9,
+        };
+        assert_eq!(
+            change(&http(), p99, 1.0 / 0.9, Some(interval)),
+            "10.0 % lower p99 latency (90 % interval 4.8 to 20.0 %)"
+        );
+        assert_eq!(
+            change(&http(), Metric::all(Quantity::Iops), 3.4, None),
+            "3.4 times the requests per second"
+        );
+        assert_eq!(signed(0.9996), "±0 %");
+        assert_eq!(span(0.988, 1.034), "−1.2 to +3.4 %");
+        assert_eq!(rate(0.05 / 8.0), "0.63 %");
+    }
+
+    proptest! {
+        #[test]
+        fn no_ratio_shows_nan(ratio in any::<f64>(), low in any::<f64>(), high in any::<f64>()) {
+            let interval = Some(Interval { low, high, confidence: 0.9 });
+            for quantity in [Quantity::Iops, Quantity::P99] {
+                let text = change(&http(), Metric::all(quantity), ratio, interval);
+                prop_assert!(!text.contains("NaN") && !text.contains("inf "), "{}", text);
+            }
+            prop_assert!(!brief(ratio).contains("NaN") && !brief(ratio).contains("inf"));
+        }
+    }
 }
