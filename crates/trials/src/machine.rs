@@ -38,7 +38,7 @@ enum Sides<'a> {
         place: Place,
     },
     /// Two places.
-    Arms { now: Arm<'a>, changed: Arm<'a> },
+    Arms(Box<[Arm<'a>; 2]>),
 }
 
 struct Arm<'a> {
@@ -95,10 +95,10 @@ impl<'a> Machine<'a> {
                 // part of the noise.
                 let changed = if plan.aa { now } else { changed };
                 let mut build = |arm, side| build(trial, env, session, &loader, arm, side, tell);
-                Sides::Arms {
-                    now: build(now, Side::Now)?,
-                    changed: build(changed, Side::Changed)?,
-                }
+                Sides::Arms(Box::new([
+                    build(now, Side::Now)?,
+                    build(changed, Side::Changed)?,
+                ]))
             }
         };
         Ok(Self {
@@ -110,17 +110,14 @@ impl<'a> Machine<'a> {
     }
 
     /// The flush test of both sides, when the plan asks for one.
-    pub(crate) fn durability(&self) -> Result<Vec<DurabilityProof>, TrialError> {
-        match (self.plan.safety, &self.sides) {
-            (Some(SafetyRule::AcknowledgedWrites), Sides::Arms { now, changed }) => {
-                [(Side::Now, now), (Side::Changed, changed)]
-                    .into_iter()
-                    .map(|(side, arm)| {
-                        let _ = (side, arm);
-                        todo!()
-                    })
-                    .collect()
-            }
+    pub(crate) fn durability(&mut self) -> Result<Vec<DurabilityProof>, TrialError> {
+        let cancel = self.loader.cancel;
+        match (self.plan.safety, &mut self.sides) {
+            (Some(SafetyRule::AcknowledgedWrites), Sides::Arms(arms)) => [Side::Now, Side::Changed]
+                .into_iter()
+                .zip(arms.iter_mut())
+                .map(|(side, arm)| Ok(arm.built.prove_durability(side, cancel)?))
+                .collect(),
             _ => Ok(Vec::new()),
         }
     }
@@ -129,7 +126,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn set_back(self) -> Result<(), TrialError> {
         match self.sides {
             Sides::Setting { switch, .. } => drop(switch.restore()?),
-            Sides::Arms { .. } => {}
+            Sides::Arms(_) => {}
         }
         Ok(())
     }
@@ -142,16 +139,14 @@ impl Bench for Machine<'_> {
                 switch.set(value.as_deref())?
             }
             (Sides::Setting { switch, .. }, _) => switch.restore()?,
-            (Sides::Arms { now, .. }, Side::Now) => now.built.read_back()?,
-            (Sides::Arms { changed, .. }, Side::Changed) => changed.built.read_back()?,
+            (Sides::Arms(arms), side) => arms[side as usize].built.read_back()?,
         })
     }
 
     fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError> {
         let place = match (&self.sides, side) {
             (Sides::Setting { place, .. }, _) => place,
-            (Sides::Arms { now, .. }, Side::Now) => &now.place,
-            (Sides::Arms { changed, .. }, Side::Changed) => &changed.place,
+            (Sides::Arms(arms), side) => &arms[side as usize].place,
         };
         self.loader.run(self.plan, place, pair, slot)
     }

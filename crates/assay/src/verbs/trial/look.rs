@@ -171,6 +171,7 @@ fn told(one: &Recovered) -> String {
     match &one.outcome {
         Outcome::Restored(now) => format!("{what}: set back, reads {now}\n"),
         Outcome::Removed => format!("{what}: removed\n"),
+        Outcome::Gone => format!("{what}: no longer there, so there is nothing to set back\n"),
         Outcome::Rebooted => {
             format!("{what}: the machine was started again since, so it is gone\n")
         }
