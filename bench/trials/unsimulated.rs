@@ -7,7 +7,7 @@ use crate::tables::{End, cells, mean, measured, noises, percent, rule, share};
 use assay_judge::trial::{Design, Rule, campaign, decide, evidence, judge};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::trial::{MAX_PAIRS, PairOutcome, Verdict};
+use assay_model::trial::{Look, MAX_PAIRS, PairOutcome, Verdict};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;
@@ -26,15 +26,21 @@ pub fn coverage(n: usize) -> String {
                 let pairs = measured(&noise.pairs(random, MAX_PAIRS as usize, f64::ln(truth)));
                 let rule = rule(seed);
                 let (_, stop) = decide(&rule, &pairs);
-                let of = |pairs: &[PairOutcome]| {
-                    let judgement = judge(&rule, pairs);
-                    let interval = judgement.interval;
-                    let holds = |value| interval.is_none_or(|i| i.low <= value && value <= i.high);
-                    let width = interval.map_or(f64::INFINITY, |i| i.high - i.low);
-                    (holds(truth), width, holds(judgement.ratio.unwrap_or(truth)))
+                // What was printed at a look does not depend on what came after it.
+                let looks = judge(&rule, &pairs).looks;
+                let of = |look: &Look| {
+                    let low = look.low.unwrap_or(0.0);
+                    let high = look.high.unwrap_or(f64::INFINITY);
+                    let holds = |value| low <= value && value <= high;
+                    (holds(truth), high - low, holds(look.ratio))
                 };
-                (of(&pairs[..stop]), of(&pairs))
+                let at = looks.iter().find(|look| look.pairs as usize == stop);
+                (at.map(of), looks.last().map(of))
             });
+            let seen: Vec<_> = seen
+                .into_iter()
+                .filter_map(|(at, end)| at.zip(end))
+                .collect();
             let width = |mut widths: Vec<f64>| {
                 widths.sort_by(f64::total_cmp);
                 widths[widths.len() / 2] * 100.0

@@ -29,8 +29,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Counts them. Of a unit of several pairs, whose sides were thrown together, only the first
-    /// one-sided failure of either kind counts.
+    /// Counts them. A unit of several pairs had one coin and counts once, or once for each kind.
     pub(super) fn of(pairs: &[PairOutcome], unit: usize) -> Self {
         let mut failures = Self::default();
         for unit in pairs.chunks(unit.max(1)) {

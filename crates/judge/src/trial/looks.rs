@@ -42,6 +42,7 @@ pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> 
         planned as usize
     };
     if measured >= last && last > 0 {
+        looks.retain(|look| look.units < last);
         looks.push(At {
             units: last,
             spent: alpha,

@@ -230,6 +230,21 @@ fn the_last_look_is_at_what_there_is_when_pairs_were_left_out() {
     assert_eq!(judgement.looks.last().unwrap().pairs, 57);
     let early = judge(&rule(), &pairs[..59]);
     assert_eq!(early.looks.last().unwrap().pairs, 42);
+    for pair in pairs
+        .iter_mut()
+        .filter(|pair| matches!(pair, PairOutcome::Measured { .. }))
+        .take(15)
+    {
+        *pair = PairOutcome::Void {
+            reason: "suspended".to_owned(),
+        };
+    }
+    let looks: Vec<u32> = judge(&rule(), &pairs)
+        .looks
+        .iter()
+        .map(|look| look.pairs)
+        .collect();
+    assert_eq!(looks, [6, 8, 11, 15, 21, 30, 42]);
 }
 
 #[test]
