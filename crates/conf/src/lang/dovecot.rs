@@ -137,6 +137,10 @@ fn push(open: &mut [Block], item: Item) {
 
 /// Without a pair of quotes around all of it; `str_unescape`: a backslash stands for what follows.
 fn unquoted(value: &[u8]) -> (Option<u8>, Vec<u8>) {
+    // A single quote is both ends of nothing to Dovecot.
+    if let &[quote @ (b'"' | b'\'')] = value {
+        return (Some(quote), Vec::new());
+    }
     let (&[quote @ (b'"' | b'\''), ref inner @ .., last], true) = (value, value.len() > 1) else {
         return (None, value.to_vec());
     };
