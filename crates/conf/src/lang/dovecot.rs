@@ -87,7 +87,10 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
     match bytes[rest.clone()].first() {
         Some(b'=') if !key.is_empty() => {
             let value = trim(bytes, rest.start + 1..rest.end);
-            let (quote, meant) = unquoted(&bytes[value.clone()]);
+            let (quote, mut meant) = unquoted(&bytes[value.clone()]);
+            if let (None, Some(file)) = (quote, meant.strip_prefix(b"<")) {
+                meant = [b"<", file.trim_ascii_start()].concat();
+            }
             let value_span = match value.is_empty() {
                 true => span.end..span.end,
                 false => logical.span(value.start),
@@ -134,6 +137,10 @@ fn push(open: &mut [Block], item: Item) {
 
 /// Without a pair of quotes around all of it; `str_unescape`: a backslash stands for what follows.
 fn unquoted(value: &[u8]) -> (Option<u8>, Vec<u8>) {
+    // A single quote is both ends of nothing to Dovecot.
+    if let &[quote @ (b'"' | b'\'')] = value {
+        return (Some(quote), Vec::new());
+    }
     let (&[quote @ (b'"' | b'\''), ref inner @ .., last], true) = (value, value.len() > 1) else {
         return (None, value.to_vec());
     };

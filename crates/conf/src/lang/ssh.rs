@@ -11,8 +11,12 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     let mut root = Block::default();
     let mut block: Option<Block> = None;
     for line in lines(text) {
-        let line = trim(text, line);
-        if line.is_empty() || text[line.start] == b'#' {
+        let mut line = trim(text, line);
+        // `strdelim` takes a `=` before the keyword for nothing.
+        if text[line.clone()].first() == Some(&b'=') {
+            line = trim(text, line.start + 1..line.end);
+        }
+        if line.is_empty() || matches!(text[line.start], b'#' | b'=') {
             continue;
         }
         let (key, rest) = keyword(text, line.clone())?;
@@ -86,14 +90,6 @@ fn keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize>), Co
         .iter()
         .position(|&byte| blank(byte) || byte == b'=' || byte == b'"')
         .unwrap_or(bytes.len());
-    if end == 0 {
-        return Err(syntax(
-            Language::Ssh,
-            text,
-            line.start,
-            "no keyword before `=`",
-        ));
-    }
     if bytes.get(end) == Some(&b'"') {
         return Err(syntax(
             Language::Ssh,

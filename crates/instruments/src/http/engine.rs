@@ -207,8 +207,11 @@ impl Engine<'_> {
         self.fail(
             at,
             match source.kind() {
-                io::ErrorKind::ConnectionReset => LoadError::Connection { address, source },
-                _ => LoadError::NotListening { address, source },
+                io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::TimedOut => LoadError::NotListening { address, source },
+                _ => LoadError::Connection { address, source },
             },
         );
     }
