@@ -169,6 +169,11 @@ fn a_live_switch_does_not_overrule_somebody_else_either() {
     let host = machine();
     let session = journal.begin("trial", "/mnt").unwrap();
     let switch = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
+    // Before assay has set anything: the side without the change is no longer what it was.
+    meddle(&host, "44");
+    let told = switch.restore().unwrap_err();
+    assert!(matches!(told, ChangeError::Meanwhile { .. }), "{told}");
+    meddle(&host, "60");
     switch.set(Some("10")).unwrap();
     meddle(&host, "33");
     for done in [switch.set(Some("10")), switch.restore()] {
