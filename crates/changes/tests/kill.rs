@@ -11,7 +11,7 @@ mod common;
 use assay_changes::{ChangeError, Foreign, Journal, Made, Outcome, Session, Switch};
 use assay_host::{Faulty, Host as _, HostMut, Limits, Live, ProcessId};
 use assay_model::change::{ConfigLanguage, Setting};
-use common::{Deadly, LoopDevice, Point, image, inside, processes_with, sh};
+use common::{Deadly, LoopDevice, Point, image, inside, processes_with, root, sh};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -26,6 +26,8 @@ struct Scenario {
     prepare: fn(&Path) -> Option<LoopDevice>,
     /// What must be the same afterwards.
     look: fn(&Path) -> String,
+    /// Needs no root.
+    unprivileged: bool,
     /// Also killed at every system call; slower, and with no news where the kernel does the work.
     traced: bool,
     /// Changes things and takes them back.
@@ -96,7 +98,8 @@ fn everywhere(scenario: &Scenario) {
     if let Ok(text) = std::env::var(STEP) {
         return step(scenario, &text);
     }
-    if !inside(scenario.name) {
+    let plain = scenario.unprivileged && !root();
+    if !plain && !inside(scenario.name) {
         return;
     }
     // In memory: a thousand small processes that each wait for the disk would take minutes.
@@ -122,8 +125,12 @@ fn everywhere(scenario: &Scenario) {
             changed += usize::from((scenario.look)(dir) != before);
             // Recovery is killed at its first write, what is left of it at its second, and so on.
             for call in 1.. {
+                if after {
+                    recover(dir, &Live);
+                    break;
+                }
                 let point = Point {
-                    call: if after { 0 } else { call },
+                    call,
                     after: call % 2 == 0,
                     writes: true,
                 };
@@ -215,6 +222,7 @@ fn queue() {
     }
     everywhere(&Scenario {
         name: "queue",
+        unprivileged: false,
         traced: false,
         prepare: |dir| {
             image(&dir.join("image"));
@@ -269,6 +277,7 @@ fn queue() {
 fn sysctl() {
     everywhere(&Scenario {
         name: "sysctl",
+        unprivileged: false,
         traced: true,
         prepare: |_| None,
         look: |_| {
@@ -291,6 +300,7 @@ fn sysctl() {
 fn config() {
     everywhere(&Scenario {
         name: "config",
+        unprivileged: true,
         traced: true,
         prepare: |dir| {
             fs::write(
@@ -356,6 +366,7 @@ fn config() {
 fn mount() {
     everywhere(&Scenario {
         name: "mount",
+        unprivileged: false,
         traced: false,
         prepare: |dir| {
             image(&dir.join("image"));
@@ -397,6 +408,7 @@ fn mount() {
 fn commands() {
     everywhere(&Scenario {
         name: "commands",
+        unprivileged: true,
         traced: true,
         prepare: |dir| {
             fs::write(dir.join("value"), "old").unwrap();
@@ -431,6 +443,7 @@ fn commands() {
 fn made() {
     everywhere(&Scenario {
         name: "made",
+        unprivileged: false,
         traced: false,
         prepare: |dir| {
             image(&dir.join("template"));
