@@ -5,6 +5,8 @@
     reason = "tests look at the real machine behind the crate's back"
 )]
 
+pub mod session;
+
 use assay_host::{
     CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Stat, StatFs,
 };
