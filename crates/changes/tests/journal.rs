@@ -10,7 +10,7 @@ use assay_changes::{ChangeError, Foreign, Journal, Outcome, Switch};
 use assay_host::{Live, Recorded, Root};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::session::{journal, machine, meddle, sessions, sysctl, value};
-use common::{inside, sh};
+use common::{SmallDisk, inside};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -214,34 +214,17 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().to_str().unwrap();
     let host = machine();
     // Too small for a session at all.
-    sh(&[
-        "mount",
-        "-t",
-        "tmpfs",
-        "-o",
-        "size=64k,mode=700",
-        "none",
-        path,
-    ]);
+    let small = SmallDisk::new(dir.path(), "64k");
     let journal = Journal::open(dir.path()).unwrap();
     let told = journal.begin("trial", "/mnt").unwrap_err().to_string();
     assert!(told.contains("No space left"), "{told}");
     assert_eq!(sessions(dir.path()).len(), 0);
-    sh(&["umount", path]);
+    drop(small);
 
     // Full once the session has begun: it has room for its lines, but not for a big file.
-    sh(&[
-        "mount",
-        "-t",
-        "tmpfs",
-        "-o",
-        "size=512k,mode=700",
-        "none",
-        path,
-    ]);
+    let _small = SmallDisk::new(dir.path(), "512k");
     let journal = Journal::open(dir.path()).unwrap();
     let session = journal.begin("trial", "/mnt").unwrap();
     let filler = fs::write(dir.path().join("filler"), vec![1; 1 << 20]);
