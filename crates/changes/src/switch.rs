@@ -179,6 +179,14 @@ impl<'a> Switch<'a> {
     /// [`ChangeError::Meanwhile`] when somebody else changed it; it is left alone then. Otherwise
     /// that it could not be put back; it stays in the journal.
     pub fn restore(&self) -> Result<String, ChangeError> {
+        if !self.switched().is_some_and(|switched| switched.touched()) {
+            let now = self.knob.read(self.host)?;
+            let original = self.original.value.as_deref();
+            return match self.knob.same(now.value.as_deref(), original) {
+                true => Ok(now.shown),
+                false => Err(self.meanwhile(now.shown)),
+            };
+        }
         match self.put_back(false)? {
             Back::Already(shown) | Back::Restored(shown) => Ok(shown),
             Back::LeftAlone(found) => Err(self.meanwhile(found)),

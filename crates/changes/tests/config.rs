@@ -9,7 +9,7 @@ mod common;
 use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session, Switch};
 use assay_host::{Host as _, Live};
 use assay_model::change::{ConfigLanguage, Setting};
-use common::{inside, sh};
+use common::{SmallDisk, inside, sh};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -314,16 +314,7 @@ fn a_full_disk_under_the_file_touches_nothing() {
         return;
     }
     let place = Place::new();
-    let etc = place.path("");
-    sh(&[
-        "mount",
-        "-t",
-        "tmpfs",
-        "-o",
-        "size=64k",
-        "none",
-        etc.to_str().unwrap(),
-    ]);
+    let _small = SmallDisk::new(&place.path(""), "64k");
     let file = place.path("service.conf");
     let text = format!("workers = 2\n# {}\n", "x".repeat(20_000));
     fs::write(&file, &text).unwrap();

@@ -5,12 +5,14 @@
     reason = "tests look at the real machine behind the crate's back"
 )]
 
+pub mod session;
+
 use assay_host::{
     CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Stat, StatFs,
 };
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the process is killed.
@@ -223,7 +225,7 @@ pub fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A loop device on a file of its own, detached on drop.
+/// A loop device on a file of its own, unmounted and detached on drop.
 pub struct LoopDevice(pub String);
 
 impl LoopDevice {
@@ -241,7 +243,37 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
+        // Whatever it is mounted on, so that the directory can be removed.
+        let _ = Command::new("umount")
+            .arg(&self.0)
+            .stderr(Stdio::null())
+            .status();
         let _ = Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+/// A file system in memory that is soon full, unmounted on drop.
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    pub fn new(dir: &Path, size: &str) -> Self {
+        let options = format!("size={size},mode=700");
+        sh(&[
+            "mount",
+            "-t",
+            "tmpfs",
+            "-o",
+            &options,
+            "none",
+            dir.to_str().unwrap(),
+        ]);
+        Self(dir.to_owned())
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
     }
 }
 

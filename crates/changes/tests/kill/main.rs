@@ -6,198 +6,19 @@
     reason = "tests look at the real machine behind the crate's back"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod driver;
 
-use assay_changes::{ChangeError, Foreign, Journal, Made, Outcome, Session, Switch};
-use assay_host::{Faulty, Host as _, HostMut, Limits, Live, ProcessId};
+use assay_changes::{ChangeError, Made, Switch};
+use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_model::change::{ConfigLanguage, Setting};
-use common::{Deadly, LoopDevice, Point, image, inside, processes_with, sh};
+use common::{LoopDevice, image, processes_with, sh};
+use driver::{DIR, Scenario, everywhere, journal, killed, left, recover};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-
-/// What is changed, on things that the driver prepares in a directory.
-struct Scenario {
-    /// Name of the test.
-    name: &'static str,
-    /// Prepares real things; what it returns is kept alive.
-    prepare: fn(&Path) -> Option<LoopDevice>,
-    /// What must be the same afterwards.
-    look: fn(&Path) -> String,
-    /// Also killed at every system call; slower, and with no news where the kernel does the work.
-    traced: bool,
-    /// Changes things and takes them back.
-    act: fn(&Path, &Session, &dyn HostMut) -> Result<(), ChangeError>,
-}
-
-const STEP: &str = "ASSAY_TEST_STEP";
-const DIR: &str = "ASSAY_TEST_DIR";
-
-fn journal(dir: &Path) -> Journal {
-    Journal::open(&dir.join("journal")).unwrap()
-}
-
-fn left(dir: &Path) -> usize {
-    fs::read_dir(dir.join("journal/sessions")).unwrap().count()
-}
-
-fn act(scenario: &Scenario, dir: &Path, host: &dyn HostMut) -> Result<(), ChangeError> {
-    let session = journal(dir).begin("test", &dir.to_string_lossy())?;
-    let done = (scenario.act)(dir, &session, host);
-    session.close(host)?;
-    done
-}
-
-/// Runs this very test again as a child that acts or recovers, and is killed at a point.
-fn child(scenario: &Scenario, dir: &Path, what: &str, point: Point) -> ExitStatus {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", scenario.name, "--nocapture"])
-        .env(STEP, format!("{what} {point}"))
-        .env(DIR, dir)
-        .stdout(Stdio::null())
-        .status()
-        .unwrap()
-}
-
-fn step(scenario: &Scenario, step: &str) {
-    let dir = std::env::var_os(DIR).unwrap();
-    let dir = Path::new(&dir);
-    let (what, point) = step.split_once(' ').unwrap();
-    let host = Deadly::new(Point::parse(point));
-    match what {
-        "act" => act(scenario, dir, &host).unwrap(),
-        _ => recover(dir, &host),
-    }
-}
-
-fn recover(dir: &Path, host: &dyn HostMut) {
-    for one in journal(dir).recover(host, Foreign::Leave).unwrap() {
-        let fine = matches!(one.outcome, Outcome::Restored(_) | Outcome::Removed);
-        assert!(fine, "{one:?}");
-    }
-}
-
-fn killed(status: ExitStatus) -> bool {
-    match status.signal() {
-        Some(signal) => {
-            assert_eq!(signal, 9);
-            true
-        }
-        None => {
-            assert!(status.success());
-            false
-        }
-    }
-}
-
-fn everywhere(scenario: &Scenario) {
-    if let Ok(text) = std::env::var(STEP) {
-        return step(scenario, &text);
-    }
-    if !inside(scenario.name) {
-        return;
-    }
-    // In memory: a thousand small processes that each wait for the disk would take minutes.
-    let place = tempfile::tempdir_in("/dev/shm").unwrap();
-    let dir = place.path();
-    let _device = (scenario.prepare)(dir);
-    journal(dir);
-    let before = (scenario.look)(dir);
-
-    let (mut kills, mut changed, mut recoveries) = (0, 0, 0);
-    for after in [false, true] {
-        for call in 1.. {
-            let point = Point {
-                call,
-                after,
-                // After reading the machine is as before it.
-                writes: after,
-            };
-            if !killed(child(scenario, dir, "act", point)) {
-                break;
-            }
-            kills += 1;
-            changed += usize::from((scenario.look)(dir) != before);
-            // Recovery is killed at its first write, what is left of it at its second, and so on.
-            for call in 1.. {
-                let point = Point {
-                    call: if after { 0 } else { call },
-                    after: call % 2 == 0,
-                    writes: true,
-                };
-                if !killed(child(scenario, dir, "recover", point)) {
-                    break;
-                }
-                recoveries += 1;
-            }
-            assert_eq!((scenario.look)(dir), before, "after a kill at {point}");
-            assert_eq!(left(dir), 0, "the journal is empty after a kill at {point}");
-        }
-        assert_eq!((scenario.look)(dir), before, "after an ordinary end");
-        assert_eq!(left(dir), 0);
-    }
-    eprintln!(
-        "{}: {kills} kills, {changed} with something changed, {recoveries} in recovery",
-        scenario.name
-    );
-    assert!(kills > 10 && changed > 3 && recoveries > 3);
-
-    every_system_call(scenario, dir, &before);
-
-    // The same with calls that fail.
-    for call in 1.. {
-        let faulty = Faulty::once(&Live as &dyn HostMut, call);
-        let done = act(scenario, dir, &faulty);
-        let reached = faulty.calls() >= call;
-        recover(dir, &Live);
-        assert_eq!((scenario.look)(dir), before, "call {call} failed: {done:?}");
-        assert_eq!(left(dir), 0, "call {call} failed: {done:?}");
-        if !reached {
-            done.unwrap();
-            break;
-        }
-    }
-}
-
-/// The finest grain: killed at every system call that writes, those on the journal among them.
-/// Where a command that was started reaches that number first, it is killed in its middle, and the
-/// scenario fails and takes back by itself what it did.
-fn every_system_call(scenario: &Scenario, dir: &Path, before: &str) {
-    if !scenario.traced
-        || !matches!(Command::new("strace").arg("-V").output(), Ok(out) if out.status.success())
-    {
-        return;
-    }
-    let calls = "?write,?fsync,?fdatasync,?openat,?rename,?renameat,?renameat2,?unlink,?unlinkat,\
-                 ?mkdir,?mkdirat,?flock,?fallocate,?rmdir,?fchmod,?fchown";
-    let mut kills = 0;
-    for call in 1.. {
-        let status = Command::new("strace")
-            .args(["-f", "-qq", "-o", "/dev/null", "-e"])
-            .arg(format!("trace={calls}"))
-            .arg("-e")
-            .arg(format!("inject={calls}:signal=KILL:when={call}"))
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", scenario.name, "--nocapture"])
-            .env(STEP, "act 0 before all")
-            .env(DIR, dir)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .unwrap();
-        if status.success() {
-            break;
-        }
-        kills += usize::from(status.signal() == Some(9));
-        recover(dir, &Live);
-        assert_eq!((scenario.look)(dir), before, "killed at system call {call}");
-        assert_eq!(left(dir), 0, "killed at system call {call}");
-    }
-    eprintln!("{}: {kills} kills at system calls", scenario.name);
-    assert!(kills > 10);
-}
+use std::process::{Command, Stdio};
 
 /// Back and forth, as a trial does.
 fn toggle(switch: &Switch<'_>, value: &str) -> Result<(), ChangeError> {
@@ -215,6 +36,7 @@ fn queue() {
     }
     everywhere(&Scenario {
         name: "queue",
+        unprivileged: false,
         traced: false,
         prepare: |dir| {
             image(&dir.join("image"));
@@ -247,7 +69,7 @@ fn queue() {
                 attribute: attribute.into(),
             };
             let scheduler = Switch::open(session, host, &setting("scheduler"))?;
-            toggle(&scheduler, "none")?;
+            assert_eq!(scheduler.set(Some("none"))?, "none");
             let read_ahead = Switch::open(session, host, &setting("read_ahead_kb"))?;
             toggle(&read_ahead, "512")?;
             drop(read_ahead);
@@ -269,6 +91,7 @@ fn queue() {
 fn sysctl() {
     everywhere(&Scenario {
         name: "sysctl",
+        unprivileged: false,
         traced: true,
         prepare: |_| None,
         look: |_| {
@@ -291,6 +114,7 @@ fn sysctl() {
 fn config() {
     everywhere(&Scenario {
         name: "config",
+        unprivileged: true,
         traced: true,
         prepare: |dir| {
             fs::write(
@@ -356,6 +180,7 @@ fn config() {
 fn mount() {
     everywhere(&Scenario {
         name: "mount",
+        unprivileged: false,
         traced: false,
         prepare: |dir| {
             image(&dir.join("image"));
@@ -397,6 +222,7 @@ fn mount() {
 fn commands() {
     everywhere(&Scenario {
         name: "commands",
+        unprivileged: true,
         traced: true,
         prepare: |dir| {
             fs::write(dir.join("value"), "old").unwrap();
@@ -431,6 +257,7 @@ fn commands() {
 fn made() {
     everywhere(&Scenario {
         name: "made",
+        unprivileged: false,
         traced: false,
         prepare: |dir| {
             image(&dir.join("template"));
@@ -502,10 +329,6 @@ fn made() {
             session.made(&Made::from(process))?;
 
             // Some things are taken back on the way, the others at the end.
-            let other = dir.join(session.name("other"));
-            let other_id = session.made(&Made::File(other.clone()))?;
-            run(&["touch".as_ref(), other.as_ref()])?;
-            session.unmake(host, other_id)?;
             host.kill(process)?;
             reaper.join().unwrap().unwrap();
             session.unmake(host, mount)

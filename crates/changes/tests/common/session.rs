@@ -1,0 +1,74 @@
+//! Sessions on a machine in memory, and one that dies.
+
+use assay_changes::{Journal, Made, Switch};
+use assay_host::{Host as _, HostMut, Live, Recorded};
+use assay_model::change::Setting;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+pub fn sysctl(key: &str) -> Setting {
+    Setting::Sysctl { key: key.into() }
+}
+
+pub fn machine() -> Recorded {
+    Recorded::new()
+        .file(SWAPPINESS, "60\n")
+        .file("/proc/sys/vm/laptop_mode", "0\n")
+}
+
+pub fn value(host: &dyn HostMut) -> String {
+    host.read_text(Path::new(SWAPPINESS))
+        .unwrap()
+        .trim()
+        .to_owned()
+}
+
+/// What somebody else does meanwhile.
+pub fn meddle(host: &dyn HostMut, value: &str) {
+    host.write_in_place(Path::new(SWAPPINESS), value.as_bytes())
+        .unwrap();
+}
+
+/// Leaves a session as `kill -9` does: no destructor runs, and the kernel releases its lock. It
+/// has set swappiness to 10 and entered a file.
+pub fn die(journal: &Journal, host: &Recorded, target: &str) {
+    let session = Box::leak(Box::new(journal.begin("trial 7", target).unwrap()));
+    session.made(&Made::File("/srv".into())).unwrap_err();
+    session
+        .made(&Made::File(Path::new("/srv").join(session.name("x"))))
+        .unwrap();
+    let switch = Switch::open(session, host, &sysctl("vm.swappiness")).unwrap();
+    assert_eq!(switch.set(Some("10")).unwrap(), "10");
+    std::mem::forget(switch);
+    let lock = fs::canonicalize(session.dir().join("lock")).unwrap();
+    for fd in fs::read_dir("/proc/self/fd").unwrap().flatten() {
+        if fs::read_link(fd.path()).is_ok_and(|target| target == lock) {
+            let fd: i32 = fd.file_name().to_str().unwrap().parse().unwrap();
+            let held = rustix_file(fd);
+            rustix::fs::flock(&held, rustix::fs::FlockOperation::Unlock).unwrap();
+        }
+    }
+}
+
+/// The same open file by another number; its lock is the same lock.
+fn rustix_file(fd: i32) -> rustix::fd::OwnedFd {
+    let pid = rustix::process::getpid();
+    let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+    rustix::process::pidfd_getfd(&handle, fd, rustix::process::PidfdGetfdFlags::empty()).unwrap()
+}
+
+pub fn journal() -> (tempfile::TempDir, Journal) {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    (dir, journal)
+}
+
+pub fn sessions(dir: &Path) -> Vec<PathBuf> {
+    let names = Live.list(&dir.join("sessions")).unwrap();
+    names
+        .into_iter()
+        .map(|name| dir.join("sessions").join(name))
+        .collect()
+}
