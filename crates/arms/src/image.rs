@@ -264,3 +264,70 @@ impl Image {
         read_back::read_back(self, things)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Host as _;
+    use assay_model::change::{Aio, CacheMode, ImageFormat};
+
+    /// Machines without the daemon have qemu-nbd; here, where both are, nothing else would try it.
+    #[test]
+    fn qemu_nbd_serves_the_same_arms() {
+        let state = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let journal = assay_changes::Journal::open(state.path()).unwrap();
+        let session = journal.begin("a test", "here").unwrap();
+        let host = &assay_host::Live;
+        let qemu_nbd = host.which(OsStr::new("qemu-nbd")).unwrap();
+        let size = Bytes(8 << 20);
+        for (format, luks, cache, direct) in [
+            (
+                ImageFormat::Raw,
+                false,
+                CacheMode::None,
+                "open with O_DIRECT",
+            ),
+            (
+                ImageFormat::Qcow2,
+                true,
+                CacheMode::Unsafe,
+                "open without O_DIRECT",
+            ),
+        ] {
+            let arm = ImageArm {
+                format,
+                options: [].into(),
+                cache,
+                aio: Aio::Threads,
+                luks,
+                filled: true,
+            };
+            let place = crate::Place {
+                dir: dir.path().to_owned(),
+                name: format!("luks-{luks}"),
+                size,
+            };
+            let cancel = Cancel::default();
+            let mut things = Things::new(host, &session, &place).unwrap();
+            make_key(&things.path(KEY)).unwrap();
+            let dir = things.dir().to_owned();
+            create(host, &dir, &arm, size, &cancel).unwrap();
+            let args = arguments::qemu_nbd(&arm);
+            let server = serve(&mut things, &dir, &qemu_nbd, &args, &cancel).unwrap();
+            fill(&things, size, &cancel).unwrap();
+            let image = Image {
+                server,
+                tool: Tool::QemuNbd,
+                arm,
+                on_disk: size,
+            };
+            let read = image.read_back(&things).unwrap();
+            let mode = arguments::cache_name(cache);
+            assert!(
+                read.ends_with(&format!("{direct}, cache={mode} aio=threads")),
+                "{read}"
+            );
+        }
+    }
+}

@@ -162,6 +162,19 @@ impl Built<'_> {
         }
     }
 
+    /// What to know about this arm before its figures are trusted.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        let root = rustix::process::geteuid().is_root();
+        match &self.kind {
+            Kind::Sshd(_) if !root => Some(
+                "this sshd runs without root: only the user who started it can log in, by key; \
+                 passwords and PAM do not work",
+            ),
+            _ => None,
+        }
+    }
+
     /// The server whose CPU time belongs to the load; none where the kernel serves.
     #[must_use]
     pub fn server_pid(&self) -> Option<u32> {

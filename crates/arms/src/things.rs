@@ -40,6 +40,13 @@ impl<'a> Things<'a> {
             dir: parent.join(session.name(&place.name)),
             made: Vec::new(),
         };
+        // Looked at first: what is entered is removed again, also after a failure.
+        if host.exists(&things.dir)? {
+            return Err(ArmError::Refused {
+                what: things.dir.display().to_string().escape_debug().to_string(),
+                reason: "this session has an arm of that name here already".to_owned(),
+            });
+        }
         things.enter(&Made::Directory(things.dir.clone()))?;
         fs::DirBuilder::new()
             .mode(0o700)

@@ -292,6 +292,18 @@ fn an_interrupted_fill_leaves_nothing() {
 }
 
 #[test]
+fn a_second_arm_of_the_same_name_harms_nothing() {
+    let bench = Bench::new();
+    let built = make(&bench, &plain()).unwrap();
+    assert!(matches!(
+        make(&bench, &plain()),
+        Err(ArmError::Refused { .. })
+    ));
+    assert!(bench.arm("now").join("image").exists());
+    assert!(built.read_back().is_ok());
+}
+
+#[test]
 fn only_this_user_reads_the_arm() {
     let bench = Bench::new();
     let built = make(&bench, &plain()).unwrap();

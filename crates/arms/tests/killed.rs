@@ -91,7 +91,7 @@ fn start(dir: &Path) -> (Child, Vec<u32>) {
 #[test]
 fn nothing_is_left_after_recovery() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    for wait in [0, 150, 400] {
+    for wait in [0, 300] {
         let (mut child, servers) = start(dir.path());
         std::thread::sleep(std::time::Duration::from_millis(wait));
         child.kill().unwrap();

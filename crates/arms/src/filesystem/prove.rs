@@ -17,9 +17,9 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// xfs wants at least 300 MiB (mkfs.xfs(8)).
-const SIZE: u64 = 512 << 20;
+const SIZE: u64 = 320 << 20;
 const BLOCK: usize = 4096;
-const WRITES: u64 = 120;
+const WRITES: u64 = 60;
 const FILE: &str = "mnt/numbered";
 
 impl FileSystem {

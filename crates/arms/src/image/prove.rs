@@ -29,7 +29,7 @@ const GROWTH: u64 = (64 << 20) + (64 << 20);
 const BLOCK: usize = 4096;
 const WRITES: u64 = 240;
 /// The power is cut after every so many acknowledgements.
-const CUT_EVERY: u64 = 60;
+const CUT_EVERY: u64 = 80;
 
 /// How a write asks to be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,7 +57,13 @@ pub(super) fn keyword(line: &str) -> String {
 /// What follows the keyword, with quotes and backslashes resolved.
 fn arguments(line: &str) -> Vec<String> {
     let line = line.trim_start();
-    let rest = line.get(keyword(line).len()..).unwrap_or_default();
+    let quoted = line.strip_prefix('"');
+    let rest = quoted.unwrap_or(line);
+    let rest = rest.get(keyword(line).len()..).unwrap_or_default();
+    let rest = match quoted {
+        Some(_) => rest.strip_prefix('"').unwrap_or(rest),
+        None => rest,
+    };
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('=').unwrap_or(rest);
     shell_words::split(rest)
@@ -104,9 +110,22 @@ mod tests {
     #[test]
     fn includes_lead_to_the_copies() {
         assert_eq!(
-            copied("Include /a/*.conf \"b c\"\nInclude none\n"),
-            "Include </a/*.conf> <b c>\n# nothing there: Include none\n"
+            copied("Include /a/*.conf \"b c\"\n\"include\" = d\nInclude none\n"),
+            "Include </a/*.conf> <b c>\nInclude <d>\n# nothing there: Include none\n"
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_line_stays_in_its_place(text in "[^\r]*", line in "[ \t]*#?[a-zA-Z]{1,8}[ =][^\r\n]*") {
+            let text = format!("{text}\n{line}\n");
+            let copy = copied(&text);
+            proptest::prop_assert_eq!(copy.lines().count(), text.lines().count());
+            for (copied, original) in copy.lines().zip(text.lines()) {
+                let kept = keyword(original) == "include" || copied.ends_with(original);
+                proptest::prop_assert!(kept, "{copied:?} of {original:?}");
+            }
+        }
     }
 
     #[test]
