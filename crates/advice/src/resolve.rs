@@ -7,9 +7,10 @@ use assay_model::change::Change;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Placeholders that assay fills in: the target as named; where its file system is mounted; the
-/// whole block device directly below (of a partition, its disk); the physical disk at the bottom.
-pub(crate) const BUILTIN: [&str; 4] = ["target", "mountpoint", "device", "disk"];
+/// Placeholders that assay fills in: the target as named; where its file system is mounted, and what
+/// is mounted there (`/dev/vda2`, `tank/data`); the whole block device directly below (of a
+/// partition, its disk); the physical disk at the bottom.
+pub(crate) const BUILTIN: [&str; 5] = ["target", "mountpoint", "source", "device", "disk"];
 
 /// Placeholders that stay, because they are filled in while the trial is carried out.
 pub(crate) const LATER: [&str; 5] = ["host", "port", "path", "file", "value"];
@@ -179,7 +180,7 @@ pub fn parameters(
 /// Makes a trial: placeholders filled in, types checked.
 ///
 /// `target` is the target as the user named it, `info` what lies under it when it is storage; the
-/// trial uses `{mountpoint}`, `{device}` and `{disk}` only where `info` is given.
+/// trial uses `{mountpoint}`, `{source}`, `{device}` and `{disk}` only where `info` is given.
 ///
 /// # Errors
 /// See [`ResolveError`].
@@ -295,7 +296,7 @@ fn builtin(
         missing: what.to_owned(),
     };
     let mut builtin = BTreeMap::from([("target", target.to_owned())]);
-    for name in ["mountpoint", "device", "disk"] {
+    for name in ["mountpoint", "source", "device", "disk"] {
         if !used.contains(name) {
             continue;
         }
@@ -303,6 +304,10 @@ fn builtin(
         let value = match name {
             "mountpoint" => info
                 .mount_point
+                .clone()
+                .ok_or_else(|| missing("no mounted file system: name a directory on it"))?,
+            "source" => info
+                .mount_source
                 .clone()
                 .ok_or_else(|| missing("no mounted file system: name a directory on it"))?,
             "device" => device(info).map_err(|error| missing(&error))?,
