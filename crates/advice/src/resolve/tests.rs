@@ -1,3 +1,4 @@
+use super::fill::{Piece, pieces};
 use super::*;
 use crate::check::tests::PAGE;
 use crate::page;
