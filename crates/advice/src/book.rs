@@ -19,7 +19,10 @@ pub fn pages(catalogue: &Catalogue) -> Vec<(String, String)> {
 /// The lines that `SUMMARY.md` needs, one for each page.
 #[must_use]
 pub fn summary(catalogue: &Catalogue) -> Vec<String> {
-    let mut lines = vec!["- [The catalogue of advice](advice/README.md)".to_owned()];
+    let mut lines = vec![
+        "- [The catalogue of advice](advice/README.md)".to_owned(),
+        "  - [Advice of your own](advice/writing.md)".to_owned(),
+    ];
     lines.extend(catalogue.all().into_iter().map(|advice| {
         format!(
             "  - [{}](advice/{}/{}.md)",
@@ -35,7 +38,8 @@ fn contents(all: &[&Advice]) -> String {
     let mut out = format!(
         "{MADE}\n# The catalogue of advice\n\nEach entry is one file below `advice/` in the \
          repository: a rule and its page. `assay advice` shows them with what they mean for the \
-         machine at hand. *Standing* is what the literature says today.\n"
+         machine at hand. *Standing* is what the literature says today. [Advice of your \
+         own](writing.md) lies in a directory of yours.\n"
     );
     let mut domain = "";
     for advice in all {

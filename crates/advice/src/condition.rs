@@ -322,6 +322,7 @@ pub(crate) fn evaluate(source: &str, world: &World) -> Truth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn world() -> World {
@@ -434,6 +435,16 @@ mod tests {
         assert_eq!(world.facts.take_asked(), ["disk.vda.scheduler", "secret"]);
         assert_eq!(world.target.take_asked(), ["disk"]);
         assert!(world.facts.take_asked().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in any::<String>(), like in "[a-z0-9\\[\\](){}.,?:!&|<>=+*/%'\" -]{0,40}") {
+            let _ = syntax(&text);
+            if syntax(&like).is_ok() {
+                evaluate(&like, &world());
+            }
+        }
     }
 
     #[test]

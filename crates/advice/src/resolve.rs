@@ -1,27 +1,18 @@
 //! A trial's placeholders filled in: the catalogue's table becomes a [`TrialSpec`].
 
+mod fill;
+mod shape;
+
+pub(crate) use fill::{BUILTIN, LATER, placeholders};
+pub(crate) use shape::shape;
+
 use crate::near;
 use assay_model::TargetInfo;
 use assay_model::advice::{Advice, Parameter, ParameterKind, TargetKind, TrialSpec};
-use assay_model::change::Change;
-use std::collections::{BTreeMap, BTreeSet};
+use fill::Fill;
+use shape::{culprit, sensible, with_hint};
+use std::collections::BTreeMap;
 use toml::{Table, Value};
-
-/// Placeholders that assay fills in: the target as named; where its file system is mounted; the
-/// whole block device directly below (of a partition, its disk); the physical disk at the bottom.
-pub(crate) const BUILTIN: [&str; 4] = ["target", "mountpoint", "device", "disk"];
-
-/// Placeholders that stay, because they are filled in while the trial is carried out.
-pub(crate) const LATER: [&str; 5] = ["host", "port", "path", "file", "value"];
-
-/// Where each of [`LATER`] has a meaning: the key that holds it.
-const LATER_IN: [(&str, &[&str]); 5] = [
-    ("host", &["argv"]),
-    ("port", &["argv"]),
-    ("path", &["argv"]),
-    ("file", &["validate"]),
-    ("value", &["apply", "undo"]),
-];
 
 /// Why no trial can be made of a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -179,7 +170,7 @@ pub fn parameters(
 /// Makes a trial: placeholders filled in, types checked.
 ///
 /// `target` is the target as the user named it, `info` what lies under it when it is storage; the
-/// trial uses `{mountpoint}`, `{device}` and `{disk}` only where `info` is given.
+/// trial uses `{mountpoint}`, `{source}`, `{device}` and `{disk}` only where `info` is given.
 ///
 /// # Errors
 /// See [`ResolveError`].
@@ -295,7 +286,7 @@ fn builtin(
         missing: what.to_owned(),
     };
     let mut builtin = BTreeMap::from([("target", target.to_owned())]);
-    for name in ["mountpoint", "device", "disk"] {
+    for name in ["mountpoint", "source", "device", "disk"] {
         if !used.contains(name) {
             continue;
         }
@@ -303,6 +294,10 @@ fn builtin(
         let value = match name {
             "mountpoint" => info
                 .mount_point
+                .clone()
+                .ok_or_else(|| missing("no mounted file system: name a directory on it"))?,
+            "source" => info
+                .mount_source
                 .clone()
                 .ok_or_else(|| missing("no mounted file system: name a directory on it"))?,
             "device" => device(info).map_err(|error| missing(&error))?,
@@ -343,273 +338,6 @@ pub(crate) fn one(names: &[String], what: &str) -> Result<String, String> {
             "{} lie under it: name one {what}",
             many.join(" and ")
         )),
-    }
-}
-
-/// All placeholders in a table.
-pub(crate) fn placeholders(table: &Table) -> BTreeSet<String> {
-    fn walk(value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::String(text) => {
-                found.extend(pieces(text).into_iter().filter_map(|piece| match piece {
-                    Piece::Name(name) => Some(name.to_owned()),
-                    Piece::Text(_) => None,
-                }))
-            }
-            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
-            Value::Table(table) => table.values().for_each(|item| walk(item, found)),
-            _ => {}
-        }
-    }
-    let mut found = BTreeSet::new();
-    table.values().for_each(|value| walk(value, &mut found));
-    found
-}
-
-/// A part of a text.
-#[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
-    Text(&'a str),
-    Name(&'a str),
-}
-
-/// Splits a text at its placeholders. Braces that are around anything but a name are text.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    let mut from = 0;
-    let mut at = 0;
-    while let Some(open) = text[at..].find('{').map(|found| at + found) {
-        let after = &text[open + 1..];
-        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        let end = after.find(|c| !good(c)).unwrap_or(after.len());
-        if end > 0 && after[end..].starts_with('}') {
-            if from < open {
-                pieces.push(Piece::Text(&text[from..open]));
-            }
-            pieces.push(Piece::Name(&after[..end]));
-            from = open + end + 2;
-            at = from;
-        } else {
-            at = open + 1;
-        }
-    }
-    if from < text.len() {
-        pieces.push(Piece::Text(&text[from..]));
-    }
-    pieces
-}
-
-/// The values that take the place of placeholders.
-struct Fill<'a> {
-    advice: &'a Advice,
-    parameters: &'a BTreeMap<String, String>,
-    builtin: &'a BTreeMap<&'static str, String>,
-}
-
-impl Fill<'_> {
-    fn get(&self, name: &str) -> Option<&str> {
-        let parameter = self.parameters.get(name);
-        parameter
-            .or_else(|| self.builtin.get(name))
-            .map(String::as_str)
-    }
-
-    fn value(&self, value: &Value, at: &mut Vec<String>) -> Result<Value, ResolveError> {
-        Ok(match value {
-            Value::String(text) => match self.whole(text) {
-                Some(value) => value,
-                None => Value::String(self.text(text, at)?),
-            },
-            Value::Array(items) => {
-                let mut filled = Vec::with_capacity(items.len());
-                for (number, item) in items.iter().enumerate() {
-                    if let Some(words) = item.as_str().and_then(|text| self.words(text)) {
-                        filled.extend(words.into_iter().map(Value::String));
-                        continue;
-                    }
-                    at.push(number.to_string());
-                    filled.push(self.value(item, at)?);
-                    at.pop();
-                }
-                Value::Array(filled)
-            }
-            Value::Table(table) => {
-                let mut filled = Table::new();
-                for (key, item) in table {
-                    at.push(key.clone());
-                    filled.insert(key.clone(), self.value(item, at)?);
-                    at.pop();
-                }
-                Value::Table(filled)
-            }
-            other => other.clone(),
-        })
-    }
-
-    /// The words that an item of a list stands for when it is one placeholder alone.
-    fn words(&self, text: &str) -> Option<Vec<String>> {
-        let [Piece::Name(name)] = pieces(text)[..] else {
-            return None;
-        };
-        match self.advice.parameters.get(name)?.kind {
-            ParameterKind::Words => shell_words::split(self.parameters.get(name)?).ok(),
-            _ => None,
-        }
-    }
-
-    /// The number or flag that a text stands for when it is one placeholder alone.
-    fn whole(&self, text: &str) -> Option<Value> {
-        let [Piece::Name(name)] = pieces(text)[..] else {
-            return None;
-        };
-        let value = self.parameters.get(name)?;
-        match self.advice.parameters.get(name)?.kind {
-            ParameterKind::Text | ParameterKind::Words => None,
-            ParameterKind::Number => number(value),
-            ParameterKind::Flag => value.parse().ok().map(Value::Boolean),
-        }
-    }
-
-    fn text(&self, text: &str, at: &[String]) -> Result<String, ResolveError> {
-        let mut out = String::new();
-        for piece in pieces(text) {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Name(name) => match self.get(name) {
-                    Some(value) => out.push_str(value),
-                    None if later(name, at) => out.push_str(&format!("{{{name}}}")),
-                    None => {
-                        let known = self.advice.parameters.keys().map(String::as_str);
-                        return Err(ResolveError::Placeholder {
-                            at: at.join("."),
-                            name: name.to_owned(),
-                            hint: near::hint(name, known.chain(BUILTIN).chain(LATER)),
-                        });
-                    }
-                },
-            }
-        }
-        Ok(out)
-    }
-}
-
-/// Whether a placeholder stays at this place.
-fn later(name: &str, at: &[String]) -> bool {
-    LATER_IN
-        .iter()
-        .any(|(known, keys)| *known == name && keys.iter().any(|key| at.iter().any(|at| at == key)))
-}
-
-/// What is wrong with the trial of a page, and the keys that lead there.
-pub(crate) struct Fault {
-    pub(crate) path: Vec<String>,
-    pub(crate) message: String,
-}
-
-/// Checks that a trial can be made of the table, with values that stand in for what only a machine
-/// or the user can say.
-pub(crate) fn shape(advice: &Advice, trial: &Table) -> Result<(), Fault> {
-    let parameters = advice.parameters.iter().map(|(name, parameter)| {
-        let value = parameter.default.as_ref().or(parameter.choices.first());
-        let value = value.map_or("1", String::as_str);
-        (name.clone(), value.to_owned())
-    });
-    let fill = Fill {
-        advice,
-        parameters: &parameters.collect(),
-        builtin: &BUILTIN.map(|name| (name, "x".to_owned())).into(),
-    };
-    let mut at = vec!["trial".to_owned()];
-    let filled = fill.value(&Value::Table(trial.clone()), &mut at);
-    let filled = filled.map_err(|error| Fault {
-        path: at,
-        message: error.to_string(),
-    })?;
-    let spec: TrialSpec = typed(filled).map_err(|message| Fault {
-        path: culprit(trial, &message),
-        message: format!("trial: {}", with_hint(&message)),
-    })?;
-    sensible(&spec).map_err(|(key, message)| Fault {
-        path: vec!["trial".to_owned(), key.to_owned()],
-        message: message.to_owned(),
-    })
-}
-
-/// The name that a message of serde is about.
-fn quoted(message: &str) -> Option<&str> {
-    message.split('`').nth(1)
-}
-
-/// Adds the nearest of the names that were expected.
-fn with_hint(message: &str) -> String {
-    let name = quoted(message).unwrap_or_default();
-    let expected = message
-        .split_once(", expected ")
-        .map_or("", |(_, rest)| rest);
-    format!(
-        "{message}{}",
-        near::hint(name, expected.split('`').skip(1).step_by(2))
-    )
-}
-
-/// Where in the trial the name stands that a message is about.
-fn culprit(trial: &Table, message: &str) -> Vec<String> {
-    fn find(value: &Value, name: &str, at: &mut Vec<String>) -> bool {
-        match value {
-            Value::String(text) => text == name,
-            Value::Array(items) => items.iter().enumerate().any(|(number, item)| {
-                at.push(number.to_string());
-                let found = find(item, name, at);
-                if !found {
-                    at.pop();
-                }
-                found
-            }),
-            Value::Table(table) => table.iter().any(|(key, item)| {
-                at.push(key.clone());
-                let found = key == name || find(item, name, at);
-                if !found {
-                    at.pop();
-                }
-                found
-            }),
-            _ => false,
-        }
-    }
-    let mut at = vec!["trial".to_owned()];
-    if let Some(name) = quoted(message) {
-        find(&Value::Table(trial.clone()), name, &mut at);
-    }
-    at
-}
-
-/// What types do not say of a trial.
-fn sensible(spec: &TrialSpec) -> Result<(), (&'static str, &'static str)> {
-    let share = |share: f64| share > 0.0 && share < 1.0;
-    if !share(spec.margin) {
-        return Err((
-            "margin",
-            "`margin` is a share between 0 and 1, such as 0.03",
-        ));
-    }
-    if !spec.guards.iter().all(|guard| share(guard.margin)) {
-        return Err((
-            "guards",
-            "the margin of a guard is a share between 0 and 1, such as 0.10",
-        ));
-    }
-    if !(spec.slot_seconds > 0.0 && spec.slot_seconds.is_finite()) {
-        return Err(("slot_seconds", "`slot_seconds` is more than 0"));
-    }
-    if !(spec.washout_seconds >= 0.0 && spec.washout_seconds.is_finite()) {
-        return Err(("washout_seconds", "`washout_seconds` is at least 0"));
-    }
-    match &spec.change {
-        Change::SideBySide { now, changed } if now == changed => Err((
-            "change",
-            "`now` and `changed` are the same: nothing would be tested",
-        )),
-        _ => Ok(()),
     }
 }
 

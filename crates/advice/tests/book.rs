@@ -5,9 +5,13 @@
     reason = "reads and writes docs/src/advice"
 )]
 
-use assay_advice::{Catalogue, book};
-use std::collections::BTreeSet;
+use assay_advice::{Applicability, Catalogue, applies, book, page, resolve};
+use assay_model::{FactKind, Facts};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The page that is written by hand.
+const WRITTEN: &str = "writing.md";
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
@@ -46,7 +50,8 @@ fn the_book_is_up_to_date() {
     }
     let mut found = BTreeSet::new();
     files(&dir, &dir, &mut found);
-    let expected: BTreeSet<String> = pages.into_iter().map(|(name, _)| name).collect();
+    let mut expected: BTreeSet<String> = pages.into_iter().map(|(name, _)| name).collect();
+    expected.insert(WRITTEN.to_owned());
     assert_eq!(found, expected);
 }
 
@@ -66,4 +71,19 @@ fn the_summary_lists_every_page() {
         missing.is_empty(),
         "docs/src/SUMMARY.md lacks:\n{missing:#?}"
     );
+}
+
+#[test]
+fn the_example_of_how_to_write_one_is_a_page() {
+    let text = std::fs::read_to_string(docs().join("advice").join(WRITTEN)).unwrap();
+    let example = text.split("```text\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let advice = page::parse("kernel/swappiness.md", example).unwrap_or_else(|e| panic!("{e}"));
+    let spec = resolve(&advice, &BTreeMap::new(), Some("/srv"), None);
+    assert_eq!(spec.unwrap().slot_seconds, 5.0);
+    let mut facts = Facts::default();
+    let source = "/proc/sys/vm/swappiness";
+    facts.known("sysctl.vm.swappiness", 60, FactKind::Runtime, source);
+    let said = applies(&advice, &facts, None, &BTreeMap::new());
+    assert!(matches!(said, Applicability::Applies { .. }), "{said:?}");
 }

@@ -176,6 +176,10 @@ fn every_trial_can_be_made_and_takes_minutes() {
         }) || matches!(&spec.change, Change::Set { setting: Setting::ZfsProperty { property, .. }, value }
             if property == "sync" && value.as_deref() == Some("disabled"));
         assert_eq!(spec.safety.is_some(), loses, "{id}");
+        // Nobody's data is put at risk because a target was not named.
+        if advice.risk.level == RiskLevel::DataLoss && matches!(spec.change, Change::Set { .. }) {
+            assert!(aim(advice, &given(advice), None).is_err(), "{id}");
+        }
         if loses {
             assert_eq!(advice.literature.standing, Standing::Dangerous, "{id}");
             assert_eq!(advice.risk.level, RiskLevel::DataLoss, "{id}");

@@ -94,7 +94,7 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
         Some(crate::target::MOUNTINFO) => lines(mount_line),
         Some(crate::collectors::nginx::FILE) => lines(crate::collectors::nginx::redact),
         Some(crate::collectors::dovecot::FILE) => lines(crate::collectors::dovecot::redact),
-        Some(name) if name.starts_with(crate::collectors::sshd::DIR) => {
+        Some(name) if name.starts_with(crate::collectors::sshd::FILE) => {
             lines(crate::collectors::sshd::redact)
         }
         _ => contents,

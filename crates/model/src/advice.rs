@@ -188,8 +188,8 @@ pub enum SafetyRule {
 }
 
 /// How a piece of advice is tested. In the catalogue its text may hold `{name}` for a parameter,
-/// `{target}` for the target, `{mountpoint}`, `{device}` and `{disk}` for what lies under it; here
-/// they are filled in.
+/// `{target}` for the target, `{mountpoint}`, `{source}`, `{device}` and `{disk}` for what lies under
+/// it; here they are filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {

@@ -1,3 +1,4 @@
+use super::fill::{Piece, pieces};
 use super::*;
 use crate::check::tests::PAGE;
 use crate::page;
@@ -133,13 +134,13 @@ fn a_command_is_one_parameter() {
 
 #[test]
 fn what_lies_below() {
-    let below = advice("\"{target}\"", "\"{mountpoint}:{device}:{disk}\"");
+    let below = advice("\"{target}\"", "\"{mountpoint}:{source}:{device}:{disk}\"");
     for (devices, disks, expected) in [
-        (["vda2"], ["vda"], "/srv:vda:vda"),
-        (["nvme0n1p2"], ["nvme0n1"], "/srv:nvme0n1:nvme0n1"),
-        (["dm-0"], ["sda"], "/srv:dm-0:sda"),
-        (["loop0"], ["loop0"], "/srv:loop0:loop0"),
-        (["sdaa1"], ["sda"], "/srv:sdaa1:sda"),
+        (["vda2"], ["vda"], "/srv:/dev/vda2:vda:vda"),
+        (["nvme0n1p2"], ["nvme0n1"], "/srv:/dev/vda2:nvme0n1:nvme0n1"),
+        (["dm-0"], ["sda"], "/srv:/dev/vda2:dm-0:sda"),
+        (["loop0"], ["loop0"], "/srv:/dev/vda2:loop0:loop0"),
+        (["sdaa1"], ["sda"], "/srv:/dev/vda2:sdaa1:sda"),
     ] {
         let spec = resolve(
             &below,

@@ -5,7 +5,8 @@ use crate::gather::{Gather, lossy};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const DIR: &str = "/etc/ssh/sshd_config";
+/// Its drop-in files lie in a directory whose name begins like it.
+pub(crate) const FILE: &str = "/etc/ssh/sshd_config";
 
 /// Keywords and their defaults: UseDNS since OpenSSH 6.8 (servconf.c, V_6_8_P1), the others since
 /// they exist.
@@ -16,15 +17,24 @@ const KEYWORDS: [(&str, &str); 3] = [
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    let Some(text) = g.read("sshd", DIR) else {
+    let Some(text) = g.read("sshd", FILE) else {
         return;
     };
     let mut found = [None, None, None];
-    read(g, DIR, &text, &mut found, 0);
+    read(g, FILE, &text, &mut found, 0);
     for ((keyword, default), found) in KEYWORDS.iter().zip(found) {
         let key = format!("sshd.{keyword}");
         match found {
             Some((value, source)) => g.facts.known(key, value, FactKind::Configured, source),
+            // An included file that could not be read may say it.
+            None if g.facts.map.contains_key("sshd") => {
+                g.facts.unknown(
+                    key,
+                    "an included file cannot be read",
+                    FactKind::Configured,
+                    FILE,
+                );
+            }
             None => g
                 .facts
                 .known(key, *default, FactKind::Default, "sshd_config(5)"),
@@ -145,6 +155,18 @@ mod tests {
         let found = facts(&host("# nothing\n"));
         assert_eq!(found.str("sshd.usedns"), Some("yes"));
         assert_eq!(found.map["sshd.usedns"].source, "/etc/ssh/sshd_config:6");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_no_default() {
+        let host = host("GSSAPIAuthentication yes\n");
+        // The directory is listed, then its file is read.
+        let faulty = assay_host::Faulty::once(&host, 3);
+        let mut g = Gather::new(&faulty);
+        collect(&mut g);
+        assert!(g.facts.map.contains_key("sshd"));
+        assert_eq!(g.facts.get("sshd.gssapiauthentication"), None);
+        assert_eq!(g.facts.str("sshd.usedns"), Some("yes"));
     }
 
     #[test]

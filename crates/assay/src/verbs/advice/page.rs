@@ -2,6 +2,7 @@
 
 use super::{Entry, colour, paint, standing};
 use assay_advice::{Applicability, Evidence, aim};
+use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
 use assay_report::terminal::Style;
 use assay_report::text::{clean, left, width, wrap};
@@ -94,12 +95,22 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     let widest = evidence.iter().map(|item| width(&item.key)).max();
     let key_width = widest.unwrap_or(0).min(34) + 2;
     for item in evidence {
-        let value = match &item.value {
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
+        let value = readable(item);
         let lead = format!("    {}", left(&clean(&item.key), key_width));
         out.hanging(&lead, &format!("{value}  [{}]", item.source));
+    }
+}
+
+/// Sizes are bytes; large ones are easier to read with a unit.
+fn readable(item: &Evidence) -> String {
+    let sizes = ["free", "size", "read_ahead", "arc_max"];
+    let is_size = sizes.iter().any(|end| item.key.ends_with(end));
+    match &item.value {
+        serde_json::Value::String(text) => text.clone(),
+        value => match value.as_u64().filter(|_| is_size) {
+            Some(bytes) => Bytes(bytes).to_string(),
+            None => value.to_string(),
+        },
     }
 }
 
