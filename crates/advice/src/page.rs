@@ -81,12 +81,28 @@ struct FrontMatter {
 /// # Errors
 /// The first thing that is wrong, with its line.
 pub fn parse(path: &str, text: &str) -> Result<Advice, PageError> {
+    let (domain, id) = names(path);
+    read(path, domain, id, text)
+}
+
+/// Reads a page that lies anywhere: its domain is `own`, its id the name of the file.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_own(path: &str, text: &str) -> Result<Advice, PageError> {
+    let (_, id) = names(path);
+    read(path, "own", id, text)
+}
+
+fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageError> {
     let fault = |line: usize, message: String| PageError {
         path: path.to_owned(),
         line,
         message,
     };
-    let (domain, id) = names(path).map_err(|message| fault(1, message))?;
+    for name in [domain, id] {
+        plain(name).map_err(|message| fault(1, message))?;
+    }
     let (front, first_of_page) = split(text).map_err(|(line, message)| fault(line, message))?;
     let matter: FrontMatter = toml::from_str(front.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -99,8 +115,8 @@ pub fn parse(path: &str, text: &str) -> Result<Advice, PageError> {
         .join("\n");
     sections(&page, first_of_page).map_err(|(line, message)| fault(line, message))?;
     let advice = Advice {
-        id,
-        domain,
+        id: id.to_owned(),
+        domain: domain.to_owned(),
         title: matter.title,
         statement: matter.statement,
         source: matter.source,
@@ -116,22 +132,23 @@ pub fn parse(path: &str, text: &str) -> Result<Advice, PageError> {
     Ok(advice)
 }
 
-/// Domain and id from `…/DOMAIN/ID.md`.
-fn names(path: &str) -> Result<(String, String), String> {
+/// Domain and id from `…/DOMAIN/ID.md`; empty where there is none.
+fn names(path: &str) -> (&str, &str) {
     let mut parts = path.rsplit('/');
     let id = parts.next().and_then(|name| name.strip_suffix(".md"));
-    let (Some(id), Some(domain)) = (id, parts.next()) else {
-        return Err("a piece of advice is a file DOMAIN/ID.md".to_owned());
-    };
-    for name in [domain, id] {
-        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || !name.chars().all(good) {
-            return Err(format!(
-                "`{name}` cannot name a piece of advice: use a-z, 0-9 and `-`"
-            ));
-        }
+    (parts.next().unwrap_or_default(), id.unwrap_or_default())
+}
+
+/// What may name a domain or a piece of advice.
+fn plain(name: &str) -> Result<(), String> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match name {
+        "" => Err("a piece of advice is a file DOMAIN/ID.md".to_owned()),
+        name if name.chars().all(good) => Ok(()),
+        name => Err(format!(
+            "`{name}` cannot name a piece of advice: use a-z, 0-9 and `-`"
+        )),
     }
-    Ok((domain.to_owned(), id.to_owned()))
 }
 
 /// The front matter's text and the line it begins at.
