@@ -31,13 +31,14 @@ fn main() -> io::Result<()> {
     let n = asked.unwrap_or(REPETITIONS).max(2 * COSTLY);
     let few = n / COSTLY;
     let only = arguments.get(1).map_or("", String::as_str);
-    let tables: [(&str, usize, Table); 7] = [
+    let tables: [(&str, usize, Table); 8] = [
         ("Verdicts", n, tables::verdicts),
         ("Gains around the margin", n, tables::negligible),
         ("The interval", few, unsimulated::coverage),
         ("Guardrails", n, unsimulated::guards),
         ("Failures", n / 4, unsimulated::failures),
         ("Campaigns", few, unsimulated::campaigns),
+        ("Strict levels", few, unsimulated::strict),
         ("Units of several pairs", n, unsimulated::units),
     ];
     for (title, n, table) in tables {
