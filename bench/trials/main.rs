@@ -17,8 +17,8 @@ use std::time::Instant;
 /// Repetitions of a cell: a share is then known to 1.1 points (one standard error) at worst, and to
 /// 0.5 where it is 5 %.
 const REPETITIONS: usize = 2000;
-/// Cells that take long get this part of them: 2.2 points at worst, 1 at 5 %.
-const COSTLY: usize = 4;
+/// Cells that take long get a tenth of them (3.5 points at worst, 1.5 at 5 %), some a quarter.
+const COSTLY: usize = 10;
 
 /// Makes a table of so many repetitions a row.
 type Table = fn(usize) -> String;
@@ -31,13 +31,14 @@ fn main() -> io::Result<()> {
     let n = asked.unwrap_or(REPETITIONS).max(2 * COSTLY);
     let few = n / COSTLY;
     let only = arguments.get(1).map_or("", String::as_str);
-    let tables: [(&str, usize, Table); 7] = [
+    let tables: [(&str, usize, Table); 8] = [
         ("Verdicts", n, tables::verdicts),
         ("Gains around the margin", n, tables::negligible),
         ("The interval", few, unsimulated::coverage),
         ("Guardrails", n, unsimulated::guards),
-        ("Failures", few, unsimulated::failures),
+        ("Failures", n / 4, unsimulated::failures),
         ("Campaigns", few, unsimulated::campaigns),
+        ("Strict levels", few, unsimulated::strict),
         ("Units of several pairs", n, unsimulated::units),
     ];
     for (title, n, table) in tables {

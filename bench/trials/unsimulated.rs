@@ -211,6 +211,31 @@ pub fn campaigns(n: usize) -> String {
     out
 }
 
+/// Gains of 10 % at the level of one of 40 pieces: sign flips beside the e-process.
+pub fn strict(n: usize) -> String {
+    let mut out =
+        String::from("| noise | each trial | gains kept, % | mean pairs |\n|---|---|---|---|\n");
+    let alpha = campaign::level(0.05, 40);
+    for (name, noise) in noises() {
+        for (way, flips) in [("sign flips, 5 % / 40", true), ("e-process, 800", false)] {
+            let ends = repeat(&format!("strict {name}"), n, |seed, random| {
+                let x = noise.pairs(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
+                let rule = Rule {
+                    alpha,
+                    ..rule(seed)
+                };
+                match flips {
+                    true => decide(&rule, &measured(&x)),
+                    false => by_evidence(&x, alpha),
+                }
+            });
+            let kept = share(&ends, Verdict::Better);
+            let _ = writeln!(out, "| {name} | {way} | {kept:.1} | {:.1} |", mean(&ends));
+        }
+    }
+    out
+}
+
 /// Better when the fortune reaches 1/α; an answer otherwise at 60 pairs.
 fn by_evidence(x: &[f64], alpha: f64) -> End {
     let reached = evidence::fortunes(x).iter().position(|e| *e >= 1.0 / alpha);

@@ -69,6 +69,9 @@ impl Flips {
             if above < q {
                 return Some(index);
             }
+            if index + 1 == looks.len() {
+                break;
+            }
             // The largest are killed; of equal ones the larger word, so that it can be replayed.
             alive.select_nth_unstable_by(q - 1, |a, b| b.cmp(a));
             alive.drain(..q);
