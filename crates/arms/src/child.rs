@@ -138,15 +138,17 @@ impl Running {
         })
     }
 
-    /// The first line on standard error that says something, without the name of the program.
+    /// What standard error says went wrong, in one line: what stands behind the name of the program
+    /// or `ERROR:`, else the first line. Some tools tell their version or their usage as well.
     fn complaint(&self) -> Option<String> {
         let text = read_start(&self.log);
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let named = format!("{}: ", self.name);
         let line = lines()
-            .find(|line| line.contains(':'))
+            .find_map(|line| line.strip_prefix(&named))
+            .or_else(|| lines().find_map(|line| line.strip_prefix("ERROR: ")))
             .or_else(|| lines().next())?;
-        let line = line.strip_prefix(&format!("{}: ", self.name));
-        line.or_else(|| lines().next()).map(str::to_owned)
+        Some(line.to_owned())
     }
 }
 

@@ -142,7 +142,7 @@ impl Built<'_> {
     }
 
     /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
-    /// this arm. It needs some 200 MiB for a moment, QEMU's storage daemon
+    /// this arm. It needs some 200 MiB for a while, QEMU's storage daemon
     /// and FUSE.
     ///
     /// # Errors

@@ -100,6 +100,36 @@ impl<'a> Things<'a> {
         Ok(())
     }
 
+    /// Does something in a directory of its own inside the arm's, and takes away what it made,
+    /// however it ended.
+    pub fn aside<T>(
+        &mut self,
+        name: &str,
+        needed: Bytes,
+        act: impl FnOnce(&mut Self, &Path) -> Result<T, ArmError>,
+    ) -> Result<T, ArmError> {
+        self.room(needed)?;
+        let dir = self.path(name);
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .map_err(ArmError::io(&dir))?;
+        let before = self.made.len();
+        let done = act(self, &dir);
+        let mut gone = Ok(());
+        for id in self.made.split_off(before).into_iter().rev() {
+            gone = gone.and(self.session.unmake(self.host, id));
+        }
+        let removed = match gone {
+            // Never through a mount that did not go.
+            Ok(()) => self.host.remove_tree(&dir).map_err(ArmError::from),
+            Err(error) => Err(error.into()),
+        };
+        let result = done?;
+        removed?;
+        Ok(result)
+    }
+
     /// Starts a server that ends with this arm, or with assay.
     pub fn start<S: AsRef<OsStr>>(
         &mut self,

@@ -74,3 +74,26 @@ fn encryption_and_cluster_size_make_no_difference() {
         assert_eq!(proof.lost, lost, "{cache:?} {format:?} {cluster}");
     }
 }
+
+#[test]
+fn an_interrupted_proof_leaves_the_arm_as_it_was() {
+    let bench = Bench::new();
+    let arm = Arm::Image(ImageArm {
+        format: ImageFormat::Raw,
+        options: [].into(),
+        cache: CacheMode::None,
+        aio: Aio::Threads,
+        luks: false,
+        filled: false,
+    });
+    let place = bench.place("now", Bytes(1 << 20));
+    let cancel = Cancel::default();
+    let mut built = build(&Live, &bench.session, &arm, &place, &cancel).unwrap();
+    let interrupted = Cancel::default();
+    interrupted.cancel();
+    let error = built.prove_durability(Side::Now, &interrupted).unwrap_err();
+    assert!(matches!(error, assay_arms::ArmError::Cancelled), "{error}");
+    assert!(!bench.arm("now").join("proof").exists());
+    assert!(built.read_back().is_ok());
+    assert_eq!(built.prove_durability(Side::Now, &cancel).unwrap().lost, 0);
+}

@@ -103,9 +103,17 @@ fn what_the_tools_refuse_is_said_in_their_words() {
     for (arm, said) in [
         (
             arm("ext4", &["-b", "77"], &[]),
-            "mkfs.ext4: invalid block size",
+            "mkfs.ext4: invalid block size - 77",
         ),
         (arm("ext4", &[], &["no_such_option"]), "mount: "),
+        (
+            arm("xfs", &["-m", "no_such=1"], &[]),
+            "mkfs.xfs: unknown option -m no_such",
+        ),
+        (
+            arm("btrfs", &["--csum", "no_such"], &[]),
+            "mkfs.btrfs: unknown csum type",
+        ),
         (arm("zfs", &[], &[]), "assay makes these"),
         (arm("ext4", &["/dev/null"], &[]), "one device, its own"),
     ] {

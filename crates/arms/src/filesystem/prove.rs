@@ -11,13 +11,16 @@ use crate::ArmError;
 use crate::things::Things;
 use crate::volatile::VolatileFile;
 use assay_instruments::{Cancel, layout};
+use assay_model::Bytes;
 use assay_model::trial::{DurabilityProof, Side};
-use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// xfs wants at least 300 MiB (mkfs.xfs(8)).
 const SIZE: u64 = 320 << 20;
+/// It stays sparse: its tables and journal, thrice.
+const ROOM: Bytes = Bytes(256 << 20);
 const BLOCK: usize = 4096;
 const WRITES: u64 = 60;
 const FILE: &str = "mnt/numbered";
@@ -29,13 +32,9 @@ impl FileSystem {
         side: Side,
         cancel: &Cancel,
     ) -> Result<DurabilityProof, ArmError> {
-        let dir = things.path("proof");
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&dir)
-            .map_err(ArmError::io(&dir))?;
-        let lost = lose(&self.wanted(), things, &dir, cancel)?;
-        fs::remove_dir_all(&dir).map_err(ArmError::io(&dir))?;
+        let lost = things.aside("proof", ROOM, |things, dir| {
+            lose(&self.wanted(), things, dir, cancel)
+        })?;
         Ok(DurabilityProof {
             side,
             method: format!(

@@ -20,12 +20,13 @@ use assay_model::Bytes;
 use assay_model::change::{ImageArm, ImageFormat};
 use assay_model::trial::{DurabilityProof, Side};
 use std::fs::{self, File};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 const SIZE: Bytes = Bytes(64 << 20);
+/// For the image, for what the disk shows, and for its log.
+const ROOM: Bytes = Bytes(256 << 20);
 /// A qcow2 file grows as it is filled; a disk does not.
-const GROWTH: u64 = (64 << 20) + (64 << 20);
+const GROWTH: u64 = 128 << 20;
 const BLOCK: usize = 4096;
 const WRITES: u64 = 240;
 /// The power is cut after every so many acknowledgements.
@@ -57,20 +58,17 @@ pub(crate) fn prove(
     asked: &[Asked],
     cancel: &Cancel,
 ) -> Result<DurabilityProof, ArmError> {
-    let dir = things.path("proof");
-    fs::DirBuilder::new()
-        .mode(0o700)
-        .create(&dir)
-        .map_err(ArmError::io(&dir))?;
-    let lost = Twin {
-        dir: &dir,
-        arm,
-        asked,
-        seed: things.seed(),
-        cancel,
-    }
-    .lose(things);
-    fs::remove_dir_all(&dir).map_err(ArmError::io(&dir))?;
+    let lost = things.aside("proof", ROOM, |things, dir| {
+        let seed = things.seed();
+        let twin = Twin {
+            dir,
+            arm,
+            asked,
+            seed,
+            cancel,
+        };
+        twin.lose(things)
+    })?;
     let kinds = match asked.contains(&Asked::Nothing) {
         true => "a flush, the flag FUA, or nothing, which this cache mode promises to suffice",
         false => "a flush or the flag FUA",
@@ -83,7 +81,7 @@ pub(crate) fn prove(
              every {CUT_EVERY}th acknowledgement, and QEMU opened what was left"
         ),
         acknowledged: WRITES,
-        lost: lost?,
+        lost,
     })
 }
 
