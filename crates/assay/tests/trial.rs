@@ -370,7 +370,7 @@ fn nginx_is_reloaded_for_each_side_and_its_file_comes_back() {
     let home = Home::new();
     let nginx = assay_rigs::nginx::Nginx::start("").unwrap();
     nginx.file("big.bin", 1 << 20).unwrap();
-    let (config, url) = (nginx.config(), nginx.url("big.bin"));
+    let (config, url) = (nginx.config(), nginx.url("/big.bin"));
     let before = fs::read(&config).unwrap();
     let set = [
         format!("config={}", text(&config)),

@@ -231,8 +231,7 @@ fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>
 fn own_page(path: &str) -> anyhow::Result<Advice> {
     let absolute = std::path::absolute(path)?;
     let text = Live.read_text(&absolute)?;
-    // The id is the name of the file, the domain that of its directory.
-    Ok(assay_advice::page::parse(
+    Ok(assay_advice::page::parse_own(
         &absolute.to_string_lossy(),
         &text,
     )?)
