@@ -11,7 +11,7 @@ use noise::{Noise, normal};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-const TRIALS: u64 = 60;
+const TRIALS: u64 = 40;
 
 /// How so many trials end, and the pairs they take on average.
 fn ends(noise: &Noise, gain: f64) -> (Vec<Verdict>, f64) {
@@ -40,11 +40,11 @@ fn nothing_is_rarely_kept_whatever_the_noise() {
         Noise::Even(0.03),
     ] {
         let (ends, _) = ends(&noise, 0.0);
-        // 5 % and two standard errors of 60 trials.
+        // 5 % and two standard errors of 40 trials.
         let kept = share(&ends, Verdict::Better);
-        assert!(kept <= 0.10, "{kept} of {noise:?}");
+        assert!(kept <= 0.12, "{kept} of {noise:?}");
         let worse = share(&ends, Verdict::Worse);
-        assert!(worse <= 0.10, "{worse} of {noise:?}");
+        assert!(worse <= 0.12, "{worse} of {noise:?}");
     }
 }
 
@@ -78,7 +78,7 @@ fn a_quiet_machine_shows_that_there_is_no_difference() {
 fn intervals_hold_the_truth() {
     let truth = 1.1;
     let mut held = 0;
-    const TRIALS: u64 = 30;
+    const TRIALS: u64 = 20;
     for seed in 0..TRIALS {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let effects = noise::direct().pairs(&mut random, 30, f64::ln(truth));
@@ -87,8 +87,8 @@ fn intervals_hold_the_truth() {
         assert!((interval.confidence - 0.9).abs() < 1e-9);
         held += u64::from(interval.low <= truth && truth <= interval.high);
     }
-    // 90 %, less two standard errors of 30 trials.
-    assert!(held >= 24, "{held} of {TRIALS}");
+    // 90 %, less two standard errors of 20 trials.
+    assert!(held >= 15, "{held} of {TRIALS}");
 }
 
 #[test]
