@@ -50,7 +50,7 @@ pub(crate) fn escape(path: &OsStr) -> OsString {
 }
 
 /// Arguments for a guest whose QEMU works in the guest's directory: the names of sockets, console
-/// and agent are relative to it.
+/// and initramfs are relative to it.
 pub(crate) fn arguments(
     image: &Image,
     name: &str,
@@ -88,7 +88,6 @@ pub(crate) fn arguments(
             &format!("virtserialport,chardev=port{port},name={PORT_NAME}{port}"),
         ]);
     }
-    add(&["-fw_cfg", "name=opt/org.assay/agent,file=agent"]);
     // panic=-1 with -no-reboot: a guest that panics ends.
     add(&[
         "-append",
@@ -98,7 +97,7 @@ pub(crate) fn arguments(
     arguments.push("-kernel".into());
     arguments.push(image.kernel().into());
     arguments.push("-initrd".into());
-    arguments.push(image.initrd().into());
+    arguments.push("initrd".into());
     // Its changes go to a temporary file that has no name: the image stays as it is.
     let mut root = OsString::from("if=none,id=root,format=raw,snapshot=on,cache=unsafe,file=");
     root.push(escape(image.root().as_os_str()));

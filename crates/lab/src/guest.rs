@@ -5,6 +5,7 @@ use crate::channel::{Channel, connect};
 use crate::child;
 use crate::command::{self, DiskFiles, Logged};
 use crate::console;
+use crate::cpio;
 use crate::disk::{Disk, Format, SECRET};
 use crate::error::LabError;
 use crate::image::Image;
@@ -186,8 +187,12 @@ impl Guest {
 
     fn start(&mut self, image: &Image, options: &Options) -> Result<(), LabError> {
         let dir = self.place.dir.clone();
-        let agent = dir.join("agent");
-        fs::write(&agent, AGENT).map_err(LabError::io(&agent))?;
+        let (from, initrd) = (image.initrd(), dir.join("initrd"));
+        let mut bytes = fs::read(&from).map_err(LabError::io(&from))?;
+        // An archive begins at a multiple of four bytes; zeros in between are skipped.
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(cpio::one_file("assay-agent", AGENT));
+        fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
         let mut disks = Vec::new();
         for disk in &options.disks {
             disk.check()?;

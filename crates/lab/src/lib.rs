@@ -13,6 +13,7 @@ mod channel;
 mod child;
 mod command;
 pub mod console;
+mod cpio;
 pub mod disk;
 mod error;
 mod guest;

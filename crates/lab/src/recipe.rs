@@ -26,13 +26,14 @@ const PACKAGES: [&str; 16] = [
 ];
 
 /// Files that take part in the build, as (name, content, executable).
-pub const FILES: [(&str, &str, bool); 4] = [
+pub const FILES: [(&str, &str, bool); 5] = [
     ("customize", include_str!("../image/customize"), true),
     (
         "assay-agent.service",
         include_str!("../image/assay-agent.service"),
         false,
     ),
+    ("take-agent", include_str!("../image/take-agent"), true),
     ("lab.target", include_str!("../image/lab.target"), false),
     (
         "initramfs.conf",
@@ -52,6 +53,8 @@ pub fn arguments() -> Vec<String> {
         "--dpkgopt=path-exclude=/usr/share/man/*".to_owned(),
         "--dpkgopt=path-exclude=/usr/share/locale/*".to_owned(),
         "--dpkgopt=path-exclude=/usr/share/doc/*".to_owned(),
+        // Says when dkms begins, which is most of the work.
+        "--verbose".to_owned(),
         format!("--include={}", PACKAGES.join(",")),
         "--format=null".to_owned(),
     ]

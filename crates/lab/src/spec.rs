@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, word) in [
-            ("", "expected"),
+            ("", "not a size"),
             ("1G,bus=floppy", "virtio-blk"),
             ("1G,cluster=64k", "format=qcow2"),
             ("1G,speed=11", "speed"),

@@ -1,0 +1,79 @@
+//! The one archive format that an initramfs is made of: "newc" of cpio(5), of which the kernel
+//! unpacks several one after the other (Documentation/driver-api/early-userspace/buffer-format.rst).
+
+/// An archive with one executable file, to be put behind an initramfs.
+#[must_use]
+pub(crate) fn one_file(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    entry(&mut archive, name, 0o100_755, content);
+    entry(&mut archive, "TRAILER!!!", 0, &[]);
+    archive
+}
+
+fn entry(archive: &mut Vec<u8>, name: &str, mode: u32, content: &[u8]) {
+    // Inode, mode, owner, group, links, time, size, device and what it stands for (two numbers
+    // each), length of the name with its zero, check sum (none in this format).
+    let size = content.len();
+    let fields = [
+        1,
+        mode as usize,
+        0,
+        0,
+        1,
+        0,
+        size,
+        0,
+        0,
+        0,
+        0,
+        name.len() + 1,
+        0,
+    ];
+    let start = archive.len();
+    archive.extend_from_slice(b"070701");
+    for field in fields {
+        archive.extend_from_slice(format!("{field:08X}").as_bytes());
+    }
+    archive.extend_from_slice(name.as_bytes());
+    archive.push(0);
+    pad(archive, start);
+    let start = archive.len();
+    archive.extend_from_slice(content);
+    pad(archive, start);
+}
+
+/// Headers with names and contents are each filled up to four bytes.
+fn pad(archive: &mut Vec<u8>, start: usize) {
+    let length = archive.len() - start;
+    archive.resize(start + length.next_multiple_of(4), 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    /// GNU cpio, or busybox's, reads it back.
+    #[test]
+    fn cpio_unpacks_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let cpio = Command::new("cpio")
+            .args(["--extract", "--quiet"])
+            .current_dir(dir.path())
+            .stdin(Stdio::piped())
+            .spawn();
+        let Ok(mut cpio) = cpio else {
+            eprintln!("skipped: cpio is not installed");
+            return;
+        };
+        let archive = one_file("agent", b"content");
+        cpio.stdin.take().unwrap().write_all(&archive).unwrap();
+        assert!(cpio.wait().unwrap().success());
+        let unpacked = dir.path().join("agent");
+        assert_eq!(std::fs::read(&unpacked).unwrap(), b"content");
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&unpacked).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755);
+    }
+}
