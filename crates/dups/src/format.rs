@@ -1,6 +1,6 @@
 //! Groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
 
-use crate::group::Group;
+use crate::group::{Group, Groups};
 use crate::name::{for_json, hex, lossless};
 use crate::read::Cost;
 use crate::skip::Skipped;
@@ -30,14 +30,14 @@ pub fn plain(
     out: &mut dyn Write,
     format: Format,
     files: &Files,
-    groups: &[Group],
+    groups: &Groups,
 ) -> io::Result<()> {
     match format {
         Format::Json => json(out, files, groups, None),
         Format::Csv => csv(out, files, groups),
         Format::Fdupes => {
-            for group in groups {
-                for file in &group.files {
+            for group in groups.iter() {
+                for file in group.files {
                     out.write_all(&files.path(*file))?;
                     out.write_all(b"\n")?;
                 }
@@ -46,8 +46,8 @@ pub fn plain(
             Ok(())
         }
         Format::Nul => {
-            for group in groups {
-                for file in &group.files {
+            for group in groups.iter() {
+                for file in group.files {
                     out.write_all(&files.path(*file))?;
                     out.write_all(b"\0")?;
                 }
@@ -59,9 +59,9 @@ pub fn plain(
     }
 }
 
-fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
+fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
-    for group in groups {
+    for group in groups.iter() {
         write!(
             out,
             "{},{},{}",
@@ -69,7 +69,7 @@ fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
             hash(files, group),
             group.files.len()
         )?;
-        for file in &group.files {
+        for file in group.files {
             let path = files.path(*file);
             let path = crate::name::readable(&path);
             if path.contains([',', '"', ' ']) {
@@ -83,10 +83,10 @@ fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
     Ok(())
 }
 
-fn fclones(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
+fn fclones(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "# Report by assay {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "# Total: {} groups", groups.len())?;
-    for group in groups {
+    for group in groups.iter() {
         writeln!(
             out,
             "{}, {} B * {}:",
@@ -94,17 +94,17 @@ fn fclones(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<(
             group.size,
             group.files.len()
         )?;
-        for file in &group.files {
+        for file in group.files {
             writeln!(out, "    {}", crate::name::readable(&files.path(*file)))?;
         }
     }
     Ok(())
 }
 
-fn hash(files: &Files, group: &Group) -> String {
+fn hash(files: &Files, group: Group<'_>) -> String {
     files
         .hash(group.files[0])
-        .map_or_else(String::new, |hash| hex(hash))
+        .map_or_else(String::new, |hash| hex(&hash[..files.kind.length()]))
 }
 
 /// What a scan can say beside its groups.
@@ -130,10 +130,14 @@ pub struct Around<'a> {
 pub fn json(
     out: &mut dyn Write,
     files: &Files,
-    groups: &[Group],
+    groups: &Groups,
     around: Option<&Around<'_>>,
 ) -> io::Result<()> {
-    out.write_all(b"{\n\"schema\": 1,\n\"hash\": \"blake3\",\n\"groups\": [")?;
+    write!(
+        out,
+        "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": [",
+        files.kind.name()
+    )?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
     for (number, group) in groups.iter().enumerate() {
         out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
@@ -167,7 +171,7 @@ pub fn json(
         }
         if !group.links.is_empty() {
             out.write_all(b", \"links\": ")?;
-            serde_json::to_writer(&mut *out, &links(files, &group.links))?;
+            serde_json::to_writer(&mut *out, &links(files, group.links))?;
         }
         if machines {
             let names: Vec<&str> = group
@@ -180,7 +184,7 @@ pub fn json(
         }
         out.write_all(b"}")?;
     }
-    let gain: u64 = groups.iter().map(Group::gain).sum();
+    let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     let copies: usize = groups.iter().map(|group| group.files.len() - 1).sum();
     write!(
         out,

@@ -1,6 +1,6 @@
 //! The bytes to gain by folder, as one HTML page without scripts or outside parts.
 
-use crate::group::Group;
+use crate::group::Groups;
 use crate::table::Files;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,19 +20,20 @@ struct Node {
 }
 
 /// Draws the page. Each copy after the first in its group counts in its own folder.
-pub fn html(files: &Files, groups: &[Group]) -> String {
+pub fn html(files: &Files, groups: &Groups) -> String {
     let mut root = Node::default();
-    for group in groups {
+    for group in groups.iter() {
         for id in group.files.iter().skip(1) {
             let path = files.dir_path(files.file(*id).dir);
             let mut node = &mut root;
-            node.bytes += group.size;
+            let bytes = files.allocated(*id);
+            node.bytes += bytes;
             for part in path
                 .split(|byte| *byte == b'/')
                 .filter(|part| !part.is_empty())
             {
                 node = node.children.entry(part.to_vec()).or_default();
-                node.bytes += group.size;
+                node.bytes += bytes;
             }
         }
     }

@@ -526,7 +526,7 @@ fn the_index_learns_what_was_done() {
     index.amend(&outcome.changes).unwrap();
     let files = index.load(&[]).unwrap();
     let groups = assay_dups::group::by_hash(&files);
-    assert_eq!(groups[0].files.len(), 2);
+    assert_eq!(groups.at(0).files.len(), 2);
     assert_eq!(files.files.len(), 2);
 }
 
@@ -549,7 +549,7 @@ fn reflinks_are_made_and_recognised() {
         let db = dir.path().join("index.db");
         let mut index = Index::open(&db).unwrap();
         let scan = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
-        assert_eq!(scan.groups[0].gain(), 1_000_000, "{kind}");
+        assert_eq!(scan.groups.at(0).gain(), 1_000_000, "{kind}");
         let plan = plan(
             &scan.files,
             &scan.groups,
@@ -570,7 +570,7 @@ fn reflinks_are_made_and_recognised() {
         let again = scan_tree(&root, &ScanOptions::default(), None);
         assert_eq!(again.groups.len(), 1);
         assert_eq!(
-            again.groups[0].gain(),
+            again.groups.at(0).gain(),
             0,
             "{kind}: what is shared is not promised again"
         );

@@ -226,13 +226,14 @@ fn indexes_of_several_machines_answer_one_question() {
     let files = both.load(&[]).unwrap();
     let groups = assay_dups::group::by_hash(&files);
     assert_eq!(groups.len(), 1);
-    let machines: Vec<&str> = groups[0]
+    let machines: Vec<&str> = groups
+        .at(0)
         .files
         .iter()
         .map(|id| files.machine(*id))
         .collect();
     assert_eq!(machines, ["laptop", "nas"]);
-    assert_eq!(assay_dups::report::uniques(&files, &groups).len(), 1);
+    assert_eq!(assay_dups::report::uniques(&files).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
 }
 
@@ -257,7 +258,7 @@ fn folders_that_are_copies() {
             ..ScanOptions::default()
         };
         let found = scan_tree(&root, &options, None);
-        let folders = assay_dups::report::folders(&found.files, &found.groups);
+        let folders = assay_dups::folders::folders(&found.files);
         assert_eq!(folders.same.len(), 1, "{folders:?} {:?}", found.skipped);
         let ends: Vec<bool> = folders.same[0]
             .paths
@@ -271,7 +272,7 @@ fn folders_that_are_copies() {
             folders
                 .overlapping
                 .iter()
-                .any(|one| one.b.ends_with(b"/z") && one.files == 1)
+                .any(|one| found.files.dir_path(one.b).ends_with(b"/z") && one.files == 1)
         );
     }
 }
