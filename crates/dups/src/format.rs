@@ -1,7 +1,7 @@
 //! Groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
 
 use crate::group::{Group, Groups};
-use crate::name::{for_json, hex, lossless};
+use crate::name::{for_json, hex, lossless, push_hex};
 use crate::read::Cost;
 use crate::skip::Skipped;
 use crate::table::{FileId, Files};
@@ -139,31 +139,36 @@ pub fn json(
         files.kind.name()
     )?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
+    // A line at a time: most of it is copied bytes, which many small writes would double.
+    let mut line = Vec::new();
     for (number, group) in groups.iter().enumerate() {
-        out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-        write!(
-            out,
-            "{{\"size\": {}, \"hash\": \"{}\", \"files\": [",
-            group.size,
-            hash(files, group)
-        )?;
+        line.clear();
+        line.extend_from_slice(if number == 0 { b"\n" } else { b",\n" });
+        write!(line, "{{\"size\": {}, \"hash\": \"", group.size)?;
+        if let Some(hash) = files.hash(group.files[0]) {
+            push_hex(&mut line, &hash[..files.kind.length()]);
+        }
+        line.extend_from_slice(b"\", \"files\": [");
         let mut exact = serde_json::Map::new();
         for (position, file) in group.files.iter().enumerate() {
-            if position > 0 {
-                out.write_all(b", ")?;
+            line.extend_from_slice(if position == 0 { b"\"" } else { b", \"" });
+            let begin = line.len();
+            files.push_path(*file, &mut line);
+            line.push(b'"');
+            if line[begin..line.len() - 1]
+                .iter()
+                .all(|byte| is_plain(*byte))
+            {
+                continue;
             }
+            line.truncate(begin - 1);
             let path = files.path(*file);
             if let Some(bytes) = lossless(&path) {
                 exact.insert(position.to_string(), bytes.into());
             }
-            if path.iter().all(|byte| is_plain(*byte)) {
-                out.write_all(b"\"")?;
-                out.write_all(&path)?;
-                out.write_all(b"\"")?;
-            } else {
-                serde_json::to_writer(&mut *out, for_json(&path).as_ref())?;
-            }
+            serde_json::to_writer(&mut line, for_json(&path).as_ref())?;
         }
+        out.write_all(&line)?;
         out.write_all(b"]")?;
         if !exact.is_empty() {
             out.write_all(b", \"bytes\": ")?;

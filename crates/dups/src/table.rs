@@ -11,6 +11,9 @@ pub type FileId = u32;
 /// No hash known; see [`File::hash`].
 pub const NO_HASH: u32 = u32::MAX;
 
+/// No hash has this slot. (Number `u32::MAX` is never given, see [`NO_HASH`].)
+const FREE: u64 = u64::MAX;
+
 /// A slice of the bytes of [`Files`].
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
@@ -153,8 +156,9 @@ pub struct Files {
     hashes: Store<Hash>,
     /// Which hash they are.
     pub kind: Kind,
-    /// Where to find a hash in `hashes`: open addressing, a power of two long, [`NO_HASH`] = free.
-    slots: Store<u32>,
+    /// Where to find a hash in `hashes`: open addressing, a power of two long; the hash's first 32
+    /// bits above its number, or [`FREE`].
+    slots: Store<u64>,
     /// File systems.
     pub filesystems: Vec<FileSystem>,
     /// By file, see [`Files::share`]; empty when none has any, 0 = unknown.
@@ -218,42 +222,40 @@ impl Files {
     /// The number of a hash, added if new.
     pub fn add_hash(&mut self, hash: Hash) -> u32 {
         if self.hashes.len() * 2 >= self.slots.len() {
-            self.rehash();
+            self.grow_slots();
         }
-        let mut at = self.slot(&hash);
+        // Its first bytes are as good as random.
+        let tag = hash
+            .first_chunk()
+            .map_or(0, |head| u32::from_le_bytes(*head));
+        let mask = self.slots.len() - 1;
+        let mut at = tag as usize & mask;
         loop {
-            let number = self.slots[at];
-            if number == NO_HASH {
+            let slot = self.slots[at];
+            if slot == FREE {
                 self.hashes.push(hash);
                 let number = index(self.hashes.len() - 1);
-                self.slots[at] = number;
+                self.slots[at] = u64::from(tag) << 32 | u64::from(number);
                 return number;
             }
-            if self.hashes[number as usize] == hash {
+            let number = slot as u32;
+            if (slot >> 32) as u32 == tag && self.hashes[number as usize] == hash {
                 return number;
             }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = (at + 1) & mask;
         }
     }
 
-    /// Where to begin to look for a hash; its own first bytes are as good as random.
-    fn slot(&self, hash: &Hash) -> usize {
-        let head = hash
-            .first_chunk()
-            .map_or(0, |head| u64::from_le_bytes(*head));
-        head as usize & (self.slots.len() - 1)
-    }
-
-    fn rehash(&mut self) {
-        let length = (self.slots.len() * 2).max(1024);
-        self.slots.truncate(0);
-        self.slots.resize(length, NO_HASH);
-        for number in 0..self.hashes.len() {
-            let mut at = self.slot(&self.hashes[number]);
-            while self.slots[at] != NO_HASH {
+    fn grow_slots(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        let length = (old.len() * 4).max(1024);
+        self.slots.resize(length, FREE);
+        for slot in old.iter().filter(|slot| **slot != FREE) {
+            let mut at = (slot >> 32) as usize & (length - 1);
+            while self.slots[at] != FREE {
                 at = (at + 1) & (length - 1);
             }
-            self.slots[at] = index(number);
+            self.slots[at] = *slot;
         }
     }
 
@@ -327,6 +329,16 @@ impl Files {
             self.dir_path(self.files[file as usize].dir),
             self.name(file),
         )
+    }
+
+    /// Adds the full path of a file to a text.
+    pub fn push_path(&self, file: FileId, to: &mut Vec<u8>) {
+        let dir = self.dir_path(self.files[file as usize].dir);
+        to.extend_from_slice(dir);
+        if !dir.ends_with(b"/") {
+            to.push(b'/');
+        }
+        to.extend_from_slice(self.name(file));
     }
 
     /// Machine that a file is on; empty for this one.
