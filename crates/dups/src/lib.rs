@@ -34,6 +34,7 @@ pub mod skip;
 pub mod store;
 mod sys;
 pub mod table;
+pub mod tree;
 pub mod treemap;
 pub mod walk;
 mod worker;

@@ -185,6 +185,26 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// A file system without a device, e.g. a small one in memory.
+    pub fn plain(point: &Path, kind: &str, options: &str) -> Option<Self> {
+        let done = std::process::Command::new("mount")
+            .args(["-t", kind, "-o", options, kind])
+            .arg(point)
+            .output();
+        if !done.is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: {kind} cannot be mounted here (needs root)");
+            return None;
+        }
+        Some(Self(point.to_path_buf()))
+    }
+
+    /// One in memory.
+    pub fn memory(point: &Path, options: &str) -> Option<Self> {
+        Self::plain(point, "tmpfs", options)
+    }
+}
+
 impl Drop for Mount {
     fn drop(&mut self) {
         let _ = std::process::Command::new("umount").arg(&self.0).status();
