@@ -5,6 +5,7 @@ mod copy;
 pub mod execute;
 pub mod journal;
 mod names;
+mod places;
 pub mod plan;
 pub mod undo;
 

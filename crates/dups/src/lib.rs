@@ -26,6 +26,7 @@ pub mod memory;
 pub mod name;
 mod pool;
 pub mod read;
+mod recall;
 pub mod report;
 mod rotational;
 pub mod scan;

@@ -221,7 +221,7 @@ impl Files {
 
     /// The number of a hash, added if new.
     pub fn add_hash(&mut self, hash: Hash) -> u32 {
-        if self.hashes.len() * 2 >= self.slots.len() {
+        if self.hashes.len() * 4 >= self.slots.len() * 3 {
             self.grow_slots();
         }
         // Its first bytes are as good as random.
@@ -248,7 +248,7 @@ impl Files {
 
     fn grow_slots(&mut self) {
         let old = std::mem::take(&mut self.slots);
-        let length = (old.len() * 4).max(1024);
+        let length = (old.len() * 2).max(1024);
         self.slots.resize(length, FREE);
         for slot in old.iter().filter(|slot| **slot != FREE) {
             let mut at = (slot >> 32) as usize & (length - 1);
