@@ -89,7 +89,7 @@ impl<T: Plain> Store<T> {
         let bytes = wanted.saturating_mul(size_of::<T>());
         match &mut self.place {
             Place::Memory(values) => {
-                if wanted <= values.capacity() || bytes <= self.limit {
+                if bytes <= self.limit {
                     return;
                 }
                 if let Some(mut mapping) = Mapping::new(wanted.saturating_mul(2)) {

@@ -320,7 +320,17 @@ mod tests {
             assert!(browser.key(key));
         }
         terminal.draw(|frame| browser.draw(frame)).unwrap();
-        insta::assert_snapshot!(terminal.backend(), @"");
+        insta::assert_snapshot!(terminal.backend(), @r#"
+        "/srv/b: 7.15 MiB in copies beyond the first                     "
+        " 4.29 MiB  ▾ deep/                                              "
+        " 2.86 MiB    ▾ film again                                       "
+        " 2.86 MiB      = /srv/a/film                                    "
+        " 2.86 MiB      = /srv/b/film copy                               "
+        " 1.43 MiB    ▸ song \u{1b}[31m                                  "
+        " 2.86 MiB  ▸ film copy                                          "
+        "                                                                "
+        "↑↓ move  → open  ← close  PgUp PgDn  g G ends  q quit           "
+        "#);
         // From a copy to its file, which is closed then; the end; and out.
         for key in [KeyCode::Down, KeyCode::Left, KeyCode::Left] {
             assert!(browser.key(key));

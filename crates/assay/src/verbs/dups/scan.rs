@@ -61,6 +61,7 @@ enum HashArg {
     /// Cannot be deceived on purpose.
     Blake3,
     /// Less work for the processor.
+    #[value(name = "xxh3-128", alias = "xxh3")]
     Xxh3,
 }
 
