@@ -124,6 +124,23 @@ fn json_loses_no_name() {
     assert_eq!(value["skipped"]["symlink"], 1);
     assert_eq!(value["summary"]["redundant_files"], 2);
     assert!(!place.0.path().join("index.db").exists());
+    // The other hash: the same groups, half as long a name.
+    let text = place.text(
+        &[
+            "scan",
+            ".",
+            "--format",
+            "json",
+            "--no-index",
+            "--hash",
+            "xxh3",
+        ],
+        0,
+    );
+    let other: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(other["hash"], "xxh3-128");
+    assert_eq!(other["groups"][0]["hash"].as_str().unwrap().len(), 32);
+    assert_eq!(other["groups"][0]["files"], groups[0]["files"]);
     let csv = place.text(&["scan", ".", "--format", "csv", "--no-index"], 0);
     assert!(csv.starts_with("size,hash,count,files\n300000,"));
     let fdupes = place
@@ -187,6 +204,7 @@ fn bad_input_is_named_with_the_way_out() {
         (&["undo", "7"], "no run 7"),
         (&["merge", "x"], "expected NAME=FILE"),
         (&["act"], "--hardlink"),
+        (&["browse"], "needs a terminal"),
     ] {
         let output = place.dups(arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -194,6 +212,10 @@ fn bad_input_is_named_with_the_way_out() {
         assert!(text.contains(expected), "{arguments:?}: {text}");
         assert!(!text.contains("panicked"), "{text}");
     }
+    place.text(&["scan", "."], 0);
+    let output = place.dups(&["scan", ".", "--hash", "xxh3"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("scan with --hash blake3"), "{text}");
     std::fs::write(place.0.path().join("index.db"), "these are my notes").unwrap();
     let output = place.dups(&["scan", "."]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

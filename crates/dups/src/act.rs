@@ -1,8 +1,11 @@
 //! Stage 6: acting on duplicates. [`plan`] decides and touches nothing; [`execute`] does what the
 //! plan says and decides nothing but to refuse; [`journal`] remembers, [`undo`] takes back.
 
+mod copy;
 pub mod execute;
 pub mod journal;
+mod names;
+mod places;
 pub mod plan;
 pub mod undo;
 

@@ -5,8 +5,8 @@
 //!
 //! Layout, all numbers little-endian: `fsid` i64 of the folder; then for each file: length of the
 //! name u8, name, flags u8, inode u64, size u64, mtime i64 ns, ctime i64 ns, generation u32; then
-//! `fsid` i64 if flag 16 is set, then 32 bytes BLAKE3 if flag 1 is set, then the fingerprint of its
-//! extents u64 if flag 32 is set.
+//! `fsid` i64 if flag 16 is set, then the bytes it takes on disk u64 if flag 2 is set, then 32 bytes of
+//! hash if flag 1 is set, then the fingerprint of its extents u64 if flag 32 is set.
 
 use crate::table::{Files, Hash, Identity};
 
@@ -28,15 +28,15 @@ pub struct Entry<'a> {
     pub fsid: i64,
     /// See [`crate::table::File::generation`].
     pub generation: u32,
-    /// See [`crate::table::File::is_sparse`].
-    pub sparse: bool,
+    /// Bytes that it takes on disk, when they are fewer than its size.
+    pub allocated: Option<u64>,
     /// See [`crate::table::File::is_linked`].
     pub linked: bool,
     /// See [`crate::table::File::is_fresh`].
     pub fresh: bool,
-    /// BLAKE3 of the content, when known.
+    /// Hash of the content, when known.
     pub hash: Option<Hash>,
-    /// See [`Files::shares`].
+    /// See [`Files::share`].
     pub share: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub fn encode(fsid: i64, entries: &[Entry<'_>]) -> Vec<u8> {
         let mut flags = 0;
         for (set, flag) in [
             (entry.hash.is_some(), HASHED),
-            (entry.sparse, SPARSE),
+            (entry.allocated.is_some(), SPARSE),
             (entry.linked, LINKED),
             (entry.fresh, FRESH),
             (entry.fsid != fsid, FOREIGN),
@@ -69,6 +69,9 @@ pub fn encode(fsid: i64, entries: &[Entry<'_>]) -> Vec<u8> {
         out.extend_from_slice(&entry.generation.to_le_bytes());
         if entry.fsid != fsid {
             out.extend_from_slice(&entry.fsid.to_le_bytes());
+        }
+        if let Some(bytes) = entry.allocated {
+            out.extend_from_slice(&bytes.to_le_bytes());
         }
         if let Some(hash) = entry.hash {
             out.extend_from_slice(&hash);
@@ -92,11 +95,11 @@ pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
                 id: file.id,
                 fsid: files.filesystems[usize::from(file.fs)].fsid,
                 generation: if file.is_fresh() { 0 } else { file.generation },
-                sparse: file.is_sparse(),
+                allocated: file.is_sparse().then(|| files.allocated(id)),
                 linked: file.is_linked(),
                 fresh: file.is_fresh(),
                 hash: files.hash(id).copied(),
-                share: files.shares.get(&id).copied(),
+                share: files.share(id),
             }
         })
         .collect();
@@ -143,6 +146,10 @@ impl<'a> Decoder<'a> {
             0 => self.fsid,
             _ => i64::from_le_bytes(take(rest)?),
         };
+        let allocated = match flags & SPARSE {
+            0 => None,
+            _ => Some(u64::from_le_bytes(take(rest)?)),
+        };
         let hash = match flags & HASHED {
             0 => None,
             _ => Some(take(rest)?),
@@ -156,7 +163,7 @@ impl<'a> Decoder<'a> {
             id,
             fsid,
             generation,
-            sparse: flags & SPARSE != 0,
+            allocated,
             linked: flags & LINKED != 0,
             fresh: flags & FRESH != 0,
             hash,
@@ -202,7 +209,7 @@ mod tests {
                 id: Identity { ino: number, size: number / 3, mtime: time, ctime: time / 2 },
                 fsid: if flags[3] && i % 2 == 0 { 8 } else { 7 },
                 generation: 3,
-                sparse: flags[0],
+                allocated: flags[0].then_some(number / 7),
                 linked: flags[1],
                 fresh: flags[2],
                 hash: hashed.then_some([9; 32]),

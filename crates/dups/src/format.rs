@@ -1,7 +1,7 @@
 //! Groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
 
-use crate::group::Group;
-use crate::name::{for_json, hex, lossless};
+use crate::group::{Group, Groups};
+use crate::name::{for_json, hex, lossless, push_hex};
 use crate::read::Cost;
 use crate::skip::Skipped;
 use crate::table::{FileId, Files};
@@ -30,14 +30,14 @@ pub fn plain(
     out: &mut dyn Write,
     format: Format,
     files: &Files,
-    groups: &[Group],
+    groups: &Groups,
 ) -> io::Result<()> {
     match format {
         Format::Json => json(out, files, groups, None),
         Format::Csv => csv(out, files, groups),
         Format::Fdupes => {
-            for group in groups {
-                for file in &group.files {
+            for group in groups.iter() {
+                for file in group.files {
                     out.write_all(&files.path(*file))?;
                     out.write_all(b"\n")?;
                 }
@@ -46,8 +46,8 @@ pub fn plain(
             Ok(())
         }
         Format::Nul => {
-            for group in groups {
-                for file in &group.files {
+            for group in groups.iter() {
+                for file in group.files {
                     out.write_all(&files.path(*file))?;
                     out.write_all(b"\0")?;
                 }
@@ -59,9 +59,9 @@ pub fn plain(
     }
 }
 
-fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
+fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
-    for group in groups {
+    for group in groups.iter() {
         write!(
             out,
             "{},{},{}",
@@ -69,7 +69,7 @@ fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
             hash(files, group),
             group.files.len()
         )?;
-        for file in &group.files {
+        for file in group.files {
             let path = files.path(*file);
             let path = crate::name::readable(&path);
             if path.contains([',', '"', ' ']) {
@@ -83,10 +83,10 @@ fn csv(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
     Ok(())
 }
 
-fn fclones(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<()> {
+fn fclones(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "# Report by assay {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "# Total: {} groups", groups.len())?;
-    for group in groups {
+    for group in groups.iter() {
         writeln!(
             out,
             "{}, {} B * {}:",
@@ -94,17 +94,17 @@ fn fclones(out: &mut dyn Write, files: &Files, groups: &[Group]) -> io::Result<(
             group.size,
             group.files.len()
         )?;
-        for file in &group.files {
+        for file in group.files {
             writeln!(out, "    {}", crate::name::readable(&files.path(*file)))?;
         }
     }
     Ok(())
 }
 
-fn hash(files: &Files, group: &Group) -> String {
+fn hash(files: &Files, group: Group<'_>) -> String {
     files
         .hash(group.files[0])
-        .map_or_else(String::new, |hash| hex(hash))
+        .map_or_else(String::new, |hash| hex(&hash[..files.kind.length()]))
 }
 
 /// What a scan can say beside its groups.
@@ -130,36 +130,45 @@ pub struct Around<'a> {
 pub fn json(
     out: &mut dyn Write,
     files: &Files,
-    groups: &[Group],
+    groups: &Groups,
     around: Option<&Around<'_>>,
 ) -> io::Result<()> {
-    out.write_all(b"{\n\"schema\": 1,\n\"hash\": \"blake3\",\n\"groups\": [")?;
+    write!(
+        out,
+        "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": [",
+        files.kind.name()
+    )?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
+    // A line at a time: most of it is copied bytes, which many small writes would double.
+    let mut line = Vec::new();
     for (number, group) in groups.iter().enumerate() {
-        out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-        write!(
-            out,
-            "{{\"size\": {}, \"hash\": \"{}\", \"files\": [",
-            group.size,
-            hash(files, group)
-        )?;
+        line.clear();
+        line.extend_from_slice(if number == 0 { b"\n" } else { b",\n" });
+        write!(line, "{{\"size\": {}, \"hash\": \"", group.size)?;
+        if let Some(hash) = files.hash(group.files[0]) {
+            push_hex(&mut line, &hash[..files.kind.length()]);
+        }
+        line.extend_from_slice(b"\", \"files\": [");
         let mut exact = serde_json::Map::new();
         for (position, file) in group.files.iter().enumerate() {
-            if position > 0 {
-                out.write_all(b", ")?;
+            line.extend_from_slice(if position == 0 { b"\"" } else { b", \"" });
+            let begin = line.len();
+            files.push_path(*file, &mut line);
+            line.push(b'"');
+            if line[begin..line.len() - 1]
+                .iter()
+                .all(|byte| is_plain(*byte))
+            {
+                continue;
             }
+            line.truncate(begin - 1);
             let path = files.path(*file);
             if let Some(bytes) = lossless(&path) {
                 exact.insert(position.to_string(), bytes.into());
             }
-            if path.iter().all(|byte| is_plain(*byte)) {
-                out.write_all(b"\"")?;
-                out.write_all(&path)?;
-                out.write_all(b"\"")?;
-            } else {
-                serde_json::to_writer(&mut *out, for_json(&path).as_ref())?;
-            }
+            serde_json::to_writer(&mut line, for_json(&path).as_ref())?;
         }
+        out.write_all(&line)?;
         out.write_all(b"]")?;
         if !exact.is_empty() {
             out.write_all(b", \"bytes\": ")?;
@@ -167,7 +176,7 @@ pub fn json(
         }
         if !group.links.is_empty() {
             out.write_all(b", \"links\": ")?;
-            serde_json::to_writer(&mut *out, &links(files, &group.links))?;
+            serde_json::to_writer(&mut *out, &links(files, group.links))?;
         }
         if machines {
             let names: Vec<&str> = group
@@ -180,7 +189,7 @@ pub fn json(
         }
         out.write_all(b"}")?;
     }
-    let gain: u64 = groups.iter().map(Group::gain).sum();
+    let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     let copies: usize = groups.iter().map(|group| group.files.len() - 1).sum();
     write!(
         out,

@@ -1,30 +1,40 @@
-//! Stage 2: files of equal size, hard links counted once, and what of that is settled already.
+//! Stage 2: files of equal size, hard links counted once, and what of that is settled already; and
+//! at the end the groups of equal content.
 
-use crate::table::{FileId, Files};
+use crate::store::Store;
+use crate::table::{FileId, Files, NO_HASH};
+use std::cmp::Ordering;
 
 /// Files of one size, at least two inodes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct SizeGroup {
     /// Their common size, bytes.
     pub size: u64,
-    /// One name of each inode.
-    pub files: std::ops::Range<usize>,
+    first: u32,
+    count: u32,
+}
+
+impl SizeGroup {
+    /// Where in [`Sizes::order`] they are, one name of each inode.
+    pub fn files(&self) -> std::ops::Range<usize> {
+        self.first as usize..self.first as usize + self.count as usize
+    }
 }
 
 /// All files in an order in which equal sizes and then equal inodes are neighbours.
 #[derive(Debug, Default)]
 pub struct Sizes {
     /// One name of each inode, largest files first.
-    pub order: Vec<FileId>,
+    pub order: Store<FileId>,
     /// Groups within `order` that need work: not all compared with each other before.
-    pub open: Vec<SizeGroup>,
+    pub open: Store<SizeGroup>,
     /// Further names of inodes, each with the name that stands for its inode in `order`.
-    pub links: Vec<(FileId, FileId)>,
+    pub links: Store<(FileId, FileId)>,
 }
 
 /// Sorts and groups. With `all`, files of a size of their own are taken too (to hash everything).
 pub fn by_size(files: &Files, all: bool) -> Sizes {
-    let mut keyed: Vec<(u64, u64, FileId)> = (0..files.files.len() as u32)
+    let mut keyed: Store<(u64, u64, FileId)> = (0..files.files.len() as u32)
         .filter(|id| !files.file(*id).is_aside())
         .map(|id| {
             let file = files.file(id);
@@ -46,7 +56,8 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
         } else if !settled(files, members, all) {
             sizes.open.push(SizeGroup {
                 size: u64::MAX - same_size[0].0,
-                files: begin..sizes.order.len(),
+                first: begin as u32,
+                count: members.len() as u32,
             });
         }
     }
@@ -78,111 +89,242 @@ fn settled(files: &Files, members: &[FileId], all: bool) -> bool {
 }
 
 /// Files of one content, at least two inodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group<'a> {
     /// Size of each, bytes.
     pub size: u64,
     /// One name of each inode, sorted by path.
-    pub files: Vec<FileId>,
+    pub files: &'a [FileId],
     /// Further names of the same inodes: (name, the one in `files`).
-    pub links: Vec<(FileId, FileId)>,
+    pub links: &'a [(FileId, FileId)],
     /// How many of the files have blocks of their own: reflinks of each other count once.
     pub distinct: u64,
+    gain: u64,
 }
 
-impl Group {
-    /// Bytes that would be free if one copy were left, as far as sizes and known reflinks tell.
+impl Group<'_> {
+    /// Bytes that would be free if one copy were left: what the others take on disk, without holes
+    /// and what they share already, as far as that is known.
     pub fn gain(&self) -> u64 {
-        self.size.saturating_mul(self.distinct.saturating_sub(1))
+        self.gain
     }
 
-    /// Counts the copies that have blocks of their own.
-    pub(crate) fn count_distinct(&mut self, files: &Files) {
-        let mut known: Vec<(u16, u64)> = self
-            .files
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = FileId> + '_ {
+        self.files
             .iter()
-            .filter_map(|id| Some((files.file(*id).fs, *files.shares.get(id)?)))
-            .collect();
-        let unknown = self.files.len() - known.len();
-        known.sort_unstable();
-        known.dedup();
-        self.distinct = (unknown + known.len()) as u64;
+            .copied()
+            .chain(self.links.iter().map(|one| one.0))
+    }
+}
+
+/// Groups of files of equal content.
+#[derive(Debug, Default)]
+pub struct Groups {
+    heads: Store<Head>,
+    members: Store<FileId>,
+    links: Store<(FileId, FileId)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    size: u64,
+    gain: u64,
+    first: u32,
+    count: u32,
+    first_link: u32,
+    links: u32,
+    distinct: u32,
+}
+
+impl Groups {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// One of them, by its position.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn at(&self, number: usize) -> Group<'_> {
+        let head = &self.heads[number];
+        Group {
+            size: head.size,
+            files: &self.members[head.first as usize..][..head.count as usize],
+            links: &self.links[head.first_link as usize..][..head.links as usize],
+            distinct: head.distinct.into(),
+            gain: head.gain,
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Group<'_>> + '_ {
+        (0..self.heads.len()).map(|number| self.at(number))
+    }
+
+    /// Keeps the first ones only.
+    pub fn truncate(&mut self, most: usize) {
+        self.heads.truncate(most);
+    }
+
+    /// Keeps those that are wanted.
+    pub fn retain(&mut self, mut wanted: impl FnMut(Group<'_>) -> bool) {
+        let mut kept = 0;
+        for number in 0..self.heads.len() {
+            if wanted(self.at(number)) {
+                self.heads[kept] = self.heads[number];
+                kept += 1;
+            }
+        }
+        self.heads.truncate(kept);
+    }
+
+    /// Leaves out files, and groups that are none without them.
+    pub fn retain_files(&mut self, wanted: impl Fn(FileId) -> bool) {
+        for head in self.heads.iter_mut() {
+            let members = &mut self.members[head.first as usize..][..head.count as usize];
+            let mut kept = 0;
+            for at in 0..members.len() {
+                if wanted(members[at]) {
+                    members[kept] = members[at];
+                    kept += 1;
+                }
+            }
+            head.count = kept as u32;
+        }
+        self.retain(|group| group.files.len() > 1);
+    }
+
+    /// Counts what the copies have of their own again.
+    pub(crate) fn weigh(&mut self, files: &Files, number: usize) {
+        let group = self.at(number);
+        // Reflinks of each other, as one.
+        let mut shared: Vec<(u16, u64, u64)> = Vec::new();
+        let (mut distinct, mut bytes, mut most) = (0, 0_u64, 0);
+        for id in group.files {
+            let own = files.allocated(*id);
+            match files.share(*id) {
+                Some(share) => shared.push((files.file(*id).fs, share, own)),
+                None => {
+                    distinct += 1;
+                    bytes = bytes.saturating_add(own);
+                    most = most.max(own);
+                }
+            }
+        }
+        shared.sort_unstable();
+        shared.dedup_by_key(|one| (one.0, one.1));
+        for (_, _, own) in &shared {
+            bytes = bytes.saturating_add(*own);
+            most = most.max(*own);
+        }
+        let head = &mut self.heads[number];
+        head.distinct = distinct + shared.len() as u32;
+        head.gain = bytes - most;
+    }
+
+    /// Largest gain first.
+    pub(crate) fn sort(&mut self, files: &Files) {
+        let members = &self.members;
+        let hash = |head: &Head| files.hash(members[head.first as usize]);
+        self.heads.sort_unstable_by(|a, b| {
+            (b.gain, b.size)
+                .cmp(&(a.gain, a.size))
+                .then_with(|| hash(a).cmp(&hash(b)))
+        });
     }
 }
 
 /// The groups of equal hash, largest gain first. Names of files in a group are sorted.
-pub fn by_hash(files: &Files) -> Vec<Group> {
-    let mut keyed: Vec<(u64, u64, FileId)> = (0..files.files.len() as u32)
-        .filter_map(|id| {
-            let hash = files.hash(id)?;
-            let head = u64::from_be_bytes(hash[..8].try_into().unwrap_or_default());
-            Some((u64::MAX - files.file(id).id.size, head, id))
-        })
-        .collect();
-    keyed.sort_unstable();
-    let mut groups = Vec::new();
-    for alike in keyed.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        if alike.len() < 2 {
-            continue;
-        }
-        let mut ids: Vec<FileId> = alike.iter().map(|one| one.2).collect();
-        // The first 64 bits agree; the whole hash decides.
-        ids.sort_by_key(|id| files.hash(*id));
-        for same in ids.chunk_by(|a, b| files.hash(*a) == files.hash(*b)) {
-            groups.extend(one_group(files, same));
+pub fn by_hash(files: &Files) -> Groups {
+    let mut groups = Groups::default();
+    let ends = bucket(files, &mut groups.members);
+    let mut begin = 0;
+    // Written over what was read already: a group is never longer than its bucket.
+    let mut written = 0;
+    for end in ends.iter().map(|end| *end as usize) {
+        let bucket = begin..end;
+        begin = end;
+        if bucket.len() > 1 {
+            one_group(files, &mut groups, bucket, &mut written);
         }
     }
-    sort(files, &mut groups);
+    groups.members.truncate(written);
+    groups.sort(files);
     groups
 }
 
-/// Largest gain first.
-pub(crate) fn sort(files: &Files, groups: &mut [Group]) {
-    groups.sort_by(|a, b| {
-        (b.gain(), b.size)
-            .cmp(&(a.gain(), a.size))
-            .then_with(|| files.hash(a.files[0]).cmp(&files.hash(b.files[0])))
-    });
+/// Puts files of one content next to each other; returns where each content ends, by its number.
+pub(crate) fn bucket(files: &Files, members: &mut Store<FileId>) -> Store<u32> {
+    let mut ends: Store<u32> = Store::default();
+    ends.resize(files.contents(), 0);
+    let mut total = 0;
+    for file in files.files.iter().filter(|file| file.hash != NO_HASH) {
+        ends[file.hash as usize] += 1;
+        total += 1;
+    }
+    let mut sum = 0;
+    for end in ends.iter_mut() {
+        sum += std::mem::replace(end, sum);
+    }
+    members.resize(total, 0);
+    for (id, file) in files.files.iter().enumerate() {
+        if file.hash != NO_HASH {
+            let at = &mut ends[file.hash as usize];
+            members[*at as usize] = id as FileId;
+            *at += 1;
+        }
+    }
+    ends
 }
 
-fn one_group(files: &Files, same: &[FileId]) -> Option<Group> {
-    if same.len() < 2 {
-        return None;
-    }
-    let mut ids = same.to_vec();
+fn one_group(
+    files: &Files,
+    groups: &mut Groups,
+    bucket: std::ops::Range<usize>,
+    written: &mut usize,
+) {
+    let ids = &mut groups.members[bucket.clone()];
     ids.sort_unstable_by(|a, b| compare_paths(files, *a, *b));
-    let mut group = Group {
-        size: files.file(ids[0]).id.size,
-        files: Vec::with_capacity(ids.len()),
-        links: Vec::new(),
-        distinct: 0,
-    };
+    let first = *written;
+    let first_link = groups.links.len();
     let several = ids.iter().any(|id| files.file(*id).is_linked());
-    let mut first_of = std::collections::HashMap::new();
-    for id in ids {
-        if !several {
-            group.files.push(id);
-            continue;
-        }
-        match first_of.entry(files.inode(id)) {
-            std::collections::hash_map::Entry::Occupied(first) => {
-                group.links.push((id, *first.get()));
-            }
-            std::collections::hash_map::Entry::Vacant(none) => {
-                none.insert(id);
-                group.files.push(id);
-            }
+    let mut seen = std::collections::HashMap::new();
+    for at in bucket {
+        let id = groups.members[at];
+        if several && let Some(first) = seen.insert(files.inode(id), id) {
+            seen.insert(files.inode(id), first);
+            groups.links.push((id, first));
+        } else {
+            groups.members[*written] = id;
+            *written += 1;
         }
     }
-    if group.files.len() < 2 {
-        return None;
+    if *written - first < 2 {
+        groups.links.truncate(first_link);
+        *written = first;
+        return;
     }
-    group.count_distinct(files);
-    Some(group)
+    groups.heads.push(Head {
+        size: files.file(groups.members[first]).id.size,
+        gain: 0,
+        first: first as u32,
+        count: (*written - first) as u32,
+        first_link: first_link as u32,
+        links: (groups.links.len() - first_link) as u32,
+        distinct: 0,
+    });
+    groups.weigh(files, groups.heads.len() - 1);
 }
 
 /// Compares two paths bytewise, as if they were written out.
-pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> std::cmp::Ordering {
+pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> Ordering {
     let (one, two) = (files.file(a), files.file(b));
     if one.dir == two.dir {
         return files.name(a).cmp(files.name(b));

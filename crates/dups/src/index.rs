@@ -4,23 +4,22 @@
 //! that there is one truth. Everything a scan changed is written in one transaction, in the order
 //! of the table, so that a crash leaves either the old state or the new one.
 
+mod write;
+
 use crate::blob::{self, Decoder, Entry};
+use crate::hash::Kind;
+use crate::memory::Memory;
 use crate::table::{FileId, FileSystem, Files, Known, NewFile};
-use crate::walk::Memory;
-use crate::{Error, Identity, sys};
+use crate::{Error, sys};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// "asyd": marks the file as assay's index of duplicates.
 const APPLICATION: i64 = 0x6173_7964;
 /// Version of the tables and blocks.
-const VERSION: i64 = 1;
-/// The time of an unchanged rescan is written at most this often, nanoseconds: writing costs more
-/// than the rest of the rescan.
-const TOUCH: i64 = 60_000_000_000;
-
+const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("index.sql");
 
 /// An index, open.
@@ -28,6 +27,8 @@ pub struct Index {
     path: PathBuf,
     db: Connection,
     generation: u32,
+    /// Which hashes it holds; `None` while it holds none.
+    kind: Option<Kind>,
     /// Held while the index may be written.
     _lock: Option<File>,
 }
@@ -102,6 +103,7 @@ impl Index {
             path: path.into(),
             db,
             generation: 0,
+            kind: None,
             _lock: None,
         })
     }
@@ -126,6 +128,8 @@ impl Index {
             )));
         }
         self.generation = self.ask("SELECT generation FROM state")?;
+        let hash: String = self.ask("SELECT hash FROM state")?;
+        self.kind = Kind::named(&hash);
         Ok(())
     }
 
@@ -137,6 +141,11 @@ impl Index {
     /// Number of the last scan.
     pub fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// Which hashes it holds, if any.
+    pub fn kind(&self) -> Option<Kind> {
+        self.kind
     }
 
     fn ask<T: rusqlite::types::FromSql>(&self, sql: &str) -> Result<T, Error> {
@@ -157,9 +166,10 @@ impl Index {
         let mut memory = Memory::default();
         for root in roots {
             self.each(Some(""), Some(root), |_, path, block| {
-                memory.insert(path.into(), block.into());
+                memory.add(path, block);
             })?;
         }
+        memory.settle();
         Ok(memory)
     }
 
@@ -192,90 +202,6 @@ impl Index {
             let (machine, path, block) = fetch().map_err(failed(&self.path))?;
             take(machine, path, block);
         }
-        Ok(())
-    }
-
-    /// Writes what a scan changed, in one transaction; an unchanged scan writes nothing.
-    /// `remembered`: the folders that [`Index::remember`] returned.
-    ///
-    /// # Errors
-    /// When the index cannot be written; it is then as it was before.
-    pub fn save(
-        &mut self,
-        roots: &[PathBuf],
-        files: &Files,
-        remembered: &HashSet<Box<[u8]>>,
-        generation: u32,
-        interrupted: bool,
-    ) -> Result<(), Error> {
-        // Nothing was remembered or to be believed: everything is replaced at the end.
-        let afresh = remembered.is_empty() && !interrupted;
-        let mut dirty: Vec<u32> = (0..files.dirs.len() as u32)
-            .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
-            .collect();
-        let mut vanished: Vec<&[u8]> = Vec::new();
-        if !interrupted && !remembered.is_empty() {
-            let seen: HashSet<&[u8]> = (0..files.dirs.len() as u32)
-                .map(|dir| files.dir_path(dir))
-                .collect();
-            vanished.extend(
-                remembered
-                    .iter()
-                    .map(|key| &**key)
-                    .filter(|key| !seen.contains(key)),
-            );
-        }
-        let now = sys::now();
-        let known = self.roots()?;
-        let fresh_enough = |root: &PathBuf| {
-            known.iter().any(|one| {
-                one.machine.is_empty()
-                    && one.path == *root
-                    && one.complete != interrupted
-                    && now - one.scanned < TOUCH
-            })
-        };
-        if dirty.is_empty() && vanished.is_empty() && roots.iter().all(fresh_enough) {
-            return Ok(());
-        }
-        dirty.sort_unstable_by_key(|dir| files.dir_path(*dir));
-        let path = self.path.clone();
-        let write = || -> rusqlite::Result<()> {
-            let transaction = self.db.transaction()?;
-            if afresh {
-                for root in roots {
-                    let (exact, from, to) = range(Some(root));
-                    transaction.execute(
-                        "DELETE FROM folders WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
-                        params![exact, from, to],
-                    )?;
-                }
-            }
-            {
-                let mut put = transaction.prepare_cached(
-                    "INSERT OR REPLACE INTO folders (machine, path, block) VALUES ('', ?1, ?2)",
-                )?;
-                for dir in dirty {
-                    put.execute(params![files.dir_path(dir), blob::encode_dir(files, dir)])?;
-                }
-                let mut remove = transaction
-                    .prepare_cached("DELETE FROM folders WHERE machine = '' AND path = ?1")?;
-                for path in vanished {
-                    remove.execute([path])?;
-                }
-                let mut root_row = transaction.prepare_cached(
-                    "INSERT OR REPLACE INTO roots (machine, path, scanned, complete)
-                     VALUES ('', ?1, ?2, ?3)",
-                )?;
-                for root in roots {
-                    root_row.execute(params![sys::bytes(root), now, !interrupted])?;
-                }
-            }
-            transaction.execute("UPDATE state SET generation = ?1", [generation])?;
-            transaction.commit()
-        };
-        write().map_err(failed(&path))?;
-        self.generation = generation;
         Ok(())
     }
 
@@ -343,6 +269,7 @@ impl Index {
         wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
     ) -> Result<Files, Error> {
         let mut files = Files::default();
+        files.kind = self.kind.unwrap_or_default();
         let mut taken: HashSet<(String, Vec<u8>)> = HashSet::new();
         let mut damaged = None;
         let all = [None];
@@ -368,130 +295,7 @@ impl Index {
             }),
         }
     }
-
-    /// Takes over all folders of another index under the name of its machine, replacing what was
-    /// there under that name.
-    ///
-    /// # Errors
-    /// When either index cannot be used.
-    pub fn merge(&mut self, machine: &str, other: &Self) -> Result<u64, Error> {
-        let mut folders = Vec::new();
-        other.each(None, None, |inner, path, block| {
-            let name = match inner {
-                "" => machine.to_owned(),
-                inner => format!("{machine}/{inner}"),
-            };
-            folders.push((name, path.to_vec(), block.to_vec()));
-        })?;
-        let roots = other.roots()?;
-        let path = self.path.clone();
-        let mut write = || -> rusqlite::Result<()> {
-            let transaction = self.db.transaction()?;
-            let inner = format!("{machine}/");
-            for table in ["folders", "roots"] {
-                transaction.execute(
-                    &format!("DELETE FROM {table} WHERE machine = ?1 OR substr(machine, 1, length(?2)) = ?2"),
-                    params![machine, inner],
-                )?;
-            }
-            {
-                let mut put = transaction
-                    .prepare("INSERT INTO folders (machine, path, block) VALUES (?1, ?2, ?3)")?;
-                for (name, path, block) in &folders {
-                    put.execute(params![name, path, block])?;
-                }
-            }
-            for root in &roots {
-                let name = match root.machine.as_str() {
-                    "" => machine.to_owned(),
-                    inner => format!("{machine}/{inner}"),
-                };
-                transaction.execute(
-                    "INSERT INTO roots (machine, path, scanned, complete) VALUES (?1, ?2, ?3, ?4)",
-                    params![name, sys::bytes(&root.path), root.scanned, root.complete],
-                )?;
-            }
-            transaction.commit()
-        };
-        write().map_err(failed(&path))?;
-        Ok(folders.len() as u64)
-    }
-
-    /// Forgets everything at or below a path on this machine; returns how many folders that were.
-    ///
-    /// # Errors
-    /// When the index cannot be written.
-    pub fn forget(&mut self, root: &Path) -> Result<usize, Error> {
-        let (exact, from, to) = range(Some(root));
-        let mut count = 0;
-        for table in ["folders", "roots"] {
-            let removed = self
-                .db
-                .execute(
-                    &format!("DELETE FROM {table} WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)"),
-                    params![exact, from, to],
-                )
-                .map_err(failed(&self.path))?;
-            count = count.max(removed);
-        }
-        Ok(count)
-    }
-
-    /// Rewrites the entries of files after they were acted on, so that the next scan need not
-    /// read them again. `now` says what each name is now: `None` = gone.
-    ///
-    /// # Errors
-    /// When the index cannot be written; the next scan then finds out by itself.
-    pub fn amend(&mut self, changes: &BTreeMap<Vec<u8>, Option<Identity>>) -> Result<(), Error> {
-        let mut by_dir: BTreeMap<&[u8], Vec<Change<'_>>> = BTreeMap::new();
-        for (path, now) in changes {
-            let (dir, name) = split(path);
-            by_dir.entry(dir).or_default().push((name, *now));
-        }
-        let path = self.path.clone();
-        let write = || -> rusqlite::Result<()> {
-            let transaction = self.db.transaction()?;
-            for (dir, changed) in by_dir {
-                let block: Option<Vec<u8>> = transaction
-                    .query_row(
-                        "SELECT block FROM folders WHERE machine = '' AND path = ?1",
-                        [dir],
-                        |row| row.get(0),
-                    )
-                    .optional()?;
-                let Some(block) = block else { continue };
-                let Ok(decoder) = Decoder::new(&block) else {
-                    continue;
-                };
-                let fsid = decoder.fsid();
-                let mut entries = Vec::new();
-                for mut entry in decoder.flatten() {
-                    match changed.iter().find(|(name, _)| *name == entry.name) {
-                        Some((_, None)) => continue,
-                        Some((_, Some(id))) => {
-                            entry.id = *id;
-                            entry.linked = true;
-                            // Just touched: trusted only after a scan has read it again.
-                            entry.fresh = true;
-                            entry.share = None;
-                        }
-                        None => {}
-                    }
-                    entries.push(entry);
-                }
-                transaction.execute(
-                    "UPDATE folders SET block = ?2 WHERE machine = '' AND path = ?1",
-                    params![dir, blob::encode(fsid, &entries)],
-                )?;
-            }
-            transaction.commit()
-        };
-        write().map_err(failed(&path))
-    }
 }
-
-/// A name within a folder, and what it is now; `None` = gone.
-type Change<'a> = (&'a [u8], Option<Identity>);
 
 /// Folder and name of a path.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
@@ -536,7 +340,7 @@ fn enter(
             NewFile {
                 id: entry.id,
                 fs,
-                sparse: entry.sparse,
+                allocated: entry.allocated,
                 fresh: entry.fresh,
                 linked: entry.linked,
                 known: Some(Known {

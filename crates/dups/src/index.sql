@@ -1,8 +1,8 @@
--- The tables of an index of duplicates, format 1.
+-- The tables of an index of duplicates, format 2.
 
--- Number of the last scan.
-CREATE TABLE state (generation INTEGER NOT NULL);
-INSERT INTO state VALUES (0);
+-- Number of the last scan, and which hash the blocks hold ('' = none yet).
+CREATE TABLE state (generation INTEGER NOT NULL, hash TEXT NOT NULL);
+INSERT INTO state VALUES (0, '');
 
 -- What was scanned. machine: '' for this one, else the name given at `dups merge`.
 CREATE TABLE roots (

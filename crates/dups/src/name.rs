@@ -7,6 +7,11 @@ use std::fmt::Write as _;
 ///
 /// Two different names can look alike here; programs use [`lossless`].
 pub fn readable(name: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(name)
+        && name.iter().all(|byte| (0x20..0x7f).contains(byte))
+    {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -40,13 +45,20 @@ pub fn lossless(name: &[u8]) -> Option<String> {
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    push_hex(&mut out, bytes);
+    out.into_iter().map(char::from).collect()
+}
+
+/// The same, added to text.
+pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    out
+    out.extend(bytes.iter().flat_map(|byte| {
+        [
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 15)],
+        ]
+    }));
 }
 
 /// The string that stands for a name in JSON: the name itself when it is UTF-8 (JSON escapes what

@@ -1,6 +1,7 @@
 //! Reading one file: opened once, read without mapping, and checked afterwards to be still the
 //! file that was walked over.
 
+use crate::hash::{Hasher, Kind};
 use crate::skip::Reason;
 use crate::sys;
 use crate::table::{File, Hash};
@@ -25,7 +26,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    fn io(errno: Errno) -> Self {
+    pub(crate) fn io(errno: Errno) -> Self {
         let reason = match errno {
             Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::STALE => {
                 Reason::Changed
@@ -56,12 +57,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Opens a file.
-    pub fn open(&mut self, path: &[u8]) -> Result<OwnedFd, Trouble> {
-        self.opens += 1;
-        sys::open_file(path).map_err(Trouble::io)
-    }
-
     /// Fills `buffer` from `offset`; ending early means the file has shrunk.
     pub fn fill(&mut self, fd: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), Trouble> {
         let mut done = 0;
@@ -77,13 +72,6 @@ impl Cost {
             }
         }
         Ok(())
-    }
-
-    /// Reads a small file whole in one call and checks it.
-    pub fn whole(&mut self, path: &[u8], file: &File, into: &mut [u8]) -> Result<(), Trouble> {
-        let fd = self.open(path)?;
-        self.fill(&fd, into, 0)?;
-        unchanged(&fd, file)
     }
 
     /// First, middle and last block, into a buffer of three blocks.
@@ -106,10 +94,11 @@ impl Cost {
         &mut self,
         fd: &OwnedFd,
         file: &File,
+        kind: Kind,
         buffer: &mut [u8],
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Hash>, Trouble> {
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = kind.hasher();
         let mut holes = Holes::new(file.is_sparse());
         let mut offset = 0;
         while offset < file.id.size {
@@ -128,7 +117,7 @@ impl Cost {
             offset += length as u64;
         }
         unchanged(fd, file)?;
-        Ok(Some(*hasher.finalize().as_bytes()))
+        Ok(Some(hasher.finish()))
     }
 }
 
@@ -194,7 +183,7 @@ impl Holes {
 }
 
 /// Feeds a hole to a hash.
-pub fn zeros(hasher: &mut blake3::Hasher, mut length: u64) {
+pub fn zeros(hasher: &mut Hasher, mut length: u64) {
     static ZEROS: [u8; CHUNK] = [0; CHUNK];
     while length > 0 {
         let now = length.min(CHUNK as u64) as usize;

@@ -1,11 +1,11 @@
 //! Stage 3 on rotating disks: one reader, in the order in which the data lies on the disk.
 
-use crate::Control;
-use crate::compare::{Learnt, Worker};
-use crate::group::{SizeGroup, Sizes};
+use crate::compare::{Job, Learnt};
+use crate::group::Sizes;
 use crate::read::SMALL;
 use crate::sys;
 use crate::table::{FileId, Files};
+use crate::worker::Worker;
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
     let Some(group) = sizes.open.first() else {
         return false;
     };
-    let first = sizes.order[group.files.start];
+    let first = sizes.order[group.files().start];
     let Ok(fd) = sys::open_file(&files.path(first)) else {
         return false;
     };
@@ -67,19 +67,16 @@ fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
 }
 
 /// Reads everything that is open in two sweeps over the disk: small files whole and the probes of
-/// large ones, then the large ones whose probes agree. BLAKE3 of the whole content decides.
-pub(crate) fn run(
-    files: &Files,
-    order: &[FileId],
-    open: &[SizeGroup],
-    all: bool,
-    control: &Control<'_>,
-) -> Learnt {
-    let mut first = Vec::new();
-    for group in open {
-        first.extend_from_slice(&order[group.files.clone()]);
-    }
-    let mut worker = Worker::new(files, control);
+/// large ones, then the large ones whose probes agree. The hash of the whole content decides.
+pub(crate) fn run(job: Job<'_>) -> Learnt {
+    let (files, control) = (job.files, job.control);
+    let first: Vec<FileId> = job
+        .open
+        .iter()
+        .flat_map(|group| job.members(group))
+        .copied()
+        .collect();
+    let mut worker = Worker::new(files, job.doors, control);
     let mut probes: HashMap<(u64, [u8; 16]), Vec<FileId>> = HashMap::new();
     let mut second = Vec::new();
     for id in by_place(files, &first) {
@@ -90,7 +87,7 @@ pub(crate) fn run(
         let size = files.file(id).id.size;
         if size <= SMALL {
             worker.hash_all(&[id]);
-        } else if all {
+        } else if job.all {
             second.push(id);
         } else if let Some(key) = worker.probe_one(id) {
             probes.entry((size, key)).or_default().push(id);
@@ -102,7 +99,7 @@ pub(crate) fn run(
         worker.hash_all(&[id]);
     }
     if !control.stopped() {
-        worker.learnt.finished = (0..open.len()).collect();
+        worker.learnt.finished = (0..job.open.len()).collect();
     }
     worker.learnt
 }

@@ -1,14 +1,15 @@
 //! A scan from beginning to end: walk, group, compare, remember.
 
-use crate::compare::{self, Learnt};
-use crate::group::{self, Group, SizeGroup};
+use crate::compare::{self, Job, Learnt};
+use crate::group::{self, Groups, SizeGroup, Sizes};
+use crate::hash::Kind;
 use crate::index::Index;
+use crate::memory::Memory;
 use crate::read::Cost;
 use crate::skip::{Reason, Skipped};
 use crate::table::{FileId, Files, NO_HASH};
-use crate::walk::{self, Memory, WalkOptions};
+use crate::walk::{self, WalkOptions};
 use crate::{Control, Error, rotational, sharing};
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// How to scan.
@@ -24,6 +25,8 @@ pub struct ScanOptions {
     pub hash_all: bool,
     /// Whether to believe nothing that the index remembers.
     pub fresh: bool,
+    /// Which hash names contents; `None` = the one that the index holds.
+    pub hash: Option<Kind>,
     /// Bytes to read at most between two states of the index that are kept even if the process is
     /// killed; None = 32 GiB, a minute or so on a fast disk.
     pub checkpoint: Option<u64>,
@@ -35,7 +38,7 @@ pub struct Scan {
     /// All files that were looked at.
     pub files: Files,
     /// Groups of equal content, largest gain first.
-    pub groups: Vec<Group>,
+    pub groups: Groups,
     /// What was left out and why.
     pub skipped: Skipped,
     /// What it cost to read.
@@ -56,51 +59,66 @@ pub fn scan(
     mut index: Option<&mut Index>,
     control: &Control<'_>,
 ) -> Result<Scan, Error> {
+    let kind = kind(options, index.as_deref())?;
     let memory = match &mut index {
         Some(index) if !options.fresh => index.remember(roots)?,
         _ => Memory::default(),
     };
-    let (mut files, mut skipped) = walk::walk(roots, &options.walk, &memory, control)?;
-    // The blocks have served; their names are still needed, to see which folders have vanished.
-    let remembered: HashSet<Box<[u8]>> = memory.into_keys().collect();
+    let walk::Walked {
+        mut files,
+        mut skipped,
+        doors,
+    } = walk::walk(roots, &options.walk, &memory, control)?;
+    files.kind = kind;
     let generation = index.as_ref().map_or(1, |index| index.generation() + 1);
+    let state = |index: &mut Option<&mut Index>, files: &Files, interrupted| {
+        let index = index.as_deref_mut()?;
+        index
+            .save(roots, files, &memory, generation, interrupted)
+            .err()
+    };
     let sizes = group::by_size(&files, options.hash_all);
     control.progress.plan(compare::planned(&sizes.open));
     let spinning = rotational::is_spinning(&files, &sizes);
     let mut cost = Cost::default();
     let mut rest = &sizes.open[..];
+    let most = options.checkpoint.unwrap_or(PART);
+    let mut unsaved = 0_u64;
     while !rest.is_empty() && !control.stopped() {
         let part;
-        (part, rest) = rest.split_at(part_length(rest, options.checkpoint.unwrap_or(PART)));
+        (part, rest) = rest.split_at(part_length(rest, most));
+        let job = Job {
+            files: &files,
+            doors: &doors,
+            order: &sizes.order,
+            open: part,
+            all: options.hash_all,
+            control,
+        };
         let learnt = match spinning {
-            true => rotational::run(&files, &sizes.order, part, options.hash_all, control),
-            false => compare::run(&files, &sizes.order, part, options.hash_all, control),
+            true => rotational::run(job),
+            false => compare::run(job),
         };
         cost.opens += learnt.cost.opens;
         cost.bytes += learnt.cost.bytes;
-        let members = |number: usize| &sizes.order[part[number].files.clone()];
-        apply(&mut files, &mut skipped, learnt, members, generation);
-        if let Some(index) = index.as_deref_mut().filter(|_| !rest.is_empty()) {
-            // A failure will show again at the end.
-            if index
-                .save(roots, &files, &remembered, generation, true)
-                .is_ok()
-            {
-                files.dirs.iter_mut().for_each(|dir| dir.dirty = false);
-            }
+        apply(&mut files, &mut skipped, learnt, (&sizes, part), generation);
+        unsaved = unsaved.saturating_add(compare::planned(part));
+        if rest.is_empty() || index.is_none() || unsaved < most {
+            continue;
+        }
+        // A failure will show again at the end.
+        if state(&mut index, &files, true).is_none() {
+            files.dirs.iter_mut().for_each(|dir| dir.dirty = false);
+            unsaved = 0;
         }
     }
+    drop(doors);
     spread_to_links(&mut files, &mut skipped, &sizes.links);
+    drop(sizes);
     // Without a further look at the files, the index is written while the groups are sorted.
     if !options.paranoid && !sharing::possible(roots) && !control.stopped() {
         let (groups, index_error) = std::thread::scope(|scope| {
-            let save = scope.spawn(|| {
-                index.and_then(|index| {
-                    index
-                        .save(roots, &files, &remembered, generation, false)
-                        .err()
-                })
-            });
+            let save = scope.spawn(|| state(&mut index, &files, false));
             let groups = group::by_hash(&files);
             let error = save
                 .join()
@@ -140,11 +158,7 @@ pub fn scan(
         cost.opens += sharing::recognise(&mut files, &mut groups);
     }
     let interrupted = control.stopped();
-    let index_error = index.and_then(|index| {
-        index
-            .save(roots, &files, &remembered, generation, interrupted)
-            .err()
-    });
+    let index_error = state(&mut index, &files, interrupted);
     skipped.details.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Scan {
         files,
@@ -156,40 +170,53 @@ pub fn scan(
     })
 }
 
+/// One index holds one kind of hash.
+fn kind(options: &ScanOptions, index: Option<&Index>) -> Result<Kind, Error> {
+    let held = index.and_then(|index| Some((index.path(), index.kind()?)));
+    match (options.hash, held) {
+        (Some(wanted), Some((path, held))) if wanted != held => Err(Error::Usage(format!(
+            "index {} holds {} hashes; scan with --hash {}, or into another file with --index",
+            crate::name::readable(crate::sys::bytes(path)),
+            held.name(),
+            held.name(),
+        ))),
+        (wanted, held) => Ok(wanted.or(held.map(|one| one.1)).unwrap_or_default()),
+    }
+}
+
 /// Default of [`ScanOptions::checkpoint`].
 const PART: u64 = 32 * 1024 * 1024 * 1024;
+/// Files compared between two entries in the table: what is learnt of them lies in memory meanwhile.
+const PART_FILES: usize = 1 << 20;
 
 /// How many groups make a part; at least one.
 fn part_length(open: &[SizeGroup], most: u64) -> usize {
     let mut bytes = 0_u64;
+    let mut files = 0;
     let fitting = open.iter().take_while(|group| {
-        bytes = bytes.saturating_add(group.size.saturating_mul(group.files.len() as u64));
-        bytes <= most
+        let count = group.files().len();
+        files += count;
+        bytes = bytes.saturating_add(group.size.saturating_mul(count as u64));
+        bytes <= most && files <= PART_FILES
     });
     fitting.count().max(1)
 }
 
 /// Enters what was learnt into the table and marks the folders that the index must be told about.
-fn apply<'a>(
+fn apply(
     files: &mut Files,
     skipped: &mut Skipped,
     learnt: Learnt,
-    members: impl Fn(usize) -> &'a [FileId],
+    (sizes, part): (&Sizes, &[SizeGroup]),
     generation: u32,
 ) {
-    // Files of one content come one after the other, except from different threads.
-    let mut last = None;
     for (id, hash) in learnt.hashes {
-        let number = match last {
-            Some((known, number)) if known == hash => number,
-            _ => files.add_hash(hash),
-        };
-        last = Some((hash, number));
+        let number = files.add_hash(hash);
         files.files[id as usize].hash = number;
         mark(files, id);
     }
     for number in learnt.finished {
-        for id in members(number) {
+        for id in &sizes.order[part[number].files()] {
             files.files[*id as usize].generation = generation;
             mark(files, *id);
         }

@@ -1,7 +1,7 @@
 //! Stage 5, on file systems with reflinks: which copies already share their blocks, so that what
 //! is shared is not promised again.
 
-use crate::group::{self, Group};
+use crate::group::Groups;
 use crate::table::{FileId, Files};
 use crate::{fsinfo, sys};
 use std::collections::HashMap;
@@ -16,34 +16,35 @@ pub(crate) fn possible(roots: &[std::path::PathBuf]) -> bool {
 }
 
 /// Asks where the copies lie whose place is not remembered; returns how many were opened.
-pub(crate) fn recognise(files: &mut Files, groups: &mut [Group]) -> u64 {
+pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
     let mut capable: HashMap<u16, bool> = HashMap::new();
     let mut opened = 0;
     let mut changed = false;
-    for group in &mut *groups {
+    for number in 0..groups.len() {
         let mut places: Vec<(FileId, u64)> = Vec::new();
-        for id in &group.files {
+        for id in groups.at(number).files {
             let fs = files.file(*id).fs;
             let able = *capable
                 .entry(fs)
                 .or_insert_with(|| fsinfo::has_reflinks(sys::path(&files.path(*id))));
-            if able && !files.shares.contains_key(id) {
+            if able && files.share(*id).is_none() {
                 opened += 1;
                 places.extend(fingerprint(&files.path(*id)).map(|place| (*id, place)));
             }
         }
+        if places.is_empty() {
+            continue;
+        }
         for (id, place) in places {
-            files.shares.insert(id, place);
+            files.set_share(id, place);
             let dir = files.file(id).dir;
             files.dirs[dir as usize].dirty = true;
-            changed = true;
         }
-        if changed {
-            group.count_distinct(files);
-        }
+        groups.weigh(files, number);
+        changed = true;
     }
     if changed {
-        group::sort(files, groups);
+        groups.sort(files);
     }
     opened
 }

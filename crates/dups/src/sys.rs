@@ -62,13 +62,18 @@ fn open_no_links(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<Owned
 /// Opens a file by its absolute path for reading: never blocks on what replaced it, follows no
 /// link at its end, and leaves its access time alone where that is allowed.
 pub fn open_file(path: &[u8]) -> Result<OwnedFd, Errno> {
+    open_file_at(rustix::fs::CWD, path)
+}
+
+/// The same for a path below an open folder.
+pub fn open_file_at(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |flags| {
         if path.len() < PATH_MAX {
-            rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())
+            rustix::fs::openat(&folder, path, flags, Mode::empty())
         } else {
-            open_below(rustix::fs::CWD, path, flags)
+            open_below(folder.as_fd(), path, flags)
         }
     };
     match open(flags | OFlags::NOATIME) {

@@ -1,15 +1,20 @@
-//! The files of a scan in memory: about 60 bytes each plus the name.
+//! The files of a scan: 56 bytes each plus the name, 36 more for each content that several have. Long
+//! tables lie in a file ([`crate::store`]).
+
+pub use crate::hash::Hash;
+use crate::hash::Kind;
+use crate::store::Store;
 
 /// Number of a file in [`Files::files`].
 pub type FileId = u32;
 
-/// A BLAKE3 hash of a whole content.
-pub type Hash = [u8; 32];
-
 /// No hash known; see [`File::hash`].
 pub const NO_HASH: u32 = u32::MAX;
 
-/// A slice of [`Files::bytes`].
+/// No hash has this slot. (Number `u32::MAX` is never given, see [`NO_HASH`].)
+const FREE: u64 = u64::MAX;
+
+/// A slice of the bytes of [`Files`].
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     at: u64,
@@ -17,7 +22,7 @@ pub struct Span {
 }
 
 /// A folder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Dir {
     /// Absolute path.
     pub path: Span,
@@ -52,11 +57,11 @@ pub struct Identity {
 pub struct File {
     /// Inode, size and times.
     pub id: Identity,
-    /// Position of the name in [`Files::bytes`].
+    /// Position of the name in the bytes of [`Files`].
     name_at: u64,
     /// Number of its folder in [`Files::dirs`].
     pub dir: u32,
-    /// Number of its hash in [`Files::hashes`], or [`NO_HASH`].
+    /// Number of its hash, or [`NO_HASH`]: the same for equal contents.
     pub hash: u32,
     /// The scan that last compared this file with all others of its size; 0 = none.
     pub generation: u32,
@@ -108,8 +113,8 @@ pub struct NewFile {
     pub id: Identity,
     /// Number of its file system.
     pub fs: u16,
-    /// See [`File::is_sparse`].
-    pub sparse: bool,
+    /// Bytes that it takes on disk, when they are fewer than its size.
+    pub allocated: Option<u64>,
     /// See [`File::is_fresh`].
     pub fresh: bool,
     /// See [`File::is_linked`].
@@ -123,9 +128,9 @@ pub struct NewFile {
 pub struct Known {
     /// See [`File::generation`].
     pub generation: u32,
-    /// BLAKE3 of its content.
+    /// Hash of its content.
     pub hash: Option<Hash>,
-    /// See [`Files::shares`].
+    /// See [`Files::share`].
     pub share: Option<u64>,
 }
 
@@ -142,18 +147,24 @@ pub struct FileSystem {
 #[derive(Default, Debug)]
 pub struct Files {
     /// Paths and names.
-    pub bytes: Vec<u8>,
+    bytes: Store<u8>,
     /// Folders.
-    pub dirs: Vec<Dir>,
+    pub dirs: Store<Dir>,
     /// Files, in the order of their folders.
-    pub files: Vec<File>,
-    /// Hashes, each perhaps of several files.
-    pub hashes: Vec<Hash>,
+    pub files: Store<File>,
+    /// Hashes, each once.
+    hashes: Store<Hash>,
+    /// Which hash they are.
+    pub kind: Kind,
+    /// Where to find a hash in `hashes`: open addressing, a power of two long; the hash's first 32
+    /// bits above its number, or [`FREE`].
+    slots: Store<u64>,
     /// File systems.
     pub filesystems: Vec<FileSystem>,
-    /// Fingerprint of the physical extents of a file that lies on a file system with reflinks:
-    /// files with the same one share all their blocks.
-    pub shares: std::collections::HashMap<FileId, u64>,
+    /// By file, see [`Files::share`]; empty when none has any, 0 = unknown.
+    shares: Store<u64>,
+    /// By file, see [`Files::allocated`]; empty when none takes less than its size.
+    allocated: Store<u64>,
 }
 
 impl Files {
@@ -177,12 +188,9 @@ impl Files {
             Some(hash) => self.add_hash(hash),
             None => NO_HASH,
         };
-        if let Some(share) = new.known.and_then(|known| known.share) {
-            self.shares.insert(index(self.files.len()), share);
-        }
         let mut flags = 0;
         for (set, flag) in [
-            (new.sparse, SPARSE),
+            (new.allocated.is_some(), SPARSE),
             (new.fresh, FRESH),
             (new.linked, LINKED),
         ] {
@@ -201,13 +209,81 @@ impl Files {
             fs: new.fs,
             flags,
         });
-        index(self.files.len() - 1)
+        let id = index(self.files.len() - 1);
+        if let Some(bytes) = new.allocated {
+            set(&mut self.allocated, id, bytes);
+        }
+        if let Some(share) = new.known.and_then(|known| known.share) {
+            self.set_share(id, share);
+        }
+        id
     }
 
-    /// Adds a hash and returns its number.
+    /// The number of a hash, added if new.
     pub fn add_hash(&mut self, hash: Hash) -> u32 {
-        self.hashes.push(hash);
-        index(self.hashes.len() - 1)
+        if self.hashes.len() * 4 >= self.slots.len() * 3 {
+            self.grow_slots();
+        }
+        // Its first bytes are as good as random.
+        let tag = hash
+            .first_chunk()
+            .map_or(0, |head| u32::from_le_bytes(*head));
+        let mask = self.slots.len() - 1;
+        let mut at = tag as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == FREE {
+                self.hashes.push(hash);
+                let number = index(self.hashes.len() - 1);
+                self.slots[at] = u64::from(tag) << 32 | u64::from(number);
+                return number;
+            }
+            let number = slot as u32;
+            if (slot >> 32) as u32 == tag && self.hashes[number as usize] == hash {
+                return number;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn grow_slots(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        let length = (old.len() * 2).max(1024);
+        self.slots.resize(length, FREE);
+        for slot in old.iter().filter(|slot| **slot != FREE) {
+            let mut at = (slot >> 32) as usize & (length - 1);
+            while self.slots[at] != FREE {
+                at = (at + 1) & (length - 1);
+            }
+            self.slots[at] = *slot;
+        }
+    }
+
+    /// How many different contents are known by their hash.
+    pub fn contents(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Fingerprint of the physical extents of a file that lies on a file system with reflinks:
+    /// files with the same one share all their blocks.
+    pub fn share(&self, file: FileId) -> Option<u64> {
+        let share = self.shares.get(file as usize).copied();
+        share.filter(|share| *share != 0)
+    }
+
+    /// Notes where a file lies, see [`Files::share`].
+    pub fn set_share(&mut self, file: FileId, share: u64) {
+        // Zero means unknown; as a fingerprint it is as rare as any other.
+        set(&mut self.shares, file, share.max(1));
+    }
+
+    /// Bytes that a file takes on disk at most: less than its size if it has holes or is compressed.
+    pub fn allocated(&self, file: FileId) -> u64 {
+        let one = self.file(file);
+        match one.is_sparse() {
+            true => self.allocated.get(file as usize).copied().unwrap_or(0),
+            false => one.id.size,
+        }
     }
 
     /// Number of a file system, added if new.
@@ -230,7 +306,7 @@ impl Files {
     }
 
     /// The bytes of a span.
-    pub fn text(&self, span: Span) -> &[u8] {
+    fn text(&self, span: Span) -> &[u8] {
         let at = span.at as usize;
         &self.bytes[at..at + span.len as usize]
     }
@@ -253,6 +329,16 @@ impl Files {
             self.dir_path(self.files[file as usize].dir),
             self.name(file),
         )
+    }
+
+    /// Adds the full path of a file to a text.
+    pub fn push_path(&self, file: FileId, to: &mut Vec<u8>) {
+        let dir = self.dir_path(self.files[file as usize].dir);
+        to.extend_from_slice(dir);
+        if !dir.ends_with(b"/") {
+            to.push(b'/');
+        }
+        to.extend_from_slice(self.name(file));
     }
 
     /// Machine that a file is on; empty for this one.
@@ -281,6 +367,14 @@ impl Files {
         let file = self.file(file);
         (file.fs, file.id.ino)
     }
+}
+
+/// Sets a value in a list by file that is only as long as it has to be.
+fn set(list: &mut Store<u64>, file: FileId, value: u64) {
+    if list.len() <= file as usize {
+        list.resize(file as usize + 1, 0);
+    }
+    list[file as usize] = value;
 }
 
 /// Joins a folder and a name.

@@ -1,8 +1,8 @@
 //! The bytes to gain by folder, as one HTML page without scripts or outside parts.
 
-use crate::group::Group;
+use crate::group::Groups;
 use crate::table::Files;
-use std::collections::BTreeMap;
+use crate::tree::{Node, tree};
 use std::fmt::Write as _;
 
 /// Size of the drawing, in SVG units.
@@ -13,39 +13,10 @@ const LEAST: f64 = 3.0;
 /// Room for a folder's label.
 const LABEL: f64 = 14.0;
 
-#[derive(Default)]
-struct Node {
-    bytes: u64,
-    children: BTreeMap<Vec<u8>, Node>,
-}
-
 /// Draws the page. Each copy after the first in its group counts in its own folder.
-pub fn html(files: &Files, groups: &[Group]) -> String {
-    let mut root = Node::default();
-    for group in groups {
-        for id in group.files.iter().skip(1) {
-            let path = files.dir_path(files.file(*id).dir);
-            let mut node = &mut root;
-            node.bytes += group.size;
-            for part in path
-                .split(|byte| *byte == b'/')
-                .filter(|part| !part.is_empty())
-            {
-                node = node.children.entry(part.to_vec()).or_default();
-                node.bytes += group.size;
-            }
-        }
-    }
-    let mut path = Vec::new();
-    let mut top = &root;
-    while let (1, Some((name, only))) = (top.children.len(), top.children.iter().next()) {
-        if only.bytes != top.bytes {
-            break;
-        }
-        path.push(b'/');
-        path.extend_from_slice(name);
-        top = only;
-    }
+pub fn html(files: &Files, groups: &Groups) -> String {
+    let root = tree(files, groups);
+    let (path, top) = root.top();
     let mut svg = String::new();
     draw(top, &path, [0.0, 0.0, WIDTH, HEIGHT], 0, &mut svg);
     let title = escape(&crate::name::readable(if path.is_empty() {
@@ -93,14 +64,12 @@ fn draw(node: &Node, path: &[u8], area: [f64; 4], depth: usize, svg: &mut String
     }
     let top = if labelled { LABEL } else { 1.0 };
     let inner = [x + 1.0, y + top, width - 2.0, height - top - 1.0];
-    let mut children: Vec<(&Vec<u8>, &Node)> = node.children.iter().collect();
-    children.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then_with(|| a.0.cmp(b.0)));
-    slice(&children, node.bytes, path, inner, depth, svg);
+    slice(&node.folders(), node.bytes, path, inner, depth, svg);
 }
 
 /// Halves the area by weight until one child is left in each part, along the longer side.
 fn slice(
-    children: &[(&Vec<u8>, &Node)],
+    children: &[(&[u8], &Node)],
     whole: u64,
     path: &[u8],
     area: [f64; 4],
@@ -119,7 +88,7 @@ fn slice(
         false => [width, height * share],
     };
     if let [(name, node)] = children {
-        let path = [path, b"/", name.as_slice()].concat();
+        let path = [path, b"/", name].concat();
         return draw(node, &path, [x, y, width, height], depth + 1, svg);
     }
     let mut first = 0;

@@ -1,12 +1,14 @@
 //! Stage 1: the tree. Folders are listed and their files examined on plain threads, relative to
 //! open folders, without following links.
 
-use crate::blob::Decoder;
+use crate::doors::Doors;
 use crate::filter::{Filter, IgnoreChain, glob_excludes};
 use crate::fsinfo::{self, FsInfo};
+use crate::memory::Memory;
+use crate::recall::Recall;
 use crate::skip::{self, Reason, Skipped};
 use crate::sys;
-use crate::table::{FileSystem, Files, Known, NewFile, join};
+use crate::table::{FileSystem, Files, NewFile, join};
 use crate::{Control, Error, pool};
 use ignore::overrides::Override;
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
@@ -28,24 +30,31 @@ pub struct WalkOptions {
     pub snapshots: bool,
 }
 
-/// What the index remembers: the block of each folder by its absolute path.
-pub type Memory = HashMap<Box<[u8]>, Box<[u8]>>;
-
 /// Names under which file systems and tools keep snapshots: ZFS, NetApp, snapper.
 pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snapshots"];
 /// Bytes of folder listing read at once.
 const LISTING: usize = 32 * 1024;
 
+/// What a walk found.
+pub(crate) struct Walked {
+    /// The files wanted.
+    pub files: Files,
+    /// What was left out.
+    pub skipped: Skipped,
+    /// Folders with files that are not known as they are.
+    pub doors: Doors,
+}
+
 /// Walks the roots (absolute paths) and returns the files wanted.
 ///
 /// # Errors
 /// When a root cannot be opened, or a glob is malformed.
-pub fn walk(
+pub(crate) fn walk(
     roots: &[PathBuf],
     options: &WalkOptions,
     memory: &Memory,
     control: &Control<'_>,
-) -> Result<(Files, Skipped), Error> {
+) -> Result<Walked, Error> {
     let mut places = Vec::new();
     let mut files = Files::default();
     let mut skipped = Skipped::default();
@@ -91,6 +100,7 @@ pub fn walk(
         more: Condvar::new(),
         found: Mutex::new(Found {
             files,
+            doors: Doors::new(),
             devices: HashMap::new(),
         }),
         seen: Mutex::default(),
@@ -106,7 +116,11 @@ pub fn walk(
         .found
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok((found.files, skipped))
+    Ok(Walked {
+        files: found.files,
+        skipped,
+        doors: found.doors,
+    })
 }
 
 /// A root, open.
@@ -152,6 +166,7 @@ struct Queue {
 
 struct Found {
     files: Files,
+    doors: Doors,
     devices: HashMap<u64, FsRef>,
 }
 
@@ -257,8 +272,8 @@ impl Walker<'_> {
             true => IgnoreChain::descend(task.ignores.as_ref(), &task.path),
             false => None,
         };
-        let remembered = self.memory.get(&task.path);
-        let mut recall = Recall::new(remembered.map(|block| &**block));
+        let remembered = self.memory.find(&task.path);
+        let mut recall = Recall::new(remembered.map(|(_, block)| block));
         scratch.names.clear();
         scratch.pending.clear();
         let mut listing = std::mem::take(&mut scratch.listing);
@@ -328,7 +343,10 @@ impl Walker<'_> {
         }
         scratch.listing = listing;
         let dirty = !recall.was_complete();
-        self.keep(&task, fs, dirty, scratch);
+        if let Some((number, _)) = remembered.filter(|_| !scratch.pending.is_empty()) {
+            self.memory.mark(number);
+        }
+        self.keep(&task, fs, fd, dirty, scratch);
     }
 
     #[expect(
@@ -368,19 +386,21 @@ impl Walker<'_> {
             false => self.filesystem(device, dir.as_fd()),
         };
         let fresh = id.ctime > self.started - fs.info.blur;
+        let allocated = stat.stx_blocks.saturating_mul(512);
+        let allocated = (allocated < id.size).then_some(allocated);
         let known = match fresh {
             true => {
                 recall.forget(name);
                 None
             }
-            false => recall.find(name, id, fs.info.fsid),
+            false => recall.find(name, id, allocated, fs.info.fsid),
         };
         scratch.pending.push((
             scratch.names.len(),
             NewFile {
                 id,
                 fs: fs.number,
-                sparse: stat.stx_blocks.saturating_mul(512) < id.size,
+                allocated,
                 fresh,
                 linked: stat.stx_nlink > 1,
                 known,
@@ -390,7 +410,7 @@ impl Walker<'_> {
     }
 
     /// Hands a folder's files to the table.
-    fn keep(&self, task: &Task, fs: FsRef, dirty: bool, scratch: &mut Scratch) {
+    fn keep(&self, task: &Task, fs: FsRef, fd: OwnedFd, dirty: bool, scratch: &mut Scratch) {
         if scratch.pending.is_empty() {
             return;
         }
@@ -403,6 +423,9 @@ impl Walker<'_> {
         let mut found = skip::lock(&self.found);
         let dir = found.files.add_dir(&task.path, fs.number);
         found.files.dirs[dir as usize].dirty = dirty;
+        if dirty {
+            found.doors.keep(dir, fd);
+        }
         for (number, (at, file)) in scratch.pending.iter().enumerate() {
             let end = scratch
                 .pending
@@ -420,71 +443,5 @@ impl Walker<'_> {
         let fs = numbered(&mut found.files, device, fsinfo::of(fd, device));
         found.devices.insert(device, fs);
         fs
-    }
-}
-
-/// Looks a folder's files up in what is remembered of it, in the order in which they were written,
-/// which is the order in which an unchanged folder is listed again.
-struct Recall<'a> {
-    next: Option<Decoder<'a>>,
-    block: Option<&'a [u8]>,
-    by_name: Option<HashMap<&'a [u8], crate::blob::Entry<'a>>>,
-    complete: bool,
-}
-
-impl<'a> Recall<'a> {
-    fn new(block: Option<&'a [u8]>) -> Self {
-        let next = block.and_then(|block| Decoder::new(block).ok());
-        Self {
-            complete: next.is_some(),
-            block: next.is_some().then_some(block).flatten(),
-            next,
-            by_name: None,
-        }
-    }
-
-    /// What is remembered of a file if it is still in the very same state.
-    fn find(&mut self, name: &[u8], id: crate::table::Identity, fsid: i64) -> Option<Known> {
-        let entry = self.entry(name);
-        match entry {
-            Some(entry) if entry.id == id && entry.fsid == fsid && !entry.fresh => Some(Known {
-                generation: entry.generation,
-                hash: entry.hash,
-                share: entry.share,
-            }),
-            _ => {
-                self.complete = false;
-                None
-            }
-        }
-    }
-
-    /// Passes a file whose state is not to be trusted.
-    fn forget(&mut self, name: &[u8]) {
-        self.complete = false;
-        let _ = self.entry(name);
-    }
-
-    fn entry(&mut self, name: &[u8]) -> Option<crate::blob::Entry<'a>> {
-        if self.by_name.is_none() {
-            match self.next.as_mut()?.next() {
-                Some(Ok(entry)) if entry.name == name => return Some(entry),
-                _ => {
-                    self.complete = false;
-                    let all = Decoder::new(self.block?).ok()?;
-                    self.by_name = Some(all.flatten().map(|one| (one.name, one)).collect());
-                }
-            }
-        }
-        self.by_name.as_ref()?.get(name).copied()
-    }
-
-    /// Whether every file was remembered as it is, and nothing else was.
-    fn was_complete(&mut self) -> bool {
-        let exhausted = match &mut self.next {
-            Some(decoder) => decoder.next().is_none(),
-            None => false,
-        };
-        self.complete && exhausted
     }
 }

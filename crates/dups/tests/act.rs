@@ -3,61 +3,16 @@
 
 mod common;
 
-use assay_dups::Index;
 use assay_dups::act::Action;
-use assay_dups::act::execute::{Moment, Options, Outcome, execute, unfinished};
-use assay_dups::act::journal::{Journal, State};
-use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
+use assay_dups::act::execute::{Moment, Options, execute};
+use assay_dups::act::journal::Journal;
+use assay_dups::act::plan::{Prefer, Rules, plan};
 use assay_dups::act::undo::{recover, undo};
-use assay_dups::{Scan, ScanOptions};
-use common::{free, noise, put, scan_tree};
-use std::cell::{Cell, RefCell};
+use assay_dups::{Index, ScanOptions};
+use common::{Mount, Place, free, noise, put, scan_tree};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
-
-struct Place {
-    dir: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn root(&self) -> PathBuf {
-        self.dir.path().join("tree")
-    }
-
-    fn db(&self) -> PathBuf {
-        self.dir.path().join("index.db")
-    }
-
-    fn scan(&self) -> Scan {
-        scan_tree(&self.root(), &ScanOptions::default(), None)
-    }
-
-    fn plan(&self, action: &Action, rules: &Rules) -> Plan {
-        let scan = self.scan();
-        plan(&scan.files, &scan.groups, action, rules).unwrap()
-    }
-
-    fn act(
-        &self,
-        plan: &Plan,
-        interfere: &dyn Fn(Moment, &assay_dups::act::Step),
-    ) -> (Outcome, PathBuf) {
-        let mut journal = Journal::begin(&self.db()).unwrap();
-        let options = Options {
-            without_lease: false,
-            interfere,
-        };
-        let outcome = free(|control| execute(plan, &mut journal, &options, control)).unwrap();
-        (outcome, journal.path().to_path_buf())
-    }
-}
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
 
 fn ino(path: &Path) -> u64 {
     std::fs::symlink_metadata(path).unwrap().ino()
@@ -65,7 +20,15 @@ fn ino(path: &Path) -> u64 {
 
 #[test]
 fn hardlinks_and_back() {
-    let place = Place::new();
+    for plain in [false, true] {
+        link_and_back(Place {
+            plain,
+            ..Place::new()
+        });
+    }
+}
+
+fn link_and_back(place: Place) {
     let a = put(place.root().join("a"), b"content");
     let b = put(place.root().join("sub/b"), b"content");
     let c = put(place.root().join("sub/c"), b"other");
@@ -139,10 +102,48 @@ fn deletes_and_back_but_never_the_last_copy() {
 
 #[test]
 fn moves_and_back() {
+    for plain in [false, true] {
+        let place = Place {
+            plain,
+            ..Place::new()
+        };
+        let target = place.dir.path().join("trash");
+        move_and_back(&place, &target);
+    }
+}
+
+/// To memory, where that is another file system: copied, compared, and copied back by undo.
+#[test]
+fn moves_to_another_file_system_and_back() {
     let place = Place::new();
+    let far = tempfile::tempdir_in("/dev/shm").unwrap();
+    let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
+    if device(far.path()) == device(place.dir.path()) {
+        eprintln!("skipped: /dev/shm is no other file system here");
+        return;
+    }
+    move_and_back(&place, far.path());
+    assert_eq!(files_below(far.path()), 0);
+}
+
+fn files_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    entries
+        .map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => files_below(&entry.path()),
+            false => 1,
+        })
+        .sum()
+}
+
+fn move_and_back(place: &Place, target: &Path) {
     put(place.root().join("a"), b"content");
     let b = put(place.root().join("deep/er/b"), b"content");
-    let target = place.dir.path().join("trash");
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(1_000_000_001);
+    let file = std::fs::File::options().write(true).open(&b).unwrap();
+    file.set_modified(old).unwrap();
+    drop(file);
+    std::fs::set_permissions(&b, std::fs::Permissions::from_mode(0o641)).unwrap();
     let action = Action::Move(target.as_os_str().as_bytes().to_vec());
     let plan = place.plan(&action, &Rules::default());
     let (outcome, journal) = place.act(&plan, &|_, _| {});
@@ -150,9 +151,19 @@ fn moves_and_back() {
     let moved = target.join(b.strip_prefix("/").unwrap());
     assert_eq!(std::fs::read(&moved).unwrap(), b"content");
     assert!(!b.exists());
+    let as_before = |path: &Path| {
+        let meta = std::fs::metadata(path).unwrap();
+        assert_eq!(meta.modified().unwrap(), old);
+        assert_eq!(meta.permissions().mode() & 0o7777, 0o641);
+    };
+    as_before(&moved);
+    assert_eq!(files_below(target), 1);
     std::fs::remove_dir_all(place.root().join("deep")).unwrap();
-    assert_eq!(undo(&journal).unwrap().restored, 1);
+    let undone = undo(&journal).unwrap();
+    assert_eq!(undone.restored, 1, "{:?}", undone.refused);
     assert_eq!(std::fs::read(&b).unwrap(), b"content");
+    as_before(&b);
+    assert_eq!(files_below(&place.root()), 2);
 }
 
 #[test]
@@ -267,234 +278,6 @@ fn what_would_change_meaning_is_refused() {
     );
 }
 
-/// One way in which another program gets between.
-#[derive(Clone, Copy, Debug)]
-enum Race {
-    /// Writes to the file by its name; waits for the lease if need be.
-    Write,
-    /// The same, then sets the time back.
-    WriteQuietly,
-    /// Writes through a descriptor opened before.
-    WriteOpen,
-    /// Saves as editors do: a new file renamed over the old.
-    Replace,
-    /// Appends to the copy that stays.
-    WriteKept,
-    /// Removes the copy that stays.
-    RemoveKept,
-    /// Makes it shorter.
-    Truncate,
-}
-
-const RACES: [Race; 7] = [
-    Race::Write,
-    Race::WriteQuietly,
-    Race::WriteOpen,
-    Race::Replace,
-    Race::WriteKept,
-    Race::RemoveKept,
-    Race::Truncate,
-];
-const MOMENTS: [Moment; 6] = [
-    Moment::Intended,
-    Moment::Opened,
-    Moment::Compared,
-    Moment::Exchanged,
-    Moment::Finishing,
-    Moment::Done,
-];
-
-/// A thousand edits at every moment of a step: each must be found afterwards where it was made.
-#[test]
-fn no_edit_is_lost_in_a_thousand_races() {
-    let place = Place::new();
-    let root = place.root();
-    let mut put_back = 0;
-    let mut done = 0;
-    for turn in 0..1000_usize {
-        let race = RACES[turn % RACES.len()];
-        let moment = MOMENTS[turn / RACES.len() % MOMENTS.len()];
-        let action = match turn / 42 % 2 {
-            0 => Action::Hardlink,
-            _ => Action::Delete,
-        };
-        let _ = std::fs::remove_dir_all(&root);
-        let keep = put(root.join("a"), b"the content");
-        let other = put(root.join("bb"), b"the content");
-        let plan = place.plan(&action, &Rules::default());
-        assert_eq!(plan.steps.len(), 1, "{:?}", plan.refused);
-        let edit = format!("edit {turn:06}").into_bytes();
-        let early = matches!(race, Race::WriteOpen)
-            .then(|| std::fs::File::options().write(true).open(&other).unwrap());
-        let mtime = std::fs::metadata(&other).unwrap().modified().unwrap();
-        let editor: RefCell<Option<std::thread::JoinHandle<bool>>> = RefCell::new(None);
-        let edited_at_once = Cell::new(false);
-        let (outcome, _) = place.act(&plan, &|now, _| {
-            if now != moment {
-                return;
-            }
-            match race {
-                Race::Write | Race::WriteQuietly | Race::WriteKept | Race::Truncate => {
-                    let path = if matches!(race, Race::WriteKept) {
-                        keep.clone()
-                    } else {
-                        other.clone()
-                    };
-                    let edit = edit.clone();
-                    let handle = std::thread::spawn(move || {
-                        let mut how = std::fs::File::options();
-                        how.write(true)
-                            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
-                        let Ok(file) = how.open(&path) else {
-                            return false;
-                        };
-                        file.write_all_at(&edit, 0).unwrap();
-                        if matches!(race, Race::WriteQuietly) {
-                            file.set_modified(mtime).unwrap();
-                        }
-                        if matches!(race, Race::Truncate) {
-                            file.set_len(11).unwrap();
-                        }
-                        true
-                    });
-                    // Time to arrive at the lease.
-                    std::thread::sleep(std::time::Duration::from_millis(2));
-                    *editor.borrow_mut() = Some(handle);
-                }
-                Race::WriteOpen => {
-                    early.as_ref().unwrap().write_all_at(&edit, 0).unwrap();
-                    edited_at_once.set(true);
-                }
-                Race::Replace => {
-                    let temporary = put(root.join("editor.tmp"), &edit);
-                    std::fs::rename(temporary, &other).unwrap();
-                    edited_at_once.set(true);
-                }
-                Race::RemoveKept => {
-                    let _ = std::fs::remove_file(&keep);
-                }
-            }
-        });
-        let edited = editor
-            .into_inner()
-            .map_or(edited_at_once.get(), |one| one.join().unwrap());
-        let about = format!("{turn}: {race:?} at {moment:?}, {action:?}: {outcome:?}");
-        let names = [&keep, &other];
-        let contents: Vec<Vec<u8>> = names
-            .iter()
-            .filter_map(|path| std::fs::read(path).ok())
-            .collect();
-        if edited {
-            assert!(
-                contents.iter().any(|content| content.starts_with(&edit)),
-                "lost edit {about}"
-            );
-        } else if !(matches!(race, Race::RemoveKept) && moment == Moment::Done) {
-            // Who removes the other copy once the first is gone wants it so.
-            assert!(
-                contents.contains(&b"the content".to_vec()),
-                "lost content {about}"
-            );
-        }
-        let left: Vec<_> = std::fs::read_dir(&root)
-            .unwrap()
-            .map(|one| one.unwrap().file_name())
-            .collect();
-        assert!(
-            left.iter()
-                .all(|name| !name.as_bytes().starts_with(b".assay")),
-            "{left:?} {about}"
-        );
-        match outcome.done {
-            0 => put_back += 1,
-            _ => done += 1,
-        }
-    }
-    // Both ends of the road were taken.
-    assert!(
-        put_back > 300 && done > 100,
-        "{put_back} put back, {done} done"
-    );
-}
-
-/// Killed at any moment of any step: recovery leaves every content under its name.
-#[test]
-fn a_kill_at_any_moment_is_recovered() {
-    for action in [Action::Hardlink, Action::Delete, Action::Move(Vec::new())] {
-        for moment in MOMENTS {
-            let place = Place::new();
-            for number in 0..5 {
-                put(
-                    place.root().join(format!("a{number}")),
-                    &noise(number, 5000),
-                );
-                put(
-                    place.root().join(format!("copy of a{number}")),
-                    &noise(number, 5000),
-                );
-            }
-            let action = match &action {
-                Action::Move(_) => Action::Move(
-                    place
-                        .dir
-                        .path()
-                        .join("trash")
-                        .as_os_str()
-                        .as_bytes()
-                        .to_vec(),
-                ),
-                other => other.clone(),
-            };
-            let plan = place.plan(&action, &Rules::default());
-            assert_eq!(plan.steps.len(), 5);
-            // A panic in the middle leaves the names as a kill would: nothing is tidied up.
-            let third = plan.steps[2].clone();
-            let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                place.act(&plan, &|now, step| {
-                    if now == moment && *step == third {
-                        std::panic::resume_unwind(Box::new("killed"));
-                    }
-                });
-            }));
-            assert!(killed.is_err());
-            let journals = unfinished(&place.db()).unwrap();
-            assert_eq!(journals.len(), 1);
-            let recovered = recover(&journals[0]).unwrap();
-            assert!(
-                recovered.refused.is_empty(),
-                "{action:?} {moment:?} {recovered:?}"
-            );
-            assert!(unfinished(&place.db()).unwrap().is_empty());
-            let entries = Journal::load(&journals[0]).unwrap();
-            let trash = place.dir.path().join("trash");
-            for (number, step) in plan.steps.iter().enumerate() {
-                let path = Path::new(std::ffi::OsStr::from_bytes(&step.remove.path));
-                let kept = Path::new(std::ffi::OsStr::from_bytes(&step.keep.path));
-                let content = std::fs::read(kept).unwrap();
-                match (entries[&(number as u64)].state, &action) {
-                    (State::Untouched, _) | (_, Action::Hardlink) => {
-                        assert_eq!(std::fs::read(path).unwrap(), content);
-                    }
-                    (State::Done, Action::Delete) => assert!(!path.exists()),
-                    (State::Done, Action::Move(_)) => {
-                        let moved = trash.join(path.strip_prefix("/").unwrap());
-                        assert_eq!(std::fs::read(moved).unwrap(), content);
-                    }
-                    (state, _) => panic!("{state:?}"),
-                }
-            }
-            let names = std::fs::read_dir(place.root()).unwrap();
-            assert!(
-                names
-                    .flatten()
-                    .all(|name| !name.file_name().as_bytes().starts_with(b".assay"))
-            );
-            undo(&journals[0]).unwrap();
-            assert_eq!(place.scan().groups.len(), 5, "{action:?} {moment:?}");
-        }
-    }
-}
-
 #[test]
 fn a_torn_line_in_the_journal_harms_nothing() {
     let place = Place::new();
@@ -526,7 +309,7 @@ fn the_index_learns_what_was_done() {
     index.amend(&outcome.changes).unwrap();
     let files = index.load(&[]).unwrap();
     let groups = assay_dups::group::by_hash(&files);
-    assert_eq!(groups[0].files.len(), 2);
+    assert_eq!(groups.at(0).files.len(), 2);
     assert_eq!(files.files.len(), 2);
 }
 
@@ -549,7 +332,7 @@ fn reflinks_are_made_and_recognised() {
         let db = dir.path().join("index.db");
         let mut index = Index::open(&db).unwrap();
         let scan = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
-        assert_eq!(scan.groups[0].gain(), 1_000_000, "{kind}");
+        assert_eq!(scan.groups.at(0).gain(), 1_000_000, "{kind}");
         let plan = plan(
             &scan.files,
             &scan.groups,
@@ -570,50 +353,35 @@ fn reflinks_are_made_and_recognised() {
         let again = scan_tree(&root, &ScanOptions::default(), None);
         assert_eq!(again.groups.len(), 1);
         assert_eq!(
-            again.groups[0].gain(),
+            again.groups.at(0).gain(),
             0,
             "{kind}: what is shared is not promised again"
         );
     }
 }
 
-struct Mount(PathBuf);
-
-impl Mount {
-    fn new(dir: &Path, kind: &str, arguments: &[&str]) -> Option<Self> {
-        let image = dir.join(format!("{kind}.img"));
-        std::fs::File::create(&image)
-            .unwrap()
-            .set_len(512 << 20)
-            .unwrap();
-        let point = dir.join(kind);
-        std::fs::create_dir(&point).unwrap();
-        let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
-            std::process::Command::new(program)
-                .args(arguments)
-                .output()
-                .is_ok_and(|done| done.status.success())
-        };
-        let mut mkfs: Vec<&std::ffi::OsStr> = arguments.iter().map(|one| (*one).as_ref()).collect();
-        mkfs.push(image.as_os_str());
-        let options = [
-            "-o".as_ref(),
-            "loop".as_ref(),
-            image.as_os_str(),
-            point.as_os_str(),
-        ];
-        if !run(&format!("mkfs.{kind}"), &mkfs) || !run("mount", &options) {
-            eprintln!(
-                "skipped: no {kind} can be made and mounted here (needs root, loop devices and mkfs.{kind})"
-            );
-            return None;
-        }
-        Some(Self(point))
+/// What holes do not take cannot be gained.
+#[test]
+fn only_what_a_file_takes_is_promised() {
+    let place = Place::new();
+    for name in ["a", "bb", "ccc"] {
+        let path = put(place.root().join(name), b"");
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_len(64 << 20).unwrap();
+        file.write_all_at(b"data", 32 << 20).unwrap();
+        file.sync_all().unwrap();
     }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    let taken = std::fs::metadata(place.root().join("bb")).unwrap().blocks() * 512;
+    if taken >= 64 << 20 {
+        eprintln!("skipped: the file system keeps no holes");
+        return;
     }
+    let mut index = Index::open(&place.db()).unwrap();
+    let scan = scan_tree(&place.root(), &ScanOptions::default(), Some(&mut index));
+    assert_eq!(scan.groups.at(0).gain(), 2 * taken);
+    assert!(scan.cost.bytes < 16 << 20, "holes are not read");
+    let plan = place.plan(&Action::Delete, &Rules::default());
+    assert_eq!(plan.gain(), 2 * taken);
+    let stored = assay_dups::group::by_hash(&index.load(&[]).unwrap());
+    assert_eq!(stored.at(0).gain(), 2 * taken, "the index knows it too");
 }

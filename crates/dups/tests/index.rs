@@ -226,13 +226,14 @@ fn indexes_of_several_machines_answer_one_question() {
     let files = both.load(&[]).unwrap();
     let groups = assay_dups::group::by_hash(&files);
     assert_eq!(groups.len(), 1);
-    let machines: Vec<&str> = groups[0]
+    let machines: Vec<&str> = groups
+        .at(0)
         .files
         .iter()
         .map(|id| files.machine(*id))
         .collect();
     assert_eq!(machines, ["laptop", "nas"]);
-    assert_eq!(assay_dups::report::uniques(&files, &groups).len(), 1);
+    assert_eq!(assay_dups::report::uniques(&files).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
 }
 
@@ -257,7 +258,7 @@ fn folders_that_are_copies() {
             ..ScanOptions::default()
         };
         let found = scan_tree(&root, &options, None);
-        let folders = assay_dups::report::folders(&found.files, &found.groups);
+        let folders = assay_dups::folders::folders(&found.files);
         assert_eq!(folders.same.len(), 1, "{folders:?} {:?}", found.skipped);
         let ends: Vec<bool> = folders.same[0]
             .paths
@@ -271,7 +272,7 @@ fn folders_that_are_copies() {
             folders
                 .overlapping
                 .iter()
-                .any(|one| one.b.ends_with(b"/z") && one.files == 1)
+                .any(|one| found.files.dir_path(one.b).ends_with(b"/z") && one.files == 1)
         );
     }
 }
@@ -297,5 +298,50 @@ fn a_scan_kept_in_parts_is_whole_at_the_end() {
         );
     }
     let again = scan_tree(&root, &options, Some(&mut index));
+    assert_eq!(again.cost.opens, 0);
+}
+
+/// A disk that is full under the index: the scan says so and its result is whole; the index is as it
+/// was before.
+#[test]
+fn a_full_disk_under_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = dir.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let Some(_mount) = common::Mount::memory(&small, "size=256k") else {
+        return;
+    };
+    let root = dir.path().join("tree");
+    for number in 0..20 {
+        put(
+            root.join(format!("first/{number}")),
+            &noise(number / 2, 500),
+        );
+    }
+    let_settle();
+    let db = small.join("index.db");
+    let mut index = Index::open(&db).unwrap();
+    let first = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert!(first.index_error.is_none(), "{:?}", first.index_error);
+    // More names than the disk holds.
+    for number in 0..3000 {
+        let name = format!("more/{number}-{}", "long".repeat(30));
+        put(root.join(name), &noise(number / 2, 500));
+    }
+    let full = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    let error = full.index_error.as_ref().unwrap().to_string();
+    assert!(
+        error.contains("index.db") && error.contains("full"),
+        "{error}"
+    );
+    assert_eq!(groups_of(&full), oracle(&root));
+    drop(index);
+    let kept = Index::read(&db).unwrap().load(&[]).unwrap();
+    assert_eq!(kept.files.len(), first.files.files.len());
+    // With room again the same index goes on.
+    std::fs::remove_dir_all(root.join("more")).unwrap();
+    let mut index = Index::open(&db).unwrap();
+    let again = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert!(again.index_error.is_none(), "{:?}", again.index_error);
     assert_eq!(again.cost.opens, 0);
 }

@@ -202,7 +202,7 @@ fn files_that_change_are_set_aside() {
         });
         for _ in 0..10 {
             let found = scan_tree(&root, &ScanOptions::default(), None);
-            for group in &found.groups {
+            for group in found.groups.iter() {
                 assert!(group.files.len() > 1 && group.size > 0);
             }
         }
@@ -225,14 +225,14 @@ fn what_is_left_out_is_counted() {
     std::os::unix::fs::symlink(".", root.join("loop")).unwrap();
     let found = scan_tree(root, &ScanOptions::default(), None);
     assert_eq!(found.groups.len(), 1);
-    assert_eq!(found.groups[0].files.len(), 2);
+    assert_eq!(found.groups.at(0).files.len(), 2);
     assert_eq!(found.skipped.count(Reason::Symlink), 2);
     assert_eq!(found.skipped.count(Reason::Empty), 1);
     assert_eq!(found.skipped.count(Reason::Snapshot), 2);
     let mut options = ScanOptions::default();
     options.walk.snapshots = true;
     let found = scan_tree(root, &options, None);
-    assert_eq!(found.groups[0].files.len(), 4);
+    assert_eq!(found.groups.at(0).files.len(), 4);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn overlapping_roots_count_once() {
         common::free(|control| assay_dups::scan(&roots, &ScanOptions::default(), None, control))
             .unwrap();
     assert_eq!(found.groups.len(), 1);
-    assert_eq!(found.groups[0].files.len(), 2);
+    assert_eq!(found.groups.at(0).files.len(), 2);
     assert_eq!(found.skipped.count(Reason::SeenAlready), 1);
 }
 
@@ -276,7 +276,7 @@ fn paths_longer_than_the_kernel_takes_at_once() {
     put(dir.path().join("shallow"), b"same");
     let found = scan_tree(dir.path(), &ScanOptions::default(), None);
     assert_eq!(found.groups.len(), 1, "{:?}", found.skipped);
-    assert!(found.files.path(found.groups[0].files[0]).len() > 4096);
+    assert!(found.files.path(found.groups.at(0).files[0]).len() > 4096);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn filters() {
         let mut options = ScanOptions::default();
         change(&mut options);
         let found = scan_tree(root, &options, None);
-        let ids = found.groups.iter().flat_map(|group| group.files.clone());
+        let ids = found.groups.iter().flat_map(|group| group.files.to_vec());
         ids.map(|id| String::from_utf8(found.files.name(id).to_vec()).unwrap())
             .collect::<Vec<_>>()
             .join(" ")

@@ -1,6 +1,7 @@
 //! `assay dups`: duplicate files, found once, explored at leisure, removed safely.
 
 mod act;
+mod browse;
 mod explore;
 mod human;
 mod progress;
@@ -49,6 +50,8 @@ enum DupsVerb {
     Uniques(explore::Below),
     /// Folders that are copies of each other, wholly or in part
     Dirs(explore::Dirs),
+    /// Walk through the folders with most to gain in the terminal
+    Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
     Validate(upkeep::Validate),
     /// Bring the indexes of several machines together
@@ -111,6 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Ls(ls) => explore::ls(&ls, &place),
         DupsVerb::Uniques(below) => explore::uniques(&below, &place),
         DupsVerb::Dirs(dirs) => explore::dirs(&dirs, &place),
+        DupsVerb::Browse(browse) => browse::run(&browse, &place),
         DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
         DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),
         DupsVerb::Forget(forget) => upkeep::forget(&forget, &place),

@@ -8,16 +8,16 @@
 //! holds and its times have not moved; else everything is put back.
 
 use super::journal::{Journal, State};
+use super::names::{Names, inode};
 use super::plan::Plan;
-use super::{Action, Refusal, Step, Subject};
+use super::{Action, Refusal, Step, Subject, copy};
 use crate::index::split;
-use crate::read::{CHUNK, Cost};
 use crate::sys::{self, Deduped};
 use crate::{Control, Error, Identity};
-use rustix::fs::{AtFlags, CWD, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 /// Steps between two entries of the journal that are forced to disk. The last look at a file is at
@@ -50,6 +50,9 @@ pub struct Options<'a> {
     /// Whether to act also where the file system grants no leases (NFS, FUSE, files of others): a
     /// program that already has the file open could then write to a file that is being removed.
     pub without_lease: bool,
+    /// Whether to change names as on file systems that can neither exchange two nor rename without
+    /// replacing; where they cannot, it is done so in any case.
+    pub plain_renames: bool,
     /// Called at each moment of each step.
     pub interfere: &'a dyn Fn(Moment, &Step),
 }
@@ -58,6 +61,7 @@ impl Default for Options<'_> {
     fn default() -> Self {
         Self {
             without_lease: false,
+            plain_renames: false,
             interfere: &|_, _| {},
         }
     }
@@ -95,7 +99,9 @@ pub fn execute(
         control,
         outcome: Outcome::default(),
         touched: HashMap::new(),
-        buffers: (vec![0; CHUNK], vec![0; CHUNK]),
+        names: Names {
+            plain: options.plain_renames,
+        },
     };
     let mut rest = &plan.steps[..];
     let mut number = 0_u64;
@@ -126,20 +132,22 @@ fn batch_length(steps: &[Step]) -> usize {
     fitting.count().max(1)
 }
 
-struct Run<'a> {
+pub(super) struct Run<'a> {
     options: &'a Options<'a>,
     control: &'a Control<'a>,
     outcome: Outcome,
     /// Identities that our own steps have changed (a new link changes ctime).
     touched: HashMap<(u64, u64), Identity>,
-    buffers: (Vec<u8>, Vec<u8>),
+    pub names: Names,
 }
 
 /// A step whose name is changed and whose old file is still there.
-struct Pending {
+pub(super) struct Pending {
     keep: OwnedFd,
     remove: OwnedFd,
-    parent: OwnedFd,
+    pub parent: OwnedFd,
+    /// Folder on another file system in which its copy lies.
+    across: Option<OwnedFd>,
 }
 
 impl Run<'_> {
@@ -262,8 +270,10 @@ impl Run<'_> {
         self.lease(&keep, &step.keep)?;
         self.lease(&remove, &step.remove)?;
         (self.options.interfere)(Moment::Opened, step);
-        self.compare(&keep, &remove, step)?;
-        if step.action == Action::Hardlink && attributes(&keep) != attributes(&remove) {
+        if !copy::equal(&keep, &remove, step.remove.size)? {
+            return Err("it no longer has the content of the copy that stays".into());
+        }
+        if step.action == Action::Hardlink && copy::attributes(&keep) != copy::attributes(&remove) {
             return Err("the copy that stays has other extended attributes or ACLs".into());
         }
         (self.options.interfere)(Moment::Compared, step);
@@ -271,27 +281,14 @@ impl Run<'_> {
             return Err("a program began to write to it".into());
         }
         let (folder, name) = split(&step.remove.path);
-        let parent = rustix::fs::open(
-            sys::path(folder),
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            rustix::fs::Mode::empty(),
-        )
-        .map_err(|errno| cannot("open", folder, errno))?;
+        let parent = open_folder(folder)?;
+        let mut across = None;
         match &step.action {
             Action::Hardlink => self.exchange(step, aside, &keep, &parent, name)?,
-            Action::Delete => set_away(step, &parent, name, &parent, aside)?,
+            Action::Delete => self.set_away(step, &parent, name, aside)?,
             Action::Move(target) => {
                 let to = destination(target, &step.remove.path);
-                let (to_folder, to_name) = split(&to);
-                std::fs::create_dir_all(sys::path(to_folder))
-                    .map_err(|error| format!("cannot create the folder to move to: {error}"))?;
-                let to_parent = rustix::fs::open(
-                    sys::path(to_folder),
-                    OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-                    rustix::fs::Mode::empty(),
-                )
-                .map_err(|errno| cannot("open", to_folder, errno))?;
-                set_away(step, &parent, name, &to_parent, to_name)?;
+                across = self.carry(step, aside, (&remove, &parent, name), split(&to))?;
             }
             Action::Reflink => {}
         }
@@ -305,67 +302,8 @@ impl Run<'_> {
             keep,
             remove,
             parent,
+            across,
         }))
-    }
-
-    fn compare(&mut self, keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> {
-        let mut cost = Cost::default();
-        let mut offset = 0;
-        let (a, b) = &mut self.buffers;
-        while offset < step.remove.size {
-            let length = CHUNK.min((step.remove.size - offset) as usize);
-            for (fd, buffer) in [(keep, &mut *a), (remove, &mut *b)] {
-                cost.fill(fd, &mut buffer[..length], offset)
-                    .map_err(|trouble| trouble.detail)?;
-            }
-            if a[..length] != b[..length] {
-                return Err("it no longer has the content of the copy that stays".into());
-            }
-            offset += length as u64;
-        }
-        Ok(())
-    }
-
-    /// Puts a further name of the kept file in the place of the other, and the other under `aside`.
-    fn exchange(
-        &self,
-        step: &Step,
-        aside: &[u8],
-        keep: &OwnedFd,
-        parent: &OwnedFd,
-        name: &[u8],
-    ) -> Result<(), String> {
-        let descriptor = format!("/proc/self/fd/{}", keep.as_raw_fd());
-        rustix::fs::linkat(CWD, descriptor, parent, aside, AtFlags::SYMLINK_FOLLOW)
-            .map_err(|errno| cannot("link to", &step.keep.path, errno))?;
-        if let Err(errno) = swap(parent, aside, name) {
-            let _ = rustix::fs::unlinkat(parent, aside, AtFlags::empty());
-            return Err(match errno {
-                Errno::INVAL | Errno::NOSYS => {
-                    "this file system cannot exchange two names at once".into()
-                }
-                errno => cannot("replace", &step.remove.path, errno),
-            });
-        }
-        if inode(parent, aside) != Some((step.remove.device, step.remove.ino)) {
-            self.put_back(step, aside, parent, name);
-            return Err("another file took its place".into());
-        }
-        Ok(())
-    }
-
-    /// Undoes [`Self::exchange`]. If yet another file stands under the name by now, it stays there.
-    fn put_back(&self, step: &Step, aside: &[u8], parent: &OwnedFd, name: &[u8]) -> bool {
-        let keep = Some((step.keep.device, step.keep.ino));
-        if inode(parent, name) != keep || swap(parent, aside, name).is_err() {
-            return false;
-        }
-        if inode(parent, aside) == keep {
-            return rustix::fs::unlinkat(parent, aside, AtFlags::empty()).is_ok();
-        }
-        // Someone replaced the name between the two calls: theirs goes back on top.
-        let _ = swap(parent, aside, name);
-        false
     }
 
     /// The last look at the old file, then its end.
@@ -409,10 +347,21 @@ impl Run<'_> {
                 true => Err(why.into()),
                 false => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
             },
-            (Action::Delete, false) => match rename_new(&open.parent, aside, &open.parent, name) {
-                Ok(()) => Err(why.into()),
-                Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
-            },
+            (Action::Delete, false) => {
+                match self.names.give(&open.parent, aside, &open.parent, name) {
+                    Ok(()) => Err(why.into()),
+                    Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
+                }
+            }
+            (Action::Move(_), good) if let Some(to) = &open.across => {
+                let done = match good {
+                    true => self.settle_across(step, aside, open, to),
+                    false => Err(why.into()),
+                };
+                done.inspect_err(|_| {
+                    let _ = rustix::fs::unlinkat(to, aside, AtFlags::empty());
+                })
+            }
             // A moved file is whole wherever it is; a program that writes to it goes on doing so.
             (Action::Move(_) | Action::Reflink, _) => Ok(()),
         }
@@ -424,54 +373,17 @@ pub(crate) fn destination(target: &[u8], path: &[u8]) -> Vec<u8> {
     crate::table::join(target, path.strip_prefix(b"/").unwrap_or(path))
 }
 
-/// Gives a file another name that must be free, and checks that it was the right file.
-fn set_away(
-    step: &Step,
-    from: &OwnedFd,
-    name: &[u8],
-    to: &OwnedFd,
-    new: &[u8],
-) -> Result<(), String> {
-    rename_new(from, name, to, new).map_err(|errno| match errno {
-        Errno::XDEV => "the folder to move to is on another file system".into(),
-        Errno::EXIST => "the place to move it to is taken".into(),
-        Errno::INVAL | Errno::NOSYS => {
-            "this file system cannot rename without replacing".to_owned()
-        }
-        errno => cannot("rename", &step.remove.path, errno),
-    })?;
-    if inode(to, new) == Some((step.remove.device, step.remove.ino)) {
-        return Ok(());
-    }
-    match rename_new(to, new, from, name) {
-        Ok(()) => Err("another file took its place".into()),
-        Err(_) => Err(format!(
-            "another file took its place twice; one is now named {}",
-            crate::name::readable(new)
-        )),
-    }
+/// Opens a folder to change names in it.
+pub(crate) fn open_folder(path: &[u8]) -> Result<OwnedFd, String> {
+    rustix::fs::open(
+        sys::path(path),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )
+    .map_err(|errno| cannot("open", path, errno))
 }
 
-pub(crate) fn swap(parent: &OwnedFd, a: &[u8], b: &[u8]) -> Result<(), Errno> {
-    rustix::fs::renameat_with(parent, a, parent, b, RenameFlags::EXCHANGE)
-}
-
-pub(crate) fn rename_new(
-    from: &OwnedFd,
-    name: &[u8],
-    to: &OwnedFd,
-    new: &[u8],
-) -> Result<(), Errno> {
-    rustix::fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE)
-}
-
-/// Device and inode of what a name stands for now.
-pub(crate) fn inode(parent: impl std::os::fd::AsFd, name: &[u8]) -> Option<(u64, u64)> {
-    let stat = rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, sys::WANTED).ok()?;
-    Some((sys::device(&stat), stat.stx_ino))
-}
-
-fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {
+pub(super) fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {
     format!(
         "cannot {verb} {}: {}",
         crate::name::readable(path),
@@ -497,23 +409,6 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
         }
     }
     Ok(())
-}
-
-/// Extended attributes by name, ACLs among them; `None` where the file system has none.
-fn attributes(fd: &OwnedFd) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
-    let mut names = vec![0; 64 * 1024];
-    let length = rustix::fs::flistxattr(fd, &mut names[..]).ok()?;
-    let mut found = BTreeMap::new();
-    for name in names[..length]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        let mut value = vec![0; 64 * 1024];
-        let length = rustix::fs::fgetxattr(fd, name, &mut value[..]).unwrap_or(0);
-        value.truncate(length);
-        found.insert(name.to_vec(), value);
-    }
-    Some(found)
 }
 
 /// Journals of runs that ended in the middle; [`super::undo::recover`] sets them right.

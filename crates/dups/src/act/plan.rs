@@ -1,7 +1,7 @@
 //! Which copy stays and what happens to the others, as data.
 
 use super::{Action, Refusal, Step, Subject};
-use crate::group::Group;
+use crate::group::{Group, Groups};
 use crate::table::{FileId, Files};
 use crate::{Error, sys};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -59,12 +59,7 @@ impl Plan {
 ///
 /// # Errors
 /// When a pattern is malformed.
-pub fn plan(
-    files: &Files,
-    groups: &[Group],
-    action: &Action,
-    rules: &Rules,
-) -> Result<Plan, Error> {
+pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &Rules) -> Result<Plan, Error> {
     let mut builder = OverrideBuilder::new("/");
     for glob in &rules.keep_matching {
         builder
@@ -78,7 +73,7 @@ pub fn plan(
         steps: Vec::new(),
         refused: Vec::new(),
     };
-    for group in groups {
+    for group in groups.iter() {
         one_group(files, group, action, rules, &matching, &mut plan);
     }
     Ok(plan)
@@ -88,18 +83,20 @@ pub fn plan(
 struct Copy {
     names: Vec<Subject>,
     share: Option<u64>,
+    /// What it takes on disk.
+    bytes: u64,
 }
 
 fn one_group(
     files: &Files,
-    group: &Group,
+    group: Group<'_>,
     action: &Action,
     rules: &Rules,
     matching: &Override,
     plan: &mut Plan,
 ) {
     let mut copies: Vec<Copy> = Vec::new();
-    for first in &group.files {
+    for first in group.files {
         let links = group.links.iter().filter(|(_, of)| of == first);
         let names: Vec<FileId> = std::iter::once(*first)
             .chain(links.map(|one| one.0))
@@ -112,7 +109,8 @@ fn one_group(
         if !names.is_empty() {
             copies.push(Copy {
                 names,
-                share: files.shares.get(first).copied(),
+                share: files.share(*first),
+                bytes: files.allocated(*first),
             });
         }
     }
@@ -139,7 +137,7 @@ fn one_group(
             if shared && *action == Action::Reflink {
                 continue;
             }
-            let mut gain = if shared { 0 } else { group.size };
+            let mut gain = if shared { 0 } else { copy.bytes };
             for name in &copy.names {
                 if !acted_on(&name.path, rules) {
                     gain = 0;

@@ -1,14 +1,17 @@
 //! Takes back what acting did, and sets right what a crash left half done.
 
-use super::execute::{destination, inode, rename_new, swap};
+use super::execute::{destination, open_folder};
 use super::journal::{Entry, Journal, State};
-use super::{Action, Refusal, Step};
+use super::names::{Names, inode, spare};
+use super::{Action, Refusal, Step, copy};
 use crate::index::split;
 use crate::{Error, sys};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use std::fs::File;
+use rustix::fs::{AtFlags, CWD};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+
+/// Tried with the flags of renameat2 first.
+const NAMES: Names = Names { plain: false };
 
 /// What was set right or taken back.
 #[derive(Debug, Default)]
@@ -55,15 +58,6 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     Ok(undone)
 }
 
-fn open_folder(path: &[u8]) -> Result<OwnedFd, String> {
-    rustix::fs::open(
-        sys::path(path),
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(|errno| format!("{}: {}", crate::name::readable(path), sys::words(errno)))
-}
-
 /// Finds out how far a step came by looking at the names, and puts it back unless it is finished.
 fn settle(entry: &Entry) -> Result<State, String> {
     let step = &entry.step;
@@ -73,11 +67,26 @@ fn settle(entry: &Entry) -> Result<State, String> {
         // Without its folder there is nothing half done.
         Err(_) => return Ok(State::Untouched),
     };
-    let keep = Some((step.keep.device, step.keep.ino));
-    let old = Some((step.remove.device, step.remove.ino));
-    let here = inode(&parent, name);
-    let aside = inode(&parent, &entry.aside);
+    let (keep_inode, old_inode) = (
+        (step.keep.device, step.keep.ino),
+        (step.remove.device, step.remove.ino),
+    );
+    let (keep, old) = (Some(keep_inode), Some(old_inode));
     let io = |errno| format!("cannot put it back: {}", sys::words(errno));
+    let unlink = |name: &[u8]| rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(io);
+    let here = inode(&parent, name);
+    // Cut off within an exchange in steps.
+    let spare = spare(&entry.aside);
+    if inode(&parent, &spare) == old {
+        match inode(&parent, &entry.aside) {
+            None if here != old => {
+                rustix::fs::renameat(&parent, &*spare, &parent, &*entry.aside).map_err(io)?;
+            }
+            _ if here == old => unlink(&spare)?,
+            _ => {}
+        }
+    }
+    let aside = inode(&parent, &entry.aside);
     match &step.action {
         Action::Reflink => Ok(State::Done),
         Action::Hardlink if aside.is_none() => Ok(if here == keep && here != old {
@@ -87,16 +96,20 @@ fn settle(entry: &Entry) -> Result<State, String> {
         }),
         Action::Hardlink if aside == keep => {
             // Linked, not yet exchanged.
-            rustix::fs::unlinkat(&parent, &entry.aside, AtFlags::empty()).map_err(io)?;
+            unlink(&entry.aside)?;
             Ok(State::Untouched)
         }
         Action::Hardlink if aside == old && here == keep => {
-            swap(&parent, &entry.aside, name).map_err(io)?;
-            rustix::fs::unlinkat(&parent, &entry.aside, AtFlags::empty()).map_err(io)?;
+            NAMES
+                .exchange(&parent, &entry.aside, name, keep_inode)
+                .map_err(io)?;
+            unlink(&entry.aside)?;
             Ok(State::Untouched)
         }
         Action::Hardlink | Action::Delete if aside == old && here.is_none() => {
-            rename_new(&parent, &entry.aside, &parent, name).map_err(io)?;
+            NAMES
+                .give(&parent, &entry.aside, &parent, name)
+                .map_err(io)?;
             Ok(State::Untouched)
         }
         Action::Delete if aside.is_none() => Ok(match here == old {
@@ -105,16 +118,47 @@ fn settle(entry: &Entry) -> Result<State, String> {
         }),
         Action::Move(target) => {
             let to = destination(target, &step.remove.path);
-            Ok(match inode(CWD, &to) == old {
-                true => State::Done,
-                false => State::Untouched,
-            })
+            if inode(CWD, &to) == old {
+                if aside == old {
+                    unlink(&entry.aside)?;
+                }
+                return Ok(State::Done);
+            }
+            // On another file system a copy is made, named, and only then the original removed.
+            let copied = crate::table::join(split(&to).0, &entry.aside);
+            let unnamed = inode(CWD, &copied).is_some();
+            if unnamed {
+                rustix::fs::unlink(sys::path(&copied)).map_err(io)?;
+            }
+            if aside != old {
+                return Ok(match here == old || inode(CWD, &to).is_none() {
+                    true => State::Untouched,
+                    false => State::Done,
+                });
+            }
+            let original = crate::table::join(folder, &entry.aside);
+            if !unnamed && same_content(&to, &original, step) {
+                unlink(&entry.aside)?;
+                return Ok(State::Done);
+            }
+            NAMES
+                .give(&parent, &entry.aside, &parent, name)
+                .map_err(io)?;
+            Ok(State::Untouched)
         }
         Action::Hardlink | Action::Delete => Err(format!(
             "another file has its name by now; the old one is {}",
             crate::name::readable(&crate::table::join(folder, &entry.aside))
         )),
     }
+}
+
+fn same_content(a: &[u8], b: &[u8], step: &Step) -> bool {
+    let (Ok(a), Ok(b)) = (sys::open_file(a), sys::open_file(b)) else {
+        return false;
+    };
+    let whole = |fd: &OwnedFd| sys::identity_now(fd).is_ok_and(|now| now.size == step.remove.size);
+    whole(&a) && whole(&b) && copy::equal(&a, &b, step.remove.size).unwrap_or(false)
 }
 
 /// Takes back every step of a journal that was done, the last first. Moved files go back; names
@@ -131,7 +175,7 @@ pub fn undo(journal: &Path) -> Result<Undone, Error> {
             continue;
         }
         let result = match &entry.step.action {
-            Action::Move(target) => move_back(&entry.step, target),
+            Action::Move(target) => move_back(&entry.step, target, &entry.aside),
             _ => copy_back(&entry.step, &entry.aside),
         };
         match result {
@@ -150,25 +194,50 @@ pub fn undo(journal: &Path) -> Result<Undone, Error> {
     Ok(undone)
 }
 
-fn move_back(step: &Step, target: &[u8]) -> Result<(), String> {
+fn move_back(step: &Step, target: &[u8], aside: &[u8]) -> Result<(), String> {
     let from = destination(target, &step.remove.path);
-    if inode(CWD, &from) != Some((step.remove.device, step.remove.ino)) {
-        return Err(format!(
-            "the moved file is no longer {}",
-            crate::name::readable(&from)
-        ));
-    }
     let (to_folder, name) = split(&step.remove.path);
     std::fs::create_dir_all(sys::path(to_folder))
         .map_err(|error| format!("cannot create its folder: {error}"))?;
+    let to = open_folder(to_folder)?;
+    let changed = || {
+        format!(
+            "the moved file is no longer {}",
+            crate::name::readable(&from)
+        )
+    };
+    let back = |errno| match errno {
+        rustix::io::Errno::EXIST => "another file has its name by now".into(),
+        errno => format!("cannot move it back: {}", sys::words(errno)),
+    };
     let (from_folder, from_name) = split(&from);
-    rename_new(
-        &open_folder(from_folder)?,
-        from_name,
-        &open_folder(to_folder)?,
-        name,
-    )
-    .map_err(|errno| format!("cannot move it back: {}", sys::words(errno)))
+    let from_parent = open_folder(from_folder).map_err(|_| changed())?;
+    let now = inode(&from_parent, from_name).ok_or_else(changed)?;
+    if now == (step.remove.device, step.remove.ino) {
+        return NAMES
+            .carry((&from_parent, from_name), (&to, name), aside, now)
+            .map_err(back);
+    }
+    // A copy on another file system: it has kept its size and time.
+    let fd = sys::open_file(&from).map_err(|_| changed())?;
+    let state = sys::identity_now(&fd).map_err(sys::words)?;
+    if now.0 == step.remove.device
+        || (state.size, state.mtime) != (step.remove.size, step.remove.mtime)
+    {
+        return Err(changed());
+    }
+    if inode(&to, name).is_some() {
+        return Err("another file has its name by now".into());
+    }
+    copy::make(&fd, &to, aside, &step.remove)?;
+    NAMES.give(&to, aside, &to, name).map_err(|errno| {
+        let _ = rustix::fs::unlinkat(&to, aside, AtFlags::empty());
+        back(errno)
+    })?;
+    if inode(&from_parent, from_name) == Some(now) {
+        let _ = rustix::fs::unlinkat(&from_parent, from_name, AtFlags::empty());
+    }
+    Ok(())
 }
 
 fn copy_back(step: &Step, aside: &[u8]) -> Result<(), String> {
@@ -196,67 +265,21 @@ fn copy_back(step: &Step, aside: &[u8]) -> Result<(), String> {
             "the copy that stayed has been changed since; there is nothing to restore from".into(),
         );
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let create = || rustix::fs::openat(&parent, aside, flags, Mode::from_raw_mode(0o600));
-    let new = create()
-        .or_else(|errno| match errno {
-            // The name is ours alone: what an undo that was killed left there.
-            rustix::io::Errno::EXIST => {
-                rustix::fs::unlinkat(&parent, aside, AtFlags::empty())?;
-                create()
-            }
-            errno => Err(errno),
-        })
-        .map_err(|errno| format!("cannot create the copy: {}", sys::words(errno)))?;
-    let give_up = |what: String| {
-        let _ = rustix::fs::unlinkat(&parent, aside, AtFlags::empty());
-        what
-    };
-    fill(fd, new, step).map_err(give_up)?;
+    copy::make(&fd, &parent, aside, &step.remove)?;
+    let keep = (step.keep.device, step.keep.ino);
+    let unlink = || rustix::fs::unlinkat(&parent, aside, AtFlags::empty());
     let placed = match linked {
         true => {
-            swap(&parent, aside, name).and_then(|()| match inode(&parent, aside) == keep_inode {
-                true => rustix::fs::unlinkat(&parent, aside, AtFlags::empty()),
-                false => swap(&parent, aside, name),
+            let swap = || NAMES.exchange(&parent, aside, name, keep);
+            swap().and_then(|()| match inode(&parent, aside) == keep_inode {
+                true => unlink(),
+                false => swap(),
             })
         }
-        false => rename_new(&parent, aside, &parent, name),
+        false => NAMES.give(&parent, aside, &parent, name),
     };
     placed.map_err(|errno| {
-        give_up(format!(
-            "cannot put the copy in its place: {}",
-            sys::words(errno)
-        ))
+        let _ = unlink();
+        format!("cannot put the copy in its place: {}", sys::words(errno))
     })
-}
-
-/// Copies content, owner, permissions, extended attributes and times.
-fn fill(from: OwnedFd, to: OwnedFd, step: &Step) -> Result<(), String> {
-    let (mut from, mut to) = (File::from(from), File::from(to));
-    let copied =
-        std::io::copy(&mut from, &mut to).map_err(|error| format!("cannot copy: {error}"))?;
-    if copied != step.keep.size {
-        return Err("the copy that stayed changed while it was copied".into());
-    }
-    let old = &step.remove;
-    rustix::fs::fchown(
-        &to,
-        Some(rustix::process::Uid::from_raw(old.uid)),
-        Some(rustix::process::Gid::from_raw(old.gid)),
-    )
-    .map_err(|errno| format!("cannot give it its owner: {}", sys::words(errno)))?;
-    rustix::fs::fchmod(&to, Mode::from_raw_mode(old.mode))
-        .map_err(|errno| format!("cannot give it its permissions: {}", sys::words(errno)))?;
-    let time = rustix::fs::Timespec {
-        tv_sec: old.mtime.div_euclid(1_000_000_000),
-        tv_nsec: old.mtime.rem_euclid(1_000_000_000),
-    };
-    let times = rustix::fs::Timestamps {
-        last_access: time,
-        last_modification: time,
-    };
-    rustix::fs::futimens(&to, &times)
-        .map_err(|errno| format!("cannot give it its times: {}", sys::words(errno)))?;
-    to.sync_all()
-        .map_err(|error| format!("cannot bring it to disk: {error}"))
 }

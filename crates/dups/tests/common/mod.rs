@@ -1,6 +1,10 @@
 //! Trees to scan, and the slow truth about them.
 #![allow(clippy::disallowed_methods, dead_code, missing_docs)]
 
+use assay_dups::act::execute::{Moment, Options, Outcome, execute};
+use assay_dups::act::journal::Journal;
+use assay_dups::act::plan::{Plan, Rules, plan};
+use assay_dups::act::{Action, Step};
 use assay_dups::{Control, Index, Progress, Scan, ScanOptions, scan};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -99,4 +103,110 @@ pub fn put(path: PathBuf, content: &[u8]) -> PathBuf {
 /// Lets the clock of file times move on so far that nothing counts as just changed.
 pub fn let_settle() {
     std::thread::sleep(std::time::Duration::from_millis(80));
+}
+
+/// A tree to act on, and an index beside it.
+pub struct Place {
+    pub dir: tempfile::TempDir,
+    /// See [`Options::plain_renames`].
+    pub plain: bool,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            plain: false,
+        }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("tree")
+    }
+
+    pub fn db(&self) -> PathBuf {
+        self.dir.path().join("index.db")
+    }
+
+    pub fn scan(&self) -> Scan {
+        scan_tree(&self.root(), &ScanOptions::default(), None)
+    }
+
+    pub fn plan(&self, action: &Action, rules: &Rules) -> Plan {
+        let scan = self.scan();
+        plan(&scan.files, &scan.groups, action, rules).unwrap()
+    }
+
+    pub fn act(&self, plan: &Plan, interfere: &dyn Fn(Moment, &Step)) -> (Outcome, PathBuf) {
+        let mut journal = Journal::begin(&self.db()).unwrap();
+        let options = Options {
+            interfere,
+            plain_renames: self.plain,
+            ..Options::default()
+        };
+        let outcome = free(|control| execute(plan, &mut journal, &options, control)).unwrap();
+        (outcome, journal.path().to_path_buf())
+    }
+}
+
+/// A file system made in a file, where that is possible (root, loop devices, mkfs).
+pub struct Mount(pub PathBuf);
+
+impl Mount {
+    pub fn new(dir: &Path, kind: &str, arguments: &[&str]) -> Option<Self> {
+        let image = dir.join(format!("{kind}.img"));
+        std::fs::File::create(&image)
+            .unwrap()
+            .set_len(512 << 20)
+            .unwrap();
+        let point = dir.join(kind);
+        std::fs::create_dir(&point).unwrap();
+        let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+            std::process::Command::new(program)
+                .args(arguments)
+                .output()
+                .is_ok_and(|done| done.status.success())
+        };
+        let mut mkfs: Vec<&std::ffi::OsStr> = arguments.iter().map(|one| (*one).as_ref()).collect();
+        mkfs.push(image.as_os_str());
+        let options = [
+            "-o".as_ref(),
+            "loop".as_ref(),
+            image.as_os_str(),
+            point.as_os_str(),
+        ];
+        if !run(&format!("mkfs.{kind}"), &mkfs) || !run("mount", &options) {
+            eprintln!(
+                "skipped: no {kind} can be made and mounted here (needs root, loop devices and mkfs.{kind})"
+            );
+            return None;
+        }
+        Some(Self(point))
+    }
+}
+
+impl Mount {
+    /// A file system without a device, e.g. a small one in memory.
+    pub fn plain(point: &Path, kind: &str, options: &str) -> Option<Self> {
+        let done = std::process::Command::new("mount")
+            .args(["-t", kind, "-o", options, kind])
+            .arg(point)
+            .output();
+        if !done.is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: {kind} cannot be mounted here (needs root)");
+            return None;
+        }
+        Some(Self(point.to_path_buf()))
+    }
+
+    /// One in memory.
+    pub fn memory(point: &Path, options: &str) -> Option<Self> {
+        Self::plain(point, "tmpfs", options)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
 }

@@ -2,9 +2,10 @@
 
 use super::{Format, Place, human};
 use crate::cli::Status;
+use assay_dups::folders::{folders, label};
 use assay_dups::group::by_hash;
 use assay_dups::name::{for_json, hex, lossless, readable};
-use assay_dups::{FileId, Files, Group, Index, format, report as ask};
+use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -78,25 +79,25 @@ pub fn out() -> BufWriter<std::io::StdoutLock<'static>> {
     BufWriter::with_capacity(256 * 1024, std::io::stdout().lock())
 }
 
-/// Everything in the index, and the groups that have a file at or below the paths.
-pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Vec<Group>)> {
+/// Everything in the index.
+pub fn load_files(place: &Place) -> anyhow::Result<(Index, Files)> {
     let index = place.read()?;
     anyhow::ensure!(
         !index.roots()?.is_empty(),
         "nothing was scanned yet; `assay dups scan PATH` does"
     );
     let files = index.load(&[])?;
+    Ok((index, files))
+}
+
+/// Everything in the index, and the groups that have a file at or below the paths.
+pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Groups)> {
+    let (index, files) = load_files(place)?;
     let mut groups = by_hash(&files);
     if !paths.is_empty() {
         let below = super::absolute(paths)?;
         let inside = inside(&files, &below);
-        groups.retain(|group| {
-            group
-                .files
-                .iter()
-                .chain(group.links.iter().map(|one| &one.0))
-                .any(|id| inside(*id))
-        });
+        groups.retain(|group| group.names().any(&inside));
     }
     Ok((index, files, groups))
 }
@@ -122,14 +123,14 @@ pub fn shown(files: &Files, id: FileId) -> String {
 pub fn groups_text(
     out: &mut dyn Write,
     files: &Files,
-    groups: &[Group],
+    groups: &Groups,
     most: usize,
 ) -> anyhow::Result<()> {
     let copies: u64 = groups
         .iter()
         .map(|group| group.files.len() as u64 - 1)
         .sum();
-    let gain: u64 = groups.iter().map(Group::gain).sum();
+    let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     if groups.is_empty() {
         writeln!(out, "no duplicates")?;
         return Ok(());
@@ -156,7 +157,7 @@ pub fn groups_text(
                 .hash(group.files[0])
                 .map_or_else(String::new, |hash| hex(&hash[..8]))
         )?;
-        for id in &group.files {
+        for id in group.files {
             writeln!(out, "  {}", shown(files, *id))?;
             for (name, _) in group.links.iter().filter(|(_, first)| first == id) {
                 writeln!(out, "    also named {}", shown(files, *name))?;
@@ -226,7 +227,7 @@ fn file_json(files: &Files, id: FileId) -> serde_json::Value {
     let mut value = path_json(&files.path(id));
     value["size"] = files.file(id).id.size.into();
     if let Some(hash) = files.hash(id) {
-        value["hash"] = hex(hash).into();
+        value["hash"] = hex(&hash[..files.kind.length()]).into();
     }
     if !files.machine(id).is_empty() {
         value["machine"] = files.machine(id).into();
@@ -264,17 +265,9 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
     };
     let group = groups
         .iter()
-        .find(|group| group.files.contains(&id) || group.links.iter().any(|(name, _)| *name == id));
-    let names = |group: &Group| -> Vec<FileId> {
-        let links = group.links.iter().map(|one| one.0);
-        group
-            .files
-            .iter()
-            .copied()
-            .chain(links)
-            .filter(|one| *one != id)
-            .collect()
-    };
+        .find(|group| group.names().any(|one| one == id));
+    let names =
+        |group: Group<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
     if place.json {
         let mut value = file_json(&files, id);
         let copies = group.map(names).unwrap_or_default();
@@ -327,7 +320,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
     );
     let copies = |id: FileId| match of[id as usize] {
         u32::MAX => 0,
-        group => groups[group as usize].files.len() - 1,
+        group => groups.at(group as usize).files.len() - 1,
     };
     if place.json {
         let list: Vec<_> = ids
@@ -359,10 +352,10 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
-    let (_, files, groups) = load(place, &[])?;
+    let (_, files) = load_files(place)?;
     let below = super::absolute(&args.paths)?;
     let inside = inside(&files, &below);
-    let mut ids = ask::uniques(&files, &groups);
+    let mut ids = ask::uniques(&files);
     if !below.is_empty() {
         ids.retain(|id| inside(*id));
     }
@@ -387,10 +380,10 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
-    let (_, files, groups) = load(place, &[])?;
+    let (_, files) = load_files(place)?;
     let below = super::absolute(&args.paths)?;
     let most = if args.top == 0 { usize::MAX } else { args.top };
-    let mut folders = ask::folders(&files, &groups);
+    let mut folders = folders(&files);
     let inside = |path: &[u8]| {
         let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
         below.is_empty() || below.iter().any(|root| path.starts_with(root))
@@ -400,7 +393,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         .retain(|one| one.paths.iter().any(|path| inside(path)));
     folders
         .overlapping
-        .retain(|one| inside(&one.a) || inside(&one.b));
+        .retain(|one| inside(files.dir_path(one.a)) || inside(files.dir_path(one.b)));
     if place.json {
         let same: Vec<_> = folders
             .same
@@ -417,7 +410,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             .take(most)
             .map(|one| {
                 serde_json::json!({
-                    "a": path_json(&one.a), "b": path_json(&one.b), "files": one.files,
+                    "a": path_json(&label(&files, one.a)), "b": path_json(&label(&files, one.b)), "files": one.files,
                     "bytes": one.bytes, "bytes_a": one.bytes_a, "bytes_b": one.bytes_b,
                 })
             })
@@ -470,9 +463,9 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             human::bytes(one.bytes),
             human::plural(one.files, "file", "files"),
             part(one.bytes_a),
-            readable(&one.a),
+            readable(&label(&files, one.a)),
             part(one.bytes_b),
-            readable(&one.b)
+            readable(&label(&files, one.b))
         )?;
     }
     out.flush()?;

@@ -3,6 +3,7 @@
 use super::{Format, Place, human, progress};
 use crate::cli::Status;
 use assay_dups::filter::{parse_size, parse_user};
+use assay_dups::hash::Kind;
 use assay_dups::{Filter, Index, Reason, ScanOptions, WalkOptions, format, name, scan};
 use clap::Args;
 use std::io::{BufWriter, Write};
@@ -39,6 +40,9 @@ pub struct Scan {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
+    /// What names a content [default: the index's, else blake3]
+    #[arg(long, value_enum, value_name = "HASH")]
+    hash: Option<HashArg>,
     #[command(flatten)]
     filter: FilterArgs,
     /// Enter folders on other file systems too (btrfs subvolumes are such)
@@ -50,6 +54,24 @@ pub struct Scan {
     /// Threads [default: as many as pay]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum HashArg {
+    /// Cannot be deceived on purpose.
+    Blake3,
+    /// Less work for the processor.
+    #[value(name = "xxh3-128", alias = "xxh3")]
+    Xxh3,
+}
+
+impl HashArg {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Blake3 => Kind::Blake3,
+            Self::Xxh3 => Kind::Xxh3,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -115,6 +137,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
         paranoid: args.paranoid,
         hash_all: args.hash_all,
         fresh: args.rehash,
+        hash: args.hash.map(HashArg::kind),
         checkpoint: None,
     };
     let index = match args.no_index {

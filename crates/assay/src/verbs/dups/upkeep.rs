@@ -59,10 +59,7 @@ pub struct Treemap {
 pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
     let (_, files, mut groups) = load(place, &args.paths)?;
     // What is on another machine cannot be read here.
-    for group in &mut groups {
-        group.files.retain(|id| files.machine(*id).is_empty());
-    }
-    groups.retain(|group| group.files.len() > 1);
+    groups.retain_files(|id| files.machine(id).is_empty());
     let (skipped, differing) =
         progress::watch(None, |control| ask::validate(&files, &groups, control))?;
     if place.json {

@@ -1,0 +1,151 @@
+//! The names of a step's files: changed, and changed back.
+
+use super::copy;
+use super::execute::{Pending, Run, cannot, destination, open_folder};
+use super::names::inode;
+use super::{Action, Step};
+use crate::index::split;
+use crate::sys;
+use rustix::fs::{AtFlags, CWD, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+impl Run<'_> {
+    /// Puts a further name of the kept file in the place of the other, and the other under `aside`.
+    pub(super) fn exchange(
+        &self,
+        step: &Step,
+        aside: &[u8],
+        keep: &OwnedFd,
+        parent: &OwnedFd,
+        name: &[u8],
+    ) -> Result<(), String> {
+        let descriptor = format!("/proc/self/fd/{}", keep.as_raw_fd());
+        rustix::fs::linkat(CWD, descriptor, parent, aside, AtFlags::SYMLINK_FOLLOW)
+            .map_err(|errno| cannot("link to", &step.keep.path, errno))?;
+        let old = (step.remove.device, step.remove.ino);
+        if let Err(errno) = self.names.exchange(parent, aside, name, old) {
+            let _ = rustix::fs::unlinkat(parent, aside, AtFlags::empty());
+            return Err(match errno {
+                Errno::STALE => "another file took its place".into(),
+                errno => cannot("replace", &step.remove.path, errno),
+            });
+        }
+        if inode(parent, aside) != Some(old) {
+            self.put_back(step, aside, parent, name);
+            return Err("another file took its place".into());
+        }
+        Ok(())
+    }
+
+    /// Undoes [`Self::exchange`]. If yet another file stands under the name by now, it stays there.
+    pub(super) fn put_back(
+        &self,
+        step: &Step,
+        aside: &[u8],
+        parent: &OwnedFd,
+        name: &[u8],
+    ) -> bool {
+        let keep = (step.keep.device, step.keep.ino);
+        let swap = || self.names.exchange(parent, aside, name, keep);
+        if inode(parent, name) != Some(keep) || swap().is_err() {
+            return false;
+        }
+        if inode(parent, aside) == Some(keep) {
+            return rustix::fs::unlinkat(parent, aside, AtFlags::empty()).is_ok();
+        }
+        // Someone replaced the name between the two calls: theirs goes back on top.
+        let _ = swap();
+        false
+    }
+
+    /// Gives a file a name of ours, and checks that it was the right file.
+    pub(super) fn set_away(
+        &self,
+        step: &Step,
+        parent: &OwnedFd,
+        name: &[u8],
+        aside: &[u8],
+    ) -> Result<(), String> {
+        self.names
+            .take(parent, name, parent, aside)
+            .map_err(|errno| cannot("rename", &step.remove.path, errno))?;
+        if inode(parent, aside) == Some((step.remove.device, step.remove.ino)) {
+            return Ok(());
+        }
+        match self.names.give(parent, aside, parent, name) {
+            Ok(()) => Err("another file took its place".into()),
+            Err(_) => Err(format!(
+                "another file took its place twice; one is now named {}",
+                crate::name::readable(aside)
+            )),
+        }
+    }
+
+    /// Moves a file to another folder. On another file system only its copy is made here, under the
+    /// name `aside`; that folder is returned.
+    pub(super) fn carry(
+        &self,
+        step: &Step,
+        aside: &[u8],
+        (remove, from, name): (&OwnedFd, &OwnedFd, &[u8]),
+        (folder, new): (&[u8], &[u8]),
+    ) -> Result<Option<OwnedFd>, String> {
+        std::fs::create_dir_all(sys::path(folder))
+            .map_err(|error| format!("cannot create the folder to move to: {error}"))?;
+        let to = open_folder(folder)?;
+        if inode(&to, new).is_some() {
+            return Err("the place to move it to is taken".into());
+        }
+        let old = (step.remove.device, step.remove.ino);
+        match self.names.carry((from, name), (&to, new), aside, old) {
+            Ok(()) if inode(&to, new) == Some(old) => Ok(None),
+            Ok(()) => match self.names.give(&to, new, from, name) {
+                Ok(()) => Err("another file took its place".into()),
+                Err(_) => Err(format!(
+                    "another file took its place twice; one is now named {}",
+                    crate::name::readable(new)
+                )),
+            },
+            Err(Errno::XDEV) => {
+                copy::make(remove, &to, aside, &step.remove)?;
+                Ok(Some(to))
+            }
+            Err(Errno::EXIST) => Err("the place to move it to is taken".into()),
+            Err(Errno::STALE) => Err("another file took its place".into()),
+            Err(errno) => Err(cannot("rename", &step.remove.path, errno)),
+        }
+    }
+
+    /// Puts the copy of a file in its place on the other file system, and ends the original.
+    pub(super) fn settle_across(
+        &self,
+        step: &Step,
+        aside: &[u8],
+        open: &Pending,
+        to: &OwnedFd,
+    ) -> Result<(), String> {
+        let Action::Move(target) = &step.action else {
+            return Ok(());
+        };
+        let (_, name) = split(&step.remove.path);
+        let destination = destination(target, &step.remove.path);
+        self.set_away(step, &open.parent, name, aside)?;
+        let placed = self
+            .names
+            .give(to, aside, to, split(&destination).1)
+            .and_then(|()| rustix::fs::fsync(reopened(to)?));
+        if let Err(errno) = placed {
+            let _ = self.names.give(&open.parent, aside, &open.parent, name);
+            return Err(cannot("place the copy as", &destination, errno));
+        }
+        rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
+            .map_err(|errno| cannot("remove", aside, errno))
+    }
+}
+
+/// The same folder, as fsync(2) wants it.
+fn reopened(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, ".", flags, rustix::fs::Mode::empty())
+}

@@ -1,0 +1,322 @@
+//! How folders relate: which are copies of each other, wholly or in part.
+
+use crate::group::bucket;
+use crate::index::split;
+use crate::store::Store;
+use crate::table::{FileId, Files, Hash, NO_HASH};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Folders with the same names and contents all the way down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SameFolders {
+    /// Their paths, sorted; a machine's name and a colon stand before those of other machines.
+    pub paths: Vec<Vec<u8>>,
+    /// Files in each.
+    pub files: u64,
+    /// Bytes in each.
+    pub bytes: u64,
+}
+
+/// Two folders that have contents in common; their subfolders are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overlap {
+    /// Number of one in [`Files::dirs`]; [`label`] is its path.
+    pub a: u32,
+    /// Number of the other.
+    pub b: u32,
+    /// Files of `a` with a copy in `b`.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of all files in `a`.
+    pub bytes_a: u64,
+    /// Bytes of all files in `b`.
+    pub bytes_b: u64,
+}
+
+/// How folders relate.
+#[derive(Debug, Default)]
+pub struct Folders {
+    /// Wholly equal, most bytes first; those inside others that are listed are left out.
+    pub same: Vec<SameFolders>,
+    /// Equal in part, most bytes first.
+    pub overlapping: Vec<Overlap>,
+}
+
+/// Contents in more folders than this say nothing about two of them (licences, empty templates).
+const COMMON: usize = 8;
+const NONE: u32 = u32::MAX;
+
+/// Path of a folder, with the name of its machine and a colon in front unless it is this one.
+pub fn label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
+    let machine = &files.filesystems[usize::from(files.dirs[dir as usize].fs)].machine;
+    match machine.is_empty() {
+        true => files.dir_path(dir).into(),
+        false => [machine.as_bytes(), b":", files.dir_path(dir)]
+            .concat()
+            .into(),
+    }
+}
+
+/// Compares folders.
+pub fn folders(files: &Files) -> Folders {
+    let labels: Vec<Cow<'_, [u8]>> = (0..files.dirs.len() as u32)
+        .map(|dir| label(files, dir))
+        .collect();
+    let mut members = Store::default();
+    let ends = bucket(files, &mut members);
+    let mut tree = Tree::new(files, &labels);
+    tree.digest(files, &ends);
+    let same = tree.same();
+    let mut overlapping = overlaps(files, &tree, &members, &ends);
+    overlapping.sort_unstable_by(|x, y| {
+        let names = |one: &Overlap| (&labels[one.a as usize], &labels[one.b as usize]);
+        y.bytes.cmp(&x.bytes).then_with(|| names(x).cmp(&names(y)))
+    });
+    Folders { same, overlapping }
+}
+
+/// A folder of the tree; those without files of their own are in it too.
+struct Node<'a> {
+    path: &'a [u8],
+    parent: u32,
+    first_child: u32,
+    next_sibling: u32,
+    /// Number of the folder in the table, if it has files.
+    dir: u32,
+    files: u64,
+    bytes: u64,
+    /// Whether it cannot be a copy: something in it is known to be there only once.
+    lone: bool,
+    digest: Option<Hash>,
+    /// Whether it is listed as a copy, or lies in one that is.
+    told: bool,
+}
+
+struct Tree<'a> {
+    nodes: Vec<Node<'a>>,
+    /// Node of each folder of the table.
+    of: Vec<u32>,
+    /// Nodes, each after all that lie in it.
+    upwards: Vec<u32>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(files: &Files, labels: &'a [Cow<'a, [u8]>]) -> Self {
+        let mut nodes: Vec<Node<'a>> = Vec::with_capacity(labels.len() * 2);
+        let mut known: HashMap<&'a [u8], u32> = HashMap::with_capacity(labels.len() * 2);
+        let mut of = Vec::with_capacity(labels.len());
+        for (dir, label) in labels.iter().enumerate() {
+            let mut path: &'a [u8] = label;
+            let mut below = NONE;
+            loop {
+                let found = known.get(path).copied();
+                let number = found.unwrap_or_else(|| {
+                    known.insert(path, nodes.len() as u32);
+                    nodes.push(Node {
+                        path,
+                        parent: NONE,
+                        first_child: NONE,
+                        next_sibling: NONE,
+                        dir: NONE,
+                        files: 0,
+                        bytes: 0,
+                        lone: false,
+                        digest: None,
+                        told: false,
+                    });
+                    nodes.len() as u32 - 1
+                });
+                match below {
+                    NONE => of.push(number),
+                    below => {
+                        nodes[below as usize].parent = number;
+                        nodes[below as usize].next_sibling = nodes[number as usize].first_child;
+                        nodes[number as usize].first_child = below;
+                    }
+                }
+                let above = split(path).0;
+                if found.is_some() || above.is_empty() || above == path {
+                    break;
+                }
+                (below, path) = (number, above);
+            }
+            let node = &mut nodes[of[dir] as usize];
+            node.dir = dir as u32;
+            for id in files.dir_files(dir as u32) {
+                node.files += 1;
+                node.bytes += files.file(id).id.size;
+            }
+        }
+        let mut upwards: Vec<u32> = (0..nodes.len() as u32).collect();
+        // What lies in a folder has a longer path.
+        upwards.sort_unstable_by_key(|number| usize::MAX - nodes[*number as usize].path.len());
+        Self { nodes, of, upwards }
+    }
+
+    /// Sums up from the leaves, and gives a digest of names and contents to each folder that can
+    /// be a copy. `ends`: where each content ends among all files ordered by content.
+    fn digest(&mut self, files: &Files, ends: &[u32]) {
+        let lone = |id: FileId| {
+            let hash = files.file(id).hash;
+            hash == NO_HASH || {
+                let begin = (hash as usize).checked_sub(1).map_or(0, |at| ends[at]);
+                ends[hash as usize] - begin < 2
+            }
+        };
+        let mut text = Vec::new();
+        for number in &self.upwards {
+            let node = &self.nodes[*number as usize];
+            let own = match node.dir {
+                NONE => 0..0,
+                dir => files.dir_files(dir),
+            };
+            let lone = node.lone || own.clone().any(lone);
+            let mut digest = None;
+            if !lone {
+                let mut entries: Vec<(&[u8], bool, &Hash)> = own
+                    .filter_map(|id| Some((files.name(id), false, files.hash(id)?)))
+                    .collect();
+                let mut child = node.first_child;
+                while child != NONE {
+                    let below = &self.nodes[child as usize];
+                    entries.extend(
+                        below
+                            .digest
+                            .iter()
+                            .map(|one| (split(below.path).1, true, one)),
+                    );
+                    child = below.next_sibling;
+                }
+                entries.sort_unstable();
+                text.clear();
+                for (name, folder, hash) in entries {
+                    text.extend_from_slice(&(name.len() as u32).to_le_bytes());
+                    text.push(folder.into());
+                    text.extend_from_slice(name);
+                    text.extend_from_slice(hash);
+                }
+                digest = Some(*blake3::hash(&text).as_bytes());
+            }
+            let (parent, count, bytes) = (node.parent, node.files, node.bytes);
+            self.nodes[*number as usize].digest = digest;
+            if parent != NONE {
+                let parent = &mut self.nodes[parent as usize];
+                parent.files += count;
+                parent.bytes += bytes;
+                parent.lone |= lone;
+            }
+        }
+    }
+
+    /// Collects folders of equal digest and marks them.
+    fn same(&mut self) -> Vec<SameFolders> {
+        let mut by_digest: Vec<(Hash, u32)> = (0..self.nodes.len() as u32)
+            .filter_map(|number| Some((self.nodes[number as usize].digest?, number)))
+            .filter(|(_, number)| self.nodes[*number as usize].files > 0)
+            .collect();
+        by_digest.sort_unstable();
+        let mut found = Vec::new();
+        for alike in by_digest.chunk_by(|a, b| a.0 == b.0) {
+            if alike.len() < 2 || self.covered(alike) {
+                continue;
+            }
+            let first = &self.nodes[alike[0].1 as usize];
+            let mut one = SameFolders {
+                paths: Vec::with_capacity(alike.len()),
+                files: first.files,
+                bytes: first.bytes,
+            };
+            for (_, number) in alike {
+                let node = &mut self.nodes[*number as usize];
+                node.told = true;
+                one.paths.push(node.path.to_vec());
+            }
+            one.paths.sort_unstable();
+            found.push(one);
+        }
+        for number in self.upwards.iter().rev() {
+            let parent = self.nodes[*number as usize].parent;
+            if parent != NONE && self.nodes[parent as usize].told {
+                self.nodes[*number as usize].told = true;
+            }
+        }
+        found.sort_unstable_by(|a, b| {
+            let gain = |one: &SameFolders| one.bytes * (one.paths.len() as u64 - 1);
+            gain(b).cmp(&gain(a)).then_with(|| a.paths.cmp(&b.paths))
+        });
+        found
+    }
+
+    /// Whether the folders above are copies of each other in the same way. Two in one and the same
+    /// folder are news.
+    fn covered(&self, alike: &[(Hash, u32)]) -> bool {
+        let mut above: Vec<u32> = alike
+            .iter()
+            .map(|(_, number)| self.nodes[*number as usize].parent)
+            .collect();
+        above.sort_unstable();
+        let count = above.len();
+        above.dedup();
+        let digest = |number: u32| {
+            let node = self.nodes.get(number as usize)?;
+            node.digest
+        };
+        let first = digest(above[0]);
+        above.len() == count && first.is_some() && above.iter().all(|one| digest(*one) == first)
+    }
+}
+
+fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) -> Vec<Overlap> {
+    // Pair of folders and size, for each content that both have.
+    let mut pairs: Vec<((u32, u32), u64)> = Vec::new();
+    let mut begin = 0;
+    let mut inodes = Vec::new();
+    let mut dirs = Vec::new();
+    for end in ends {
+        let ids = &members[begin as usize..*end as usize];
+        begin = *end;
+        if ids.len() < 2 {
+            continue;
+        }
+        // One name of each inode.
+        inodes.clear();
+        inodes.extend(ids.iter().map(|id| (files.inode(*id), files.file(*id).dir)));
+        if ids.iter().any(|id| files.file(*id).is_linked()) {
+            inodes.sort_unstable();
+            inodes.dedup_by_key(|one| one.0);
+        }
+        dirs.clear();
+        dirs.extend(inodes.iter().map(|one| one.1));
+        dirs.sort_unstable();
+        dirs.dedup();
+        if dirs.len() > COMMON {
+            continue;
+        }
+        let size = files.file(ids[0]).id.size;
+        for (at, a) in dirs.iter().enumerate() {
+            let told = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].told;
+            let others = dirs[at + 1..].iter().filter(|b| !(told(*a) && told(**b)));
+            pairs.extend(others.map(|b| ((*a, *b), size)));
+        }
+    }
+    pairs.sort_unstable_by_key(|one| one.0);
+    let own = |dir: u32| -> u64 { files.dir_files(dir).map(|id| files.file(id).id.size).sum() };
+    let path = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].path;
+    pairs
+        .chunk_by(|x, y| x.0 == y.0)
+        .map(|same| {
+            let (a, b) = same[0].0;
+            let (a, b) = if path(a) <= path(b) { (a, b) } else { (b, a) };
+            Overlap {
+                a,
+                b,
+                files: same.len() as u64,
+                bytes: same.iter().map(|one| one.1).sum(),
+                bytes_a: own(a),
+                bytes_b: own(b),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,234 @@
+//! Writing the index: scans, merges, what acting changed.
+
+use super::{Index, failed, range, split};
+use crate::blob::{self, Decoder};
+use crate::memory::Memory;
+use crate::store::Store;
+use crate::table::Files;
+use crate::{Error, Identity, sys};
+use rusqlite::{OptionalExtension as _, params};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The time of an unchanged rescan is written at most this often, nanoseconds: writing costs more
+/// than the rest of the rescan.
+const TOUCH: i64 = 60_000_000_000;
+
+/// A name within a folder, and what it is now; `None` = gone.
+type Change<'a> = (&'a [u8], Option<Identity>);
+
+impl Index {
+    /// Writes what a scan changed, in one transaction; an unchanged scan writes nothing.
+    /// `memory`: what [`Index::remember`] returned, as the walk has marked it.
+    ///
+    /// # Errors
+    /// When the index cannot be written; it is then as it was before.
+    pub fn save(
+        &mut self,
+        roots: &[PathBuf],
+        files: &Files,
+        memory: &Memory,
+        generation: u32,
+        interrupted: bool,
+    ) -> Result<(), Error> {
+        // Nothing was remembered or to be believed: everything is replaced at the end.
+        let afresh = memory.is_empty() && !interrupted;
+        let mut dirty: Store<u32> = (0..files.dirs.len() as u32)
+            .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
+            .collect();
+        // After an interrupted walk nobody knows what has vanished.
+        let vanished = || memory.vanished().filter(|_| !interrupted);
+        let now = sys::now();
+        let known = self.roots()?;
+        let fresh_enough = |root: &PathBuf| {
+            known.iter().any(|one| {
+                one.machine.is_empty()
+                    && one.path == *root
+                    && one.complete != interrupted
+                    && now - one.scanned < TOUCH
+            })
+        };
+        if dirty.is_empty() && vanished().next().is_none() && roots.iter().all(fresh_enough) {
+            return Ok(());
+        }
+        dirty.sort_unstable_by_key(|dir| files.dir_path(*dir));
+        let path = self.path.clone();
+        let mut write = || -> rusqlite::Result<()> {
+            let transaction = self.db.transaction()?;
+            if afresh {
+                for root in roots {
+                    let (exact, from, to) = range(Some(root));
+                    transaction.execute(
+                        "DELETE FROM folders WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
+                        params![exact, from, to],
+                    )?;
+                }
+            }
+            {
+                let mut put = transaction.prepare_cached(
+                    "INSERT OR REPLACE INTO folders (machine, path, block) VALUES ('', ?1, ?2)",
+                )?;
+                for dir in dirty.iter() {
+                    put.execute(params![files.dir_path(*dir), blob::encode_dir(files, *dir)])?;
+                }
+                let mut remove = transaction
+                    .prepare_cached("DELETE FROM folders WHERE machine = '' AND path = ?1")?;
+                for path in vanished() {
+                    remove.execute([path])?;
+                }
+                let mut root_row = transaction.prepare_cached(
+                    "INSERT OR REPLACE INTO roots (machine, path, scanned, complete)
+                     VALUES ('', ?1, ?2, ?3)",
+                )?;
+                for root in roots {
+                    root_row.execute(params![sys::bytes(root), now, !interrupted])?;
+                }
+            }
+            transaction.execute(
+                "UPDATE state SET generation = ?1, hash = ?2",
+                params![generation, files.kind.name()],
+            )?;
+            transaction.commit()
+        };
+        write().map_err(failed(&path))?;
+        self.generation = generation;
+        self.kind = Some(files.kind);
+        Ok(())
+    }
+
+    /// Takes over all folders of another index under the name of its machine, replacing what was
+    /// there under that name.
+    ///
+    /// # Errors
+    /// When either index cannot be used.
+    pub fn merge(&mut self, machine: &str, other: &Self) -> Result<u64, Error> {
+        if let (Some(own), Some(their)) = (self.kind, other.kind)
+            && own != their
+        {
+            return Err(Error::Usage(format!(
+                "{} holds {} hashes, {} holds {}: they cannot be compared; scan again with --hash {}",
+                crate::name::readable(sys::bytes(&other.path)),
+                their.name(),
+                crate::name::readable(sys::bytes(&self.path)),
+                own.name(),
+                own.name(),
+            )));
+        }
+        let kind = self.kind.or(other.kind);
+        let mut folders = Vec::new();
+        other.each(None, None, |inner, path, block| {
+            let name = match inner {
+                "" => machine.to_owned(),
+                inner => format!("{machine}/{inner}"),
+            };
+            folders.push((name, path.to_vec(), block.to_vec()));
+        })?;
+        let roots = other.roots()?;
+        let path = self.path.clone();
+        let mut write = || -> rusqlite::Result<()> {
+            let transaction = self.db.transaction()?;
+            let inner = format!("{machine}/");
+            for table in ["folders", "roots"] {
+                transaction.execute(
+                    &format!("DELETE FROM {table} WHERE machine = ?1 OR substr(machine, 1, length(?2)) = ?2"),
+                    params![machine, inner],
+                )?;
+            }
+            {
+                let mut put = transaction
+                    .prepare("INSERT INTO folders (machine, path, block) VALUES (?1, ?2, ?3)")?;
+                for (name, path, block) in &folders {
+                    put.execute(params![name, path, block])?;
+                }
+            }
+            for root in &roots {
+                let name = match root.machine.as_str() {
+                    "" => machine.to_owned(),
+                    inner => format!("{machine}/{inner}"),
+                };
+                transaction.execute(
+                    "INSERT INTO roots (machine, path, scanned, complete) VALUES (?1, ?2, ?3, ?4)",
+                    params![name, sys::bytes(&root.path), root.scanned, root.complete],
+                )?;
+            }
+            let name = kind.map_or("", crate::hash::Kind::name);
+            transaction.execute("UPDATE state SET hash = ?1", [name])?;
+            transaction.commit()
+        };
+        write().map_err(failed(&path))?;
+        self.kind = kind;
+        Ok(folders.len() as u64)
+    }
+
+    /// Forgets everything at or below a path on this machine; returns how many folders that were.
+    ///
+    /// # Errors
+    /// When the index cannot be written.
+    pub fn forget(&mut self, root: &Path) -> Result<usize, Error> {
+        let (exact, from, to) = range(Some(root));
+        let mut count = 0;
+        for table in ["folders", "roots"] {
+            let removed = self
+                .db
+                .execute(
+                    &format!("DELETE FROM {table} WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)"),
+                    params![exact, from, to],
+                )
+                .map_err(failed(&self.path))?;
+            count = count.max(removed);
+        }
+        Ok(count)
+    }
+
+    /// Rewrites the entries of files after they were acted on, so that the next scan need not
+    /// read them again. `now` says what each name is now: `None` = gone.
+    ///
+    /// # Errors
+    /// When the index cannot be written; the next scan then finds out by itself.
+    pub fn amend(&mut self, changes: &BTreeMap<Vec<u8>, Option<Identity>>) -> Result<(), Error> {
+        let mut by_dir: BTreeMap<&[u8], Vec<Change<'_>>> = BTreeMap::new();
+        for (path, now) in changes {
+            let (dir, name) = split(path);
+            by_dir.entry(dir).or_default().push((name, *now));
+        }
+        let path = self.path.clone();
+        let write = || -> rusqlite::Result<()> {
+            let transaction = self.db.transaction()?;
+            for (dir, changed) in by_dir {
+                let block: Option<Vec<u8>> = transaction
+                    .query_row(
+                        "SELECT block FROM folders WHERE machine = '' AND path = ?1",
+                        [dir],
+                        |row| row.get(0),
+                    )
+                    .optional()?;
+                let Some(block) = block else { continue };
+                let Ok(decoder) = Decoder::new(&block) else {
+                    continue;
+                };
+                let fsid = decoder.fsid();
+                let mut entries = Vec::new();
+                for mut entry in decoder.flatten() {
+                    match changed.iter().find(|(name, _)| *name == entry.name) {
+                        Some((_, None)) => continue,
+                        Some((_, Some(id))) => {
+                            entry.id = *id;
+                            entry.linked = true;
+                            // Just touched: trusted only after a scan has read it again.
+                            entry.fresh = true;
+                            entry.share = None;
+                        }
+                        None => {}
+                    }
+                    entries.push(entry);
+                }
+                transaction.execute(
+                    "UPDATE folders SET block = ?2 WHERE machine = '' AND path = ?1",
+                    params![dir, blob::encode(fsid, &entries)],
+                )?;
+            }
+            transaction.commit()
+        };
+        write().map_err(failed(&path))
+    }
+}

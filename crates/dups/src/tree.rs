@@ -1,0 +1,65 @@
+//! Where the bytes to gain lie: a tree of folders, each with what its redundant copies take.
+
+use crate::group::Groups;
+use crate::table::{FileId, Files};
+use std::collections::BTreeMap;
+
+/// A folder.
+#[derive(Debug, Default)]
+pub struct Node {
+    /// Bytes on disk of copies beyond the first of each group, here and below.
+    pub bytes: u64,
+    /// Folders in it, by name.
+    pub children: BTreeMap<Vec<u8>, Node>,
+    /// Redundant copies in it, each with the number of its group.
+    pub files: Vec<(FileId, u32)>,
+}
+
+/// Builds the tree. Each copy after the first in its group counts in its own folder.
+pub fn tree(files: &Files, groups: &Groups) -> Node {
+    let mut root = Node::default();
+    for (number, group) in groups.iter().enumerate() {
+        for id in group.files.iter().skip(1) {
+            let bytes = files.allocated(*id);
+            let mut node = &mut root;
+            node.bytes += bytes;
+            for part in files
+                .dir_path(files.file(*id).dir)
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty())
+            {
+                node = node.children.entry(part.to_vec()).or_default();
+                node.bytes += bytes;
+            }
+            node.files.push((*id, number as u32));
+        }
+    }
+    root
+}
+
+impl Node {
+    /// Goes down as long as everything lies in one folder; returns its path and itself.
+    pub fn top(&self) -> (Vec<u8>, &Self) {
+        let (mut path, mut top) = (Vec::new(), self);
+        while let (1, Some((name, only))) = (top.children.len(), top.children.iter().next()) {
+            if only.bytes != top.bytes {
+                break;
+            }
+            path.push(b'/');
+            path.extend_from_slice(name);
+            top = only;
+        }
+        (path, top)
+    }
+
+    /// Folders in it, most bytes first.
+    pub fn folders(&self) -> Vec<(&[u8], &Self)> {
+        let mut found: Vec<(&[u8], &Self)> = self
+            .children
+            .iter()
+            .map(|(name, node)| (&**name, node))
+            .collect();
+        found.sort_by(|a, b| b.1.bytes.cmp(&a.1.bytes).then_with(|| a.0.cmp(b.0)));
+        found
+    }
+}

@@ -1,0 +1,321 @@
+//! One thread of stage 3: opens, probes, hashes, and compares files side by side.
+
+use crate::Control;
+use crate::compare::Learnt;
+use crate::doors::Doors;
+use crate::hash::Hasher;
+use crate::read::{CHUNK, Holes, PROBE, SMALL, Trouble, unchanged, zeros};
+use crate::table::{FileId, Files};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+/// One thread.
+pub(crate) struct Worker<'a> {
+    files: &'a Files,
+    doors: &'a Doors,
+    control: &'a Control<'a>,
+    pub learnt: Learnt,
+    reported: u64,
+    buffers: Vec<Box<[u8]>>,
+    arena: Vec<u8>,
+}
+
+/// A file that is open.
+pub(crate) struct Open {
+    id: FileId,
+    fd: OwnedFd,
+    holes: Holes,
+}
+
+/// Files that agreed so far, and the hash so far of what they agreed on.
+struct Class {
+    members: Vec<Open>,
+    hasher: Hasher,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(files: &'a Files, doors: &'a Doors, control: &'a Control<'a>) -> Self {
+        Self {
+            files,
+            doors,
+            control,
+            learnt: Learnt::default(),
+            reported: 0,
+            buffers: Vec::new(),
+            arena: Vec::new(),
+        }
+    }
+
+    pub(crate) fn report(&mut self) {
+        let now = self.learnt.cost.bytes;
+        self.control
+            .progress
+            .bytes_read
+            .fetch_add(now - self.reported, Ordering::Relaxed);
+        self.reported = now;
+    }
+
+    pub(crate) fn finish(&mut self, group: usize) {
+        if !self.control.stopped() {
+            self.learnt.finished.push(group);
+        }
+    }
+
+    fn aside(&mut self, id: FileId, trouble: Trouble) {
+        self.learnt.aside.push(id);
+        self.learnt
+            .skipped
+            .note(self.files.path(id), trouble.reason, trouble.detail);
+    }
+
+    pub(crate) fn group(&mut self, members: &[FileId], size: u64) {
+        let any_known = members.iter().any(|id| self.files.hash(*id).is_some());
+        match size > SMALL {
+            true => self.large(members),
+            false if any_known => self.hash_all(members),
+            false => self.small(members, size as usize),
+        }
+    }
+
+    fn open(&mut self, id: FileId) -> Result<OwnedFd, Trouble> {
+        self.learnt.cost.opens += 1;
+        self.doors.open(self.files, id).map_err(Trouble::io)
+    }
+
+    /// Reads a small file whole in one call and checks it.
+    fn whole(&mut self, id: FileId, into: &mut [u8]) -> Result<(), Trouble> {
+        let fd = self.open(id)?;
+        self.learnt.cost.fill(&fd, into, 0)?;
+        unchanged(&fd, self.files.file(id))
+    }
+
+    /// Reads a few small files into memory and compares each with every different content.
+    fn small(&mut self, members: &[FileId], size: usize) {
+        let mut arena = std::mem::take(&mut self.arena);
+        if arena.len() < members.len() * size {
+            arena.resize(members.len() * size, 0);
+        }
+        let mut slots = arena.chunks_exact_mut(size);
+        let mut contents: Vec<(&[u8], Vec<FileId>)> = Vec::new();
+        for id in members {
+            let Some(slot) = slots.next() else { break };
+            if let Err(trouble) = self.whole(*id, slot) {
+                self.aside(*id, trouble);
+                continue;
+            }
+            let slot: &[u8] = slot;
+            match contents.iter_mut().find(|(content, _)| *content == slot) {
+                Some((_, same)) => same.push(*id),
+                None => contents.push((slot, vec![*id])),
+            }
+        }
+        for (content, same) in contents {
+            if same.len() > 1 {
+                let hash = self.files.kind.of(content);
+                self.learnt.hashes.extend(same.iter().map(|id| (*id, hash)));
+            }
+        }
+        self.arena = arena;
+    }
+
+    /// Hashes each file whose hash is not known.
+    pub(crate) fn hash_all(&mut self, members: &[FileId]) {
+        let mut buffer = self.buffer();
+        for id in members {
+            if self.files.hash(*id).is_some() || self.control.stopped() {
+                continue;
+            }
+            let file = self.files.file(*id);
+            let kind = self.files.kind;
+            let done = if file.id.size <= SMALL {
+                let content = &mut buffer[..file.id.size as usize];
+                self.whole(*id, content).map(|()| Some(kind.of(content)))
+            } else {
+                let control = self.control;
+                self.open(*id).and_then(|fd| {
+                    let cost = &mut self.learnt.cost;
+                    cost.hash(&fd, file, kind, &mut buffer, &|| control.stopped())
+                })
+            };
+            match done {
+                Ok(Some(hash)) => self.learnt.hashes.push((*id, hash)),
+                Ok(None) => {}
+                Err(trouble) => self.aside(*id, trouble),
+            }
+            self.report();
+        }
+        self.buffers.push(buffer);
+    }
+
+    pub(crate) fn probe_all(&mut self, members: &[FileId]) {
+        for id in members {
+            if let Some(key) = self.probe_one(*id) {
+                self.learnt.probes.push((*id, key));
+            }
+        }
+    }
+
+    /// Opens and probes one large file.
+    pub(crate) fn probe_one(&mut self, id: FileId) -> Option<[u8; 16]> {
+        let open = self.open_all(&[id]).pop()?;
+        self.probe(&open)
+    }
+
+    fn probe(&mut self, open: &Open) -> Option<[u8; 16]> {
+        let mut blocks = [0; 3 * PROBE];
+        let size = self.files.file(open.id).id.size;
+        match self.learnt.cost.probe(&open.fd, size, &mut blocks) {
+            Ok(()) => {
+                let mut key = [0; 16];
+                key.copy_from_slice(&blake3::hash(&blocks).as_bytes()[..16]);
+                Some(key)
+            }
+            Err(trouble) => {
+                self.aside(open.id, trouble);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn open_all(&mut self, members: &[FileId]) -> Vec<Open> {
+        let mut open = Vec::with_capacity(members.len());
+        for id in members {
+            match self.open(*id) {
+                Ok(fd) => {
+                    // Probes jump; read-ahead around them would only cost.
+                    let advice = rustix::fs::Advice::Random;
+                    let _ = rustix::fs::fadvise(&fd, 0, None, advice);
+                    open.push(Open {
+                        id: *id,
+                        fd,
+                        holes: Holes::new(self.files.file(*id).is_sparse()),
+                    });
+                }
+                Err(trouble) => self.aside(*id, trouble),
+            }
+        }
+        open
+    }
+
+    /// Probes a group of large files and reads on only where the probes agree.
+    fn large(&mut self, members: &[FileId]) {
+        let mut probed = Vec::with_capacity(members.len());
+        for open in self.open_all(members) {
+            if let Some(key) = self.probe(&open) {
+                probed.push((key, open));
+            }
+        }
+        probed.sort_by_key(|one| one.0);
+        let mut same: Vec<Open> = Vec::new();
+        let mut key = None;
+        for (next, open) in probed {
+            if key != Some(next) {
+                self.decide(std::mem::take(&mut same));
+                key = Some(next);
+            }
+            same.push(open);
+        }
+        self.decide(same);
+    }
+
+    fn decide(&mut self, same: Vec<Open>) {
+        if same.len() < 2 {
+            return;
+        }
+        if same.iter().any(|open| self.files.hash(open.id).is_some()) {
+            let ids: Vec<FileId> = same.iter().map(|open| open.id).collect();
+            drop(same);
+            self.hash_all(&ids);
+        } else {
+            self.side_by_side(same);
+        }
+    }
+
+    /// Reads files of one size in step and splits them where they differ.
+    pub(crate) fn side_by_side(&mut self, open: Vec<Open>) {
+        let Some(first) = open.first() else { return };
+        let size = self.files.file(first.id).id.size;
+        for one in &open {
+            let advice = rustix::fs::Advice::Sequential;
+            let _ = rustix::fs::fadvise(&one.fd, 0, None, advice);
+        }
+        let mut classes = vec![Class {
+            members: open,
+            hasher: self.files.kind.hasher(),
+        }];
+        let mut offset = 0;
+        while offset < size && !classes.is_empty() && !self.control.stopped() {
+            let hole = classes
+                .iter_mut()
+                .flat_map(|class| &mut class.members)
+                .map(|open| open.holes.at(&open.fd, offset, size))
+                .min()
+                .unwrap_or(offset);
+            if hole > offset {
+                for class in &mut classes {
+                    zeros(&mut class.hasher, hole - offset);
+                }
+                offset = hole;
+                continue;
+            }
+            let length = CHUNK.min((size - offset) as usize);
+            let mut next = Vec::with_capacity(classes.len());
+            for class in classes {
+                self.step(class, offset, length, &mut next);
+            }
+            classes = next;
+            offset += length as u64;
+            self.report();
+        }
+        if offset < size {
+            return;
+        }
+        for class in classes {
+            let hash = class.hasher.finish();
+            for open in class.members {
+                match unchanged(&open.fd, self.files.file(open.id)) {
+                    Ok(()) => self.learnt.hashes.push((open.id, hash)),
+                    Err(trouble) => self.aside(open.id, trouble),
+                }
+            }
+        }
+    }
+
+    /// Reads one chunk of each file of a class; those that agree stay together, lone ones leave.
+    fn step(&mut self, class: Class, offset: u64, length: usize, into: &mut Vec<Class>) {
+        let mut parts: Vec<(Box<[u8]>, Vec<Open>)> = Vec::new();
+        let mut scratch = self.buffer();
+        for open in class.members {
+            let chunk = &mut scratch[..length];
+            if let Err(trouble) = self.learnt.cost.fill(&open.fd, chunk, offset) {
+                self.aside(open.id, trouble);
+                continue;
+            }
+            match parts
+                .iter_mut()
+                .find(|(other, _)| other[..length] == *chunk)
+            {
+                Some((_, same)) => same.push(open),
+                None => {
+                    let kept = std::mem::replace(&mut scratch, self.buffer());
+                    parts.push((kept, vec![open]));
+                }
+            }
+        }
+        self.buffers.push(scratch);
+        for (content, members) in parts {
+            if members.len() > 1 {
+                let mut hasher = class.hasher.clone();
+                hasher.update(&content[..length]);
+                into.push(Class { members, hasher });
+            }
+            self.buffers.push(content);
+        }
+    }
+
+    fn buffer(&mut self) -> Box<[u8]> {
+        self.buffers
+            .pop()
+            .unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice())
+    }
+}
