@@ -28,9 +28,10 @@ const ROOM: Bytes = Bytes(256 << 20);
 /// A qcow2 file grows as it is filled; a disk does not.
 const GROWTH: u64 = 128 << 20;
 const BLOCK: usize = 4096;
-const WRITES: u64 = 240;
-/// The power is cut after every so many acknowledgements.
-const CUT_EVERY: u64 = 80;
+const WRITES: u64 = 3 * CUT_EVERY;
+/// The power is cut after every so many acknowledgements. The number is prime, so that the cuts come
+/// after every kind of request.
+const CUT_EVERY: u64 = 79;
 
 /// How a write asks to be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
