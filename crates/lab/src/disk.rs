@@ -101,7 +101,8 @@ pub enum CacheMode {
 
 impl CacheMode {
     /// `cache.direct`: O_DIRECT on the host.
-    fn direct(self) -> bool {
+    #[must_use]
+    pub fn direct(self) -> bool {
         matches!(self, Self::None | Self::Directsync)
     }
 

@@ -335,46 +335,75 @@ fn run(
 /// How far a build is, from what mmdebstrap says.
 struct Steps {
     at: usize,
-    since: Instant,
+    begun: Instant,
+    /// Expected time of the whole build, corrected at every step.
+    whole: f64,
 }
 
-/// What the log says when a step begins, its name for people, and the seconds it took on two cores
-/// (AMD EPYC, virtual machine, Debian mirror at 100 Mbit/s).
-const STEPS: [(&str, &str, u64); 6] = [
-    ("", "fetching package lists", 8),
-    ("I: downloading packages", "fetching the base system", 8),
-    ("I: installing essential", "installing the base system", 12),
+/// What the log says when a step begins, its name for people, and its share of the time in per
+/// mille, as a build on two busy cores went.
+const STEPS: [(&str, &str, u32); 5] = [
+    ("", "fetching the base system", 15),
+    ("I: installing essential", "installing the base system", 15),
     ("I: installing remaining", "installing packages", 60),
-    ("Loading new zfs", "compiling ZFS", 130),
-    ("I: running --customize-hook", "making the image", 40),
+    ("Loading new zfs", "compiling ZFS", 810),
+    ("I: running --customize-hook", "making the image", 100),
 ];
+/// Seconds that a build is expected to take until its first steps tell better.
+const USUAL: f64 = 300.0;
 
 impl Steps {
     fn new() -> Self {
         Self {
             at: 0,
-            since: Instant::now(),
+            begun: Instant::now(),
+            whole: USUAL,
         }
+    }
+
+    /// Share of the time before a step, 0 to 1.
+    fn before(step: usize) -> f64 {
+        let shares = STEPS[..step].iter().map(|step| step.2);
+        f64::from(shares.sum::<u32>()) / 1000.0
     }
 
     fn read(&mut self, text: &str) {
         for (index, (begin, _, _)) in STEPS.iter().enumerate().skip(self.at + 1) {
             if text.contains(begin) {
                 self.at = index;
-                self.since = Instant::now();
+                self.whole = self.begun.elapsed().as_secs_f64() / Self::before(index);
             }
         }
     }
 
     fn progress(&self) -> Progress<'static> {
-        let (_, step, seconds) = STEPS[self.at];
-        let before: u64 = STEPS[..self.at].iter().map(|step| step.2).sum();
-        let whole: u64 = STEPS.iter().map(|step| step.2).sum();
-        let done = before + self.since.elapsed().as_secs().min(seconds);
+        let passed = self.begun.elapsed().as_secs_f64();
+        // A step that takes longer than its share does not run into the next one.
+        let done = (passed / self.whole).clamp(Self::before(self.at), Self::before(self.at + 1));
+        let left = (self.whole * (1.0 - done)).max(1.0);
         Progress {
-            step,
-            left: Some(Duration::from_secs(whole - done)),
-            done: done as f64 / whole as f64,
+            step: STEPS[self.at].1,
+            left: Some(Duration::from_secs_f64(left)),
+            done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_goes_forward_with_the_log_and_never_past_its_step() {
+        assert_eq!(STEPS.iter().map(|step| step.2).sum::<u32>(), 1000);
+        let mut steps = Steps::new();
+        let mut last = steps.progress().done;
+        for (begin, name, _) in &STEPS[1..] {
+            steps.read(&format!("noise\n{begin}…\nmore noise\n"));
+            let now = steps.progress();
+            assert_eq!(now.step, *name);
+            assert!(now.done > last && now.done < 1.0, "{name}");
+            last = now.done;
         }
     }
 }

@@ -47,8 +47,8 @@ pub struct HostSide {
     pub flushes: u64,
     /// Bytes that QEMU's process fetched from storage (proc_pid_io(5), `read_bytes`).
     pub process_read: u64,
-    /// Bytes that QEMU's process sent to storage, or left for the page cache to send
-    /// (`write_bytes`).
+    /// Bytes that QEMU's process sent to storage (`write_bytes`). Through the page cache the kernel
+    /// counts every folio that became dirty, whole: with large folios a hundred times too much.
     pub process_written: u64,
 }
 

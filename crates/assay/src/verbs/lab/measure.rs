@@ -203,11 +203,15 @@ fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
                 continue;
             };
             let middle = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
+            // Through the page cache the kernel counts whole folios that were made dirty, not bytes.
+            let moved = match workload.pattern.writes() && !disk.cache.direct() {
+                true => "-".to_owned(),
+                false => format!("{:.2}", host as f64 / (guest as f64).max(1.0)),
+            };
             text += &format!(
-                "{:<40} {middle:>9.0} {:>19} {flushes:>9} {:>10.2}\n",
+                "{:<40} {middle:>9.0} {:>19} {flushes:>9} {moved:>10}\n",
                 disk.describe(),
                 format!("{least:.0}…{most:.0}"),
-                host as f64 / (guest as f64).max(1.0)
             );
         }
         text.push('\n');
