@@ -117,7 +117,7 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
-/// Writes one JSON object: `groups`, each with `size` (bytes), `hash` (BLAKE3 of the content),
+/// Writes one JSON object: `groups`, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
 /// `files` (paths, one per inode), and, where there are any, `links` (further names of the same
 /// inodes: object from path to list of paths), `machines` (one per file, in merged indexes) and
 /// `bytes` (object from the position in `files` to the exact bytes of a path that is not UTF-8, in

@@ -54,16 +54,23 @@ const MOMENTS: [Moment; 6] = [
 /// A thousand edits at every moment of a step: each must be found afterwards where it was made.
 #[test]
 fn no_edit_is_lost_in_a_thousand_races() {
-    race(1000, false);
+    race(1000, false, None);
 }
 
 /// The same where names are changed without the flags of renameat2.
 #[test]
 fn no_edit_is_lost_by_plain_renames() {
-    race(336, true);
+    race(336, true, None);
 }
 
-fn race(turns: usize, plain: bool) {
+/// The same while files are moved to another file system, where memory is one.
+#[test]
+fn no_edit_is_lost_on_the_way_to_another_file_system() {
+    let far = tempfile::tempdir_in("/dev/shm").unwrap();
+    race(336, false, Some(far.path()));
+}
+
+fn race(turns: usize, plain: bool, far: Option<&Path>) {
     let place = Place {
         plain,
         ..Place::new()
@@ -74,9 +81,10 @@ fn race(turns: usize, plain: bool) {
     for turn in 0..turns {
         let race = RACES[turn % RACES.len()];
         let moment = MOMENTS[turn / RACES.len() % MOMENTS.len()];
-        let action = match turn / 42 % 2 {
-            0 => Action::Hardlink,
-            _ => Action::Delete,
+        let action = match (far, turn / 42 % 2) {
+            (Some(far), _) => Action::Move(far.as_os_str().as_bytes().to_vec()),
+            (None, 0) => Action::Hardlink,
+            (None, _) => Action::Delete,
         };
         let _ = std::fs::remove_dir_all(&root);
         let keep = put(root.join("a"), b"the content");
@@ -139,11 +147,9 @@ fn race(turns: usize, plain: bool) {
             .into_inner()
             .map_or(edited_at_once.get(), |one| one.join().unwrap());
         let about = format!("{turn}: {race:?} at {moment:?}, {action:?}: {outcome:?}");
-        let names = [&keep, &other];
-        let contents: Vec<Vec<u8>> = names
-            .iter()
-            .filter_map(|path| std::fs::read(path).ok())
-            .collect();
+        let moved = far.map(|far| far.join(other.strip_prefix("/").unwrap()));
+        let names = [&keep, &other].into_iter().chain(&moved);
+        let contents: Vec<Vec<u8>> = names.filter_map(|path| std::fs::read(path).ok()).collect();
         if edited {
             assert!(
                 contents.iter().any(|content| content.starts_with(&edit)),
@@ -165,6 +171,12 @@ fn race(turns: usize, plain: bool) {
                 .all(|name| !name.as_bytes().starts_with(b".assay")),
             "{left:?} {about}"
         );
+        if let Some(moved) = &moved {
+            assert_eq!(moved.exists(), outcome.done == 1, "{about}");
+            let _ = std::fs::remove_file(moved);
+            let left = std::fs::read_dir(moved.parent().unwrap());
+            assert_eq!(left.map_or(0, Iterator::count), 0, "{about}");
+        }
         match outcome.done {
             0 => put_back += 1,
             _ => done += 1,

@@ -144,7 +144,7 @@ pub(super) struct Run<'a> {
 /// A step whose name is changed and whose old file is still there.
 pub(super) struct Pending {
     keep: OwnedFd,
-    remove: OwnedFd,
+    pub remove: OwnedFd,
     pub parent: OwnedFd,
     /// Folder on another file system in which its copy lies.
     across: Option<OwnedFd>,
@@ -251,7 +251,7 @@ impl Run<'_> {
         }
     }
 
-    fn leased(&self, fd: &OwnedFd) -> bool {
+    pub(super) fn leased(&self, fd: &OwnedFd) -> bool {
         self.options.without_lease || sys::lease_holds(fd)
     }
 

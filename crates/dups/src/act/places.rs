@@ -131,13 +131,24 @@ impl Run<'_> {
         let (_, name) = split(&step.remove.path);
         let destination = destination(target, &step.remove.path);
         self.set_away(step, &open.parent, name, aside)?;
-        let placed = self
-            .names
-            .give(to, aside, to, split(&destination).1)
-            .and_then(|()| rustix::fs::fsync(reopened(to)?));
-        if let Err(errno) = placed {
+        let back = |why: String| {
             let _ = self.names.give(&open.parent, aside, &open.parent, name);
-            return Err(cannot("place the copy as", &destination, errno));
+            Err(why)
+        };
+        let place = split(&destination).1;
+        if let Err(errno) = self.names.give(to, aside, to, place) {
+            return back(cannot("place the copy as", &destination, errno));
+        }
+        let on_disk = reopened(to).and_then(rustix::fs::fsync);
+        // Bringing the name to disk takes time in which a program can begin to write.
+        let why = match on_disk {
+            Ok(()) if self.leased(&open.remove) => None,
+            Ok(()) => Some("a program began to write to it; put back".into()),
+            Err(errno) => Some(cannot("bring to disk", &destination, errno)),
+        };
+        if let Some(why) = why {
+            let _ = rustix::fs::unlinkat(to, place, AtFlags::empty());
+            return back(why);
         }
         rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
             .map_err(|errno| cannot("remove", aside, errno))
