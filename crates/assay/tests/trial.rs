@@ -206,13 +206,47 @@ fn a_dry_run_and_a_refusal_touch_nothing() {
 
 #[test]
 fn advice_that_does_not_apply_says_which_fact_speaks_against_it() {
-    let home = Home::new();
-    // Not a ZFS dataset, wherever this is run.
-    let ran = home.assay(&["trial", "ext4-over-ext3", "/proc"]);
-    assert_ne!(ran.code, Some(0), "{}", ran.stdout);
+    let (home, own) = (Home::new(), Own::new("0.05"));
+    let when = "[[when]]\ncel = 'facts[\"memory.total\"] < 1'\notherwise = \"too much memory\"\n";
+    let text_of = own
+        .text()
+        .replace("[parameters.to]", &format!("{when}[parameters.to]"));
+    fs::write(own.page(), text_of).unwrap();
+    let page = own.page();
+    let ran = home.assay(&["trial", text(&page), "--yes"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("too much memory [memory.total is "),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(own.value(), "0.05");
+    // It cannot be changed in place, so it can only be explained.
     let ran = home.assay(&["trial", "zfs-volblocksize", "tank/vm-1", "--yes"]);
-    assert!(matches!(ran.code, Some(1 | 2)), "{}", ran.stdout);
-    assert!(!ran.stderr.is_empty());
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("cannot be changed in place"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_page_that_is_wrong_is_told_by_its_line() {
+    let (home, own) = (Home::new(), Own::new("0.05"));
+    let page = own.page();
+    fs::write(
+        &page,
+        own.text().replace("metric = \"p50\"", "metric = \"speed\""),
+    )
+    .unwrap();
+    let ran = home.assay(&["trial", text(&page), "--yes"]);
+    assert!(matches!(ran.code, Some(2 | 3)), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("sleep-less.md:21") && ran.stderr.contains("speed"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

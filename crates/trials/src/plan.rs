@@ -1,5 +1,6 @@
 //! From advice to a plan that leaves nothing to choose: how many pairs at most, which side first.
 
+use assay_judge::trial::forecast;
 use assay_model::advice::{Advice, Guard, TrialSpec};
 use assay_model::load::Load;
 use assay_model::trial::{MAX_PAIRS, Side, TrialPlan};
@@ -47,7 +48,7 @@ pub fn settle(
     if let (Load::Fio { size, .. }, Some(wanted)) = (&mut load, options.size) {
         *size = wanted;
     }
-    TrialPlan {
+    let mut plan = TrialPlan {
         advice: advice.id.clone(),
         title: advice.title.clone(),
         predicts: advice.predicts.clone(),
@@ -75,8 +76,15 @@ pub fn settle(
         budget: options.budget,
         alpha: options.alpha,
         seed: options.seed,
-        first: coins(options.seed, max_pairs),
+        first: Vec::new(),
+    };
+    if let Some(budget) = plan.budget {
+        // Planned so from the start, the judge has a last look at what fits.
+        let fit = forecast::pairs_within(&plan, budget);
+        plan.max_pairs = plan.max_pairs.min(fit).max(1);
     }
+    plan.first = coins(plan.seed, plan.max_pairs);
+    plan
 }
 
 fn guards(advised: &[Guard], asked: &[Guard]) -> Vec<Guard> {

@@ -89,6 +89,10 @@ pub struct Args {
     /// With --recover: also set back what somebody else has changed since
     #[arg(long, requires = "recover")]
     force: bool,
+    /// With --recover: take what somebody else has changed since, or what cannot be undone, as it
+    /// is and forget it
+    #[arg(long, requires = "recover", conflicts_with = "force")]
+    accept: bool,
     /// List the trials made so far
     #[arg(long, conflicts_with_all = ["words", "resume", "show"])]
     list: bool,

@@ -35,7 +35,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         suspect(
             CODE,
             format!("ioengine={engine} ignores {}", useless.join(" and ")),
-            "Use fsync=1 or fdatasync=1 for durability; caching is decided by the server or by the file mapping.",
+            "Use fsync=1 for durability (fio's nbd engine refuses fdatasync); caching is decided by the server or by the file mapping.",
         )
     })
 }

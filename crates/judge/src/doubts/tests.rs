@@ -454,6 +454,12 @@ mod measured {
         assert_eq!(case("randread").with(failed).doubts(), ["io-error:void"]);
         let short = |c: &mut Case| c.io().short_ios = 3;
         assert_eq!(case("randread").with(short).doubts(), ["short-io:suspect"]);
+        // Flushes counted as short.
+        let flushed = case("randwrite").set("fdatasync", "1").with(short).doubts();
+        assert!(
+            !flushed.contains(&"short-io:suspect".to_owned()),
+            "{flushed:?}"
+        );
         let stall = |c: &mut Case| c.io().clat.max = 20_000_000_000;
         assert_eq!(
             case("randread").with(stall).doubts(),

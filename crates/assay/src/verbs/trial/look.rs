@@ -140,9 +140,10 @@ pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
 
 /// `--recover`.
 pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
-    let foreign = match args.force {
-        true => Foreign::Restore,
-        false => Foreign::Leave,
+    let foreign = match (args.force, args.accept) {
+        (true, _) => Foreign::Restore,
+        (_, true) => Foreign::Accept,
+        _ => Foreign::Leave,
     };
     let recovered = journal()?.recover(&Live, foreign)?;
     if recovered.is_empty() {
@@ -183,7 +184,7 @@ fn told(one: &Recovered) -> String {
             "{what}: somebody has changed it since; it reads {found} and was {original} before the trial. {}\n",
             match accepted {
                 true => "It was left so.",
-                false => "It was left alone; --force sets it back.",
+                false => "It was left alone; --force sets it back, --accept leaves it so for good.",
             }
         ),
         Outcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
