@@ -349,7 +349,9 @@ const STEPS: [(&str, &str, u32); 5] = [
     ("Loading new zfs", "compiling ZFS", 810),
     ("I: running --customize-hook", "making the image", 100),
 ];
-/// Seconds that a build is expected to take until its first steps tell better.
+/// Share from which on the pace so far tells how long the rest takes.
+const ENOUGH: f64 = 0.05;
+/// Seconds that a build is expected to take until then.
 const USUAL: f64 = 300.0;
 
 impl Steps {
@@ -371,7 +373,11 @@ impl Steps {
         for (index, (begin, _, _)) in STEPS.iter().enumerate().skip(self.at + 1) {
             if text.contains(begin) {
                 self.at = index;
-                self.whole = self.begun.elapsed().as_secs_f64() / Self::before(index);
+                let before = Self::before(index);
+                // The first steps wait for the network and tell nothing about the rest.
+                if before >= ENOUGH {
+                    self.whole = self.begun.elapsed().as_secs_f64() / before;
+                }
             }
         }
     }

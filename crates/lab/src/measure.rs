@@ -43,7 +43,7 @@ pub struct HostSide {
     pub read_bytes: u64,
     /// Bytes that the device was asked to write.
     pub written_bytes: u64,
-    /// Flushes that the device was asked for.
+    /// Flushes that the device was asked for; QEMU 7.2 does not count those of NVMe.
     pub flushes: u64,
     /// Bytes that QEMU's process fetched from storage (proc_pid_io(5), `read_bytes`).
     pub process_read: u64,
