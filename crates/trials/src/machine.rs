@@ -36,6 +36,8 @@ enum Sides<'a> {
         switch: Box<Switch<'a>>,
         value: Option<String>,
         place: Place,
+        /// Which side is in effect.
+        now: Side,
     },
     /// Two places.
     Arms(Box<[Arm<'a>; 2]>),
@@ -74,7 +76,13 @@ impl<'a> Machine<'a> {
         };
         if let Load::Fio { .. } = &plan.load {
             let fio = Fio::find(env.host, env.fio)?;
-            loader.engine = fio.best_engine(&loader.work, env.cancel);
+            match &plan.change {
+                Change::SideBySide {
+                    now: assay_model::change::Arm::Image(_),
+                    ..
+                } => fio.has_engine(env.host, Engine::Nbd)?,
+                _ => loader.engine = fio.best_engine(&loader.work, env.cancel),
+            }
             loader.fio = Some(fio);
         }
         let mut made = None;
@@ -88,6 +96,7 @@ impl<'a> Machine<'a> {
                     switch: Box::new(switch),
                     value: value.clone(),
                     place,
+                    now: Side::Now,
                 }
             }
             Change::SideBySide { now, changed } => {
@@ -134,13 +143,26 @@ impl<'a> Machine<'a> {
 
 impl Bench for Machine<'_> {
     fn enter(&mut self, side: Side) -> Result<String, TrialError> {
-        Ok(match (&self.sides, side) {
-            (Sides::Setting { switch, value, .. }, Side::Changed) if !self.plan.aa => {
-                switch.set(value.as_deref())?
+        match &mut self.sides {
+            Sides::Setting {
+                switch, value, now, ..
+            } => {
+                if self.plan.aa {
+                    return Ok(switch.read()?);
+                }
+                let put = |side| match side {
+                    Side::Now => switch.restore(),
+                    Side::Changed => switch.set(value.as_deref()),
+                };
+                // In effect already: away and back, so that every slot begins just after a change.
+                if *now == side {
+                    put(other(side))?;
+                }
+                *now = side;
+                Ok(put(side)?)
             }
-            (Sides::Setting { switch, .. }, _) => switch.restore()?,
-            (Sides::Arms(arms), side) => arms[side as usize].built.read_back()?,
-        })
+            Sides::Arms(arms) => Ok(arms[side as usize].built.read_back()?),
+        }
     }
 
     fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError> {
@@ -162,6 +184,13 @@ impl Bench for Machine<'_> {
             monotonic: read(ClockId::Monotonic),
             boottime: read(ClockId::Boottime),
         }
+    }
+}
+
+fn other(side: Side) -> Side {
+    match side {
+        Side::Now => Side::Changed,
+        Side::Changed => Side::Now,
     }
 }
 

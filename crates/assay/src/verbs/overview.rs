@@ -29,12 +29,15 @@ pub fn run(global: &Global) -> anyhow::Result<Status> {
     line("Measured", measured(global)?);
     out.push_str(NEXT);
     print(&out)?;
+    super::trial::left_behind()?;
     Ok(Status::Ok)
 }
 
 const NEXT: &str = "
 Next
   assay run quick .        what the storage here does, in a minute
+  assay advice             what the blogs advise, what is true of it, does it apply here?
+  assay trial ADVICE .     test a piece of it here, and set everything back
   assay facts              what is true of this machine, and where that was read
   assay lint 'fio …'       what a benchmark command from a blog really measures
   assay --help             everything else

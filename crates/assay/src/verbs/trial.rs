@@ -7,6 +7,7 @@ mod look;
 
 use super::advice::{Own, assignment};
 use crate::cli::{Global, Status};
+use assay_host::{Host as _, Live};
 use assay_model::advice::Guard;
 use assay_model::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -136,6 +137,14 @@ fn guard(text: &str) -> Result<Guard, String> {
         metric: metric.parse().map_err(|error| format!("{error}"))?,
         margin: percent(margin)?,
     })
+}
+
+/// Says on standard error what a crash has left, without touching or making anything.
+pub fn left_behind() -> anyhow::Result<()> {
+    match Live.exists(&look::journal_dir()?) {
+        Ok(true) => look::left_behind(&look::journal()?),
+        _ => Ok(()),
+    }
 }
 
 /// Runs the verb.

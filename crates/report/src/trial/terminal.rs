@@ -28,7 +28,9 @@ pub fn terminal(view: &View, style: Style) -> String {
         style.paragraph(&mut out, "", 2, &line);
     }
     section("Next", &mut out, style);
-    for (command, what) in next(view) {
+    let page = format!("assay trial --show {} --html trial.html", named(view.trial));
+    let page = [(page, "charts and all evidence")];
+    for (command, what) in page.into_iter().chain(next(view)) {
         match width(&command) > 36 {
             true => out.push_str(&format!("  {command}\n      {what}\n")),
             false => out.push_str(&format!("  {}  {what}\n", left(&command, 36))),
@@ -433,10 +435,7 @@ pub(super) fn became(view: &View) -> Vec<String> {
 /// Commands and what they do.
 pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
     let trial = view.trial;
-    let id = match trial.id.0 {
-        0 => "TRIAL".to_owned(),
-        id => id.to_string(),
-    };
+    let id = named(trial);
     let advice = clean(&trial.plan.advice);
     let again = match trial.plan.target.is_empty() {
         true => format!("assay trial {advice}"),
@@ -460,6 +459,13 @@ pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
     }
     lines.push((again, "repeat it on another day"));
     lines
+}
+
+fn named(trial: &Trial) -> String {
+    match trial.id.0 {
+        0 => "TRIAL".to_owned(),
+        id => id.to_string(),
+    }
 }
 
 /// A word for a POSIX shell.

@@ -34,7 +34,14 @@ pub(super) fn carry_out(
             shown.tell(&event);
         });
         shown.end();
-        let one = done?;
+        let one = match done {
+            // While images were made or the noise was measured: there is nothing to keep yet.
+            Err(error) if env.cancel.is_cancelled() => {
+                eprintln!("interrupted ({error}); everything is set back");
+                return Ok(Status::Interrupted);
+            }
+            done => done?,
+        };
         let cancelled = one.stop == Stop::Cancelled;
         finished.push(one);
         if cancelled {

@@ -9,6 +9,7 @@ use assay_judge::trial::{Shown, forecast, judge_trial, shown};
 use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_report::trial::{self, View};
+use std::path::PathBuf;
 
 /// A trial with all that is derived from it.
 pub(super) struct Seen {
@@ -121,8 +122,12 @@ pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 /// Where changes are entered.
+pub(super) fn journal_dir() -> anyhow::Result<PathBuf> {
+    Ok(std::path::absolute(context::state_dir()?.join("journal"))?)
+}
+
 pub(super) fn journal() -> anyhow::Result<Journal> {
-    Ok(Journal::open(&context::state_dir()?.join("journal"))?)
+    Ok(Journal::open(&journal_dir()?)?)
 }
 
 /// Says what a crash has left, without touching it: it may matter to what is measured now.
