@@ -508,7 +508,19 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
         }
     }
     argv.extend([path.into(), disk.size.to_string().into()]);
-    qemu_img(&argv, &disk.name)
+    let mut made = qemu_img(&argv, &disk.name);
+    // QEMU times its key stretching by getrusage, and gives up when a kernel that counts CPU time
+    // in ticks shows none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
+    for _ in 0..20 {
+        match &made {
+            Err(LabError::Disk { reason, .. }) if reason.contains("accurate CPU usage") => {
+                let _ = std::fs::remove_file(path);
+                made = qemu_img(&argv, &disk.name);
+            }
+            _ => break,
+        }
+    }
+    made
 }
 
 /// Runs `qemu-img` for a disk.
