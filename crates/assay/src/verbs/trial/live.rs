@@ -131,9 +131,8 @@ impl Shown {
                     effect * 100.0
                 ),
                 false => format!(
-                    "  a difference of {:.0} % would take about {needed} pairs, more than the {} at most: use longer slots (--slot)",
+                    "  a difference of {:.0} % would take about {needed} pairs: use longer slots (--slot)",
                     effect * 100.0,
-                    self.plan.max_pairs
                 ),
             });
         }
