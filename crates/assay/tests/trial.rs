@@ -396,6 +396,93 @@ fn in_a_against_a_nothing_is_changed() {
     assert_eq!(own.value(), "0.02");
 }
 
+/// An ext4 of 160 MiB on a loop device, unmounted when dropped.
+struct Loop {
+    dir: tempfile::TempDir,
+}
+
+impl Loop {
+    fn new() -> Self {
+        let one = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        let image = one.dir.path().join("image");
+        fs::File::create(&image)
+            .unwrap()
+            .set_len(160 << 20)
+            .unwrap();
+        fs::create_dir(one.mountpoint()).unwrap();
+        one.tool(&["mkfs.ext4", "-q", text(&image)]);
+        one.tool(&[
+            "mount",
+            "-o",
+            "loop,relatime",
+            text(&image),
+            text(&one.mountpoint()),
+        ]);
+        one
+    }
+    fn mountpoint(&self) -> PathBuf {
+        self.dir.path().join("mnt")
+    }
+    fn tool(&self, argv: &[&str]) {
+        let done = Command::new(argv[0]).args(&argv[1..]).status().unwrap();
+        assert!(done.success(), "{argv:?}");
+    }
+    /// Device and options, from /proc/self/mounts.
+    fn mount(&self) -> (String, String) {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let at = self.mountpoint();
+        let mut fields = mounts
+            .lines()
+            .find(|line| line.contains(text(&at)))
+            .unwrap()
+            .split(' ');
+        let device = fields
+            .next()
+            .unwrap()
+            .trim_start_matches("/dev/")
+            .to_owned();
+        (device, fields.nth(2).unwrap().to_owned())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.mountpoint()).status();
+    }
+}
+
+#[test]
+fn settings_of_a_device_and_a_mount_are_toggled_and_come_back() {
+    if skip(&["fio", "mkfs.ext4", "losetup"], true) {
+        return;
+    }
+    let (home, disk) = (Home::new(), Loop::new());
+    let at = disk.mountpoint();
+    let (device, options) = disk.mount();
+    let attribute = format!("/sys/block/{device}/queue/read_ahead_kb");
+    fs::write(&attribute, "128").unwrap();
+    for advice in ["read-ahead", "noatime"] {
+        let words = [
+            "trial",
+            advice,
+            text(&at),
+            "--pairs",
+            "2",
+            "--yes",
+            "--json",
+        ];
+        let ran = home.assay(&args(&words, &SHORT));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let pairs = &json(&ran)["pairs"];
+        assert_eq!(pairs.as_array().map(Vec::len), Some(2), "{}", ran.stdout);
+    }
+    assert_eq!(fs::read_to_string(&attribute).unwrap(), "128\n");
+    assert_eq!(disk.mount(), (device, options));
+    assert_eq!(entries(&at), ["lost+found"]);
+}
+
 #[test]
 fn nginx_is_reloaded_for_each_side_and_its_file_comes_back() {
     if skip(&["nginx"], false) {
