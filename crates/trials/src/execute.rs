@@ -5,7 +5,6 @@ use crate::machine::Machine;
 use crate::pairs::{Stop, Tell, measure, noise};
 use crate::{Environment, TrialError};
 use assay_changes::{Outcome, Switch, never_kept};
-use assay_judge::trial::judge_trial;
 use assay_model::advice::RiskLevel;
 use assay_model::trial::{Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Change, Facts, TargetInfo};
@@ -199,12 +198,6 @@ fn make_for_good(
     }
     switch.keep(value.as_deref())?;
     Ok(Kept::Kept)
-}
-
-/// The judgement of a stored trial, by today's rules.
-#[must_use]
-pub fn judged(trial: &Trial, slots: &[Slot]) -> Judgement {
-    judge_trial(trial, slots).1
 }
 
 fn label(trial: &Trial) -> String {

@@ -14,7 +14,7 @@ mod plan;
 
 pub use error::TrialError;
 pub use event::Event;
-pub use execute::{Finished, Wish, execute, judged, new_trial, refuses_to_keep};
+pub use execute::{Finished, Wish, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
 pub use plan::{Options, settle};
 

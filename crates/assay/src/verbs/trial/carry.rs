@@ -5,6 +5,7 @@ use super::live::Shown;
 use super::look::Seen;
 use crate::cli::{Global, Status};
 use crate::context;
+use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
 use assay_trials::{Environment, Finished, Stop, Wish};
@@ -84,6 +85,15 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
                 "the time given is over; everything is set back, and `assay trial --resume {id}` goes on"
             ),
             Stop::Verdict | Stop::Fruitless(_) => {}
+        }
+        if let (Some(Kept::Kept), Some(Change::Set { setting, .. })) =
+            (one.trial.kept, &one.trial.plan.keep)
+            && !assay_changes::survives_reboot(setting)
+        {
+            eprintln!(
+                "{} is kept until the next boot; `assay advice {}` says under \"Undo\" how to make it last",
+                one.trial.plan.advice, one.trial.plan.advice
+            );
         }
         if args.keep && one.trial.kept != Some(Kept::Kept) && one.stop == Stop::Verdict {
             let why = match one.judgement.verdict {
