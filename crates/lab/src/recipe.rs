@@ -6,7 +6,7 @@ pub const RELEASE: &str = "bookworm";
 pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
 
 /// Packages of the guest. `zfs-dkms` and the headers go again once the module is built.
-const PACKAGES: [&str; 16] = [
+const PACKAGES: [&str; 22] = [
     "systemd-sysv",
     "udev",
     "kmod",
@@ -23,6 +23,14 @@ const PACKAGES: [&str; 16] = [
     "e2fsprogs",
     "iproute2",
     "procps",
+    // Partitions, md and TLS's ciphers, for stacks and the comparison of processors.
+    "fdisk",
+    "mdadm",
+    "openssl",
+    // Images on ZFS: served over NBD in the guest, or under a guest of the guest.
+    "qemu-utils",
+    "qemu-system-common",
+    "qemu-system-x86",
 ];
 
 /// Files that take part in the build, as (name, content, executable).
