@@ -10,6 +10,7 @@ use crate::disk::{Disk, Format, SECRET, Throttle};
 use crate::error::LabError;
 use crate::image::Image;
 use crate::qmp::Qmp;
+use crate::sparse;
 use crate::state::{self, Entry, Place, State, scratch_prefix};
 use crate::wire::PORTS;
 use assay_host::{Host as _, Limits, Live};
@@ -471,11 +472,14 @@ fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if disk.format != Format::Raw {
         format(disk, &files.data)?;
     }
+    if let Some(content) = &disk.content {
+        sparse::copy(content, &files.data)?;
+    }
     if let Some(Logged { first, log }) = &files.logged {
         create_empty(log, 0)?;
         create_empty(first, disk.size)?;
-        if disk.format != Format::Raw {
-            fs::copy(&files.data, first).map_err(LabError::io(first))?;
+        if disk.format != Format::Raw || disk.content.is_some() {
+            sparse::copy(&files.data, first)?;
         }
     }
     Ok(())
