@@ -27,6 +27,26 @@ pub struct Disk {
     pub dir: Option<PathBuf>,
     /// Whether QEMU logs every write and flush, for the power-cut test.
     pub logged: bool,
+    /// How slow QEMU makes it, for a disk that is worse than its siblings.
+    pub throttle: Option<Throttle>,
+}
+
+/// Limits that QEMU holds a disk to (throttle groups, docs/throttle.txt): a request over the limit
+/// waits, so its latency grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// Requests a second; 0 is no limit.
+    pub iops: u64,
+    /// Bytes a second; 0 is no limit.
+    pub bytes: u64,
+}
+
+impl Throttle {
+    /// `limits` of a throttle group. Without a `-max`, a tenth of a second's allowance may come at
+    /// once (`throttle_compute_wait`, util/throttle.c).
+    pub(crate) fn limits(self) -> Value {
+        json!({ "iops-total": self.iops, "bps-total": self.bytes })
+    }
 }
 
 /// What is in the file under a disk.
@@ -174,6 +194,7 @@ impl Disk {
             discard: true,
             dir: None,
             logged: false,
+            throttle: None,
         }
     }
 
@@ -218,6 +239,29 @@ impl Disk {
         }
     }
 
+    /// The block node that the device shows.
+    fn node(&self) -> String {
+        match self.throttle {
+            Some(_) => format!("{}-throttle", self.name),
+            None => format!("{}-top", self.name),
+        }
+    }
+
+    /// Name of its throttle group.
+    pub(crate) fn throttle_name(&self) -> String {
+        format!("{}-limits", self.name)
+    }
+
+    /// The throttle group for `-object`; it comes before the nodes.
+    pub(crate) fn throttle_group(&self) -> Option<Value> {
+        self.throttle.map(|throttle| {
+            json!({
+                "qom-type": "throttle-group", "id": self.throttle_name(),
+                "limits": throttle.limits(),
+            })
+        })
+    }
+
     /// Block nodes for `-blockdev`, those that others stand on first. The last one is named after
     /// the disk. `file` is where the data lie, `log` the log of writes.
     pub(crate) fn nodes(&self, file: &str, log: Option<&str>) -> Vec<Value> {
@@ -250,6 +294,13 @@ impl Disk {
             top["key-secret"] = json!("secret");
         }
         nodes.push(top);
+        if self.throttle.is_some() {
+            // Above the format, as a guest sees it: metadata of the format are not counted.
+            nodes.push(json!({
+                "driver": "throttle", "node-name": node("throttle"), "file": node("top"),
+                "throttle-group": self.throttle_name(),
+            }));
+        }
         nodes
     }
 }
@@ -272,7 +323,7 @@ pub(crate) fn devices(disks: &[Disk]) -> Result<Vec<String>, LabError> {
             add("-object", json!({ "qom-type": "iothread", "id": iothread }));
         }
         let mut device = json!({
-            "drive": format!("{}-top", disk.name), "serial": disk.name, "id": disk.name,
+            "drive": disk.node(), "serial": disk.name, "id": disk.name,
             "write-cache": disk.cache.write_cache(),
         });
         match disk.bus {

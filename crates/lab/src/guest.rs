@@ -6,7 +6,7 @@ use crate::child;
 use crate::command::{self, DiskFiles, Logged};
 use crate::console;
 use crate::cpio;
-use crate::disk::{Disk, Format, SECRET};
+use crate::disk::{Disk, Format, SECRET, Throttle};
 use crate::error::LabError;
 use crate::image::Image;
 use crate::qmp::Qmp;
@@ -359,6 +359,19 @@ impl Guest {
                 .unwrap_or_else(|| LabError::io(&self.place.dir.join("qmp"))(error))
         })?;
         Qmp::new(stream)?.execute(command, arguments)
+    }
+
+    /// Changes how slow a disk is, while the guest runs. Only a disk that was booted with a throttle
+    /// can be changed; limits of 0 let it go free.
+    ///
+    /// # Errors
+    /// QEMU refuses, or is gone.
+    pub fn set_throttle(&self, disk: &Disk, throttle: Throttle) -> Result<(), LabError> {
+        let arguments = serde_json::json!({
+            "path": format!("/objects/{}", disk.throttle_name()),
+            "property": "limits", "value": throttle.limits(),
+        });
+        self.qmp("qom-set", arguments).map(drop)
     }
 
     /// Asks the guest to shut down and waits; ends it after `limit` in any case, and removes all

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 impl Disk {
     /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
     /// `bus`, `cache`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
-    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`. Flags are on or off.
+    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`, and the limits `iops` (requests a
+    /// second) and `bps` (bytes a second). Flags are on or off.
     ///
     /// # Errors
     /// Says which part is not understood, and what would be.
@@ -34,6 +35,14 @@ impl Disk {
                 "aio" => disk.aio = value.parse().map_err(fail)?,
                 "iothread" => disk.iothread = flag(value).map_err(fail)?,
                 "discard" => disk.discard = flag(value).map_err(fail)?,
+                "iops" | "bps" => {
+                    let limit: Bytes = value.parse().map_err(|error| fail(format!("{error}")))?;
+                    let throttle = disk.throttle.get_or_insert_default();
+                    match key {
+                        "iops" => throttle.iops = limit.0,
+                        _ => throttle.bytes = limit.0,
+                    }
+                }
                 "dir" => disk.dir = Some(PathBuf::from(value)),
                 "format" => {
                     disk.format = match value {
@@ -70,7 +79,7 @@ impl Disk {
                 _ => {
                     return Err(fail(format!(
                         "{key:?} is not known; there are name, bus, cache, aio, iothread, discard, \
-                         dir, format, cluster, preallocation, extended_l2, lazy_refcounts"
+                         dir, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps"
                     )));
                 }
             }
@@ -113,6 +122,14 @@ impl Disk {
         if self.iothread {
             words.push("iothread".to_owned());
         }
+        for (limit, word) in self
+            .throttle
+            .map_or([(0, ""); 2], |at| [(at.iops, "iops"), (at.bytes, "bps")])
+        {
+            if limit > 0 {
+                words.push(format!("{word}={limit}"));
+            }
+        }
         words.join(" ")
     }
 }
@@ -128,7 +145,7 @@ fn flag(value: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Aio, Bus, CacheMode};
+    use crate::disk::{Aio, Bus, CacheMode, Throttle};
 
     #[test]
     fn a_size_alone_is_a_scratch_disk() {
@@ -140,7 +157,7 @@ mod tests {
 
     #[test]
     fn every_choice_can_be_written() {
-        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x";
+        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x,iops=300";
         let disk = Disk::parse(text, "d1").unwrap();
         let expected = Disk {
             name: "x".to_owned(),
@@ -158,11 +175,15 @@ mod tests {
             discard: false,
             dir: Some("/srv".into()),
             logged: false,
+            throttle: Some(Throttle {
+                iops: 300,
+                bytes: 0,
+            }),
         };
         assert_eq!(disk, expected);
         assert_eq!(
             disk.describe(),
-            "qcow2 cluster=128k extended_l2 virtio-scsi none native iothread"
+            "qcow2 cluster=128k extended_l2 virtio-scsi none native iothread iops=300"
         );
     }
 
