@@ -28,6 +28,7 @@ mod record;
 mod spec;
 mod state;
 mod talk;
+mod tools;
 #[allow(dead_code, reason = "shared with the agent")]
 mod wire;
 pub mod writelog;
