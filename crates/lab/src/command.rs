@@ -127,6 +127,10 @@ pub(crate) fn arguments(
         };
         let log = files.logged.as_ref().map(|logged| text(&logged.log));
         let log = log.transpose()?;
+        if let Some(group) = disk.throttle_group() {
+            arguments.push("-object".into());
+            arguments.push(group.to_string().into());
+        }
         for node in disk.nodes(&text(&files.data)?, log.as_deref()) {
             arguments.push("-blockdev".into());
             arguments.push(node.to_string().into());

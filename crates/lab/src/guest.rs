@@ -6,10 +6,11 @@ use crate::child;
 use crate::command::{self, DiskFiles, Logged};
 use crate::console;
 use crate::cpio;
-use crate::disk::{Disk, Format, SECRET};
+use crate::disk::{Disk, Format, SECRET, Throttle};
 use crate::error::LabError;
 use crate::image::Image;
 use crate::qmp::Qmp;
+use crate::sparse;
 use crate::state::{self, Entry, Place, State, scratch_prefix};
 use crate::tools;
 use crate::wire::PORTS;
@@ -395,6 +396,19 @@ impl Guest {
         Qmp::new(stream)?.execute(command, arguments)
     }
 
+    /// Changes how slow a disk is, while the guest runs. Only a disk that was booted with a throttle
+    /// can be changed; limits of 0 let it go free.
+    ///
+    /// # Errors
+    /// QEMU refuses, or is gone.
+    pub fn set_throttle(&self, disk: &Disk, throttle: Throttle) -> Result<(), LabError> {
+        let arguments = serde_json::json!({
+            "path": format!("/objects/{}", disk.throttle_name()),
+            "property": "limits", "value": throttle.limits(),
+        });
+        self.qmp("qom-set", arguments).map(drop)
+    }
+
     /// Asks the guest to shut down and waits; ends it after `limit` in any case, and removes all
     /// that belongs to it.
     ///
@@ -492,11 +506,14 @@ fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if disk.format != Format::Raw {
         format(disk, &files.data)?;
     }
+    if let Some(content) = &disk.content {
+        sparse::copy(content, &files.data)?;
+    }
     if let Some(Logged { first, log }) = &files.logged {
         create_empty(log, 0)?;
         create_empty(first, disk.size)?;
-        if disk.format != Format::Raw {
-            fs::copy(&files.data, first).map_err(LabError::io(first))?;
+        if disk.format != Format::Raw || disk.content.is_some() {
+            sparse::copy(&files.data, first)?;
         }
     }
     Ok(())

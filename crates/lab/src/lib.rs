@@ -25,6 +25,7 @@ mod qmp;
 mod recipe;
 #[allow(dead_code, reason = "shared with the agent")]
 mod record;
+mod sparse;
 mod spec;
 mod state;
 mod talk;

@@ -71,7 +71,7 @@ struct Json {
 struct Machine {
     /// A new empty disk: SIZE[,bus=virtio-blk|virtio-scsi|sata|ide|nvme][,cache=writeback|none|
     /// writethrough|directsync|unsafe][,format=raw|qcow2|luks][,aio=threads|native|io_uring]
-    /// [,iothread][,dir=DIR][,name=NAME] (may be repeated)
+    /// [,iothread][,dir=DIR][,iops=N][,bps=SIZE][,name=NAME] (may be repeated)
     #[arg(long, value_name = "SIZE[,…]")]
     disk: Vec<String>,
     /// Memory
