@@ -31,6 +31,7 @@ mod sparse;
 mod spec;
 mod state;
 mod talk;
+mod tools;
 #[allow(dead_code, reason = "shared with the agent")]
 mod wire;
 pub mod writelog;

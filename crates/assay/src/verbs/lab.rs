@@ -83,6 +83,13 @@ struct Machine {
     /// Virtual processors
     #[arg(long, value_name = "N", default_value_t = 2)]
     cpus: u32,
+    /// QEMU's model of the processor, as its -cpu takes it: `Nehalem`, `Haswell,-aes`; the host's own,
+    /// or all that can be emulated, when left out
+    #[arg(long, value_name = "MODEL")]
+    cpu: Option<String>,
+    /// Do not bring this assay along as /usr/local/bin/assay
+    #[arg(long)]
+    no_assay: bool,
     /// kvm or tcg; found out when left out
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     accel: Option<AccelArg>,
@@ -221,6 +228,7 @@ impl Lab {
     fn options(&self, name: &str, machine: &Machine) -> anyhow::Result<Options> {
         let mut options = Options::new(name);
         options.cpus = machine.cpus;
+        options.cpu_model.clone_from(&machine.cpu);
         options.memory_mib = u32::try_from(machine.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", machine.memory))?;
         options.accel = machine.accel.map(|accel| match accel {
@@ -251,6 +259,10 @@ impl Lab {
     fn boot(&self, name: &str, machine: &Machine, detached: bool) -> anyhow::Result<Guest> {
         let mut options = self.options(name, machine)?;
         options.detached = detached;
+        if !machine.no_assay {
+            let us = std::env::current_exe().context("where this assay lies")?;
+            options.assay = Some(us);
+        }
         let image = self.image()?;
         let shown = progress::spinner("booting a guest");
         let booted = Guest::boot(&image, &options, &self.state, &self.cancel);
