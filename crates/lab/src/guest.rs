@@ -388,12 +388,17 @@ impl Guest {
     /// # Errors
     /// QEMU refuses, or is gone.
     pub fn qmp(&self, command: &str, arguments: Value) -> Result<Value, LabError> {
+        self.monitor()?.execute(command, arguments)
+    }
+
+    /// A connection to QEMU's monitor; QEMU serves one at a time.
+    pub(crate) fn monitor(&self) -> Result<Qmp, LabError> {
         let stream = connect(&self.place.dir, "qmp").map_err(|error| {
             self.watch()
                 .err()
                 .unwrap_or_else(|| LabError::io(&self.place.dir.join("qmp"))(error))
         })?;
-        Qmp::new(stream)?.execute(command, arguments)
+        Qmp::new(stream)
     }
 
     /// Changes how slow a disk is, while the guest runs. Only a disk that was booted with a throttle
@@ -438,6 +443,21 @@ impl Guest {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    /// Has QEMU write everything to the disks' files and end, and leaves them in place until the
+    /// guest is dropped; the guest's system is not asked. After `limit` QEMU is killed.
+    ///
+    /// # Errors
+    /// QEMU is gone already.
+    pub fn quit(&mut self, limit: Duration) -> Result<(), LabError> {
+        let deadline = Instant::now() + limit;
+        self.qmp("quit", serde_json::json!({}))?;
+        while self.entry.alive() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.cut_power();
+        Ok(())
     }
 
     fn end(&mut self) -> Result<(), LabError> {

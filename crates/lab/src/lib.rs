@@ -16,6 +16,7 @@ pub mod console;
 mod cpio;
 pub mod disk;
 mod error;
+pub mod full;
 mod guest;
 mod host;
 mod image;
@@ -25,6 +26,7 @@ mod qmp;
 mod recipe;
 #[allow(dead_code, reason = "shared with the agent")]
 mod record;
+mod room;
 mod sparse;
 mod spec;
 mod state;

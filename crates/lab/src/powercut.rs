@@ -181,7 +181,7 @@ fn cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
 }
 
 /// Makes a plain copy of what a guest would read after the cut.
-fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
+pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
     let mut source = OsString::from(format!("driver={}", disk.format.name()));
     if disk.format == Format::Luks {
         source.push(",key-secret=secret");
@@ -196,7 +196,7 @@ fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
 }
 
 /// How many of the first `count` records are not there as they were written.
-fn missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
+pub(crate) fn missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
     let file = File::open(path)?;
     let mut found = vec![0; SIZE];
     let mut missing = 0;

@@ -1,5 +1,6 @@
 //! `assay lab`: throwaway guests with real ZFS.
 
+mod full;
 mod measure;
 mod powercut;
 mod progress;
@@ -57,6 +58,8 @@ enum LabVerb {
     Measure(measure::Measure),
     /// Cut the power and look for what the guest was told is durable
     PowerCut(powercut::PowerCut),
+    /// Let the host run out of space under a guest, and look what becomes of the guest
+    Full(full::Full),
 }
 
 #[derive(clap::Args)]
@@ -97,7 +100,7 @@ impl From<ZfsArg> for Zfs {
 struct Machine {
     /// A new empty disk: SIZE[,bus=virtio-blk|virtio-scsi|sata|ide|nvme][,cache=writeback|none|
     /// writethrough|directsync|unsafe][,format=raw|qcow2|luks][,aio=threads|native|io_uring]
-    /// [,iothread][,dir=DIR][,iops=N][,bps=SIZE][,name=NAME] (may be repeated)
+    /// [,werror=report|stop|enospc][,iothread][,dir=DIR][,iops=N][,bps=SIZE][,name=NAME] (may be repeated)
     #[arg(long, value_name = "SIZE[,…]")]
     disk: Vec<String>,
     /// Memory
@@ -193,6 +196,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         LabVerb::List(json) => lab.list(json.json),
         LabVerb::Down(down) => lab.down(&down),
         LabVerb::Measure(args) => measure::measure(&lab, &args),
+        LabVerb::Full(args) => full::full(&lab, &args),
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     }
 }
@@ -267,6 +271,17 @@ impl Lab {
             options.disks.push(disk);
         }
         Ok(options)
+    }
+
+    /// Where the user named no disk: these.
+    fn usual(&self, options: &mut Options, disks: &[&str]) -> anyhow::Result<()> {
+        if options.disks.is_empty() {
+            for (index, text) in disks.iter().enumerate() {
+                let disk = Disk::parse(text, &format!("disk{}", index + 1))?;
+                options.disks.push(disk);
+            }
+        }
+        Ok(())
     }
 
     fn boot(&self, name: &str, machine: &Machine, detached: bool) -> anyhow::Result<Guest> {

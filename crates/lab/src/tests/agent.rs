@@ -197,6 +197,7 @@ fn a_log_holds_what_was_acknowledged() {
     std::fs::write(&path, "").unwrap();
     agent.begin(&Request::Log {
         sync: Sync::Dsync,
+        first: 0,
         records: 5,
         seed: 9,
         path: path.to_str().unwrap().as_bytes().to_vec(),
