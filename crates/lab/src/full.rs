@@ -6,9 +6,10 @@ mod seen;
 pub use crate::room::HostFs;
 pub use seen::{Ending, Event, Outcome};
 
+use crate::boot::Options;
 use crate::disk::{Disk, Format};
 use crate::error::LabError;
-use crate::guest::{Guest, Options};
+use crate::guest::Guest;
 use crate::image::Image;
 use crate::powercut;
 use crate::qmp::Qmp;

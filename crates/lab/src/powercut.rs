@@ -5,9 +5,11 @@
 //! disk is built again as a power cut would leave it: what was flushed is there, all else is lost.
 //! That is done for many moments, each that of an acknowledgement, the last one that of the kill.
 
+use crate::boot::Options;
 use crate::disk::{CacheMode, Disk, Format, SECRET};
 use crate::error::LabError;
-use crate::guest::{Guest, Options, qemu_img};
+use crate::files::qemu_img;
+use crate::guest::Guest;
 use crate::image::Image;
 use crate::record::{SIZE, record};
 use crate::state::State;

@@ -196,6 +196,11 @@ impl Place {
             .and_then(|()| fs::rename(&part, &path))
             .map_err(LabError::io(&path))
     }
+
+    /// What is entered.
+    pub(crate) fn entered(&self) -> Option<Entry> {
+        read(&self.dir)
+    }
 }
 
 fn read(dir: &Path) -> Option<Entry> {

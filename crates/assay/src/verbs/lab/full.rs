@@ -93,7 +93,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
         after: args.after,
         seed: crate::context::random_seed()?,
     };
-    let image = lab.image()?;
+    let image = lab.image(args.machine.zfs)?;
     let shown = super::progress::steps("writing until nothing is free", trial.disks.len() as u64);
     let outcomes = run(
         &image,
