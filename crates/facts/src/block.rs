@@ -11,17 +11,17 @@ const SECTOR: u64 = 512;
 
 /// A block device in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Device {
+pub struct Device {
     /// Kernel name: `vda2`, `dm-0`.
-    pub(crate) name: String,
-    pub(crate) number: DeviceNumber,
+    pub name: String,
+    pub number: DeviceNumber,
     /// Its directory in `/sys/devices`, links resolved.
-    pub(crate) dir: PathBuf,
+    pub dir: PathBuf,
 }
 
 impl Device {
     /// The device with a number.
-    pub(crate) fn of_number(host: &dyn Host, number: DeviceNumber) -> Result<Self, HostError> {
+    pub fn of_number(host: &dyn Host, number: DeviceNumber) -> Result<Self, HostError> {
         let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
         let name = dir
             .file_name()
@@ -32,7 +32,7 @@ impl Device {
     }
 
     /// The device that a node such as `/dev/vda2` stands for.
-    pub(crate) fn of_node(host: &dyn Host, node: &Path) -> Result<Option<Self>, HostError> {
+    pub fn of_node(host: &dyn Host, node: &Path) -> Result<Option<Self>, HostError> {
         let stat = host.stat(node)?;
         match stat.kind {
             FileKind::BlockDevice => Self::of_number(host, stat.rdev).map(Some),
@@ -41,11 +41,11 @@ impl Device {
     }
 
     /// A device by kernel name, as the links in `slaves/` and `holders/` say it.
-    pub(crate) fn of_name(host: &dyn Host, name: &OsStr) -> Result<Self, HostError> {
+    pub fn of_name(host: &dyn Host, name: &OsStr) -> Result<Self, HostError> {
         Self::at(host, &Path::new("/sys/class/block").join(name))
     }
 
-    pub(crate) fn at(host: &dyn Host, dir: &Path) -> Result<Self, HostError> {
+    pub fn at(host: &dyn Host, dir: &Path) -> Result<Self, HostError> {
         let dir = host.realpath(dir)?;
         let text = host.read_text(&dir.join("dev"))?;
         let number = parse_number(text.trim()).ok_or_else(|| HostError::Path {
@@ -62,7 +62,7 @@ impl Device {
     }
 
     /// Size in bytes.
-    pub(crate) fn size(&self, host: &dyn Host) -> Result<u64, HostError> {
+    pub fn size(&self, host: &dyn Host) -> Result<u64, HostError> {
         let path = self.dir.join("size");
         let text = host.read_text(&path)?;
         let sectors: Option<u64> = text.trim().parse().ok();
@@ -75,12 +75,12 @@ impl Device {
             })
     }
 
-    pub(crate) fn is_partition(&self, host: &dyn Host) -> Result<bool, HostError> {
+    pub fn is_partition(&self, host: &dyn Host) -> Result<bool, HostError> {
         host.exists(&self.dir.join("partition"))
     }
 
     /// For a partition, the disk it lies on.
-    pub(crate) fn disk(&self, host: &dyn Host) -> Result<Option<Self>, HostError> {
+    pub fn disk(&self, host: &dyn Host) -> Result<Option<Self>, HostError> {
         match (self.is_partition(host)?, self.dir.parent()) {
             (true, Some(parent)) => Self::at(host, parent).map(Some),
             _ => Ok(None),
@@ -88,7 +88,7 @@ impl Device {
     }
 
     /// Its partitions.
-    pub(crate) fn partitions(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
+    pub fn partitions(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         let mut found = Vec::new();
         for name in host.list(&self.dir)? {
             // Partitions are named after their disk; asking only these spares a hundred calls.
@@ -104,12 +104,12 @@ impl Device {
     }
 
     /// The devices that are built on it.
-    pub(crate) fn holders(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
+    pub fn holders(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "holders")
     }
 
     /// The devices that it is built on.
-    pub(crate) fn slaves(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
+    pub fn slaves(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "slaves")
     }
 
@@ -123,7 +123,7 @@ impl Device {
     }
 
     /// For a loop device, the file behind it.
-    pub(crate) fn backing_file(&self, host: &dyn Host) -> Result<Option<PathBuf>, HostError> {
+    pub fn backing_file(&self, host: &dyn Host) -> Result<Option<PathBuf>, HostError> {
         match host.read_text(&self.dir.join("loop/backing_file")) {
             Ok(text) => Ok(Some(PathBuf::from(text.trim_end_matches('\n')))),
             Err(error) if error.is_absent() => Ok(None),
@@ -133,7 +133,7 @@ impl Device {
 }
 
 /// Reads `254:0`.
-pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
+pub fn parse_number(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.split_once(':')?;
     Some(DeviceNumber {
         major: major.parse().ok()?,
@@ -142,14 +142,11 @@ pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
 }
 
 /// How deep devices may be stacked before we take it for a circle.
-pub(crate) const MAX_DEPTH: usize = 16;
+pub const MAX_DEPTH: usize = 16;
 
 /// Everything that would be hit by writing to `device`: itself, its partitions, and all that is
 /// built on them.
-pub(crate) fn everything_above(
-    host: &dyn Host,
-    device: &Device,
-) -> Result<BTreeSet<Device>, HostError> {
+pub fn everything_above(host: &dyn Host, device: &Device) -> Result<BTreeSet<Device>, HostError> {
     let mut found = BTreeSet::new();
     let mut pending = vec![device.clone()];
     while let Some(device) = pending.pop() {

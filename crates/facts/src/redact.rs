@@ -6,7 +6,8 @@ use std::path::Path;
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
 /// The source of a network file system without its server.
-pub(crate) fn mount_source(fs_type: &str, source: &str) -> String {
+#[must_use]
+pub fn mount_source(fs_type: &str, source: &str) -> String {
     match fs_type {
         "nfs" | "nfs4" | "fuse.sshfs" | "ceph" | "fuse.glusterfs" => match source.rsplit_once(":/")
         {
@@ -22,7 +23,8 @@ pub(crate) fn mount_source(fs_type: &str, source: &str) -> String {
 }
 
 /// Mount options without addresses, users and secrets.
-pub(crate) fn mount_options(options: &str) -> String {
+#[must_use]
+pub fn mount_options(options: &str) -> String {
     const NAMES: [&str; 14] = [
         "addr",
         "clientaddr",
