@@ -14,6 +14,7 @@ const SECTOR: u64 = 512;
 pub struct Device {
     /// Kernel name: `vda2`, `dm-0`.
     pub name: String,
+    /// Its number.
     pub number: DeviceNumber,
     /// Its directory in `/sys/devices`, links resolved.
     pub dir: PathBuf,
@@ -21,6 +22,9 @@ pub struct Device {
 
 impl Device {
     /// The device with a number.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be looked at.
     pub fn of_number(host: &dyn Host, number: DeviceNumber) -> Result<Self, HostError> {
         let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
         let name = dir
@@ -31,7 +35,10 @@ impl Device {
         Ok(Self { name, number, dir })
     }
 
-    /// The device that a node such as `/dev/vda2` stands for.
+    /// The device that a node such as `/dev/vda2` stands for; none when it is no block device.
+    ///
+    /// # Errors
+    /// The node is not there or cannot be looked at.
     pub fn of_node(host: &dyn Host, node: &Path) -> Result<Option<Self>, HostError> {
         let stat = host.stat(node)?;
         match stat.kind {
@@ -41,10 +48,17 @@ impl Device {
     }
 
     /// A device by kernel name, as the links in `slaves/` and `holders/` say it.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be looked at.
     pub fn of_name(host: &dyn Host, name: &OsStr) -> Result<Self, HostError> {
         Self::at(host, &Path::new("/sys/class/block").join(name))
     }
 
+    /// The device that a directory of sysfs, or a link to one, stands for.
+    ///
+    /// # Errors
+    /// It is not there, or is no device.
     pub fn at(host: &dyn Host, dir: &Path) -> Result<Self, HostError> {
         let dir = host.realpath(dir)?;
         let text = host.read_text(&dir.join("dev"))?;
@@ -62,6 +76,9 @@ impl Device {
     }
 
     /// Size in bytes.
+    ///
+    /// # Errors
+    /// It cannot be read.
     pub fn size(&self, host: &dyn Host) -> Result<u64, HostError> {
         let path = self.dir.join("size");
         let text = host.read_text(&path)?;
@@ -75,11 +92,18 @@ impl Device {
             })
     }
 
+    /// Whether it is a part of a disk.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
     pub fn is_partition(&self, host: &dyn Host) -> Result<bool, HostError> {
         host.exists(&self.dir.join("partition"))
     }
 
     /// For a partition, the disk it lies on.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
     pub fn disk(&self, host: &dyn Host) -> Result<Option<Self>, HostError> {
         match (self.is_partition(host)?, self.dir.parent()) {
             (true, Some(parent)) => Self::at(host, parent).map(Some),
@@ -88,6 +112,9 @@ impl Device {
     }
 
     /// Its partitions.
+    ///
+    /// # Errors
+    /// They cannot be listed.
     pub fn partitions(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         let mut found = Vec::new();
         for name in host.list(&self.dir)? {
@@ -104,11 +131,17 @@ impl Device {
     }
 
     /// The devices that are built on it.
+    ///
+    /// # Errors
+    /// They cannot be listed.
     pub fn holders(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "holders")
     }
 
     /// The devices that it is built on.
+    ///
+    /// # Errors
+    /// They cannot be listed.
     pub fn slaves(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "slaves")
     }
@@ -123,6 +156,9 @@ impl Device {
     }
 
     /// For a loop device, the file behind it.
+    ///
+    /// # Errors
+    /// It cannot be read.
     pub fn backing_file(&self, host: &dyn Host) -> Result<Option<PathBuf>, HostError> {
         match host.read_text(&self.dir.join("loop/backing_file")) {
             Ok(text) => Ok(Some(PathBuf::from(text.trim_end_matches('\n')))),
@@ -130,10 +166,59 @@ impl Device {
             Err(error) => Err(error),
         }
     }
+
+    /// How it is attached, from its place in the tree of devices: `nvme`, `ata`, `virtio-blk`.
+    #[must_use]
+    pub fn transport(&self) -> Option<&'static str> {
+        let dir = self.dir.to_string_lossy();
+        let parts: Vec<&str> = dir.split('/').collect();
+        let some = |start: &str| {
+            parts.iter().any(|part| {
+                part.strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            })
+        };
+        match () {
+            () if parts.contains(&"virtual") && !some("nvme") => Some("virtual"),
+            () if some("virtio") && some("host") => Some("virtio-scsi"),
+            () if some("virtio") => Some("virtio-blk"),
+            () if some("nvme") => Some("nvme"),
+            () if some("usb") => Some("usb"),
+            () if some("ata") => Some("ata"),
+            () if some("mmc") => Some("mmc"),
+            () if some("session") => Some("iscsi"),
+            () if some("end_device-") => Some("sas"),
+            () if some("rport-") => Some("fibre-channel"),
+            () if some("vmbus_") || dir.contains("/VMBUS") => Some("hyper-v"),
+            () if some("host") => Some("scsi"),
+            () if dir.contains("/vbd-") => Some("xen"),
+            () => None,
+        }
+    }
+
+    /// The port of its controller, for ATA.
+    #[must_use]
+    pub fn ata_port(&self) -> Option<u32> {
+        let mut parts = self.dir.components();
+        parts.find_map(|part| {
+            let part = part.as_os_str().to_str()?;
+            part.strip_prefix("ata")?.parse().ok()
+        })
+    }
+
+    /// The directory of the nearest PCI device above it: its controller.
+    #[must_use]
+    pub fn pci_device(&self) -> Option<&Path> {
+        self.dir.ancestors().find(|dir| {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            // 0000:00:1f.2
+            name.len() >= 12 && name.matches(':').count() == 2 && name.contains('.')
+        })
+    }
 }
 
 /// Reads `254:0`.
-pub fn parse_number(text: &str) -> Option<DeviceNumber> {
+pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.split_once(':')?;
     Some(DeviceNumber {
         major: major.parse().ok()?,
@@ -142,11 +227,14 @@ pub fn parse_number(text: &str) -> Option<DeviceNumber> {
 }
 
 /// How deep devices may be stacked before we take it for a circle.
-pub const MAX_DEPTH: usize = 16;
+pub(crate) const MAX_DEPTH: usize = 16;
 
 /// Everything that would be hit by writing to `device`: itself, its partitions, and all that is
 /// built on them.
-pub fn everything_above(host: &dyn Host, device: &Device) -> Result<BTreeSet<Device>, HostError> {
+pub(crate) fn everything_above(
+    host: &dyn Host,
+    device: &Device,
+) -> Result<BTreeSet<Device>, HostError> {
     let mut found = BTreeSet::new();
     let mut pending = vec![device.clone()];
     while let Some(device) = pending.pop() {

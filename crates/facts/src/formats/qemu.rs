@@ -6,8 +6,8 @@ mod nodes;
 mod options;
 mod redact;
 
-pub use nodes::Storage;
-pub(crate) use nodes::protocol;
+pub use nodes::{Storage, protocol};
+
 pub(crate) use redact::file as redact_file;
 pub use redact::redact;
 

@@ -188,6 +188,26 @@ impl Ashifts {
         }
     }
 
+    /// Reads what `zpool get -HpLP -o name,value ashift POOL all-vdevs` prints, which OpenZFS knows
+    /// since 2.2.
+    #[must_use]
+    pub fn of_properties(text: &str) -> Self {
+        let mut found = Self::default();
+        for line in text.lines() {
+            let Some((name, Ok(ashift))) = line
+                .split_once('\t')
+                .map(|(name, value)| (name, value.trim().parse()))
+            else {
+                continue;
+            };
+            match name.rsplit_once('-').and_then(|(_, id)| id.parse().ok()) {
+                Some(id) if !name.starts_with('/') => drop(found.by_id.insert(id, ashift)),
+                _ => drop(found.by_path.insert(name.to_owned(), ashift)),
+            }
+        }
+        found
+    }
+
     /// The ashift of a group; single devices have to be looked up by path.
     #[must_use]
     pub fn of_group(&self, name: &str) -> Option<u32> {

@@ -175,7 +175,8 @@ fn limits(group: Option<&str>) -> bool {
 
 /// The driver of a file name: QEMU takes what stands before a colon for a protocol when no slash
 /// comes first (block.c, path_has_protocol).
-pub(crate) fn protocol(file: &str) -> &str {
+#[must_use]
+pub fn protocol(file: &str) -> &str {
     let end = file.find(['/', ':']).unwrap_or(file.len());
     match file[end..].starts_with(':') {
         true => &file[..end],
