@@ -29,6 +29,10 @@ pub struct Disk {
     pub logged: bool,
     /// How slow QEMU makes it, for a disk that is worse than its siblings.
     pub throttle: Option<Throttle>,
+    /// What QEMU does when the host refuses a write; QEMU's own choice when none.
+    pub werror: Option<WriteError>,
+    /// A file whose content a raw disk holds at first, instead of nothing; it is copied.
+    pub content: Option<PathBuf>,
 }
 
 /// Limits that QEMU holds a disk to (throttle groups, docs/throttle.txt): a request over the limit
@@ -146,6 +150,18 @@ pub enum Aio {
     IoUring,
 }
 
+/// What QEMU does when the host refuses a write (`werror=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WriteError {
+    /// The guest gets an I/O error.
+    Report,
+    /// The guest is paused, whatever the error.
+    Stop,
+    /// The guest is paused for lack of space and gets an I/O error for anything else. QEMU's own
+    /// choice for disks that have one (`blk_get_on_error`, block/block-backend.c).
+    Enospc,
+}
+
 /// A choice that has a name on the command line.
 macro_rules! named {
     ($kind:ident, $what:literal: $($variant:ident = $name:literal),+) => {
@@ -175,6 +191,7 @@ named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = 
 named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
     Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
 named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
+named!(WriteError, "werror policy": Report = "report", Stop = "stop", Enospc = "enospc");
 
 /// The passphrase of encrypted disks. They are scratch: what protects them is that they go.
 pub(crate) const SECRET: &str = "assay";
@@ -195,6 +212,8 @@ impl Disk {
             dir: None,
             logged: false,
             throttle: None,
+            werror: None,
+            content: None,
         }
     }
 
@@ -228,6 +247,12 @@ impl Disk {
                 "{} disks have no thread of their own in QEMU 7.2",
                 self.bus.name()
             )));
+        }
+        if self.werror.is_some() && self.bus == Bus::Nvme {
+            return Err(self.refuse("QEMU 7.2 has no werror for nvme: the guest gets the error"));
+        }
+        if self.content.is_some() && self.format != Format::Raw {
+            return Err(self.refuse("only a raw disk can hold a file's content at first"));
         }
         match self.format {
             Format::Qcow2 { cluster, .. }
@@ -326,6 +351,9 @@ pub(crate) fn devices(disks: &[Disk]) -> Result<Vec<String>, LabError> {
             "drive": disk.node(), "serial": disk.name, "id": disk.name,
             "write-cache": disk.cache.write_cache(),
         });
+        if let Some(werror) = disk.werror {
+            device["werror"] = json!(werror.name());
+        }
         match disk.bus {
             Bus::VirtioBlk => {
                 device["driver"] = json!("virtio-blk-pci");

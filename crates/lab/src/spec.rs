@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 impl Disk {
     /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
-    /// `bus`, `cache`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
+    /// `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
     /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`, and the limits `iops` (requests a
     /// second) and `bps` (bytes a second). Flags are on or off.
     ///
@@ -32,6 +32,7 @@ impl Disk {
                 "name" => value.clone_into(&mut disk.name),
                 "bus" => disk.bus = value.parse().map_err(fail)?,
                 "cache" => disk.cache = value.parse().map_err(fail)?,
+                "werror" => disk.werror = Some(value.parse().map_err(fail)?),
                 "aio" => disk.aio = value.parse().map_err(fail)?,
                 "iothread" => disk.iothread = flag(value).map_err(fail)?,
                 "discard" => disk.discard = flag(value).map_err(fail)?,
@@ -78,7 +79,7 @@ impl Disk {
                 }
                 _ => {
                     return Err(fail(format!(
-                        "{key:?} is not known; there are name, bus, cache, aio, iothread, discard, \
+                        "{key:?} is not known; there are name, bus, cache, werror, aio, iothread, discard, \
                          dir, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps"
                     )));
                 }
@@ -119,6 +120,9 @@ impl Disk {
             }
         }
         words.extend([self.bus.name(), self.cache.name(), self.aio.name()].map(str::to_owned));
+        if let Some(werror) = self.werror {
+            words.push(format!("werror={}", werror.name()));
+        }
         if self.iothread {
             words.push("iothread".to_owned());
         }
@@ -145,7 +149,7 @@ fn flag(value: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Aio, Bus, CacheMode, Throttle};
+    use crate::disk::{Aio, Bus, CacheMode, Throttle, WriteError};
 
     #[test]
     fn a_size_alone_is_a_scratch_disk() {
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_choice_can_be_written() {
-        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x,iops=300";
+        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x,iops=300,werror=stop";
         let disk = Disk::parse(text, "d1").unwrap();
         let expected = Disk {
             name: "x".to_owned(),
@@ -179,11 +183,13 @@ mod tests {
                 iops: 300,
                 bytes: 0,
             }),
+            werror: Some(WriteError::Stop),
+            content: None,
         };
         assert_eq!(disk, expected);
         assert_eq!(
             disk.describe(),
-            "qcow2 cluster=128k extended_l2 virtio-scsi none native iothread iops=300"
+            "qcow2 cluster=128k extended_l2 virtio-scsi none native werror=stop iothread iops=300"
         );
     }
 
@@ -196,6 +202,8 @@ mod tests {
             ("1G,speed=11", "speed"),
             ("1G,iothread=maybe", "neither on nor off"),
             ("1G,aio=native", "directsync"),
+            ("1G,werror=ignore", "enospc"),
+            ("1G,bus=nvme,werror=stop", "nvme"),
         ] {
             let error = Disk::parse(text, "d").unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
