@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Home, Ran, entries, ran, root};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
