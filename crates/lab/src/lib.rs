@@ -14,6 +14,7 @@ mod child;
 mod command;
 pub mod console;
 mod cpio;
+pub mod crypto;
 pub mod disk;
 mod error;
 pub mod full;
@@ -36,7 +37,7 @@ mod tools;
 mod wire;
 pub mod writelog;
 
-pub use accel::{Accel, Choice};
+pub use accel::{Accel, Choice, choose as choose_accel};
 pub use disk::Disk;
 pub use error::LabError;
 pub use guest::{Guest, Options};

@@ -8,6 +8,7 @@
 use crate::error::LabError;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -90,6 +91,15 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
         at = end;
     }
     Ok(found)
+}
+
+/// How many flushes were complete while the log grew from the start of `span` to its end, in bytes.
+#[must_use]
+pub fn flushes(entries: &[Entry], span: Range<u64>) -> u64 {
+    let inside = entries.iter().filter(|entry| span.contains(&entry.end));
+    inside
+        .filter(|entry| entry.request == Request::Flush)
+        .count() as u64
 }
 
 /// Does to `image`, which holds what the disk held at first, what survives a power cut at the
@@ -184,6 +194,16 @@ mod tests {
                 flush
             ]
         );
+    }
+
+    #[test]
+    fn flushes_are_counted_where_they_were_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let entries = read(&log(&dir, LOG)).unwrap();
+        assert_eq!(flushes(&entries, 0..u64::MAX), 3);
+        assert_eq!(flushes(&entries, 0..entries[1].end), 0);
+        assert_eq!(flushes(&entries, 0..entries[1].end + 1), 1);
+        assert_eq!(flushes(&entries, entries[6].end..u64::MAX), 2);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `assay lab`: throwaway guests with real ZFS.
 
+mod crypto;
 mod full;
 mod measure;
 mod powercut;
@@ -60,6 +61,8 @@ enum LabVerb {
     PowerCut(powercut::PowerCut),
     /// Let the host run out of space under a guest, and look what becomes of the guest
     Full(full::Full),
+    /// Compare what encryption costs in guests with different processors
+    Crypto(crypto::Crypto),
 }
 
 #[derive(clap::Args)]
@@ -99,6 +102,15 @@ struct Machine {
 enum AccelArg {
     Kvm,
     Tcg,
+}
+
+impl From<AccelArg> for Accel {
+    fn from(argument: AccelArg) -> Self {
+        match argument {
+            AccelArg::Kvm => Self::Kvm,
+            AccelArg::Tcg => Self::Tcg,
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -167,6 +179,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         LabVerb::List(json) => lab.list(json.json),
         LabVerb::Down(down) => lab.down(&down),
         LabVerb::Measure(args) => measure::measure(&lab, &args),
+        LabVerb::Crypto(args) => crypto::crypto(&lab, &args),
         LabVerb::Full(args) => full::full(&lab, &args),
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     }
@@ -231,10 +244,7 @@ impl Lab {
         options.cpu_model.clone_from(&machine.cpu);
         options.memory_mib = u32::try_from(machine.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", machine.memory))?;
-        options.accel = machine.accel.map(|accel| match accel {
-            AccelArg::Kvm => Accel::Kvm,
-            AccelArg::Tcg => Accel::Tcg,
-        });
+        options.accel = machine.accel.map(Accel::from);
         for (index, text) in machine.disk.iter().enumerate() {
             let mut disk = Disk::parse(text, &format!("disk{}", index + 1))?;
             if let Some(dir) = &mut disk.dir {
