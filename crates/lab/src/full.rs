@@ -1,10 +1,13 @@
 //! The host runs out of space under a guest: what the guest sees, whether it goes on once there is
 //! space again, and whether all that was acknowledged is still there.
 
+mod nested;
 mod seen;
+mod zfs;
 
 pub use crate::room::HostFs;
 pub use seen::{Ending, Event, Outcome};
+pub use zfs::{ZFS_CASES, ZfsTrial, run as run_zfs};
 
 use crate::disk::{Disk, Format};
 use crate::error::LabError;
@@ -16,10 +19,8 @@ use crate::record::SIZE;
 use crate::room::Room;
 use crate::state::State;
 use crate::wire::Sync;
-use assay_host::Limits;
 use assay_instruments::Cancel;
 use serde_json::json;
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -214,22 +215,16 @@ fn write(
         let paused_at = shared.paused_at.load(Ordering::Relaxed);
         count < paused_at.saturating_add(trial.after)
     })?;
-    if trial.sync != Sync::Never {
-        return Ok(());
+    match trial.sync {
+        Sync::Never => sync_data(guest, device),
+        Sync::Dsync | Sync::Fsync => Ok(()),
     }
-    let argv = [OsStr::new("sync"), OsStr::new("--data"), device.as_os_str()];
-    let limits = Limits {
-        timeout: Duration::from_secs(300),
-    };
-    let output = guest.run(&argv, limits)?;
-    match output.success() {
-        true => Ok(()),
-        false => Err(LabError::Refused {
-            path: device.to_owned(),
-            errno: 0,
-            reason: output.complaint(),
-        }),
-    }
+}
+
+/// Asks for durability of all that was written to a file or device.
+fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
+    let path = path.to_string_lossy();
+    crate::pool::command(guest, &["sync", "--data", &path]).map(drop)
 }
 
 /// Watches QEMU until the writing is done. A guest that is paused gets space and goes on.

@@ -22,6 +22,7 @@ mod guest;
 mod host;
 mod image;
 pub mod measure;
+mod pool;
 pub mod powercut;
 mod qmp;
 mod recipe;

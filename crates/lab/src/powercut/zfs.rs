@@ -9,20 +9,13 @@ use crate::disk::{Bus, CacheMode, Disk, Format};
 use crate::error::LabError;
 use crate::guest::{Guest, Options};
 use crate::image::Image;
+use crate::pool::{command, copy_out, wait_for};
 use crate::record::SIZE;
 use crate::state::State;
-use crate::talk::Output;
 use crate::writelog;
-use assay_host::{Host as _, Limits};
 use assay_instruments::Cancel;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-/// What an emulated guest may take for one command of ZFS.
-const PATIENCE: Duration = Duration::from_secs(180);
 /// Where the second guest mounts.
 const ALTROOT: &str = "/cut";
 /// Most disks of the second guest: each takes its time to be found.
@@ -195,18 +188,18 @@ fn write_all(guest: &Guest, disks: &[Disk], trial: &Trial) -> Result<Vec<Written
     for (index, (disk, device)) in disks.iter().zip(&devices).enumerate() {
         let pool = pool(disk);
         let device = device.to_string_lossy();
-        zfs(guest, &["zpool", "create", "-f", &pool, &device])?;
+        command(guest, &["zpool", "create", "-f", &pool, &device])?;
         for target in TARGETS {
             let (dataset, sync) = (target.dataset(&pool), format!("sync={}", target.sync));
             let path = target.path(&pool, "");
             if target.volume {
-                zfs(
+                command(
                     guest,
                     &["zfs", "create", "-s", "-V", &size, "-o", &sync, &dataset],
                 )?;
                 wait_for(guest, &path)?;
             } else {
-                zfs(guest, &["zfs", "create", "-o", &sync, &dataset])?;
+                command(guest, &["zfs", "create", "-o", &sync, &dataset])?;
                 guest.push_bytes(&[], &path, 0o600)?;
             }
             let (_, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
@@ -254,7 +247,7 @@ fn look(
 ) -> Result<(), LabError> {
     // ZFS put a partition table on the disk; its own part is the first one.
     let part = format!("{}1", device.display());
-    zfs(
+    command(
         guest,
         &[
             "zpool",
@@ -270,58 +263,6 @@ fn look(
         ],
     )?;
     let copied = copy_out(guest, &target.path(pool, ALTROOT), records, found);
-    zfs(guest, &["zpool", "export", "-f", pool])?;
+    command(guest, &["zpool", "export", "-f", pool])?;
     copied
-}
-
-fn copy_out(guest: &Guest, path: &Path, records: u64, found: &Path) -> Result<(), LabError> {
-    wait_for(guest, path)?;
-    let mut file = File::create(found).map_err(LabError::io(found))?;
-    let bytes = format!("--bytes={}", records * SIZE as u64);
-    let argv = [OsStr::new("head"), OsStr::new(&bytes), path.as_os_str()];
-    let (mut failed, mut said) = (None, Vec::new());
-    let status = guest.stream(&argv, Some(PATIENCE), None, &mut |output| match output {
-        Output::Out(bytes) => {
-            if let Err(error) = file.write_all(bytes) {
-                failed.get_or_insert(error);
-            }
-        }
-        Output::Err(bytes) => said.extend_from_slice(bytes),
-    })?;
-    match (failed, status) {
-        (Some(error), _) => Err(LabError::io(found)(error)),
-        (None, 0) => Ok(()),
-        (None, _) => Err(refused(path, String::from_utf8_lossy(&said).trim())),
-    }
-}
-
-/// ZFS makes device nodes of volumes when it gets to it.
-fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
-    let deadline = Instant::now() + PATIENCE;
-    while guest.stat(path).is_err() {
-        guest.watch()?;
-        if Instant::now() > deadline {
-            return Err(refused(path, "it did not appear"));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    Ok(())
-}
-
-/// Runs a command of ZFS that has to succeed.
-fn zfs(guest: &Guest, argv: &[&str]) -> Result<(), LabError> {
-    let words: Vec<_> = argv.iter().map(OsStr::new).collect();
-    let output = guest.run(&words, Limits { timeout: PATIENCE })?;
-    match output.success() {
-        true => Ok(()),
-        false => Err(refused(Path::new(argv[0]), &output.complaint())),
-    }
-}
-
-fn refused(path: &Path, reason: &str) -> LabError {
-    LabError::Refused {
-        path: path.to_owned(),
-        errno: 0,
-        reason: reason.to_owned(),
-    }
 }
