@@ -1,6 +1,6 @@
 //! `assay lab crypto`: what encryption costs in a guest, per model of its processor.
 
-use super::{AccelArg, Lab};
+use super::{AccelArg, Lab, ZfsArg};
 use crate::cli::Status;
 use crate::context::print;
 use assay_host::Live;
@@ -43,7 +43,7 @@ const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
 pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     let mut options = Options::new(&format!("crypto-{}", std::process::id()));
     options.accel = args.accel.map(Accel::from);
-    let image = lab.image()?;
+    let image = lab.image(ZfsArg::Stable)?;
     // Asked once, for all guests.
     let choice = match options.accel {
         Some(accel) => Choice { accel, why: None },

@@ -17,25 +17,25 @@ Examples:
   assay lab full                            raw and qcow2, every werror policy, every bus
   assay lab full --disk 32M,format=qcow2,bus=sata,werror=stop --fs xfs
   assay lab full --sync never               nobody asks for durability until the end
-  assay lab full --zfs                      a full pool in the guest: zvol against qcow2
+  assay lab full --pool                     a full pool in the guest: zvol against qcow2
 
 The guest's disks lie on a small file system that assay makes for this (as root, on a loop device; it
 goes when assay ends, however it ends). The guest writes numbered, checksummed records until the host
 has no space. Then space is given back, a guest that QEMU paused goes on, one that got an error is
 asked to write again, and every record that its kernel called durable is read back on the host.
 
-With --zfs the pool in the guest is made full instead, under a thin zvol, a raw file and a qcow2 image.
+With --pool the pool in the guest is made full instead, under a thin zvol, a raw file and a qcow2 image.
 They are written to by a program, and by a QEMU in the guest whose drive assay drives by its registers:
 that one decides whether a guest of its own would be paused.
 
 Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error.")]
 pub(super) struct Full {
     /// How the guest asks for durability; never: once, at the end
-    #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "zfs")]
+    #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]
     sync: SyncArg,
     /// A full pool in the guest, instead of a full host
     #[arg(long, conflicts_with_all = ["fs", "disk"])]
-    zfs: bool,
+    pool: bool,
     /// The host's file system under the disks
     #[arg(long, value_enum, default_value_t = FsArg::Ext4)]
     fs: FsArg,
@@ -84,8 +84,8 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
         args.room
     );
     let seed = crate::context::random_seed()?;
-    let image = lab.image()?;
-    let (place, outcomes) = match args.zfs {
+    let image = lab.image(args.machine.zfs)?;
+    let (place, outcomes) = match args.pool {
         true => {
             let trial = ZfsTrial {
                 room: args.room.0,

@@ -91,7 +91,7 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         cuts: args.cuts.unwrap_or(if args.zvol { 4 } else { 16 }),
         seed: crate::context::random_seed()?,
     };
-    let image = lab.image()?;
+    let image = lab.image(args.machine.zfs)?;
     let shown = super::progress::spinner("writing, and cutting the power");
     let outcomes = match args.zvol {
         false => run(&image, &options, &trial, &lab.state, &lab.cancel),
