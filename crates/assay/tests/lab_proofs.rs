@@ -60,7 +60,10 @@ fn a_guest_whose_host_is_full_is_paused_or_told_and_loses_nothing() {
     for disk in disks {
         assert_eq!(disk["lost"], 0, "{disk:#}");
         assert_eq!(disk["resumed"], true, "{disk:#}");
-        assert!(disk["acknowledged_before"].as_u64().unwrap() > 16, "{disk:#}");
+        assert!(
+            disk["acknowledged_before"].as_u64().unwrap() > 16,
+            "{disk:#}"
+        );
         assert_eq!(disk["acknowledged_after"], 8, "{disk:#}");
     }
     let event = |disk: usize| &disks[disk]["events"][0];
@@ -90,7 +93,11 @@ fn killed_while_the_host_is_full_it_leaves_neither_mount_nor_loop_device() {
     assay.kill().unwrap();
     assay.wait().unwrap();
     let listed = home.assay(&["lab", "list"]);
-    assert!(listed.stderr.contains("removed what was left"), "{}", listed.stderr);
+    assert!(
+        listed.stderr.contains("removed what was left"),
+        "{}",
+        listed.stderr
+    );
     nothing_left(&home);
     let deadline = Instant::now() + Duration::from_secs(20);
     while !loops(&home).is_empty() {
@@ -103,7 +110,9 @@ fn killed_while_the_host_is_full_it_leaves_neither_mount_nor_loop_device() {
 fn a_full_pool_under_a_program_and_under_a_hypervisor() {
     let Some(_one) = image() else { return };
     let home = Home::new();
-    let args = ["lab", "full", "--pool", "--room", "512K", "--after", "4", "--json"];
+    let args = [
+        "lab", "full", "--pool", "--room", "512K", "--after", "4", "--json",
+    ];
     let ran = home.assay(&args);
     nothing_left(&home);
     assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
@@ -118,7 +127,11 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
     ] {
         let case = case(what);
         assert_eq!(case["ending"], "paused", "{case:#}");
-        assert_eq!((&case["lost"], &case["resumed"]), (&0.into(), &true.into()), "{case:#}");
+        assert_eq!(
+            (&case["lost"], &case["resumed"]),
+            (&0.into(), &true.into()),
+            "{case:#}"
+        );
     }
     let told = case("raw file on a dataset: program, dsync");
     assert_eq!(told["guest_error"]["errno"], 28, "{told:#}");
@@ -132,7 +145,16 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
 fn zvols_keep_what_they_called_durable_unless_told_not_to() {
     let Some(_one) = image() else { return };
     let home = Home::new();
-    let args = ["lab", "power-cut", "--zvol", "--records", "24", "--cuts", "2", "--json"];
+    let args = [
+        "lab",
+        "power-cut",
+        "--zvol",
+        "--records",
+        "24",
+        "--cuts",
+        "2",
+        "--json",
+    ];
     let found = json(&home, 0, &args);
     let all = found["disks"].as_array().unwrap();
     assert_eq!(all.len(), 4, "{found:#}");
@@ -152,7 +174,15 @@ fn a_processor_without_aes_is_found() {
     let home = Home::new();
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     let host = cpuinfo.split_whitespace().any(|flag| flag == "aes");
-    let args = ["lab", "crypto", "--cpu", "Westmere,-aes", "--accel", "tcg", "--json"];
+    let args = [
+        "lab",
+        "crypto",
+        "--cpu",
+        "Westmere,-aes",
+        "--accel",
+        "tcg",
+        "--json",
+    ];
     let found = json(&home, i32::from(host), &args);
     let side = &found["models"][0]["side"];
     let flags: Vec<_> = side["flags"].as_array().unwrap().iter().collect();
@@ -176,14 +206,33 @@ fn both_sides_of_a_sample_agree_on_its_flushes() {
     let Some(_one) = image() else { return };
     let home = Home::new();
     let args = [
-        "lab", "measure", "--rw", "randwrite", "--sync", "fsync", "--iodepth", "1", "--rounds",
-        "1", "--runtime", "2s", "--json", "--disk", "16M,bus=sata,format=qcow2", "--disk",
-        "16M,cache=unsafe", "--disk", "16M,cache=writethrough",
+        "lab",
+        "measure",
+        "--rw",
+        "randwrite",
+        "--sync",
+        "fsync",
+        "--iodepth",
+        "1",
+        "--rounds",
+        "1",
+        "--runtime",
+        "2s",
+        "--json",
+        "--disk",
+        "16M,bus=sata,format=qcow2",
+        "--disk",
+        "16M,cache=unsafe",
+        "--disk",
+        "16M,cache=writethrough",
     ];
     let found = json(&home, 0, &args);
     let sample = |disk: &str| {
         let samples = found["samples"].as_array().unwrap();
-        samples.iter().find(|sample| sample["disk"] == disk).unwrap()
+        samples
+            .iter()
+            .find(|sample| sample["disk"] == disk)
+            .unwrap()
     };
     let codes = |disk: &str| -> Vec<String> {
         let doubts = sample(disk)["doubts"].as_array().unwrap();

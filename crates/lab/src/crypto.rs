@@ -90,7 +90,7 @@ pub struct Model {
 }
 
 /// Everything that was found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// The host.
     pub host: Side,
@@ -107,7 +107,8 @@ pub struct Trial {
     pub seconds: u32,
 }
 
-/// Measures the host, then boots one guest after the other. `told` gets each model when it is done.
+/// Measures the host, then boots one guest after the other. `comparison` gets what is found as it is
+/// found, also before an error; `told` hears of it.
 ///
 /// # Errors
 /// As [`Guest::boot`]; QEMU refuses a model that it does not know.
@@ -115,29 +116,26 @@ pub fn run(
     image: &Image,
     options: &Options,
     trial: &Trial,
-    host: &dyn Host,
-    state: &State,
+    place: (&dyn Host, &State),
     cancel: &Cancel,
-    told: &mut dyn FnMut(&Model),
-) -> Result<Comparison, LabError> {
-    let mut comparison = Comparison {
-        host: measure(host, trial.seconds, cancel)?,
-        models: Vec::new(),
-    };
+    comparison: &mut Comparison,
+    told: &mut dyn FnMut(),
+) -> Result<(), LabError> {
+    let (host, state) = place;
+    comparison.host = measure(host, trial.seconds, cancel)?;
     for cpu in &trial.models {
         let mut options = options.clone();
         options.cpu_model = Some(cpu.clone());
         let guest = Guest::boot(image, &options, state, cancel)?;
-        let model = Model {
+        comparison.models.push(Model {
             cpu: cpu.clone(),
             accel: guest.accel().accel.name().to_owned(),
             side: measure(&guest, trial.seconds, cancel)?,
-        };
+        });
         guest.kill()?;
-        told(&model);
-        comparison.models.push(model);
+        told();
     }
-    Ok(comparison)
+    Ok(())
 }
 
 /// Finds out all there is to find out on one machine.

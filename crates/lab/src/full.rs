@@ -42,7 +42,10 @@ pub struct Trial {
     pub seed: u64,
 }
 
-/// Gets each outcome as it comes.
+/// What was found, and what ended it before everything was tried.
+pub type Found = (Vec<Outcome>, Option<LabError>);
+
+/// Gets each outcome as it comes, before the records were looked for.
 pub type Told<'a> = &'a mut (dyn FnMut(&Outcome) + Send);
 
 /// Boots a guest with its disks on a small file system, fills that up under one disk after the
@@ -57,7 +60,7 @@ pub fn run(
     state: &State,
     cancel: &Cancel,
     told: Told<'_>,
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Found, LabError> {
     for disk in &trial.disks {
         if disk.size < 4 * trial.room {
             return Err(LabError::Disk {
@@ -82,7 +85,7 @@ fn on_a_room(
     state: &State,
     cancel: &Cancel,
     told: Told<'_>,
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Found, LabError> {
     let room = Room::make(state, &format!("{}-room", options.name), trial.host)?;
     let mut options = options.clone();
     options.disks.clone_from(&trial.disks);
@@ -93,10 +96,21 @@ fn on_a_room(
     let names: Vec<_> = trial.disks.iter().map(|disk| disk.name.as_str()).collect();
     let devices = guest.devices(&names)?;
     let mut outcomes = Vec::new();
+    let mut early = None;
     for (disk, device) in trial.disks.iter().zip(&devices) {
-        let outcome = fill(&guest, disk, device, trial, &room)?;
-        told(&outcome);
-        outcomes.push(outcome);
+        match fill(&guest, disk, device, trial, &room) {
+            Ok(outcome) => {
+                told(&outcome);
+                outcomes.push(outcome);
+            }
+            Err(error) => {
+                early = Some(error);
+                break;
+            }
+        }
+    }
+    if outcomes.is_empty() {
+        return early.map_or(Ok((outcomes, None)), Err);
     }
     // QEMU writes what it still has: this is not about power cuts.
     guest.quit(Duration::from_secs(60))?;
@@ -112,7 +126,7 @@ fn on_a_room(
         let lost = powercut::missing(content, trial.seed, outcome.acknowledged);
         outcome.lost = lost.map_err(LabError::io(content))?;
     }
-    Ok(outcomes)
+    Ok((outcomes, early))
 }
 
 /// What the one who watches QEMU shares with the one who listens to the guest.

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// An emulated QEMU answers slowly.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// It is killed after this, should it not end when it is told to.
+const LONGEST: Duration = Duration::from_secs(1800);
 /// Where the descriptors of the records lie in that machine's memory, then the records.
 const DESCRIPTORS: u32 = 1 << 20;
 const RECORDS: u32 = 2 << 20;
@@ -88,7 +90,7 @@ impl Drive {
             let words: Vec<_> = argv.iter().map(OsStr::new).collect();
             let input = Box::new(Pipe::new(input, None));
             // How it ends shows at the other end of the pipe.
-            let _ = guest.stream(&words, None, Some(input), &mut |output_| {
+            let _ = guest.stream(&words, Some(LONGEST), Some(input), &mut |output_| {
                 let (Output::Out(bytes) | Output::Err(bytes)) = output_;
                 let _ = output.send(bytes.to_vec());
             });

@@ -110,7 +110,6 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn outcome() -> Outcome {
         Outcome {

@@ -6,7 +6,7 @@
 //! once when the reservation goes.
 
 use super::nested::{Done, Drive};
-use super::{Event, Outcome, Told};
+use super::{Event, Found, Outcome, Told};
 use crate::disk::Disk;
 use crate::error::LabError;
 use crate::guest::{Guest, Options};
@@ -19,6 +19,7 @@ use crate::wire::Sync;
 use assay_instruments::Cancel;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What is tried.
 #[derive(Clone, Debug)]
@@ -122,7 +123,7 @@ pub fn run(
     state: &State,
     cancel: &Cancel,
     told: Told<'_>,
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Found, LabError> {
     let mut options = options.clone();
     options.disks = vec![Disk::scratch("pool", 512 << 20)];
     let guest = Guest::boot(image, &options, state, cancel)?;
@@ -132,11 +133,16 @@ pub fn run(
     command(&guest, &["zfs", "create", BALLAST])?;
     let mut outcomes = Vec::new();
     for (on, by) in CASES {
-        let outcome = one(&guest, on, by, trial)?;
-        told(&outcome);
-        outcomes.push(outcome);
+        match one(&guest, on, by, trial) {
+            Ok(outcome) => {
+                told(&outcome);
+                outcomes.push(outcome);
+            }
+            Err(error) if outcomes.is_empty() => return Err(error),
+            Err(error) => return Ok((outcomes, Some(error))),
+        }
     }
-    Ok(outcomes)
+    Ok((outcomes, None))
 }
 
 fn one(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<Outcome, LabError> {
@@ -172,7 +178,8 @@ fn one(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<Outcome, LabEr
                 // It ends with its input in any case.
                 let _ = drive.qmp.execute("quit", json!({}));
                 outcome.events = Event::all(&drive.qmp.take_events());
-                written
+                // An interruption or a guest that is gone shows as a broken pipe first.
+                written.map_err(|error| guest.watch().err().unwrap_or(error))
             })?;
         }
     }
@@ -191,16 +198,34 @@ fn one(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<Outcome, LabEr
             PathBuf::from(plain)
         }
     };
+    if on == On::Volume {
+        // What is in memory alone is not on the volume; what cannot be flushed is lost.
+        let _ = command(guest, &["blockdev", "--flushbufs", &path.to_string_lossy()]);
+    }
     copy_out(guest, &path, outcome.acknowledged, &found)?;
     let lost = missing(&found, trial.seed, outcome.acknowledged);
     outcome.lost = lost.map_err(LabError::io(&found))?;
-    let dataset = if on == On::Volume {
-        "lab/volume"
-    } else {
-        "lab/files"
-    };
-    command(guest, &["zfs", "destroy", dataset])?;
+    destroy(guest, on)?;
     Ok(outcome)
+}
+
+/// Gives the space back. udev may still look at a volume that was just closed.
+fn destroy(guest: &Guest, on: On) -> Result<(), LabError> {
+    const TRIES: u32 = 20;
+    let dataset = match on {
+        On::Volume => "lab/volume",
+        On::Raw | On::Qcow2 => "lab/files",
+    };
+    let mut tries = 0;
+    loop {
+        match command(guest, &["zfs", "destroy", dataset]) {
+            Err(LabError::Refused { reason, .. }) if tries < TRIES && reason.contains("busy") => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            ended => return ended.map(drop),
+        }
+    }
 }
 
 fn make(guest: &Guest, on: On, size: u64) -> Result<(), LabError> {

@@ -63,17 +63,21 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         seconds: args.seconds,
     };
     let shown = super::progress::steps("guests, one for each model:", trial.models.len() as u64);
-    let comparison = run(
+    let mut comparison = Comparison::default();
+    let ended = run(
         &image,
         &options,
         &trial,
-        &Live,
-        &lab.state,
+        (&Live, &lab.state),
         &lab.cancel,
-        &mut |_| shown.inc(1),
+        &mut comparison,
+        &mut || shown.inc(1),
     );
     shown.finish_and_clear();
-    let comparison = comparison?;
+    if comparison.models.is_empty() {
+        ended?;
+        return Ok(Status::Ok);
+    }
     let found = findings(&comparison);
     let note = (choice.accel == Accel::Tcg).then(|| {
         let why = choice.why.as_deref().unwrap_or("--accel tcg");
@@ -87,6 +91,8 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         true => document(&comparison, &found, note.as_deref()),
         false => table(&comparison, &found, note.as_deref()),
     })?;
+    // What was measured before is told all the same.
+    ended?;
     Ok(if found.is_empty() {
         Status::Ok
     } else {

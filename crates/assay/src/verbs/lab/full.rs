@@ -85,7 +85,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
     );
     let seed = crate::context::random_seed()?;
     let image = lab.image(args.machine.zfs)?;
-    let (place, outcomes) = match args.pool {
+    let (place, (outcomes, early)) = match args.pool {
         true => {
             let trial = ZfsTrial {
                 room: args.room.0,
@@ -94,24 +94,27 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
             };
             let shown = super::progress::steps("writing until the pool is full", ZFS_CASES as u64);
             let told = &mut |_: &Outcome| shown.inc(1);
-            let outcomes = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
+            let found = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();
-            ("zfs", outcomes?)
+            ("zfs", found?)
         }
         false => {
             let trial = args.trial(lab, &mut options, seed)?;
             let count = trial.disks.len() as u64;
             let shown = super::progress::steps("writing until nothing is free", count);
             let told = &mut |_: &Outcome| shown.inc(1);
-            let outcomes = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
+            let found = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();
-            (trial.host.name(), outcomes?)
+            (trial.host.name(), found?)
         }
     };
     print(&match args.json {
         true => document(seed, place, &outcomes),
         false => table(&outcomes),
     })?;
+    if let Some(error) = early {
+        return Err(error.into());
+    }
     let kept = outcomes.iter().all(Outcome::kept);
     Ok(if kept { Status::Ok } else { Status::Findings })
 }

@@ -119,11 +119,16 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
         run(&guest, &plan, &mut |sample| samples.push(sample))
     });
     shown.finish_and_clear();
-    measured?;
+    if samples.is_empty() {
+        measured?;
+        return Ok(Status::Ok);
+    }
     print(&match args.json {
         true => document(&plan, &samples)?,
         false => table(&plan, &samples)?,
     })?;
+    // What was measured before an error or Ctrl-C is told all the same.
+    measured?;
     Ok(Status::Ok)
 }
 
