@@ -45,10 +45,14 @@ pub(crate) fn copy_out(
 /// ZFS makes device nodes of volumes when it gets to it.
 pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
     let deadline = Instant::now() + PATIENCE;
-    while guest.stat(path).is_err() {
+    while let Err(error) = guest.stat(path) {
         guest.watch()?;
         if Instant::now() > deadline {
-            return Err(refused(path, "it did not appear"));
+            let waited = PATIENCE.as_secs();
+            return Err(refused(
+                path,
+                &format!("not there after {waited} s: {error}"),
+            ));
         }
         std::thread::sleep(Duration::from_millis(100));
     }

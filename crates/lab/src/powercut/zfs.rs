@@ -190,17 +190,12 @@ fn write_all(guest: &Guest, disks: &[Disk], trial: &Trial) -> Result<Vec<Written
         let device = device.to_string_lossy();
         command(guest, &["zpool", "create", "-f", &pool, &device])?;
         for target in TARGETS {
-            let (dataset, sync) = (target.dataset(&pool), format!("sync={}", target.sync));
+            make(guest, target, &pool, &size)?;
+        }
+        for target in TARGETS {
             let path = target.path(&pool, "");
             if target.volume {
-                command(
-                    guest,
-                    &["zfs", "create", "-s", "-V", &size, "-o", &sync, &dataset],
-                )?;
                 wait_for(guest, &path)?;
-            } else {
-                command(guest, &["zfs", "create", "-o", &sync, &dataset])?;
-                guest.push_bytes(&[], &path, 0o600)?;
             }
             let (_, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
             let begin = log.metadata().map_err(LabError::io(&log))?.len();
@@ -214,6 +209,21 @@ fn write_all(guest: &Guest, disks: &[Disk], trial: &Trial) -> Result<Vec<Written
         }
     }
     Ok(written)
+}
+
+/// A thin volume or a dataset with an empty file.
+fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), LabError> {
+    let (dataset, sync) = (target.dataset(pool), format!("sync={}", target.sync));
+    let mut argv = vec!["zfs", "create", "-o", &sync];
+    if target.volume {
+        argv.extend(["-s", "-V", size]);
+    }
+    argv.push(&dataset);
+    command(guest, &argv)?;
+    match target.volume {
+        true => Ok(()),
+        false => guest.push_bytes(&[], &target.path(pool, ""), 0o600),
+    }
 }
 
 /// The disk as a cut at this moment would leave it.
