@@ -124,6 +124,7 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
         "qcow2 on a dataset: QEMU, cache=none",
         "qcow2 on a dataset: QEMU, cache=writeback",
         "raw file on a dataset: QEMU, cache=none",
+        "thin zvol: QEMU, cache=none",
     ] {
         let case = case(what);
         assert_eq!(case["ending"], "paused", "{case:#}");
@@ -133,6 +134,11 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
             "{case:#}"
         );
     }
+    // A zvol takes the write into the page cache and fails at the flush, with another error: no pause,
+    // and QEMU refuses that disk for good.
+    let zvol = case("thin zvol: QEMU, cache=writeback");
+    assert_eq!(zvol["ending"], "error", "{zvol:#}");
+    assert_eq!(zvol["resumed"], false, "{zvol:#}");
     let told = case("raw file on a dataset: program, dsync");
     assert_eq!(told["guest_error"]["errno"], 28, "{told:#}");
     // Nothing that was called durable is lost, whatever it was written to.

@@ -237,8 +237,16 @@ fn write(
 
 /// Asks for durability of all that was written to a file or device.
 fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
-    let path = path.to_string_lossy();
-    crate::pool::command(guest, &["sync", "--data", &path]).map(drop)
+    let text = path.to_string_lossy();
+    let synced = crate::pool::command(guest, &["sync", "--data", &text]);
+    synced.map(drop).map_err(|error| match error {
+        // `/usr/bin/sync: error syncing '/dev/vdb': Input/output error`
+        LabError::Refused { reason, .. } => {
+            let why = reason.rsplit(": ").next().unwrap_or(&reason);
+            crate::pool::refused(path, &format!("{why} (at the fsync)"))
+        }
+        other => other,
+    })
 }
 
 /// Watches QEMU until the writing is done. A guest that is paused gets space and goes on.
