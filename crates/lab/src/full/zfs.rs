@@ -359,7 +359,7 @@ fn drive_on(
                     let what = if flush { "flush" } else { "write" };
                     (
                         5,
-                        format!("ATA {what} failed: status {status:#04x}, error {error:#04x}"),
+                        format!("ATA error at the {what} ({status:#04x}, {error:#04x})"),
                     )
                 }
             };

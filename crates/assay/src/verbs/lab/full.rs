@@ -166,12 +166,12 @@ fn document(seed: u64, place: &str, outcomes: &[Outcome]) -> String {
 
 fn table(outcomes: &[Outcome]) -> String {
     let mut text = format!(
-        "{:<46} {:<38} {:>10} {:>12} {:>5}\n",
+        "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
         "disk", "when nothing was free, the writer", "wrote on", "acknowledged", "lost"
     );
     for one in outcomes {
         text += &format!(
-            "{:<46} {:<38} {:>10} {:>12} {:>5}\n",
+            "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
             one.what,
             seen(one),
             if one.resumed() { "yes" } else { "no" },
