@@ -6,8 +6,8 @@
 //! superblock behind the truth, or none at all: the entries are read without it.
 
 use crate::error::LabError;
+use crate::sparse::copy_range;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -128,21 +128,8 @@ pub fn replay(log: &Path, entries: &[Entry], moment: u64, image: &Path) -> Resul
         } = entry.request
             && (index < flushed || durable)
         {
-            copy(&source, data, &target, offset, length).map_err(LabError::io(image))?;
+            copy_range(&source, data, &target, offset, length).map_err(LabError::io(image))?;
         }
-    }
-    Ok(())
-}
-
-fn copy(source: &File, from: u64, target: &File, to: u64, length: u64) -> io::Result<()> {
-    const PIECE: u64 = 1 << 20;
-    let mut buffer = vec![0; usize::try_from(length.min(PIECE)).unwrap_or(0)];
-    let mut done = 0;
-    while done < length {
-        let count = usize::try_from((length - done).min(PIECE)).unwrap_or(0);
-        source.read_exact_at(&mut buffer[..count], from + done)?;
-        target.write_all_at(&buffer[..count], to + done)?;
-        done += count as u64;
     }
     Ok(())
 }
