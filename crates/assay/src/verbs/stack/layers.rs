@@ -90,6 +90,7 @@ fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
         let mut files = stack
             .layers
             .iter()
+            .rev()
             .filter(|layer| layer.kind == LayerKind::File);
         let dir = files.find_map(|layer| dir(layer.place.as_deref()?));
         trial(
