@@ -20,7 +20,7 @@ pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
 
 pub use device_use::{DeviceInUse, device_use};
 pub use dm::kind as dm_kind;
-pub use redact::redact;
+pub use redact::{redact, redact_output};
 pub use target::{TargetError, target};
 
 use assay_host::Host;
@@ -51,6 +51,8 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
             scope.spawn(move || part(host, |g| collectors::virtualisation::collect(g, identity))),
         );
         parts.push(scope.spawn(move || part(host, collectors::dm::collect)));
+        parts.push(scope.spawn(move || part(host, collectors::lvm::collect)));
+        parts.push(scope.spawn(move || part(host, |g| collectors::vm::collect(g, identity))));
         parts.push(
             scope.spawn(move || part(host, |g| collectors::mounts::collect(g, options.targets))),
         );

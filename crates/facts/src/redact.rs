@@ -1,5 +1,6 @@
 //! What must not leave the machine unless asked for: host names, addresses, secrets.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Stands where something was left out.
@@ -109,6 +110,70 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
     }
 }
 
+/// What a capture may keep of what a command printed: as much as the facts say.
+#[must_use]
+pub fn redact_output(argv: &[&OsStr], output: Vec<u8>) -> Vec<u8> {
+    let program = argv.first().and_then(|word| word.to_str());
+    let keep: fn(&str) -> Option<String> = match program {
+        Some("zdb") => zdb_line,
+        Some("zfs" | "zpool") => property_line,
+        Some("dmsetup") => table_line,
+        Some("cryptsetup") => luks_line,
+        _ => return output,
+    };
+    let text = String::from_utf8_lossy(&output);
+    let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
+    lines.join("\n").into_bytes()
+}
+
+/// Numbers and names of the pool's devices say who it is; names of the kernel do not.
+fn zdb_line(line: &str) -> Option<String> {
+    const KEPT: [&str; 7] = [
+        "vdev_tree",
+        "type",
+        "id",
+        "nparity",
+        "ashift",
+        "asize",
+        "is_log",
+    ];
+    let text = line.trim();
+    let (key, value) = text.split_once(':')?;
+    let device = value.trim().trim_matches('\'').strip_prefix("/dev/");
+    let plain = device.is_some_and(|name| !name.contains('/'));
+    let kept = KEPT.contains(&key) || key.starts_with("children[") || (key == "path" && plain);
+    kept.then(|| line.to_owned())
+}
+
+/// Properties of users may say anything, and some of ZFS's own name the pool.
+fn property_line(line: &str) -> Option<String> {
+    let name = line.split('\t').next().unwrap_or_default();
+    let table = line.contains('\t') && !line.starts_with('\t');
+    let named = name.contains(':') || crate::collectors::zfs::IDENTITY.contains(&name);
+    (!(table && named)).then(|| line.to_owned())
+}
+
+/// A key in the kernel's keyring is named after its volume.
+fn table_line(line: &str) -> Option<String> {
+    let clean = |word: &str| match word.strip_prefix(':') {
+        Some(rest) => {
+            let length = rest.split(':').next().unwrap_or_default();
+            format!(":{length}:{LEFT_OUT}").replace(' ', "-")
+        }
+        None => word.to_owned(),
+    };
+    Some(line.split(' ').map(clean).collect::<Vec<_>>().join(" "))
+}
+
+/// Of a LUKS header what the facts say; no salt, no digest, no uuid.
+fn luks_line(line: &str) -> Option<String> {
+    let kept = ["Version:", "PBKDF:", "Key Slot"];
+    let text = line.trim_start();
+    kept.iter()
+        .any(|start| text.starts_with(start))
+        .then(|| line.to_owned())
+}
+
 fn is_libvirt(name: &str) -> bool {
     let dirs = ["/etc/libvirt/qemu/", "/run/libvirt/qemu/"];
     dirs.iter().any(|dir| name.starts_with(dir)) && name.ends_with(".xml")
@@ -208,6 +273,36 @@ mod tests {
             ),
             "\n!include auth-sql.conf.ext\n"
         );
+    }
+
+    #[test]
+    fn what_commands_print_keeps_no_names() {
+        let keep = |program: &str, text: &str| {
+            let output = redact_output(&[OsStr::new(program)], text.into());
+            String::from_utf8(output).unwrap()
+        };
+        // Recorded: OpenZFS 2.1.11, cryptsetup 2.6.1.
+        let zdb = include_str!("../fixtures/zfs-2.1.11/zdb-mirror.txt");
+        let kept = keep("zdb", zdb);
+        assert!(!kept.contains("host") && !kept.contains("guid") && !kept.contains("virtio"));
+        let ashifts = crate::zpool::ashifts(&kept);
+        assert_eq!(ashifts.by_id, crate::zpool::ashifts(zdb).by_id);
+        let get = include_str!("../fixtures/zfs-2.1.11/get-pool.txt");
+        let kept = keep("zpool", &format!("{get}backup:note\tsecret\tlocal\n"));
+        assert!(kept.contains("ashift\t12\tlocal") && !kept.contains("guid\t"));
+        assert!(!kept.contains("secret"));
+        let status = include_str!("../fixtures/zfs-2.1.11/status-mirror.txt");
+        assert_eq!(keep("zpool", status), status);
+        let table = "v: 0 8 crypt aes-xts-plain64 :64:logon:cryptsetup:47bf48cc-d0 0 9:0 32768\n";
+        let kept = keep("dmsetup", table);
+        assert!(
+            kept.contains(" :64:") && !kept.contains("47bf48cc"),
+            "{kept}"
+        );
+        let dump = include_str!("../fixtures/cryptsetup-2.6.1-luksdump.txt");
+        let kept = keep("cryptsetup", dump);
+        assert_eq!(crate::crypt::pbkdf(&kept), ["pbkdf2"]);
+        assert!(!kept.contains("Salt") && !kept.contains("UUID"));
     }
 
     #[test]

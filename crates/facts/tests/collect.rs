@@ -4,7 +4,7 @@
     reason = "makes a directory to capture into"
 )]
 
-use assay_facts::{Options, collect, redact};
+use assay_facts::{Options, collect, redact, redact_output};
 use assay_host::{Faulty, Host, HostError, Live, Recording, Root};
 use assay_model::{FactValue, Facts};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,9 @@ fn a_capture_gives_the_same_facts() {
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&Live, dir.path(), redact).unwrap();
+    let recording = Recording::new(&Live, dir.path(), redact)
+        .unwrap()
+        .redact_output(redact_output);
     let live = collect(&recording, &options);
     recording.finish().unwrap();
     let root = Root::open(dir.path()).unwrap();
@@ -67,7 +69,8 @@ fn a_capture_gives_the_same_facts() {
 /// Loop devices and processes of other tests come and go between two reads of the same file.
 fn differences(a: &Facts, b: &Facts) -> Vec<String> {
     let volatile = |key: &&String| {
-        key.starts_with("disk.loop") || key.starts_with("mount.") || key.starts_with("btrfs.")
+        let parts = ["disk.loop", "mount.", "btrfs.", "vm."];
+        parts.iter().any(|part| key.starts_with(part))
     };
     let keys = a
         .map
@@ -89,7 +92,9 @@ fn faults_make_facts_unknown_and_never_vanish() {
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&Live, dir.path(), redact).unwrap();
+    let recording = Recording::new(&Live, dir.path(), redact)
+        .unwrap()
+        .redact_output(redact_output);
     let _ = collect(&recording, &options);
     recording.finish().unwrap();
     let root = Root::open(dir.path()).unwrap();

@@ -23,7 +23,7 @@ pub use error::HostError;
 pub use faulty::Faulty;
 pub use live::Live;
 pub use recorded::Recorded;
-pub use recording::{Recording, Redact};
+pub use recording::{Recording, Redact, RedactOutput};
 pub use root::Root;
 pub use write::{HostMut, ProcessId};
 

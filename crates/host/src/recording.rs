@@ -10,11 +10,15 @@ use std::sync::{Mutex, PoisonError};
 /// Takes out of a file's contents what must not leave the machine.
 pub type Redact = fn(&Path, Vec<u8>) -> Vec<u8>;
 
+/// Takes out of what a command printed what must not leave the machine.
+pub type RedactOutput = fn(&[&OsStr], Vec<u8>) -> Vec<u8>;
+
 /// Passes calls on to another host and keeps the answers.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
     dir: PathBuf,
     redact: Redact,
+    redact_output: RedactOutput,
     state: Mutex<State>,
 }
 
@@ -46,8 +50,16 @@ impl<'a> Recording<'a> {
             inner,
             dir,
             redact,
+            redact_output: |_, output| output,
             state: Mutex::default(),
         })
+    }
+
+    /// Also takes something out of what commands print.
+    #[must_use]
+    pub fn redact_output(mut self, redact: RedactOutput) -> Self {
+        self.redact_output = redact;
+        self
     }
 
     /// Writes the index: only now the directory is complete.
@@ -261,7 +273,8 @@ impl Host for Recording<'_> {
         match &answer {
             Ok(output) => {
                 command.status = Some(output.status);
-                command.stdout = text(&output.stdout);
+                let stdout = (self.redact_output)(argv, output.stdout.clone());
+                command.stdout = text(&stdout);
                 command.stderr = text(&output.stderr);
             }
             Err(error) if error.is_absent() => return answer,

@@ -172,11 +172,15 @@ impl<'a> Finder<'a> {
 
     /// Runs a tool that asks for something.
     fn ask(&self, argv: &[&OsStr]) -> Result<CommandOutput, String> {
+        self.ask_within(argv, LIMITS)
+    }
+
+    fn ask_within(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, String> {
         let name = argv.first().copied().unwrap_or_default();
         if self.host.which(name).is_none() {
             return Err(format!("{} is not installed", name.to_string_lossy()));
         }
-        match self.host.run(argv, LIMITS) {
+        match self.host.run(argv, limits) {
             Ok(output) if output.success() => Ok(output),
             Ok(output) => Err(format!(
                 "{}: {}",

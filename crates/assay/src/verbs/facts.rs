@@ -58,12 +58,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             collect(&root, args, args.targets.clone())
         }
         (None, Some(dir)) => {
-            let redact = if args.identity {
-                |_: &std::path::Path, bytes| bytes
-            } else {
-                assay_facts::redact
+            let recording = match args.identity {
+                true => Recording::new(&Live, dir, |_, bytes| bytes)?,
+                false => Recording::new(&Live, dir, assay_facts::redact)?
+                    .redact_output(assay_facts::redact_output),
             };
-            let recording = Recording::new(&Live, dir, redact)?;
             let facts = collect(&recording, args, targets(args)?);
             recording.finish()?;
             eprintln!("captured into {}", dir.display());

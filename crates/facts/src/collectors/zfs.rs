@@ -1,15 +1,23 @@
 //! ZFS: module version and parameters, ARC; for a target its dataset's and its pool's properties.
 
 use crate::gather::{Gather, lossy, scalar};
-use crate::zpool;
+use crate::zpool::{self, Ashifts, Vdev};
 use assay_model::{FactKind, Facts};
 use serde_json::Value;
+use std::path::Path;
 
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
 const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
 
 /// Names of one machine, not of how it is set up.
-const IDENTITY: [&str; 5] = ["guid", "objsetid", "load_guid", "createtxg", "creation"];
+pub(crate) const IDENTITY: [&str; 6] = [
+    "guid",
+    "objsetid",
+    "load_guid",
+    "createtxg",
+    "creation",
+    "comment",
+];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     g.text("zfs.version", "/sys/module/zfs/version");
@@ -94,10 +102,7 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
             FactKind::Configured,
             argv.join(" "),
         );
-        if let Some(state) = output
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("state: "))
-        {
+        if let Some(state) = zpool::state(&output) {
             g.facts.known(
                 format!("{key}.state"),
                 state,
@@ -105,7 +110,82 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
                 argv.join(" "),
             );
         }
+        vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
     }
+}
+
+/// The top-level devices of a pool, by their place in `zpool status`.
+fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
+    let (ashifts, source) = ashifts(g, pool);
+    for (at, vdev) in vdevs.iter().enumerate() {
+        let key = |name: &str| format!("{pool_key}.vdev.{at}.{name}");
+        let mut known = |name: &str, value: Value, kind| {
+            g.facts
+                .known(key(name), value, kind, format!("zpool status -LP {pool}"));
+        };
+        known("class", vdev.class.into(), FactKind::Configured);
+        known("kind", vdev.kind.clone().into(), FactKind::Configured);
+        known("state", vdev.state.clone().into(), FactKind::Runtime);
+        let leaves: Value = vdev.leaves.iter().map(|(name, _)| name.clone()).collect();
+        known("devices", leaves, FactKind::Configured);
+        // Caches and spares are not in the configuration of the pool.
+        if matches!(vdev.class, "cache" | "spare") {
+            continue;
+        }
+        let kind = FactKind::Configured;
+        match ashifts.as_ref().map(|all| ashift(g, all, vdev)) {
+            Ok(Some(ashift)) => g.facts.known(key("ashift"), ashift, kind, source.clone()),
+            Ok(None) => {
+                let why = "the pool's configuration does not say";
+                g.facts.unknown(key("ashift"), why, kind, source.clone());
+            }
+            Err(why) => g
+                .facts
+                .unknown(key("ashift"), why.clone(), kind, source.clone()),
+        }
+    }
+}
+
+/// Of groups by number, of single devices by path, to which the pool may know another one.
+fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
+    if vdev.kind != "disk" {
+        return ashifts.of_group(&vdev.name);
+    }
+    let direct = ashifts.by_path.get(&vdev.name).copied();
+    direct.or_else(|| {
+        let mut links = ashifts.by_path.iter();
+        links.find_map(|(path, ashift)| {
+            let real = g.host.realpath(Path::new(path)).ok()?;
+            (real == Path::new(&vdev.name)).then_some(*ashift)
+        })
+    })
+}
+
+/// A property of devices since OpenZFS 2.2; before that only zdb tells it. With the command that was
+/// asked.
+fn ashifts(g: &Gather<'_>, pool: &str) -> (Result<Ashifts, String>, String) {
+    let get = [
+        "zpool",
+        "get",
+        "-HpLP",
+        "-o",
+        "name,value",
+        "ashift",
+        pool,
+        "all-vdevs",
+    ];
+    if let Ok(output) = g.try_ask(&get)
+        && output.success()
+    {
+        return (Ok(Ashifts::of_properties(&output.text())), get.join(" "));
+    }
+    let argv = ["zdb", "-C", pool];
+    let found = match g.try_ask(&argv) {
+        Ok(output) if output.success() => Ok(zpool::ashifts(&output.text())),
+        Ok(output) => Err(output.complaint()),
+        Err(error) => Err(error.reason()),
+    };
+    (found, argv.join(" "))
 }
 
 /// A dataset is mounted here, so a missing tool is no reason to say that there are no properties.
@@ -152,20 +232,50 @@ fn properties(facts: &mut Facts, key: &str, text: &str, command: &str) {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+    use assay_model::FactValue;
 
-    const GET: &str = include_str!("../../fixtures/zfs-get-from-documentation.txt");
-    const STATUS: &str = include_str!("../../fixtures/zpool-status-from-documentation.txt");
+    // Recorded: OpenZFS 2.1.11 (Debian 12), a pool with log, cache, special and spare.
+    const DATASET: &str = include_str!("../../fixtures/zfs-2.1.11/get-dataset.txt");
+    const POOL: &str = include_str!("../../fixtures/zfs-2.1.11/get-pool.txt");
+    const STATUS: &str = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
+    const ZDB: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-mirror.txt");
+    const ARC: &str = include_str!("../../fixtures/zfs-2.1.11/arcstats.txt");
+    const GET: [&str; 5] = ["get", "-Hp", "-o", "property,value,source", "all"];
+
+    fn get<'a>(tool: &'a str, of: &'a str) -> Vec<&'a str> {
+        [tool].into_iter().chain(GET).chain([of]).collect()
+    }
 
     fn host() -> Recorded {
+        let ashift = [
+            "zpool",
+            "get",
+            "-HpLP",
+            "-o",
+            "name,value",
+            "ashift",
+            "tank",
+            "all-vdevs",
+        ];
         Recorded::new()
-            .command(&["zfs", "get", "-Hp", "-o", "property,value,source", "all", "tank/data"], GET)
-            .command_with(&["zpool", "get", "-Hp", "-o", "property,value,source", "all", "tank"], 1, "", "Permission denied the ZFS utilities must be run as root.\n")
+            .command(&get("zfs", "tank/data"), DATASET)
+            .command(&get("zpool", "tank"), POOL)
             .command(&["zpool", "status", "-LP", "tank"], STATUS)
-            .file("/sys/module/zfs/version", "2.1.11-1\n")
+            // What 2.1 says to a property it does not know of devices.
+            .command_with(
+                &ashift,
+                1,
+                "tank\t12\n",
+                "cannot open 'all-vdevs': no such pool\n",
+            )
+            .command(&["zdb", "-C", "tank"], ZDB)
+            .linked("/dev/disk/by-id/virtio-d3-part1", "../../vdd1")
+            .file("/dev/vdd1", "")
+            .file("/sys/module/zfs/version", "2.1.11-1+deb12u1\n")
             .file("/sys/module/zfs/parameters/zfs_arc_max", "0\n")
             .denied("/sys/module/zfs/parameters/zfs_txg_timeout")
             .file("/sys/module/zfs/parameters/zfs_txg_timeout", "5\n")
-            .file(ARCSTATS, "13 1 0x01 123 33456 1 2\nname                            type data\nhits                            4    91\nc_min                           4    786432\nc_max                           4    12582912\nsize                            4    1000\n")
+            .file(ARCSTATS, ARC)
     }
 
     #[test]
@@ -173,29 +283,56 @@ mod tests {
         let host = host();
         let mut g = Gather::new(&host);
         dataset(&mut g, "tank/data");
+        assert_eq!(g.facts.u64("zfs.dataset.tank/data.recordsize"), Some(65536));
         assert_eq!(
-            g.facts.u64("zfs.dataset.tank/data.recordsize"),
-            Some(131_072)
+            g.facts.str("zfs.dataset.tank/data.compression"),
+            Some("zstd")
         );
         let kind = |name: &str| g.facts.map[&format!("zfs.dataset.tank/data.{name}")].kind;
-        assert_eq!(kind("recordsize"), FactKind::Default);
-        assert_eq!(kind("compression"), FactKind::Configured);
+        assert_eq!(kind("recordsize"), FactKind::Configured);
+        assert_eq!(kind("sync"), FactKind::Default);
         assert_eq!(kind("used"), FactKind::Runtime);
-        assert!(
-            g.facts.map["zfs.dataset.tank/data.compression"]
-                .source
-                .ends_with("(inherited from tank)")
-        );
-        let text = format!("{:?}", g.facts);
-        assert!(!text.contains("backup:note") && !text.contains("guid"));
+        assert!(!format!("{:?}", g.facts).contains("guid"));
         assert_eq!(g.facts.str("zfs.pool.tank.state"), Some("ONLINE"));
         assert_eq!(
             g.facts.get("zfs.pool.tank.layout").unwrap()[0],
-            "mirror: /dev/sda1 /dev/sdb1"
+            "mirror: /dev/vdb1 /dev/vdc1"
         );
-        assert!(
-            matches!(&g.facts.map["zfs.pool.tank"].value, assay_model::FactValue::Unknown(why) if why.contains("run as root"))
-        );
+    }
+
+    #[test]
+    fn devices_of_a_pool() {
+        let host = host();
+        let mut g = Gather::new(&host);
+        dataset(&mut g, "tank/data");
+        let vdev = |at: usize, name: &str| g.facts.get(&format!("zfs.pool.tank.vdev.{at}.{name}"));
+        assert_eq!(vdev(0, "kind").unwrap(), "mirror");
+        assert_eq!(vdev(0, "ashift").unwrap(), 12);
+        assert_eq!(vdev(1, "class").unwrap(), "special");
+        assert_eq!(vdev(2, "class").unwrap(), "log");
+        // A single device, which the pool knows by a link.
+        assert_eq!(vdev(2, "ashift").unwrap(), 12);
+        assert_eq!(vdev(3, "class").unwrap(), "cache");
+        assert!(vdev(3, "ashift").is_none());
+    }
+
+    #[test]
+    fn what_may_not_be_asked_is_unknown() {
+        // Written; not recorded.
+        let denied = "Permission denied the ZFS utilities must be run as root.\n";
+        let host = Recorded::new()
+            .command_with(&get("zpool", "tank"), 1, "", denied)
+            .command(&["zpool", "status", "-LP", "tank"], STATUS);
+        let mut g = Gather::new(&host);
+        dataset(&mut g, "tank");
+        let unknown = |key: &str| match &g.facts.map[key].value {
+            FactValue::Unknown(why) => why.clone(),
+            FactValue::Known(value) => panic!("{value}"),
+        };
+        assert!(unknown("zfs.pool.tank").contains("run as root"));
+        assert!(!unknown("zfs.pool.tank.vdev.0.ashift").is_empty());
+        let source = &g.facts.map["zfs.pool.tank.vdev.0.ashift"].source;
+        assert_eq!(source, "zdb -C tank");
     }
 
     #[test]
@@ -203,9 +340,9 @@ mod tests {
         let host = host();
         let mut g = Gather::new(&host);
         collect(&mut g);
-        assert_eq!(g.facts.str("zfs.version"), Some("2.1.11-1"));
-        assert_eq!(g.facts.u64("zfs.arc.c_max"), Some(12_582_912));
-        assert_eq!(g.facts.u64("zfs.arc.size"), Some(1000));
+        assert_eq!(g.facts.str("zfs.version"), Some("2.1.11-1+deb12u1"));
+        assert_eq!(g.facts.u64("zfs.arc.c_max"), Some(502_472_704));
+        assert_eq!(g.facts.u64("zfs.arc.size"), Some(3_286_000));
         assert!(g.facts.get("zfs.param.zfs_txg_timeout").is_none());
         assert!(g.facts.map.contains_key("zfs.param.zfs_txg_timeout"));
     }

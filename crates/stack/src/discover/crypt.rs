@@ -24,6 +24,17 @@ impl Finder<'_> {
                 self.set(at, key, value);
             }
         }
+        // It costs time when the device is opened, and nothing later.
+        if let Ok(slaves) = device.slaves(self.host)
+            && let Some(below) = slaves.first()
+        {
+            let node = format!("/dev/{}", below.name);
+            let dump = self.ask_text(&["cryptsetup", "luksDump", &node]);
+            let slots = dump.map(|dump| crypt::pbkdf(&dump)).unwrap_or_default();
+            if !slots.is_empty() {
+                self.set(at, "pbkdf", slots.join(" "));
+            }
+        }
         if let Some(aes) = self.cpu_aes() {
             self.set(at, "cpu_aes", yes(aes));
         }

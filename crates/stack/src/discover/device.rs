@@ -66,7 +66,8 @@ impl Finder<'_> {
                 let below = self.device(&disk);
                 self.stand(at, below);
             }
-            Ok(None) => self.unknown(at, "the disk it lies on"),
+            // A partition that device mapper made.
+            Ok(None) => self.slaves(at, device),
             Err(error) => self.unknown(at, format!("the disk it lies on: {error}")),
         }
     }

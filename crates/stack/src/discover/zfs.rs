@@ -3,9 +3,12 @@
 use super::{Finder, short};
 use assay_facts::block::Device;
 use assay_facts::zpool::{self, Ashifts, Vdev};
+use assay_host::Limits;
 use assay_model::stack::{Layer, LayerKind};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
 
 /// Properties that decide what a dataset or volume costs, and the value at which they cost nothing
 /// and need not be shown.
@@ -43,6 +46,11 @@ const POOL: [(&str, &str); 8] = [
     ("failmode", "wait"),
     ("checkpoint", "-"),
 ];
+
+/// zdb reads the pool's configuration from its devices.
+const ZDB: Limits = Limits {
+    timeout: Duration::from_secs(60),
+};
 
 const SIZES: [&str; 6] = [
     "recordsize",
@@ -193,8 +201,9 @@ impl Finder<'_> {
         if let Ok(text) = self.ask_text(&argv) {
             return Ok(Ashifts::of_properties(&text));
         }
-        let text = self.ask_text(&["zdb", "-C", pool])?;
-        let mut found = zpool::ashifts(&text);
+        let argv = ["zdb", "-C", pool].map(OsStr::new);
+        let output = self.ask_within(&argv, ZDB)?;
+        let mut found = zpool::ashifts(&output.text());
         // The pool remembers links; `zpool status -L` names what they lead to.
         let real = found.by_path.iter().filter_map(|(path, ashift)| {
             let real = self.host.realpath(Path::new(path)).ok()?;

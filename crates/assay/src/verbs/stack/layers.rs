@@ -1,0 +1,118 @@
+//! `assay stack TARGET`: what lies under a path, a device or a virtual machine.
+
+use crate::cli::{Global, Status, Unreadable};
+use crate::context::{self, print};
+use anyhow::Context as _;
+use assay_host::Live;
+use assay_model::stack::{LayerKind, Stack};
+use assay_report::stack::{View, html, json, markdown, terminal};
+use assay_stack::{StackError, Target, discover, hints};
+use std::path::{Path, PathBuf};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  assay stack                       what lies under the current directory
+  assay stack /var/lib/mysql        under a path, down to the disks
+  assay stack /dev/mapper/vg-data   under a block device
+  assay stack web                   under the disks of a virtual machine, by its name
+  assay stack 100 --html web.html   the same by its number on Proxmox, as a page with a picture
+  assay stack vm.qcow2 --json       under an image, and what it is based on
+
+Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.
+
+Exit status: 0 done, 2 there is no such target, 3 the machine cannot be read.";
+
+/// How the answer is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Form<'a> {
+    pub json: bool,
+    pub markdown: bool,
+    pub html: Option<&'a Path>,
+}
+
+/// Finds the layers and shows them.
+pub(super) fn run(
+    target: Option<&Path>,
+    form: Form<'_>,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    let target = understand(target.unwrap_or(Path::new(".")))?;
+    let stack = discover(&Live, &target).map_err(|error| match error {
+        StackError::Unreadable(_) => Unreadable(error.to_string()).into(),
+        error => anyhow::Error::new(error),
+    })?;
+    let (hints, next) = (hints(&stack), next(&stack, &target));
+    let view = View {
+        stack: &stack,
+        hints: &hints,
+        next: &next,
+    };
+    if let Some(file) = form.html {
+        context::write_file(file, &html(&view))?;
+    }
+    match (form.json, form.markdown) {
+        (true, _) => print(&json(&view))?,
+        (_, true) => print(&markdown(&view))?,
+        _ => print(&terminal(&view, context::style(global)))?,
+    }
+    Ok(Status::Ok)
+}
+
+/// A path if there is one, or if it is written as one; else the name of a virtual machine.
+fn understand(target: &Path) -> anyhow::Result<Target> {
+    let there = target.symlink_metadata().is_ok();
+    let path = there || target.components().count() != 1 || target.is_absolute();
+    match (path, target.to_str()) {
+        (false, Some(name)) => Ok(Target::Guest(name.to_owned())),
+        _ => {
+            let absolute = std::path::absolute(target);
+            let path: PathBuf = absolute.with_context(|| target.display().to_string())?;
+            Ok(Target::Path(path))
+        }
+    }
+}
+
+/// What to do with what was found: the first layer of each kind that something can be tried on.
+fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let place = |kind: LayerKind| {
+        let mut layers = stack.layers.iter().filter(|layer| layer.kind == kind);
+        let place = layers.find_map(|layer| layer.place.as_ref()?.to_str());
+        place.map(|place| shell_words::quote(place).into_owned())
+    };
+    let mut trial = |advice: &str, place: Option<String>, what: &str| {
+        if let Some(place) = place {
+            lines.push((format!("assay trial {advice} {place}"), what.to_owned()));
+        }
+    };
+    if let Target::Guest(_) = target {
+        let dir = |file: &Path| Some(shell_words::quote(file.parent()?.to_str()?).into_owned());
+        let mut files = stack
+            .layers
+            .iter()
+            .rev()
+            .filter(|layer| layer.kind == LayerKind::File);
+        let dir = files.find_map(|layer| dir(layer.place.as_deref()?));
+        trial(
+            "cache-none",
+            dir,
+            "whether another cache mode is better where its image lies",
+        );
+    }
+    trial(
+        "zfs-recordsize",
+        place(LayerKind::Dataset),
+        "whether another recordsize suits a database here",
+    );
+    trial(
+        "noatime",
+        place(LayerKind::FileSystem),
+        "whether access times cost anything here",
+    );
+    lines.truncate(2);
+    lines.push((
+        "assay advice".to_owned(),
+        "what else is said about such layers, and can be tried".to_owned(),
+    ));
+    lines
+}

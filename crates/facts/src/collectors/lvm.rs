@@ -1,0 +1,109 @@
+//! LVM: logical volumes and their segments, volume groups, where data begin on physical volumes.
+
+use crate::gather::{Gather, lossy, scalar};
+use crate::lvm::{self, Row};
+use assay_model::FactKind;
+use std::path::Path;
+
+/// Fields that name the thing; the key says them.
+const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
+/// Fields that count devices of this boot.
+const NUMBERS: [&str; 2] = ["lv_kernel_major", "lv_kernel_minor"];
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    let is_lvm = |g: &Gather<'_>, name: &str| {
+        let path = format!("/sys/block/{name}/dm/uuid");
+        let uuid = g.host.read_text(Path::new(&path));
+        uuid.is_ok_and(|uuid| crate::dm::kind(uuid.trim()) == "lvm")
+    };
+    let names = g.list("lvm", "/sys/block");
+    let active = names.iter().any(|name| {
+        let name = lossy(name);
+        name.starts_with("dm-") && is_lvm(g, &name)
+    });
+    // The tools look at every device of the machine, so they are asked only where LVM is in use.
+    if active {
+        report(g, "lvm.lv", &lvm::LVS, |row| {
+            let name = row.get("lv_name")?.trim_matches(['[', ']']);
+            Some(format!("{}/{name}", row.get("vg_name")?))
+        });
+        report(g, "lvm.vg", &lvm::VGS, |row| row.get("vg_name").cloned());
+        report(g, "lvm.pv", &lvm::PVS, |row| row.get("pv_name").cloned());
+    }
+}
+
+fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option<String>) {
+    let Some(output) = g.ask(key, argv) else {
+        return;
+    };
+    let source = argv.join(" ");
+    let rows = match lvm::rows(&output.text()) {
+        Ok(rows) => rows,
+        Err(reason) => return g.facts.unknown(key, reason, FactKind::Runtime, source),
+    };
+    for row in rows {
+        let Some(name) = name(&row) else { continue };
+        let fields = row
+            .iter()
+            .filter(|(field, _)| !NAMES.contains(&field.as_str()))
+            .filter(|(field, _)| !NUMBERS.contains(&field.as_str()));
+        for (field, value) in fields {
+            let key = format!("{key}.{name}.{field}");
+            // Further segments of a volume: the first stands for all of them.
+            if !g.facts.map.contains_key(&key) {
+                g.facts
+                    .known(key, scalar(value), FactKind::Runtime, source.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    // Recorded: LVM 2.03.16, a thin pool and a volume of it on LUKS.
+    const LVS: &str = include_str!("../../fixtures/lvm-2.03.16-lvs.json");
+    const VGS: &str = include_str!("../../fixtures/lvm-2.03.16-vgs.json");
+    const PVS: &str = include_str!("../../fixtures/lvm-2.03.16-pvs.json");
+
+    fn host(uuid: &str) -> Recorded {
+        Recorded::new()
+            .file("/sys/block/dm-0/dm/uuid", uuid)
+            .command(&lvm::LVS, LVS)
+            .command(&lvm::VGS, VGS)
+            .command_with(&lvm::PVS, 5, "", "  Permission denied: need root\n")
+    }
+
+    #[test]
+    fn volumes_and_groups() {
+        let host = host("LVM-abc\n");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let facts = &g.facts;
+        assert_eq!(facts.str("lvm.lv.vg-a/thin.segtype"), Some("thin"));
+        assert_eq!(facts.str("lvm.lv.vg-a/thin.pool_lv"), Some("pool"));
+        assert_eq!(facts.str("lvm.lv.vg-a/snap.origin"), Some("thin"));
+        assert_eq!(facts.u64("lvm.lv.vg-a/pool.chunk_size"), Some(65536));
+        assert_eq!(
+            facts.u64("lvm.lv.vg-a/pool_tdata.lv_size"),
+            Some(33_554_432)
+        );
+        assert_eq!(facts.u64("lvm.vg.vg-a.vg_extent_size"), Some(4 << 20));
+        assert!(matches!(
+            facts.map["lvm.pv"].value,
+            assay_model::FactValue::Unknown(_)
+        ));
+        let rows = lvm::rows(PVS).unwrap();
+        assert_eq!(rows[0]["pe_start"], "1048576");
+    }
+
+    #[test]
+    fn nothing_is_asked_where_there_is_no_lvm() {
+        let host = host("CRYPT-LUKS2-abc\n");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        assert!(g.facts.map.is_empty());
+    }
+}

@@ -1,0 +1,215 @@
+//! Virtual machines of this host: QEMU's processes, and what libvirt and Proxmox define.
+
+use crate::gather::{Gather, lossy};
+use crate::qemu::{self, Storage, VirtualDisk};
+use crate::{libvirt, proxmox};
+use assay_model::FactKind;
+use serde_json::Value;
+use std::path::Path;
+
+const LIBVIRT: &str = "/etc/libvirt/qemu";
+const PROXMOX: &str = "/etc/pve/qemu-server";
+const STORES: &str = "/etc/pve/storage.cfg";
+
+pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
+    processes(g, with_identity);
+    of_libvirt(g, with_identity);
+    of_proxmox(g, with_identity);
+}
+
+/// `vm.NUMBER`: what runs, by process number.
+fn processes(g: &mut Gather<'_>, with_identity: bool) {
+    for entry in g.list("vm", "/proc") {
+        let pid = lossy(&entry);
+        if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        // Asked first, so that a capture holds no other command lines. Processes come and go.
+        let comm = g.host.read_text(Path::new(&format!("/proc/{pid}/comm")));
+        if !comm.is_ok_and(|comm| qemu::is_qemu(comm.trim())) {
+            continue;
+        }
+        let (key, path) = (format!("vm.{pid}"), format!("/proc/{pid}/cmdline"));
+        let line = match g.host.read(Path::new(&path)) {
+            Ok(line) if line.is_empty() => continue,
+            Ok(line) if with_identity => line,
+            Ok(line) => qemu::redact(&line),
+            Err(error) => {
+                g.fault(&key, &error, FactKind::Runtime, &path);
+                continue;
+            }
+        };
+        let machine = qemu::parse(&qemu::argv(&line));
+        if let Some(name) = machine.name.filter(|_| with_identity) {
+            known(g, &key, "name", name, FactKind::Runtime, &path);
+        }
+        if let Some(id) = machine.id {
+            known(g, &key, "id", id, FactKind::Runtime, &path);
+        }
+        for (name, value) in machine.settings {
+            known(g, &key, &name, value, FactKind::Runtime, &path);
+        }
+        disks(
+            g,
+            &key,
+            &machine.disks,
+            FactKind::Runtime,
+            &path,
+            with_identity,
+        );
+    }
+}
+
+/// `libvirt.NUMBER`: what is defined, numbered in the order of the files' names.
+fn of_libvirt(g: &mut Gather<'_>, with_identity: bool) {
+    let files = g.list("libvirt", LIBVIRT);
+    let files = files.iter().filter(|file| lossy(file).ends_with(".xml"));
+    for (number, file) in files.enumerate() {
+        let (key, path) = (
+            format!("libvirt.{number}"),
+            format!("{LIBVIRT}/{}", lossy(file)),
+        );
+        let Some(text) = g.read(&key, &path) else {
+            continue;
+        };
+        // The name of the file is that of the machine.
+        let source = match with_identity {
+            true => path,
+            false => LIBVIRT.to_owned(),
+        };
+        match libvirt::parse(&text) {
+            Ok(domain) => {
+                let kind = FactKind::Configured;
+                if with_identity {
+                    known(g, &key, "name", domain.name, kind, &source);
+                }
+                for (name, value) in domain.settings {
+                    known(g, &key, &name, value, kind, &source);
+                }
+                disks(g, &key, &domain.disks, kind, &source, with_identity);
+            }
+            Err(reason) => g.facts.unknown(key, reason, FactKind::Configured, source),
+        }
+    }
+}
+
+/// `proxmox.VMID`: what is configured.
+fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
+    let files = g.list("proxmox", PROXMOX);
+    if files.is_empty() {
+        return;
+    }
+    let stores = g.read("proxmox.storage", STORES).unwrap_or_default();
+    let stores = proxmox::stores(&stores);
+    for file in files {
+        let file = lossy(&file);
+        let Some(number) = file.strip_suffix(".conf") else {
+            continue;
+        };
+        let (key, path) = (format!("proxmox.{number}"), format!("{PROXMOX}/{file}"));
+        let Some(text) = g.read(&key, &path) else {
+            continue;
+        };
+        let config = proxmox::parse(&text, &stores);
+        let kind = FactKind::Configured;
+        if let Some(name) = config.name.filter(|_| with_identity) {
+            known(g, &key, "name", name, kind, &path);
+        }
+        for (name, value) in config.settings {
+            known(g, &key, &name, value, kind, &path);
+        }
+        disks(g, &key, &config.disks, kind, &path, with_identity);
+    }
+}
+
+fn known(
+    g: &mut Gather<'_>,
+    key: &str,
+    name: &str,
+    value: impl Into<Value>,
+    kind: FactKind,
+    source: &str,
+) {
+    g.facts.known(format!("{key}.{name}"), value, kind, source);
+}
+
+fn disks(
+    g: &mut Gather<'_>,
+    key: &str,
+    disks: &[VirtualDisk],
+    kind: FactKind,
+    source: &str,
+    with_identity: bool,
+) {
+    for disk in disks {
+        let key = format!("{key}.disk.{}", disk.id);
+        known(g, &key, "bus", disk.bus.clone(), kind, source);
+        for (name, value) in &disk.settings {
+            known(g, &key, name, value.clone(), kind, source);
+        }
+        let formats: Value = disk.formats.iter().cloned().collect();
+        known(g, &key, "formats", formats, kind, source);
+        let storage = match &disk.storage {
+            Storage::File(path) if with_identity => path.to_string_lossy().into_owned(),
+            Storage::File(path) => qemu::redact_file(&path.to_string_lossy()),
+            Storage::Elsewhere(driver) => driver.clone(),
+            Storage::Nothing => continue,
+        };
+        known(g, &key, "storage", storage, kind, source);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    const LINE: &str = include_str!("../../fixtures/qemu-7.2-libvirt-9.0-cmdline.txt");
+    const STATUS: &str = include_str!("../../fixtures/libvirt-9.0-domstatus.xml");
+    const CONFIG: &str = include_str!("../../fixtures/proxmox-from-documentation-100.conf");
+    const PLACES: &str = include_str!("../../fixtures/proxmox-from-documentation-storage.cfg");
+
+    fn host() -> Recorded {
+        Recorded::new()
+            .file("/proc/77/comm", "qemu-system-x86\n")
+            .file("/proc/77/cmdline", LINE.replace('\n', "\0"))
+            .file("/proc/78/comm", "bash\n")
+            .file("/proc/78/cmdline", "bash\0secret\0")
+            .file("/etc/libvirt/qemu/web.xml", STATUS)
+            .file("/etc/libvirt/qemu/bad.xml", "<domain")
+            .file("/etc/pve/qemu-server/100.conf", CONFIG)
+            .file("/etc/pve/storage.cfg", PLACES)
+    }
+
+    #[test]
+    fn what_runs_and_what_is_defined() {
+        let host = host();
+        let mut g = Gather::new(&host);
+        collect(&mut g, false);
+        let facts = &g.facts;
+        let disk = "vm.77.disk.virtio-disk0";
+        assert_eq!(facts.str(&format!("{disk}.cache")), Some("none"));
+        assert_eq!(facts.str(&format!("{disk}.bus")), Some("virtio-blk"));
+        let storage = facts.str(&format!("{disk}.storage"));
+        assert_eq!(storage, Some("/var/lib/libvirt/images/(left out)"));
+        assert_eq!(facts.str("libvirt.1.disk.vda.cache"), Some("none"));
+        assert!(facts.map.contains_key("libvirt.0"));
+        assert_eq!(facts.str("proxmox.100.disk.virtio2.cache"), Some("unsafe"));
+        let zvol = facts.str("proxmox.100.disk.scsi0.storage");
+        assert_eq!(zvol, Some("/dev/zvol/rpool/data/vm-100-disk-0"));
+        let text = format!("{facts:?}");
+        for secret in ["web", "S3RIAL", "secret", "over.qcow2"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+    }
+
+    #[test]
+    fn names_when_they_are_asked_for() {
+        let host = host();
+        let mut g = Gather::new(&host);
+        collect(&mut g, true);
+        assert_eq!(g.facts.str("vm.77.name"), Some("web"));
+        assert_eq!(g.facts.str("libvirt.1.name"), Some("web"));
+        assert_eq!(g.facts.str("proxmox.100.name"), Some("web"));
+    }
+}

@@ -1,0 +1,180 @@
+//! Remarks on file systems, ZFS, encryption and partitions.
+
+use super::{Look, Rule, Said};
+use assay_model::Bytes;
+use assay_model::stack::LayerKind;
+
+pub(super) const RULES: [Rule; 8] = [
+    small_ashift,
+    small_volume_blocks,
+    sync_disabled,
+    nearly_full,
+    cipher_by_hand,
+    encrypted_on_compressed,
+    misaligned,
+    no_journal,
+];
+
+/// claims ZFS-05.
+fn small_ashift(look: &Look<'_>) -> Option<Said> {
+    let ashift: u32 = look.layer.get("ashift")?.parse().ok()?;
+    let unit = 1u64.checked_shl(ashift)?;
+    let mut disks = look.below(LayerKind::Disk);
+    let disk = disks.find(|disk| {
+        let size = disk.bytes("physical_block_size");
+        size.is_some_and(|size| size > unit)
+    })?;
+    let size = Bytes(disk.bytes("physical_block_size")?).short();
+    Some(Said {
+        text: format!(
+            "its blocks are smaller than those of {}, which then reads before it writes; the \
+             ashift of a vdev cannot be changed",
+            disk.name
+        ),
+        because: format!("ashift {ashift}, physical_block_size {size}"),
+        source: "zpoolprops(7), ashift",
+    })
+}
+
+/// claims ZFS-02: on raidz a small volblocksize takes far more room than the layout suggests.
+fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
+    if !look.is(LayerKind::Zvol) {
+        return None;
+    }
+    let block = look.layer.bytes("volblocksize")?;
+    let vdev = look.below(LayerKind::Vdev).find(|vdev| {
+        let raidz = vdev
+            .get("kind")
+            .is_some_and(|kind| kind.starts_with("raidz"));
+        raidz && vdev.get("class") == Some("data")
+    })?;
+    let ashift: u32 = vdev.get("ashift")?.parse().ok()?;
+    let width: u64 = vdev.get("devices")?.parse().ok()?;
+    let parity: u64 = vdev.get("kind")?.strip_prefix("raidz")?.parse().ok()?;
+    let (share, ideal) = share(block, ashift, width, parity)?;
+    (share < ideal * 0.9).then(|| Said {
+        text: format!(
+            "of each byte on the disks {:.0} % hold data; blocks large enough to fill the stripe \
+             would come near {:.0} %",
+            share * 100.0,
+            ideal * 100.0
+        ),
+        because: format!(
+            "volblocksize {}, {} of {width} devices, ashift {ashift}",
+            Bytes(block).short(),
+            vdev.get("kind").unwrap_or("raidz")
+        ),
+        source: "OpenZFS, module/zfs/vdev_raidz.c, vdev_raidz_psize_to_asize",
+    })
+}
+
+/// The share of raw space that holds data of a block that does not compress, and the share of
+/// devices that are not parity.
+fn share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
+    let unit = 1u64.checked_shl(ashift)?;
+    let data = width.checked_sub(parity).filter(|data| *data > 0)?;
+    let sectors = block.div_ceil(unit).max(1);
+    let all = (sectors + parity * sectors.div_ceil(data)).next_multiple_of(parity + 1);
+    Some((sectors as f64 / all as f64, data as f64 / width as f64))
+}
+
+/// claims ZFS-11.
+fn sync_disabled(look: &Look<'_>) -> Option<Said> {
+    look.says("sync", "disabled").then(|| Said {
+        text: "what a program or guest was told is durable is lost in a power cut".to_owned(),
+        because: "sync disabled".to_owned(),
+        source: "zfsprops(7), sync",
+    })
+}
+
+/// claims ZFS-36.
+fn nearly_full(look: &Look<'_>) -> Option<Said> {
+    if !look.is(LayerKind::Pool) {
+        return None;
+    }
+    let used: u32 = look.layer.get("capacity")?.parse().ok()?;
+    (used > 90).then(|| Said {
+        text: "with less than 10 % free, ZFS looks longer for room on every write".to_owned(),
+        because: format!("capacity {used} %"),
+        source: "OpenZFS documentation, Workload Tuning, Free Space",
+    })
+}
+
+/// claims KVM-15, GST-05.
+fn cipher_by_hand(look: &Look<'_>) -> Option<Said> {
+    let cipher = look.layer.get("cipher")?;
+    let slow = look.is(LayerKind::Crypt) && look.says("cpu_aes", "no") && cipher.starts_with("aes");
+    slow.then(|| Said {
+        text: "the processor shows no AES instructions, so every byte is encrypted by plain \
+               arithmetic; in a guest, its CPU model hides them"
+            .to_owned(),
+        because: format!("cipher {cipher}, no flag aes in /proc/cpuinfo"),
+        source: "Proxmox VE, qm(1), CPU Type; compare `cryptsetup benchmark` on both sides",
+    })
+}
+
+/// claims GST-06.
+fn encrypted_on_compressed(look: &Look<'_>) -> Option<Said> {
+    if !look.is(LayerKind::Crypt) {
+        return None;
+    }
+    let below = look
+        .below(LayerKind::Zvol)
+        .chain(look.below(LayerKind::Dataset))
+        .find(|layer| layer.get("compression").is_some_and(|value| value != "off"))?;
+    Some(Said {
+        text: format!(
+            "what it encrypts no longer compresses, so the compression of {} finds nothing",
+            below.name
+        ),
+        because: format!("compression {} below", below.get("compression")?),
+        source: "OpenZFS, module/zfs/zio.c, zio_get_compression_max_size: a block is kept \
+                 compressed only when that saves an eighth",
+    })
+}
+
+fn misaligned(look: &Look<'_>) -> Option<Said> {
+    let off = look
+        .layer
+        .bytes("alignment_offset")
+        .filter(|off| *off > 0)?;
+    look.is(LayerKind::Partition).then(|| Said {
+        text: "it does not begin where a block of the disk does, so that a block of it touches \
+               two of the disk"
+            .to_owned(),
+        because: format!("alignment_offset {off}"),
+        source: "Linux, Documentation/ABI/stable/sysfs-block, alignment_offset",
+    })
+}
+
+/// claims GST-03.
+fn no_journal(look: &Look<'_>) -> Option<Said> {
+    (look.is(LayerKind::FileSystem) && look.says("type", "ext2")).then(|| Said {
+        text: "it has no journal: after a crash it needs a full check and may have lost files"
+            .to_owned(),
+        because: "type ext2".to_owned(),
+        source: "ext4(5)",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    /// Worked out by hand: sectors of data, parity for each row of the stripe, rounded up to a
+    /// multiple of parity + 1.
+    #[test]
+    fn shares_of_raw_space() {
+        let percent = |block, width, parity| {
+            let (share, _) = share(block, 12, width, parity).unwrap();
+            (share * 1000.0).round() / 10.0
+        };
+        assert_eq!(percent(4096, 3, 1), 50.0);
+        assert_eq!(percent(8192, 3, 1), 50.0);
+        assert_eq!(percent(16384, 3, 1), 66.7);
+        assert_eq!(percent(8192, 6, 2), 33.3);
+        assert_eq!(percent(131_072, 8, 2), 71.1);
+        assert_eq!(share(4096, 12, 1, 1), None);
+        assert_eq!(share(4096, 70, 3, 1), None);
+    }
+}

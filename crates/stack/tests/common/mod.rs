@@ -1,0 +1,24 @@
+//! What the tests on real machines share.
+
+use assay_model::stack::{Layer, LayerKind, Stack};
+
+/// The nearest layer of a kind, or the top itself.
+pub fn layer(stack: &Stack, kind: LayerKind) -> &Layer {
+    let found = stack.layers.iter().find(|layer| layer.kind == kind);
+    found.unwrap_or_else(|| panic!("no {kind:?} in {stack:#?}"))
+}
+
+/// The kinds on the way from the top down, always to the first below.
+pub fn chain(stack: &Stack) -> Vec<LayerKind> {
+    let mut kinds = Vec::new();
+    let mut at = 0;
+    while let Some(layer) = stack.layers.get(at) {
+        assert!(kinds.len() < 64, "a circle: {stack:#?}");
+        kinds.push(layer.kind);
+        match layer.below.first() {
+            Some(below) => at = *below,
+            None => break,
+        }
+    }
+    kinds
+}
