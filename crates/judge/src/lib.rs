@@ -12,8 +12,10 @@ mod group;
 mod limit;
 mod steady;
 pub mod trial;
+mod waterfall;
 
 pub use compare::compare;
+pub use waterfall::waterfalls;
 
 use assay_model::criterion::Direction;
 use assay_model::result::{Judged, WorkloadResult};

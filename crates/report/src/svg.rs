@@ -13,3 +13,4 @@ pub mod palette;
 pub mod rates;
 pub mod scale;
 pub mod sides;
+pub mod waterfall;
