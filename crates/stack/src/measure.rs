@@ -95,3 +95,6 @@ pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;
 
 /// The plan that is carried out when the user names none.
 pub const DEFAULT_PLAN: &str = include_str!("measure/stack.toml");
+
+/// What a journal's session of a measurement is labelled.
+pub const LABEL: &str = "measuring a stack";

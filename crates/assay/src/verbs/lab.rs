@@ -93,9 +93,18 @@ struct Machine {
 }
 
 #[derive(ValueEnum, Clone, Copy)]
-enum AccelArg {
+pub(super) enum AccelArg {
     Kvm,
     Tcg,
+}
+
+impl From<AccelArg> for Accel {
+    fn from(accel: AccelArg) -> Self {
+        match accel {
+            AccelArg::Kvm => Self::Kvm,
+            AccelArg::Tcg => Self::Tcg,
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -227,10 +236,7 @@ impl Lab {
         options.cpu_model.clone_from(&machine.cpu);
         options.memory_mib = u32::try_from(machine.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", machine.memory))?;
-        options.accel = machine.accel.map(|accel| match accel {
-            AccelArg::Kvm => Accel::Kvm,
-            AccelArg::Tcg => Accel::Tcg,
-        });
+        options.accel = machine.accel.map(Accel::from);
         for (index, text) in machine.disk.iter().enumerate() {
             let mut disk = Disk::parse(text, &format!("disk{}", index + 1))?;
             if let Some(dir) = &mut disk.dir {
@@ -434,7 +440,7 @@ fn pass_on(output: Output<'_>) -> std::io::Result<()> {
 }
 
 /// Where images are kept: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`.
-fn cache_dir() -> anyhow::Result<PathBuf> {
+pub(super) fn cache_dir() -> anyhow::Result<PathBuf> {
     if let Some(dir) = std::env::var_os("ASSAY_LAB_CACHE").filter(|dir| !dir.is_empty()) {
         return Ok(std::path::absolute(PathBuf::from(dir))?);
     }

@@ -34,7 +34,7 @@ pub fn execute(
 ) -> Result<Finished, MeasureError> {
     let mut prepared = prepared;
     let target = prepared.wanted.target.display().to_string();
-    let session = env.journal.begin("measuring a stack", &target)?;
+    let session = env.journal.begin(super::LABEL, &target)?;
     store.create_run(&mut prepared.run)?;
     let outcome = carry_out(&mut prepared, env, &session, store, tell);
     let (state, stopped) = match outcome {
