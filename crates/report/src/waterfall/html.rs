@@ -1,6 +1,6 @@
 //! The waterfall as a page of its own: no network, no script.
 
-use super::words::{added, factor, first, not_told, reconciled, settings, span, together, whole};
+use super::words::{added, factor, first, not_told, reconciled, settings, together, whole};
 use super::{View, lines};
 use crate::format::{NONE, latency, value};
 use crate::html::charts::{Chart, Table};
@@ -148,10 +148,7 @@ fn chart(view: &View, id: usize, fall: &Waterfall) -> Chart {
             },
             text: match step {
                 None => line.to.map_or(NONE.to_owned(), latency),
-                Some(step) => {
-                    let span = figure.map_or(String::new(), |figure| span(&figure));
-                    format!("{}  ({span})  {}", added(step), factor(step.ratio))
-                }
+                Some(step) => format!("{}  {}", added(step), factor(step.ratio)),
             },
         }
     };
@@ -191,7 +188,6 @@ fn table(view: &View, fall: &Waterfall) -> Table {
             clean(&view.ladder.rungs[line.rung].name),
             line.to.map_or(NONE.to_owned(), latency),
             step.map_or(String::new(), added),
-            figure.map_or(String::new(), |figure| span(&figure)),
             step.map_or(String::new(), |step| factor(step.ratio)),
             step.and_then(|step| step.share)
                 .map_or(String::new(), |share| {

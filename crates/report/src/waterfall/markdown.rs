@@ -1,6 +1,6 @@
 //! The waterfall as Markdown.
 
-use super::words::{READING, added, factor, first, not_told, reconciled, span, together, whole};
+use super::words::{READING, added, factor, first, not_told, reconciled, together, whole};
 use super::{View, lines};
 use crate::format::{NONE, latency};
 use crate::markdown::{doubts, plain};
@@ -28,24 +28,20 @@ pub fn markdown(view: &View) -> String {
     }
     for fall in view.falls {
         out.push_str(&format!("\n## {}\n\n", plain(&fall.description)));
-        out.push_str(
-            "| layer | time per I/O | adds | 95 % interval | factor |\n|---|--:|--:|---|--:|\n",
-        );
+        out.push_str("| layer | time per I/O | adds | factor |\n|---|--:|--:|--:|\n");
         for line in lines(view.ladder, fall) {
             let step = line.step;
-            let interval = step.and_then(|step| step.added).map(|added| span(&added));
             let told = if step.is_some_and(|step| !step.told) {
                 " (not told)"
             } else {
                 ""
             };
             out.push_str(&format!(
-                "| {}{} | {} | {}{told} | {} | {} |\n",
+                "| {}{} | {} | {}{told} | {} |\n",
                 "&nbsp;&nbsp;".repeat(line.depth),
                 plain(&line.label),
                 line.to.map_or(NONE.to_owned(), latency),
                 step.map_or(String::new(), added),
-                interval.unwrap_or_default(),
                 step.map_or(String::new(), |step| factor(step.ratio)),
             ));
         }
@@ -70,6 +66,8 @@ pub fn markdown(view: &View) -> String {
         }
     }
     out.push_str(&doubts(view.judged));
-    out.push_str(&format!("\n{READING} Intervals are over paired rounds.\n"));
+    out.push_str(&format!(
+        "\n{READING} ± is half a 95 % interval over paired rounds.\n"
+    ));
     out
 }

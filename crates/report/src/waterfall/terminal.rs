@@ -1,6 +1,6 @@
 //! The waterfall in a terminal: a line for each rung, or two where there is no room.
 
-use super::words::{READING, added, first, not_told, reconciled, settings, span, together, whole};
+use super::words::{READING, added, first, not_told, reconciled, settings, together, whole};
 use super::{Line, View, lines};
 use crate::format::{NONE, latency, value};
 use crate::subject;
@@ -34,7 +34,7 @@ pub fn terminal(view: &View, style: Style) -> String {
     }
     out.push('\n');
     let mut legend = READING.to_owned();
-    legend.push_str(" Intervals are 95 %, over paired rounds.");
+    legend.push_str(" ± is half a 95 % interval, over paired rounds.");
     for line in wrap(&legend, style.columns()) {
         out.push_str(&style.dim(&line));
         out.push('\n');
@@ -82,17 +82,14 @@ struct Cells {
     label: String,
     time: String,
     added: String,
-    span: String,
     told: bool,
 }
 
 fn cells(line: &Line<'_>) -> Cells {
-    let estimate = line.step.and_then(|step| step.added);
     Cells {
         label: format!("{}{}", "  ".repeat(line.depth), line.label),
         time: line.to.map_or(NONE.to_owned(), latency),
         added: line.step.map_or(String::new(), added),
-        span: estimate.map_or(String::new(), |estimate| span(&estimate)),
         told: line.step.is_none_or(|step| step.told),
     }
 }
@@ -104,7 +101,6 @@ fn chart(view: &View, fall: &Waterfall, out: &mut String, style: Style) {
         label: "layer".to_owned(),
         time: "time/I/O".to_owned(),
         added: "adds".to_owned(),
-        span: "95 % interval".to_owned(),
         told: true,
     };
     let most = |cell: fn(&Cells) -> &str| {
@@ -115,31 +111,27 @@ fn chart(view: &View, fall: &Waterfall, out: &mut String, style: Style) {
         most(|row| &row.label),
         most(|row| &row.time),
         most(|row| &row.added),
-        most(|row| &row.span),
     ];
-    let text: usize = columns.iter().sum::<usize>() + 2 + 2 * 4;
+    let text: usize = columns.iter().sum::<usize>() + 2 + 2 * 3;
     let room = style.columns().saturating_sub(text);
     let top = lines.iter().filter_map(|line| line.to).fold(0.0, f64::max);
     if room >= LEAST_BAR {
         out.push_str(&style.dim(&format!(
-            "  {}  {}  {}  {}\n",
+            "  {}  {}  {}\n",
             left(&heads.label, columns[0]),
             right(&heads.time, columns[1]),
-            right(&heads.added, columns[2]),
-            left(&heads.span, columns[3]),
+            heads.added,
         )));
         for (line, row) in lines.iter().zip(&rows) {
-            let told = if row.told {
-                row.added.clone()
-            } else {
-                style.dim(&row.added)
-            };
             let pad = " ".repeat(columns[2].saturating_sub(width(&row.added)));
+            let added = match row.told {
+                true => row.added.clone(),
+                false => style.dim(&row.added),
+            };
             let text = format!(
-                "  {}  {}  {pad}{told}  {}  {}",
+                "  {}  {}  {added}{pad}  {}",
                 left(&row.label, columns[0]),
                 right(&row.time, columns[1]),
-                left(&row.span, columns[3]),
                 bar(line, top, room, style),
             );
             out.push_str(text.trim_end());
@@ -150,12 +142,7 @@ fn chart(view: &View, fall: &Waterfall, out: &mut String, style: Style) {
     let room = style.columns().saturating_sub(4);
     for (line, row) in lines.iter().zip(&rows) {
         style.paragraph(out, "", 2, &row.label);
-        let span = if row.span.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", row.span)
-        };
-        let figures = format!("{} {}{span}", row.time, row.added);
+        let figures = format!("{}  {}", row.time, row.added);
         style.paragraph(out, "", 4, figures.trim_end());
         out.push_str(format!("    {}", bar(line, top, room, style)).trim_end());
         out.push('\n');

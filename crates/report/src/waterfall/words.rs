@@ -4,7 +4,7 @@ use super::View;
 use crate::format::{NONE, latency, percent, ratio};
 use crate::text::clean;
 use assay_model::ladder::{Step, Waterfall, Whole};
-use assay_model::result::Estimate;
+use assay_model::result::{Estimate, Interval};
 
 /// A difference of times with its sign: `+12.3 µs`, `−40 ns`.
 pub(crate) fn signed(nanos: f64) -> String {
@@ -15,18 +15,24 @@ pub(crate) fn signed(nanos: f64) -> String {
     }
 }
 
-/// `−40 ns to +1.20 µs`; empty without an interval.
-pub(crate) fn span(estimate: &Estimate) -> String {
-    let span = |interval: assay_model::result::Interval| {
-        format!("{} to {}", signed(interval.low), signed(interval.high))
-    };
-    estimate.interval.map(span).unwrap_or_default()
+/// Half of an interval's width: `±780 µs`; empty without one. Student's interval of a mean difference
+/// is symmetric.
+pub(crate) fn plus_minus(estimate: &Estimate) -> String {
+    let half = |interval: Interval| format!("±{}", latency((interval.high - interval.low) / 2.0));
+    estimate.interval.map(half).unwrap_or_default()
 }
 
-/// What a layer adds: `+340 µs`.
+/// A difference with its interval: `+340 µs ±12.0 µs`.
+pub(crate) fn with_reach(estimate: &Estimate) -> String {
+    format!("{} {}", signed(estimate.value), plus_minus(estimate))
+        .trim_end()
+        .to_owned()
+}
+
+/// What a layer adds: `+340 µs ±12.0 µs`.
 pub(crate) fn added(step: &Step) -> String {
-    step.added
-        .map_or(NONE.to_owned(), |added| signed(added.value))
+    let text = |added: Estimate| with_reach(&added);
+    step.added.map_or(NONE.to_owned(), text)
 }
 
 /// `×4.02`, when there is a pair.
@@ -59,15 +65,7 @@ pub(crate) fn whole(view: &View, whole: &Whole) -> String {
     let Some(added) = whole.added else {
         return format!("{ends}: no figure");
     };
-    let span = match added.interval {
-        Some(_) => format!(" ({})", span(&added)),
-        None => String::new(),
-    };
-    format!(
-        "{ends}: {}{span}, {}",
-        signed(added.value),
-        factor(whole.ratio)
-    )
+    format!("{ends}: {}, {}", with_reach(&added), factor(whole.ratio))
 }
 
 /// Which layer to look at first on a path.
@@ -112,24 +110,19 @@ pub(crate) fn reconciled(whole: &Whole) -> String {
     let own = whole
         .added
         .map_or(NONE.to_owned(), |added| signed(added.value));
-    let gap = signed(closing.value);
-    match closing.interval {
-        None => format!(
-            "the parts add up to {sum}, the whole was {own} on samples of its own: {gap} apart; one \
-             round says nothing about how far that may be"
-        ),
-        Some(interval) if interval.low <= 0.0 && interval.high >= 0.0 => format!(
-            "the parts add up to {sum}, the whole was {own} on samples of its own: {gap} apart ({}), \
-             which is noise",
-            span(&closing)
-        ),
-        Some(_) => format!(
-            "the parts add up to {sum}, but the whole was {own} on samples of its own: {gap} apart \
-             ({}), more than noise; something changed between them (a cache, other load), and no part \
-             is known better than that",
-            span(&closing)
-        ),
-    }
+    let apart = format!(
+        "the parts add up to {sum}, the whole was {own} on samples of its own: {} apart",
+        with_reach(&closing)
+    );
+    let end = match closing.interval {
+        None => "; one round does not tell how far they may be apart",
+        Some(interval) if interval.low <= 0.0 && interval.high >= 0.0 => ", which is noise",
+        Some(_) => {
+            ", which is more than noise: something changed between them (a cache, other load), and no \
+             part is known better than that"
+        }
+    };
+    apart + end
 }
 
 /// What a workload cannot tell, a line each.

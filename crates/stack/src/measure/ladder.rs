@@ -235,7 +235,7 @@ impl Building<'_> {
             format: Format::Raw,
             ..disk.clone()
         };
-        let name = "QEMU's block layer over NBD";
+        let name = "raw image over NBD";
         let recipe = Recipe::Image(image(&raw));
         let mut top = self.add(Some(file), "nbd-raw", name, LayerKind::Network, recipe);
         self.set(top, &opened(disk));
