@@ -5,6 +5,7 @@ use crate::context::{self, print};
 use crate::progress::{Meter, whole};
 use crate::verbs::lab::{AccelArg, cache_dir};
 use crate::verbs::run::{OneWorkload, progress::swept, read_plan, set_times};
+use crate::verbs::trial::told;
 use anyhow::{Context as _, bail};
 use assay_changes::{Foreign, Journal};
 use assay_host::Live;
