@@ -8,33 +8,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// In a log a line is written no more often than this.
-const LOG_EVERY: Duration = Duration::from_secs(10);
+pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// When something is expected to end; it moves as it goes on.
 #[derive(Clone)]
-struct Clock(Arc<Mutex<(Instant, Instant)>>);
+pub struct Clock(Arc<Mutex<(Instant, Instant)>>);
 
+/// The monotonic clock, for people who wait.
 #[allow(
     clippy::disallowed_methods,
     reason = "progress shows the time that passes"
 )]
-fn now() -> Instant {
+pub fn now() -> Instant {
     Instant::now()
 }
 
 impl Clock {
-    fn new(left: Nanos) -> Self {
+    /// One that begins now.
+    pub fn new(left: Nanos) -> Self {
         let now = now();
         Self(Arc::new(Mutex::new((now, now + Duration::from(left)))))
     }
 
-    fn expect(&self, left: Nanos) {
+    /// A new estimate of the time left.
+    pub fn expect(&self, left: Nanos) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         times.1 = now() + Duration::from(left);
     }
 
     /// Time left and share done.
-    fn read(&self) -> (Nanos, f64) {
+    pub fn read(&self) -> (Nanos, f64) {
         let (start, end) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
         let left = end.saturating_duration_since(now);
@@ -116,7 +119,8 @@ impl Meter {
     }
 }
 
-fn bar(clock: &Clock) -> ProgressBar {
+/// A bar that follows a clock.
+pub fn bar(clock: &Clock) -> ProgressBar {
     let (for_bar, for_left) = (clock.clone(), clock.clone());
     let style = ProgressStyle::with_template("{gauge} {left}  {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner())

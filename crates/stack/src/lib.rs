@@ -1,3 +1,9 @@
 //! The layers under a path, a disk or a virtual machine, and what each of them costs.
+//!
+//! [`discover()`] looks through [`assay_host::Host`] and changes nothing; [`measure`] makes scratch
+//! things of its own.
 
+mod discover;
 pub mod measure;
+
+pub use discover::{StackError, Target, discover};

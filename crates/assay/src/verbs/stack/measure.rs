@@ -5,7 +5,7 @@ use crate::context::{self, print};
 use crate::progress::{Meter, whole};
 use crate::verbs::lab::{AccelArg, cache_dir};
 use crate::verbs::run::{OneWorkload, progress::swept, read_plan, set_times};
-use crate::verbs::trial::told;
+use crate::verbs::trial::{journal, told};
 use anyhow::{Context as _, bail};
 use assay_changes::{Foreign, Journal};
 use assay_host::Live;
@@ -146,7 +146,7 @@ fn measure(
     let cancel = context::on_signals()?;
     let state_dir = context::state_dir()?;
     let state = State::open(&state_dir)?;
-    let journal = Journal::open(&std::path::absolute(state_dir.join("journal"))?)?;
+    let journal = journal()?;
     let guests = assay_lab::State::open(&state_dir)?;
     sweep(&state, &journal, &guests, &wanted.target)?;
     let image = Cache::new(&cache_dir()?).find();
