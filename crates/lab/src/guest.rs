@@ -274,9 +274,9 @@ impl Guest {
         }
         self.put_back(channel);
         // Links of disks in /dev/disk are made by then.
-        let settle = ["udevadm", "settle", "--timeout=60"].map(OsStr::new);
+        let settle = ["udevadm", "settle", "--timeout=240"].map(OsStr::new);
         let limits = Limits {
-            timeout: Duration::from_secs(90),
+            timeout: Duration::from_secs(270),
         };
         self.run(&settle, limits).map_err(told)?;
         Ok(())

@@ -20,6 +20,7 @@ use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, Workload};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What a load is pointed at. File and socket are links in the work directory.
 #[derive(Clone, Debug)]
@@ -270,6 +271,9 @@ fn unfit(workload: &str, reason: &dyn std::fmt::Display) -> MeasureError {
     }
 }
 
+/// Until the guest answers.
+const BOOT_LIMIT: Duration = Duration::from_secs(600);
+
 /// One guest with a disk for each rung that needs one.
 fn boot(
     prepared: &Prepared,
@@ -289,6 +293,8 @@ fn boot(
     options.disks = disks;
     options.memory_mib = prepared.wanted.memory_mib;
     options.accel = prepared.wanted.accel;
+    // One disk for each rung: an emulated guest takes its time with them.
+    options.boot_limit = BOOT_LIMIT;
     let booted = Guest::boot(image, &options, state, env.cancel);
     booted.map(Some).map_err(MeasureError::guest("the guest"))
 }
