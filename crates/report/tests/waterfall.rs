@@ -194,9 +194,9 @@ fn as_a_page() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let nothing = text(80, |_, falls| falls.clear());
+    let nothing = text(200, |_, falls| falls.clear());
     assert!(nothing.contains("Nothing was measured."));
-    let void = text(80, |_, falls| {
+    let void = text(200, |_, falls| {
         let fall = &mut falls[0];
         for level in &mut fall.levels[1..] {
             level.latency = None;
@@ -215,10 +215,10 @@ fn what_is_missing_is_said() {
         void.contains("void; see Doubts") && void.contains("unknown: a rung has no figure"),
         "{void}"
     );
-    let apart = text(80, |_, falls| {
+    let apart = text(200, |_, falls| {
         falls[0].wholes[0].closing = estimate(50e3, 5e3)
     });
     assert!(apart.contains("more than noise"), "{apart}");
-    let both = text(80, |_, falls| falls[0].wholes[0].first = vec![0, 2]);
+    let both = text(200, |_, falls| falls[0].wholes[0].first = vec![0, 2]);
     assert!(both.contains("cannot be ordered yet"), "{both}");
 }

@@ -182,7 +182,6 @@ fn table(view: &View, fall: &Waterfall) -> Table {
     let row = |line: super::Line<'_>| {
         let level = fall.levels.iter().find(|level| level.rung == line.rung);
         let step = line.step;
-        let figure = step.and_then(|step| step.added);
         vec![
             line.label.clone(),
             clean(&view.ladder.rungs[line.rung].name),

@@ -83,7 +83,7 @@ pub(crate) fn first(view: &View, fall: &Waterfall, whole: &Whole) -> String {
             let share = step.share.map_or(String::new(), |share| {
                 format!(", {} % of the whole", percent(share * 100.0))
             });
-            format!("{name} ({}{share})", added(step))
+            format!("{name}, {}{share}", added(step))
         }
         (_, names) => format!(
             "{}: their costs cannot be ordered yet; more rounds would (--rounds)",
