@@ -9,11 +9,12 @@ mod error;
 mod execute;
 mod guest;
 mod ladder;
+mod part;
 mod prepare;
 
 pub use error::MeasureError;
 pub use execute::{Finished, execute};
-pub use ladder::{FileSystem, Part};
+pub use part::{FileSystem, Part};
 pub use prepare::{Made, Prepared, Wanted, prepare};
 
 use assay_changes::Journal;

@@ -1,5 +1,6 @@
 //! Which rungs there are: pure.
 
+use super::part::{FileSystem, Part};
 use assay_lab::Disk;
 use assay_lab::disk::Format;
 use assay_model::LayerKind;
@@ -7,87 +8,6 @@ use assay_model::change::{ImageArm, ImageFormat};
 use assay_model::ladder::{Ladder, Rung, RungPlace};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
-
-/// A layer that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// A disk image through QEMU's block layer, without a guest.
-    Image,
-    /// The image as a disk of a guest.
-    Guest,
-    /// LUKS in the guest.
-    Luks,
-    /// LVM in the guest.
-    Lvm,
-    /// A file system in the guest.
-    FileSystem(FileSystem),
-}
-
-/// A file system that assay makes on top.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FileSystem {
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-}
-
-impl FileSystem {
-    /// Its name for mount(8).
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-        }
-    }
-}
-
-impl Part {
-    /// All, from the bottom up.
-    pub const ALL: [Self; 7] = [
-        Self::Image,
-        Self::Guest,
-        Self::Luks,
-        Self::Lvm,
-        Self::FileSystem(FileSystem::Ext4),
-        Self::FileSystem(FileSystem::Xfs),
-        Self::FileSystem(FileSystem::Btrfs),
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Image => "image",
-            Self::Guest => "guest",
-            Self::Luks => "luks",
-            Self::Lvm => "lvm",
-            Self::FileSystem(system) => system.name(),
-        }
-    }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Part {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names = || Self::ALL.map(Self::name).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|part| part.name() == text)
-            .ok_or_else(|| format!("no layer {text:?}; there are {}", names()))
-    }
-}
 
 /// A layer that assay puts on a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +144,16 @@ impl Building<'_> {
         self.ladder.rungs[rung].holds.push(what.to_owned());
     }
 
+    /// Says that the host's memory is part of a step, where it is.
+    fn cached(&mut self, rung: usize) {
+        if !self.choice.disk.cache.direct() {
+            self.holds(
+                rung,
+                "the host's page cache: what it answers never reaches the disk that the file is on",
+            );
+        }
+    }
+
     /// Whether the image has a format of its own.
     fn formatted(&self) -> bool {
         self.choice.disk.format != Format::Raw
@@ -243,6 +173,7 @@ impl Building<'_> {
             top,
             "QEMU's block layer, its NBD server, the socket and fio's NBD client",
         );
+        self.cached(top);
         if self.formatted() {
             let recipe = Recipe::Image(image(disk));
             let name = format!("nbd-{}", disk.format.name());
@@ -288,6 +219,7 @@ impl Building<'_> {
             "QEMU's block layer, the controller, the exits of the guest, the guest's kernel and fio in \
              the guest",
         );
+        self.cached(top);
         if self.formatted() {
             let name = format!("disk-{}", disk.format.name());
             let recipe = self.on_disk(disk, &name, &[]);
@@ -496,6 +428,12 @@ mod tests {
         let (ladder, recipes) = settle(&none);
         assert_eq!(recipes, [Recipe::File]);
         assert_eq!(ladder.left_out, ["image: no QEMU", "luks, xfs: no image"]);
+        // Through the page cache, unlike the disk of the other test.
+        let (ladder, _) = settle(&choice(&parts, &disk));
+        assert!(
+            ladder.rungs[1].holds[1].contains("page cache"),
+            "{ladder:?}"
+        );
         assert!("floppy".parse::<Part>().unwrap_err().contains("btrfs"));
     }
 }

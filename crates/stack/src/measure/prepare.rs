@@ -1,6 +1,7 @@
 //! Everything that is settled before anything is made.
 
-use super::ladder::{Choice, On, Part, Recipe, settle};
+use super::ladder::{Choice, On, Recipe, settle};
+use super::part::Part;
 use super::{Environment, MeasureError};
 use assay_host::Host;
 use assay_instruments::fio::Fio;
