@@ -6,28 +6,37 @@ use assay_model::workload::{Durability, Pattern};
 
 /// One workload instead of a plan.
 #[derive(clap::Args, Clone)]
-#[command(next_help_heading = "One workload")]
 pub struct OneWorkload {
     /// One workload instead of a plan: read, write, randread, randwrite, rw or randrw
-    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    #[arg(long, help_heading = "One workload", value_name = "PATTERN", value_parser = pattern)]
     rw: Option<Pattern>,
     /// Block size [default: 4k]
-    #[arg(long, value_name = "SIZE", requires = "rw")]
+    #[arg(
+        long,
+        help_heading = "One workload",
+        value_name = "SIZE",
+        requires = "rw"
+    )]
     bs: Option<Bytes>,
     /// I/Os in flight per job [default: 1]
-    #[arg(long, value_name = "N", requires = "rw")]
+    #[arg(long, help_heading = "One workload", value_name = "N", requires = "rw")]
     iodepth: Option<u32>,
     /// Concurrent jobs [default: 1]
-    #[arg(long, value_name = "N", requires = "rw")]
+    #[arg(long, help_heading = "One workload", value_name = "N", requires = "rw")]
     jobs: Option<u32>,
     /// Share of reads in rw and randrw, percent [default: 50]
-    #[arg(long, value_name = "PERCENT", requires = "rw")]
+    #[arg(
+        long,
+        help_heading = "One workload",
+        value_name = "PERCENT",
+        requires = "rw"
+    )]
     mix: Option<u8>,
     /// When a write counts as done: none, dsync, fdatasync or fsync [default: none]
-    #[arg(long, value_name = "HOW", value_parser = durability, requires = "rw")]
+    #[arg(long, help_heading = "One workload", value_name = "HOW", value_parser = durability, requires = "rw")]
     sync: Option<Durability>,
     /// Through the page cache instead of O_DIRECT
-    #[arg(long, requires = "rw")]
+    #[arg(long, help_heading = "One workload", requires = "rw")]
     buffered: bool,
 }
 

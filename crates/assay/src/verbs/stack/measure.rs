@@ -39,59 +39,58 @@ Rungs in a guest need the image of `assay lab build`; without it they are left o
 
 Exit status: 0 done, 2 error, 130 interrupted (what was measured is kept).";
 
+/// Over the options of `--measure`.
+const HEADING: &str = "What each layer costs";
+
 /// Options of `--measure`.
 #[derive(clap::Args)]
-#[command(next_help_heading = "What each layer costs")]
 pub struct Measure {
     /// Measure the same workload at every layer, on things that assay makes in TARGET and removes
-    #[arg(long, requires = "target")]
+    #[arg(long, help_heading = HEADING, requires = "target")]
     measure: bool,
     /// Show what was measured, judged by today's rules: the newest, or the run that is named
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["measure", "target"])]
+    #[arg(long, help_heading = HEADING, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["measure", "target"])]
     show: Option<String>,
     /// Layers: image, guest, luks, lvm, ext4, xfs, btrfs [default: all]
-    #[arg(
-        long,
+    #[arg(long, help_heading = HEADING,
         value_name = "LAYER,…",
         value_delimiter = ',',
         requires = "measure"
     )]
     layers: Vec<Part>,
     /// The image and the virtual disk, as in `assay lab up --disk`, without a size
-    #[arg(
-        long,
+    #[arg(long, help_heading = HEADING,
         value_name = "OPTION,…",
         default_value = "format=qcow2,cache=none",
         requires = "measure"
     )]
     disk: String,
     /// A built-in plan of `assay run` [default: random read, durable random write, sequential read]
-    #[arg(long, value_name = "NAME", requires = "measure", conflicts_with_all = ["rw", "plan_file"])]
+    #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "measure", conflicts_with_all = ["rw", "plan_file"])]
     plan: Option<String>,
     /// Read the plan from a TOML file
-    #[arg(long, value_name = "FILE", requires = "measure", conflicts_with = "rw")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "measure", conflicts_with = "rw")]
     plan_file: Option<PathBuf>,
     /// How often each rung is measured [default: 6]
-    #[arg(long, value_name = "N", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "measure")]
     rounds: Option<u32>,
     /// Measured time of each sample [default: 2s]
-    #[arg(long, value_name = "TIME", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "TIME", requires = "measure")]
     runtime: Option<Nanos>,
     /// Time before measuring starts, in each sample [default: 500ms]
-    #[arg(long, value_name = "TIME", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "TIME", requires = "measure")]
     ramp: Option<Nanos>,
     /// Size of the test file on every rung [default: 256M]
-    #[arg(long, value_name = "SIZE", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "SIZE", requires = "measure")]
     size: Option<Bytes>,
     /// Seed of the order, the offsets and the data
-    #[arg(long, value_name = "N", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "measure")]
     seed: Option<u64>,
     /// Memory of the guest
-    #[arg(long, value_name = "SIZE", default_value = "1G", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "SIZE", default_value = "1G", requires = "measure")]
     memory: Bytes,
     /// kvm or tcg; found out when left out
-    #[arg(
-        long,
+    #[arg(long, help_heading = HEADING,
         value_name = "HOW",
         value_enum,
         hide_possible_values = true,
@@ -99,13 +98,13 @@ pub struct Measure {
     )]
     accel: Option<AccelArg>,
     /// Show what would be made, and stop
-    #[arg(long, requires = "measure")]
+    #[arg(long, help_heading = HEADING, requires = "measure")]
     dry_run: bool,
     /// Begin without asking
-    #[arg(long, short, requires = "measure")]
+    #[arg(long, help_heading = HEADING, short, requires = "measure")]
     yes: bool,
     /// Use this fio instead of the one on PATH
-    #[arg(long, value_name = "PROGRAM", requires = "measure")]
+    #[arg(long, help_heading = HEADING, value_name = "PROGRAM", requires = "measure")]
     fio: Option<PathBuf>,
     #[command(flatten)]
     one: OneWorkload,
@@ -280,10 +279,10 @@ fn sweep(
     let ours = |left: &assay_changes::Pending| left.label == assay_stack::measure::LABEL;
     if journal.pending()?.iter().any(ours) {
         for one in journal.recover(&Live, Foreign::Leave)? {
-            eprintln!(
-                "{}: left by an assay that was killed; {:?}",
-                one.what, one.outcome
-            );
+            // A process ends with the assay that started it.
+            if !one.what.starts_with("process ") {
+                eprint!("left by an assay that was killed: {}", told(&one));
+            }
         }
     }
     Ok(())
