@@ -183,12 +183,14 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     if !name.is_empty() {
         return Ok(store.resolve(name)?);
     }
-    let runs = store.runs()?;
-    let open = runs
-        .iter()
-        .find(|run| run.state != RunState::Complete && run.samples < run.planned);
-    open.map(|run| run.id)
-        .context("there is no interrupted run; `assay runs` lists all")
+    for row in store.runs()? {
+        let open = row.state != RunState::Complete && row.samples < row.planned;
+        // What a stack was measured on is gone.
+        if open && store.run(row.id)?.ladder.is_none() {
+            return Ok(row.id);
+        }
+    }
+    bail!("there is no interrupted run; `assay runs` lists all")
 }
 
 /// Which plan, and what to measure.
