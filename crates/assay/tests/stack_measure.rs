@@ -57,10 +57,11 @@ fn latencies(document: &Value) -> BTreeMap<(String, u64), f64> {
     let samples = document["samples"].as_array().unwrap();
     let one = |sample: &Value| {
         let rung = sample["target"].as_str().unwrap().to_owned();
-        let latency = sample["figures"]["mean"].as_f64()?;
+        let latency = sample["mean"].as_f64()?;
         Some(((rung, sample["round"].as_u64().unwrap()), latency))
     };
-    samples.iter().filter_map(one).collect()
+    let counts = samples.iter().filter(|one| one["validity"] != "void");
+    counts.filter_map(one).collect()
 }
 
 fn names(document: &Value) -> Vec<&str> {

@@ -2,6 +2,7 @@
 
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::pages;
 use crate::progress::{Meter, whole};
 use crate::verbs::lab::{AccelArg, cache_dir};
 use crate::verbs::run::{OneWorkload, progress::swept, read_plan, set_times};
@@ -424,7 +425,7 @@ fn report(run: &Run, samples: &[Sample], form: Form<'_>, global: &Global) -> any
         falls: &falls,
     };
     if let Some(path) = form.html {
-        context::write_file(path, &waterfall::html(&view))?;
+        context::write_file(path, &pages::html(run, &judged, samples, None))?;
         eprintln!("report written to {}", path.display());
     }
     print(&match (form.json, form.markdown) {
