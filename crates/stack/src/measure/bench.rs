@@ -193,8 +193,11 @@ impl<'a> Bench<'a> {
         let size = run.plan.file_size;
         let started = (self.now)();
         let before = Snapshot::take(self.host, &self.sources);
-        let output = self.fio(workload, rung, place, size, slot.seed)?;
-        let after = Snapshot::take(self.host, &self.sources);
+        let mut output = self.fio(workload, rung, place, size, slot.seed)?;
+        let counters = before.until(&Snapshot::take(self.host, &self.sources));
+        if let Place::Guest { .. } = place {
+            output.wall = counters.elapsed;
+        }
         let (outcome, jobs) = assay_runner::read(&output);
         Ok(Sample {
             workload: workload.name.clone(),
@@ -216,7 +219,7 @@ impl<'a> Bench<'a> {
                     Place::File { .. } => output.cpu,
                     _ => None,
                 },
-                ..before.until(&after)
+                ..counters
             },
             file: match place {
                 Place::File { state, .. } => state.clone(),
