@@ -165,8 +165,8 @@ pub struct Whole {
     pub closing: Option<Estimate>,
     /// Whether bottom and top were measured a second time for the whole.
     pub separate: bool,
-    /// The layers to look at first, indices into [`Waterfall::steps`], the dearest first. One when
-    /// it is told from every other; several when they cannot be ordered; none when no layer costs
+    /// The layers to look at first, indices into [`Waterfall::steps`]: the one that costs most for
+    /// certain, then those that may cost as much, the dearest first. Empty when no layer costs
     /// anything that can be told.
     pub first: Vec<usize>,
 }

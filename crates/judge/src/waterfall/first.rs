@@ -5,7 +5,7 @@ use super::told;
 use assay_model::ladder::Step;
 
 /// Of the layers on a path (`among`, indices into `steps`): the one whose added time is largest for
-/// certain (the largest lower end of an interval), and all that are not told from it, the dearest
+/// certain (the largest lower end of an interval), then all that are not told from it, the dearest
 /// first.
 ///
 /// To name one alone it must be told from each of the others, so their number needs no correction
@@ -43,5 +43,6 @@ pub(super) fn first(
     let mut first: Vec<usize> = among.iter().copied().filter(not_told).collect();
     let value = |step: usize| steps[step].added.map_or(0.0, |added| added.value);
     first.sort_by(|&a, &b| f64::total_cmp(&value(b), &value(a)));
+    first.sort_by_key(|&step| step != best);
     first
 }

@@ -3,7 +3,7 @@
 use super::View;
 use crate::format::{NONE, latency, percent, ratio};
 use crate::text::clean;
-use assay_model::ladder::{Step, Waterfall, Whole};
+use assay_model::ladder::{Rung, Step, Waterfall, Whole};
 use assay_model::result::{Estimate, Interval};
 
 /// A difference of times with its sign: `+12.3 µs`, `−40 ns`.
@@ -40,10 +40,15 @@ pub(crate) fn factor(estimate: Option<Estimate>) -> String {
     estimate.map_or(NONE.to_owned(), |estimate| ratio(estimate.value))
 }
 
-/// The layer of a step.
+/// The layer of a step, with its rung where two have that layer.
 pub(crate) fn layer(view: &View, fall: &Waterfall, step: usize) -> String {
-    let to = fall.steps[step].to;
-    clean(&view.ladder.rungs[to].layer)
+    let rungs = &view.ladder.rungs;
+    let own = &rungs[fall.steps[step].to];
+    let alike = |rung: &&Rung| rung.again.is_none() && rung.layer == own.layer;
+    match rungs.iter().filter(alike).count() {
+        0 | 1 => clean(&own.layer),
+        _ => clean(&format!("{} ({})", own.layer, own.name)),
+    }
 }
 
 fn rung(view: &View, rung: usize) -> String {
@@ -78,17 +83,21 @@ pub(crate) fn first(view: &View, fall: &Waterfall, whole: &Whole) -> String {
     match (&whole.first[..], &names[..]) {
         ([], _) if whole.added.is_none() => "unknown: a rung has no figure".to_owned(),
         ([], _) => "nowhere: no layer costs anything that can be told from noise".to_owned(),
-        ([step], [name]) => {
+        ([step, ..], [name, others @ ..]) => {
             let step = &fall.steps[*step];
             let share = step.share.map_or(String::new(), |share| {
                 format!(", {} % of the whole", percent(share * 100.0))
             });
-            format!("{name}, {}{share}", added(step))
+            let alone = format!("{name}, {}{share}", added(step));
+            match others {
+                [] => alone,
+                others => format!(
+                    "{alone}; but {} may cost as much, which more rounds would tell (--rounds)",
+                    either(others)
+                ),
+            }
         }
-        (_, names) => format!(
-            "{}: their costs cannot be ordered yet; more rounds would (--rounds)",
-            either(names)
-        ),
+        _ => String::new(),
     }
 }
 
