@@ -210,19 +210,18 @@ fn start(home: &Home, target: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// Waits until samples are taken: the second image is served.
-fn until_measuring(target: &Path) {
+/// Waits until a sample is stored.
+fn until_measuring(home: &Home) {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
-        let seen = entries(target);
-        let qcow2 = seen.iter().find(|name| name.ends_with("nbd-qcow2"));
-        if qcow2.is_some_and(|name| target.join(name).join("nbd.sock").exists()) {
-            break;
+        let shown = home.assay(&["stack", "--show", "--json"]);
+        let samples = (shown.code == Some(0)).then(|| json(&shown)["samples"].clone());
+        if samples.is_some_and(|samples| samples != Value::Array(Vec::new())) {
+            return;
         }
-        assert!(Instant::now() < deadline, "{seen:?}");
-        std::thread::sleep(Duration::from_millis(50));
+        assert!(Instant::now() < deadline, "{}", shown.stderr);
+        std::thread::sleep(Duration::from_millis(200));
     }
-    std::thread::sleep(Duration::from_secs(4));
 }
 
 #[test]
@@ -233,7 +232,7 @@ fn ctrl_c_cleans_up_and_keeps_what_was_measured() {
     let home = Home::new();
     let target = home.target();
     let child = start(&home, target.path());
-    until_measuring(target.path());
+    until_measuring(&home);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{}", ran.stderr);
@@ -251,7 +250,7 @@ fn kill_9_leaves_nothing_after_the_next_start() {
     let home = Home::new();
     let target = home.target();
     let mut child = start(&home, target.path());
-    until_measuring(target.path());
+    until_measuring(&home);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!entries(target.path()).is_empty());
