@@ -93,7 +93,9 @@ impl<'a> Evidence<'a> {
     fn waterfall(&self, workload: &Workload) -> Waterfall {
         let mut steps = self.steps();
         let tops = self.ladder.tops().into_iter();
-        let wholes: Vec<Whole> = tops.filter_map(|top| self.whole(top, &steps)).collect();
+        let mut wholes: Vec<Whole> = tops.filter_map(|top| self.whole(top, &steps)).collect();
+        // The one that is checked comes first.
+        wholes.sort_by_key(|whole| !whole.separate);
         for (index, step) in steps.iter_mut().enumerate() {
             let on = wholes.iter().find(|whole| whole.steps.contains(&index));
             step.share = on.and_then(|whole| share(step, whole));

@@ -106,7 +106,7 @@ pub struct Waterfall {
     pub levels: Vec<Level>,
     /// Each layer, in the order of the ladder.
     pub steps: Vec<Step>,
-    /// Each path from a bottom to a top, in the order of the ladder.
+    /// Each path from a bottom to a top, that which is checked first.
     pub wholes: Vec<Whole>,
 }
 
