@@ -6,6 +6,7 @@
 mod cli;
 mod context;
 mod pages;
+mod progress;
 mod verbs;
 
 use clap::Parser as _;

@@ -13,7 +13,19 @@ pub fn html(
     samples: &[Sample],
     against: Option<(&Run, &Judged, &RunComparison)>,
 ) -> String {
-    assay_report::html::run(run, judged, samples, against, &job_files(run))
+    match (&run.ladder, against) {
+        (Some(ladder), None) => {
+            let falls = assay_judge::waterfalls(ladder, &run.plan.workloads, &judged.samples);
+            assay_report::waterfall::html(&assay_report::waterfall::View {
+                run,
+                ladder,
+                judged,
+                samples,
+                falls: &falls,
+            })
+        }
+        _ => assay_report::html::run(run, judged, samples, against, &job_files(run)),
+    }
 }
 
 /// Name and text of every job file. In a directory the file that assay made is gone: the first job

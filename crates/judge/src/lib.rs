@@ -13,8 +13,10 @@ mod limit;
 mod steady;
 pub mod study;
 pub mod trial;
+mod waterfall;
 
 pub use compare::compare;
+pub use waterfall::waterfalls;
 
 use assay_model::criterion::Direction;
 use assay_model::result::{Judged, WorkloadResult};

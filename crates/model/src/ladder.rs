@@ -106,7 +106,7 @@ pub struct Waterfall {
     pub levels: Vec<Level>,
     /// Each layer, in the order of the ladder.
     pub steps: Vec<Step>,
-    /// Each path from a bottom to a top, in the order of the ladder.
+    /// Each path from a bottom to a top, that which is checked first.
     pub wholes: Vec<Whole>,
 }
 
@@ -165,8 +165,8 @@ pub struct Whole {
     pub closing: Option<Estimate>,
     /// Whether bottom and top were measured a second time for the whole.
     pub separate: bool,
-    /// The layers to look at first, indices into [`Waterfall::steps`], the dearest first. One when
-    /// it is told from every other; several when they cannot be ordered; none when no layer costs
+    /// The layers to look at first, indices into [`Waterfall::steps`]: the one that costs most for
+    /// certain, then those that may cost as much, the dearest first. Empty when no layer costs
     /// anything that can be told.
     pub first: Vec<usize>,
 }

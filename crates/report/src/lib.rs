@@ -16,3 +16,4 @@ pub mod svg;
 pub mod terminal;
 pub mod text;
 pub mod trial;
+pub mod waterfall;

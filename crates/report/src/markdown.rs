@@ -67,6 +67,13 @@ pub fn run(run: &Run, judged: &Judged) -> String {
             out.push_str(&format!("- **{verdict}**: {criterion}: {}\n", plain(&why)));
         }
     }
+    out.push_str(&doubts(judged));
+    out
+}
+
+/// Each doubt once, with what carries it; nothing where there is none.
+pub(crate) fn doubts(judged: &Judged) -> String {
+    let mut out = String::new();
     let doubts = carried(judged);
     if !doubts.is_empty() {
         out.push_str("\n## Doubts\n\n");

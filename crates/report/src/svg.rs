@@ -14,3 +14,4 @@ pub mod rates;
 pub mod scale;
 pub mod sides;
 pub mod stack;
+pub mod waterfall;

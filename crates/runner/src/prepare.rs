@@ -121,6 +121,12 @@ pub fn prepare_resume(
             "it was imported, so there is nothing to go on with".to_owned(),
         );
     }
+    if run.ladder.is_some() {
+        return refuse(
+            &run,
+            "its rungs are gone; `assay stack TARGET --measure` makes new ones".to_owned(),
+        );
+    }
     let done: Vec<u32> = samples.iter().map(|sample| sample.slot).collect();
     let todo: Vec<(u32, Slot)> = (0u32..)
         .zip(run.plan.order.iter().copied())

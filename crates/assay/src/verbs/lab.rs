@@ -517,7 +517,7 @@ fn pass_on(output: Output<'_>) -> std::io::Result<()> {
 }
 
 /// Where images are kept: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`.
-fn cache_dir() -> anyhow::Result<PathBuf> {
+pub(super) fn cache_dir() -> anyhow::Result<PathBuf> {
     if let Some(dir) = std::env::var_os("ASSAY_LAB_CACHE").filter(|dir| !dir.is_empty()) {
         return Ok(std::path::absolute(PathBuf::from(dir))?);
     }

@@ -1,6 +1,9 @@
 //! `assay run`: measure.
 
 pub(super) mod progress;
+mod workload;
+
+pub use workload::OneWorkload;
 
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
@@ -9,9 +12,9 @@ use anyhow::{Context as _, bail};
 use assay_host::Live;
 use assay_instruments::scratch::State;
 use assay_model::criterion::Criterion;
-use assay_model::plan::{BUILTIN, PlanSpec, Settings, WorkloadSpec, builtin};
+use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};
 use assay_model::run::{RunId, RunState};
-use assay_model::workload::{Durability, Engine, Pattern};
+use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos};
 use assay_runner::{Environment, Permission};
 use assay_store::Store;
@@ -77,37 +80,8 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// One workload instead of a plan: read, write, randread, randwrite, rw or randrw
-    #[arg(long, value_name = "PATTERN", value_parser = pattern, help_heading = "One workload")]
-    rw: Option<Pattern>,
-    /// Block size [default: 4k]
-    #[arg(
-        long,
-        value_name = "SIZE",
-        requires = "rw",
-        help_heading = "One workload"
-    )]
-    bs: Option<Bytes>,
-    /// I/Os in flight per job [default: 1]
-    #[arg(long, value_name = "N", requires = "rw", help_heading = "One workload")]
-    iodepth: Option<u32>,
-    /// Concurrent jobs [default: 1]
-    #[arg(long, value_name = "N", requires = "rw", help_heading = "One workload")]
-    jobs: Option<u32>,
-    /// Share of reads in rw and randrw, percent [default: 50]
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        requires = "rw",
-        help_heading = "One workload"
-    )]
-    mix: Option<u8>,
-    /// When a write counts as done: none, dsync, fdatasync or fsync [default: none]
-    #[arg(long, value_name = "HOW", value_parser = durability, requires = "rw", help_heading = "One workload")]
-    sync: Option<Durability>,
-    /// Through the page cache instead of O_DIRECT
-    #[arg(long, requires = "rw", help_heading = "One workload")]
-    buffered: bool,
+    #[command(flatten)]
+    one: OneWorkload,
 
     /// Overwrite the files and devices named as targets
     #[arg(long)]
@@ -124,30 +98,6 @@ pub struct Args {
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
-}
-
-fn pattern(text: &str) -> Result<Pattern, String> {
-    [
-        Pattern::Read,
-        Pattern::Write,
-        Pattern::RandRead,
-        Pattern::RandWrite,
-        Pattern::Rw,
-        Pattern::RandRw,
-    ]
-    .into_iter()
-    .find(|pattern| pattern.fio() == text)
-    .ok_or_else(|| "use read, write, randread, randwrite, rw or randrw".to_owned())
-}
-
-fn durability(text: &str) -> Result<Durability, String> {
-    match text {
-        "none" => Ok(Durability::None),
-        "dsync" => Ok(Durability::Dsync),
-        "fdatasync" => Ok(Durability::Fdatasync),
-        "fsync" => Ok(Durability::Fsync),
-        _ => Err("use none, dsync, fdatasync or fsync".to_owned()),
-    }
 }
 
 /// Runs the verb.
@@ -233,12 +183,14 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     if !name.is_empty() {
         return Ok(store.resolve(name)?);
     }
-    let runs = store.runs()?;
-    let open = runs
-        .iter()
-        .find(|run| run.state != RunState::Complete && run.samples < run.planned);
-    open.map(|run| run.id)
-        .context("there is no interrupted run; `assay runs` lists all")
+    for row in store.runs()? {
+        let open = row.state != RunState::Complete && row.samples < row.planned;
+        // What a stack was measured on is gone.
+        if open && store.run(row.id)?.ladder.is_none() {
+            return Ok(row.id);
+        }
+    }
+    bail!("there is no interrupted run; `assay runs` lists all")
 }
 
 /// Which plan, and what to measure.
@@ -246,8 +198,8 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let mut targets = args.words.clone();
     let mut spec = if let Some(path) = &args.plan_file {
         read_plan(path)?
-    } else if let Some(pattern) = args.rw {
-        one_workload(args, pattern)
+    } else if let Some(one) = args.one.plan() {
+        one
     } else {
         let named = targets.first().and_then(|word| builtin(word));
         match named {
@@ -267,14 +219,7 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     spec.rounds = args.rounds.or(spec.rounds);
     spec.file_size = args.size.or(spec.file_size);
     spec.seed = args.seed.or(spec.seed);
-    if args.runtime.is_some() || args.ramp.is_some() {
-        spec.runtime = args.runtime.or(spec.runtime);
-        spec.ramp = args.ramp.or(spec.ramp);
-        for workload in &mut spec.workloads {
-            workload.runtime = args.runtime.or(workload.runtime);
-            workload.ramp = args.ramp.or(workload.ramp);
-        }
-    }
+    set_times(&mut spec, args.runtime, args.ramp);
     for target in targets.iter_mut().chain(&mut spec.targets) {
         *target = absolute(target);
     }
@@ -282,6 +227,16 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
         criterion.target = criterion.target.as_deref().map(absolute);
     }
     Ok((spec, targets))
+}
+
+/// The times of the command line, for all workloads.
+pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Option<Nanos>) {
+    spec.runtime = runtime.or(spec.runtime);
+    spec.ramp = ramp.or(spec.ramp);
+    for workload in &mut spec.workloads {
+        workload.runtime = runtime.or(workload.runtime);
+        workload.ramp = ramp.or(workload.ramp);
+    }
 }
 
 /// `.` means nothing in a stored run: targets are named by where they are.
@@ -315,31 +270,9 @@ fn plan_or_target(word: &str) -> anyhow::Result<()> {
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"
 )]
-fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {
+pub(super) fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     Ok(PlanSpec::from_toml(&text, &path.display().to_string())?)
-}
-
-fn one_workload(args: &Args, pattern: Pattern) -> PlanSpec {
-    let workload = WorkloadSpec {
-        name: None,
-        pattern,
-        block_size: args.bs.unwrap_or(Bytes(4096)),
-        queue_depth: args.iodepth,
-        jobs: args.jobs,
-        read_percent: args.mix,
-        engine: None,
-        direct: args.buffered.then_some(false),
-        durability: args.sync,
-        runtime: None,
-        ramp: None,
-    };
-    PlanSpec {
-        name: "single".to_owned(),
-        title: "One workload from the command line".to_owned(),
-        workloads: vec![workload],
-        ..PlanSpec::default()
-    }
 }
 
 fn print_plan(args: &Args) -> anyhow::Result<Status> {

@@ -5,7 +5,7 @@ mod carry;
 mod live;
 mod look;
 
-pub(super) use look::journal;
+pub(super) use look::{journal, told};
 
 use super::advice::{Own, assignment};
 use crate::cli::{Global, Status};

@@ -18,9 +18,7 @@ Examples:
   assay stack 100 --html web.html   the same by its number on Proxmox, as a page with a picture
   assay stack vm.qcow2 --json       under an image, and what it is based on
 
-Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.
-
-Exit status: 0 done, 2 there is no such target, 3 the machine cannot be read.";
+Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.";
 
 /// How the answer is wanted.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! What the user sees while a study goes on: a line that is overwritten on a terminal, a line now
 //! and then in a log.
 
-use crate::verbs::run::progress::{Clock, LOG_EVERY, bar, now, whole};
+use crate::progress::{Clock, LOG_EVERY, bar, now, whole};
 use assay_model::Nanos;
 use assay_studies::Event;
 use indicatif::ProgressBar;

@@ -1,0 +1,138 @@
+//! Progress on standard error: a bar with the time left on a terminal, a line now and then in a log.
+
+use assay_model::Nanos;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::fmt::Write;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// In a log a line is written no more often than this.
+pub const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// When something is expected to end; it moves as it goes on.
+#[derive(Clone)]
+pub struct Clock(Arc<Mutex<(Instant, Instant)>>);
+
+/// The monotonic clock, for people who wait.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "progress shows the time that passes"
+)]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+impl Clock {
+    /// One that begins now.
+    pub fn new(left: Nanos) -> Self {
+        let now = now();
+        Self(Arc::new(Mutex::new((now, now + Duration::from(left)))))
+    }
+
+    /// A new estimate of the time left.
+    pub fn expect(&self, left: Nanos) {
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        times.1 = now() + Duration::from(left);
+    }
+
+    /// Time left and share done.
+    pub fn read(&self) -> (Nanos, f64) {
+        let (start, end) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = now();
+        let left = end.saturating_duration_since(now);
+        let passed = now - start;
+        let whole = (passed + left).as_secs_f64().max(1e-9);
+        // Whole seconds: a figure that flickers in its last digits is no information.
+        (
+            Nanos(left.as_secs() * 1_000_000_000),
+            passed.as_secs_f64() / whole,
+        )
+    }
+}
+
+/// In whole seconds: figures that flicker in their last digits are no information.
+pub fn whole(time: Nanos) -> String {
+    let seconds = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
+    match seconds.0 < 60_000_000_000 {
+        true => format!("{} s", seconds.0 / 1_000_000_000),
+        false => seconds.to_string(),
+    }
+}
+
+/// What the user sees of something that takes a while.
+pub struct Meter {
+    bar: Option<ProgressBar>,
+    log: bool,
+    logged: Option<Instant>,
+    clock: Clock,
+    announced: bool,
+}
+
+impl Meter {
+    /// A bar on a terminal, lines in a log, nothing when `quiet`. `estimate` is the whole time.
+    pub fn new(quiet: bool, estimate: Nanos) -> Self {
+        let clock = Clock::new(estimate);
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| bar(&clock));
+        Self {
+            log: !quiet && bar.is_none(),
+            bar,
+            logged: None,
+            clock,
+            announced: quiet,
+        }
+    }
+
+    /// What is going on now.
+    pub fn say(&mut self, text: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+        } else if self.log && self.logged.is_none_or(|at| now() - at >= LOG_EVERY) {
+            self.logged = Some(now());
+            eprintln!("{} left, {text}", whole(self.clock.read().0));
+        }
+    }
+
+    /// A line that stays.
+    pub fn line(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None if self.log => eprintln!("{line}"),
+            None => {}
+        }
+    }
+
+    /// A new estimate of the time left. The first one, which rests on what was seen here, is said
+    /// aloud.
+    pub fn expect(&mut self, left: Nanos) {
+        self.clock.expect(left);
+        if !std::mem::replace(&mut self.announced, true) {
+            self.line(&format!("about {} in all", whole(left)));
+        }
+    }
+
+    /// Removes the bar.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar that follows a clock.
+pub fn bar(clock: &Clock) -> ProgressBar {
+    let (for_bar, for_left) = (clock.clone(), clock.clone());
+    let style = ProgressStyle::with_template("{gauge} {left}  {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
+        .with_key("gauge", move |_: &ProgressState, out: &mut dyn Write| {
+            const WIDTH: usize = 20;
+            let full = (for_bar.read().1.clamp(0.0, 1.0) * WIDTH as f64) as usize;
+            let _ = write!(out, "[{}{}]", "=".repeat(full), " ".repeat(WIDTH - full));
+        })
+        .with_key("left", move |_: &ProgressState, out: &mut dyn Write| {
+            let _ = write!(out, "{} left", whole(for_left.read().0));
+        });
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}

@@ -1,0 +1,90 @@
+//! One workload from the command line.
+
+use assay_model::Bytes;
+use assay_model::plan::{PlanSpec, WorkloadSpec};
+use assay_model::workload::{Durability, Pattern};
+
+/// One workload instead of a plan.
+#[derive(clap::Args, Clone)]
+pub struct OneWorkload {
+    /// One workload instead of a plan: read, write, randread, randwrite, rw or randrw
+    #[arg(long, help_heading = "One workload", value_name = "PATTERN", value_parser = pattern)]
+    rw: Option<Pattern>,
+    /// Block size [default: 4k]
+    #[arg(
+        long,
+        help_heading = "One workload",
+        value_name = "SIZE",
+        requires = "rw"
+    )]
+    bs: Option<Bytes>,
+    /// I/Os in flight per job [default: 1]
+    #[arg(long, help_heading = "One workload", value_name = "N", requires = "rw")]
+    iodepth: Option<u32>,
+    /// Concurrent jobs [default: 1]
+    #[arg(long, help_heading = "One workload", value_name = "N", requires = "rw")]
+    jobs: Option<u32>,
+    /// Share of reads in rw and randrw, percent [default: 50]
+    #[arg(
+        long,
+        help_heading = "One workload",
+        value_name = "PERCENT",
+        requires = "rw"
+    )]
+    mix: Option<u8>,
+    /// When a write counts as done: none, dsync, fdatasync or fsync [default: none]
+    #[arg(long, help_heading = "One workload", value_name = "HOW", value_parser = durability, requires = "rw")]
+    sync: Option<Durability>,
+    /// Through the page cache instead of O_DIRECT
+    #[arg(long, help_heading = "One workload", requires = "rw")]
+    buffered: bool,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    [
+        Pattern::Read,
+        Pattern::Write,
+        Pattern::RandRead,
+        Pattern::RandWrite,
+        Pattern::Rw,
+        Pattern::RandRw,
+    ]
+    .into_iter()
+    .find(|pattern| pattern.fio() == text)
+    .ok_or_else(|| "use read, write, randread, randwrite, rw or randrw".to_owned())
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "none" => Ok(Durability::None),
+        "dsync" => Ok(Durability::Dsync),
+        "fdatasync" => Ok(Durability::Fdatasync),
+        "fsync" => Ok(Durability::Fsync),
+        _ => Err("use none, dsync, fdatasync or fsync".to_owned()),
+    }
+}
+
+impl OneWorkload {
+    /// The plan that does it; none when nothing was said.
+    pub(in crate::verbs) fn plan(&self) -> Option<PlanSpec> {
+        let workload = WorkloadSpec {
+            name: None,
+            pattern: self.rw?,
+            block_size: self.bs.unwrap_or(Bytes(4096)),
+            queue_depth: self.iodepth,
+            jobs: self.jobs,
+            read_percent: self.mix,
+            engine: None,
+            direct: self.buffered.then_some(false),
+            durability: self.sync,
+            runtime: None,
+            ramp: None,
+        };
+        Some(PlanSpec {
+            name: "single".to_owned(),
+            title: "One workload from the command line".to_owned(),
+            workloads: vec![workload],
+            ..PlanSpec::default()
+        })
+    }
+}

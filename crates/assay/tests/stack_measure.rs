@@ -1,0 +1,300 @@
+//! `assay stack --measure` as a user meets it: real files, real images, a real guest where its image
+//! is cached.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests drive the real program and look at what it leaves"
+)]
+
+mod common;
+
+use assay_rigs::lacks;
+use common::{Home, Ran, entries, ran};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// As short as it can be.
+const SHORT: [&str; 11] = [
+    "--measure",
+    "--yes",
+    "--quiet",
+    "--runtime",
+    "300ms",
+    "--ramp",
+    "50ms",
+    "--size",
+    "16M",
+    "--rw",
+    "randread",
+];
+
+fn skip() -> bool {
+    match lacks(&["fio", "qemu-img", "qemu-nbd"], false) {
+        Some(missing) => {
+            eprintln!("skipped: {missing} is missing");
+            true
+        }
+        None => false,
+    }
+}
+
+fn measure(home: &Home, target: &Path, more: &[&str]) -> Ran {
+    let target = target.to_str().unwrap();
+    let words = [&["stack", target][..], &SHORT, more].concat();
+    home.assay(&words)
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr))
+}
+
+/// Mean latency of each rung in each round, from the samples of the document.
+fn latencies(document: &Value) -> BTreeMap<(String, u64), f64> {
+    let samples = document["samples"].as_array().unwrap();
+    let one = |sample: &Value| {
+        let rung = sample["target"].as_str().unwrap().to_owned();
+        let latency = sample["mean"].as_f64()?;
+        Some(((rung, sample["round"].as_u64().unwrap()), latency))
+    };
+    let counts = samples.iter().filter(|one| one["validity"] != "void");
+    counts.filter_map(one).collect()
+}
+
+fn names(document: &Value) -> Vec<&str> {
+    let rungs = document["run"]["ladder"]["rungs"].as_array().unwrap();
+    rungs
+        .iter()
+        .map(|rung| rung["name"].as_str().unwrap())
+        .collect()
+}
+
+/// Every step is the mean of the differences of its own samples, and nothing is left in the target.
+fn check(document: &Value, target: &Path) {
+    let latencies = latencies(document);
+    let names = names(document);
+    let rounds = document["run"]["plan"]["rounds"].as_u64().unwrap();
+    let fall = &document["waterfalls"][0];
+    for step in fall["steps"].as_array().unwrap() {
+        let name = |end: &str| names[step[end].as_u64().unwrap() as usize].to_owned();
+        let pair = |round| {
+            let at = |end| latencies.get(&(name(end), round)).copied();
+            Some(at("to")? - at("from")?)
+        };
+        let pairs: Vec<f64> = (1..=rounds).filter_map(pair).collect();
+        assert!(!pairs.is_empty(), "{step:#}");
+        let mean = pairs.iter().sum::<f64>() / pairs.len() as f64;
+        let told = step["added"]["value"].as_f64().unwrap();
+        assert!(
+            (mean - told).abs() <= 1e-6 * mean.abs().max(1.0),
+            "{mean} {step:#}"
+        );
+    }
+    assert_eq!(entries(target), [""; 0]);
+}
+
+#[test]
+fn raw_and_qcow2_without_a_guest() {
+    if skip() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let page = home.dir.path().join("stack.html");
+    let html = page.to_str().unwrap();
+    let more = [
+        "--layers", "image", "--rounds", "3", "--json", "--html", html,
+    ];
+    let ran = measure(&home, target.path(), &more);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document = json(&ran);
+    let expected = [
+        "file",
+        "nbd-raw",
+        "nbd-qcow2",
+        "file-again",
+        "nbd-qcow2-again",
+    ];
+    assert_eq!(names(&document), expected);
+    assert_eq!(document["samples"].as_array().unwrap().len(), 15);
+    check(&document, target.path());
+    let whole = &document["waterfalls"][0]["wholes"][0];
+    assert_eq!(whole["separate"], true);
+    let value = |name: &str| whole[name]["value"].as_f64().unwrap();
+    let gap = value("sum") - value("added") - value("closing");
+    assert!(gap.abs() < 1e-3 * value("sum").abs().max(1.0), "{whole:#}");
+    assert!(
+        std::fs::read_to_string(&page)
+            .unwrap()
+            .contains("Look first")
+    );
+    // Nothing is left where things are entered.
+    assert_eq!(entries(&home.state().join("sessions")), [""; 0]);
+    assert_eq!(entries(&home.state().join("journal/sessions")), [""; 0]);
+    // It is a run like others, and can be shown again.
+    let shown = home.assay(&["stack", "--show"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains("+ qcow2") && shown.stdout.contains("look first"));
+    let markdown = home.assay(&["stack", "--show", "1", "--markdown"]);
+    assert!(
+        markdown.stdout.contains("| layer | time per I/O |"),
+        "{}",
+        markdown.stdout
+    );
+}
+
+#[test]
+fn nothing_is_made_before_a_yes_and_bad_input_is_named() {
+    if skip() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let path = target.path().to_str().unwrap();
+    let dry = home.assay(&["stack", path, "--measure", "--dry-run"]);
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    assert!(dry.stdout.contains("qcow2 image over NBD") && dry.stdout.contains("in all"));
+    let file = target.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    for (words, said) in [
+        (&["stack", path, "--measure"][..], "--yes"),
+        (&["stack", "/nonexistent", "--measure"], "/nonexistent"),
+        (
+            &["stack", file.to_str().unwrap(), "--measure"],
+            "not a directory",
+        ),
+        (&["stack", path, "--measure", "--layers", "floppy"], "btrfs"),
+        (
+            &["stack", path, "--measure", "--disk", "bus=floppy"],
+            "virtio-blk",
+        ),
+        (
+            &["stack", path, "--measure", "--disk", "dir=/srv"],
+            "TARGET",
+        ),
+        (
+            &["stack", path, "--measure", "--size", "900T"],
+            "smaller --size",
+        ),
+        (
+            &["stack", path, "--measure", "--plan", "nonsense"],
+            "nonsense",
+        ),
+        (&["stack", "--show", "7"], "nothing has been measured"),
+    ] {
+        let ran = home.assay(words);
+        assert_eq!(
+            ran.code,
+            Some(2),
+            "{words:?}: {} {}",
+            ran.stdout,
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(said), "{words:?}: {}", ran.stderr);
+    }
+    assert_eq!(entries(target.path()), ["file"]);
+}
+
+fn start(home: &Home, target: &Path) -> Child {
+    let target = target.to_str().unwrap();
+    let words = [
+        &["stack", target][..],
+        &SHORT,
+        &["--layers", "image", "--rounds", "500"],
+    ];
+    let mut command = home.command(&words.concat());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Waits until a sample is stored.
+fn until_measuring(home: &Home) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let shown = home.assay(&["stack", "--show", "--json"]);
+        let samples = (shown.code == Some(0)).then(|| json(&shown)["samples"].clone());
+        if samples.is_some_and(|samples| samples != Value::Array(Vec::new())) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}", shown.stderr);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn ctrl_c_cleans_up_and_keeps_what_was_measured() {
+    if skip() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let child = start(&home, target.path());
+    until_measuring(&home);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    assert!(ran.stderr.contains("assay stack --show"), "{}", ran.stderr);
+    assert_eq!(entries(target.path()), [""; 0]);
+    let shown = home.assay(&["stack", "--show", "--json"]);
+    assert!(!json(&shown)["samples"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn kill_9_leaves_nothing_after_the_next_start() {
+    if skip() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let mut child = start(&home, target.path());
+    until_measuring(&home);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!entries(target.path()).is_empty());
+    let path = target.path().to_str().unwrap();
+    let next = home.assay(&["stack", path, "--measure", "--dry-run"]);
+    assert_eq!(next.code, Some(0), "{}", next.stderr);
+    assert!(
+        next.stderr.contains("left by an assay that was killed"),
+        "{}",
+        next.stderr
+    );
+    assert_eq!(entries(target.path()), [""; 0]);
+    assert_eq!(entries(&home.state().join("journal/sessions")), [""; 0]);
+}
+
+#[test]
+fn layers_in_a_guest() {
+    if skip() {
+        return;
+    }
+    let home = Home::new();
+    let target = home.target();
+    let path = target.path().to_str().unwrap();
+    let dry = home.assay(&["stack", path, "--measure", "--dry-run", "--layers", "luks"]);
+    if dry.stdout.contains("left out") {
+        eprintln!("skipped: {}", dry.stdout);
+        return;
+    }
+    let layers = "guest,luks,lvm,ext4,xfs,btrfs";
+    let more = [
+        "--layers", layers, "--rounds", "2", "--memory", "768M", "--json",
+    ];
+    let ran = measure(&home, target.path(), &more);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document = json(&ran);
+    check(&document, target.path());
+    let ladder = &document["run"]["ladder"];
+    assert!(["kvm", "tcg"].contains(&ladder["accel"].as_str().unwrap()));
+    let emulated = document["run"]["remarks"].to_string().contains("emulated");
+    assert_eq!(emulated, ladder["accel"] == "tcg");
+    let wholes = document["waterfalls"][0]["wholes"].as_array().unwrap();
+    assert_eq!(wholes.len(), 3, "one for each file system");
+    // A guest's disk is reached through more than a file is.
+    let first = &document["waterfalls"][0]["steps"][0];
+    assert!(first["added"]["value"].as_f64().unwrap() > 0.0, "{first:#}");
+    assert_eq!(entries(&home.state().join("lab")), [".lock", "kvm.json"]);
+}

@@ -1,0 +1,101 @@
+//! The same workload at every layer of a stack that can be measured safely: on things that assay
+//! makes, in rounds in which all layers take turns.
+//!
+//! [`prepare`] settles the ladder and touches nothing; [`execute`] makes the rungs, measures them and
+//! takes everything away again. Samples are stored as those of a run whose targets are the rungs.
+
+mod bench;
+mod error;
+mod execute;
+mod guest;
+mod ladder;
+mod part;
+mod prepare;
+
+pub use error::MeasureError;
+pub use execute::{Finished, execute};
+pub use part::{FileSystem, Part};
+pub use prepare::{Made, Prepared, Wanted, prepare};
+
+use assay_changes::Journal;
+use assay_host::HostMut;
+use assay_instruments::{Cancel, scratch};
+use assay_lab::Image;
+use assay_model::{Bytes, Nanos, Sample};
+use jiff::Timestamp;
+use std::path::Path;
+
+/// What measuring needs from outside.
+pub struct Environment<'a> {
+    /// The machine.
+    pub host: &'a dyn HostMut,
+    /// fio, when it is not the one on PATH.
+    pub fio: Option<&'a Path>,
+    /// Where scratch files are entered.
+    pub state: &'a scratch::State,
+    /// Where images are entered.
+    pub journal: &'a Journal,
+    /// Guests: their image and where they are entered; else why there are none.
+    pub lab: Result<Lab<'a>, String>,
+    /// Asks to stop.
+    pub cancel: &'a Cancel,
+    /// The wall clock.
+    pub now: &'a dyn Fn() -> Timestamp,
+    /// 128 random bits in hex: names the run.
+    pub uid: String,
+    /// Seed for a plan that has none.
+    pub seed: u64,
+    /// Version of assay, stored with the run.
+    pub version: &'static str,
+}
+
+/// What guests need.
+#[derive(Clone, Copy)]
+pub struct Lab<'a> {
+    /// The guest image.
+    pub image: &'a Image,
+    /// Where guests are entered.
+    pub state: &'a assay_lab::State,
+}
+
+/// What happens meanwhile.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Something is being made: a test file, an image, a guest, a layer in it.
+    Making(&'a str),
+    /// A test file is being written.
+    Layout {
+        /// Bytes on the device.
+        written: Bytes,
+        /// Bytes in all.
+        size: Bytes,
+    },
+    /// Something to know about all figures.
+    Remark(&'a str),
+    /// A new estimate of what is left, from now.
+    Left(Nanos),
+    /// A sample begins.
+    Begin {
+        /// How many are done.
+        done: usize,
+        /// How many there are.
+        of: usize,
+        /// Workload.
+        workload: &'a str,
+        /// Rung.
+        rung: &'a str,
+        /// Round.
+        round: u32,
+    },
+    /// A sample is stored.
+    Stored(&'a Sample),
+}
+
+/// Who is told.
+pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;
+
+/// The plan that is carried out when the user names none.
+pub const DEFAULT_PLAN: &str = include_str!("measure/stack.toml");
+
+/// What a journal's session of a measurement is labelled.
+pub const LABEL: &str = "measuring a stack";

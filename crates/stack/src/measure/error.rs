@@ -1,0 +1,106 @@
+//! Why a ladder could not be measured.
+
+use assay_instruments::layout::LayoutError;
+
+/// Why a ladder could not be measured, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// Not a directory.
+    #[error(
+        "{0} is not a directory: name one on the storage that is to be measured; assay makes and removes its own files in it"
+    )]
+    NotADirectory(String),
+    /// The target cannot be read, written, or is too full.
+    #[error(transparent)]
+    Target(#[from] assay_runner::TargetRefused),
+    /// Its layers cannot be found out.
+    #[error(transparent)]
+    Facts(#[from] assay_facts::TargetError),
+    /// The plan cannot be carried out.
+    #[error(transparent)]
+    Plan(#[from] assay_model::plan::PlanError),
+    /// fio cannot be used.
+    #[error(transparent)]
+    Fio(#[from] assay_instruments::fio::FioError),
+    /// No scratch space.
+    #[error(transparent)]
+    Scratch(#[from] assay_instruments::scratch::ScratchError),
+    /// The journal refused.
+    #[error(transparent)]
+    Journal(#[from] assay_changes::ChangeError),
+    /// An image could not be made.
+    #[error("{rung}: {source}; --layers leaves layers out")]
+    Image {
+        /// The rung.
+        rung: String,
+        /// Why.
+        source: assay_arms::ArmError,
+    },
+    /// The guest did not do what it should.
+    #[error("{what}: {source}")]
+    Guest {
+        /// What was being done.
+        what: String,
+        /// Why.
+        source: assay_lab::LabError,
+    },
+    /// A layer could not be made in the guest.
+    #[error("{rung}: `{command}` in the guest: {complaint}; --layers leaves layers out")]
+    Layer {
+        /// The rung.
+        rung: String,
+        /// The command line.
+        command: String,
+        /// Its own words.
+        complaint: String,
+    },
+    /// The test file could not be written.
+    #[error("{rung}: writing the test file stopped {source}")]
+    Layout {
+        /// The rung.
+        rung: String,
+        /// How far it got and why it stopped.
+        source: LayoutError,
+    },
+    /// A job file could not be written for a workload.
+    #[error("workload {workload}: {reason}")]
+    Job {
+        /// The workload.
+        workload: String,
+        /// Why.
+        reason: String,
+    },
+    /// A link in the work directory.
+    #[error("{path}: {source}")]
+    Link {
+        /// The link.
+        path: String,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] assay_store::StoreError),
+    /// Several samples in a row failed.
+    #[error("{count} samples in a row failed; the last one: {last}")]
+    Failing {
+        /// How many.
+        count: u32,
+        /// What the last one said.
+        last: String,
+    },
+}
+
+impl MeasureError {
+    /// For `map_err`: the guest failed while `what` was done.
+    pub(crate) fn guest(what: &str) -> impl FnOnce(assay_lab::LabError) -> Self {
+        let what = what.to_owned();
+        move |source| match source {
+            assay_lab::LabError::Interrupted => Self::Interrupted,
+            source => Self::Guest { what, source },
+        }
+    }
+}

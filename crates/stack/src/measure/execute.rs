@@ -1,0 +1,138 @@
+//! The rungs are made, measured in the plan's order, and taken away.
+
+use super::bench::Bench;
+use super::{Environment, Event, MeasureError, Prepared, Tell};
+use assay_lab::Accel;
+use assay_model::run::{Run, RunState};
+use assay_model::sample::Outcome;
+use assay_store::Store;
+
+/// Failures in a row after which going on is pointless.
+const FAILURES: u32 = 3;
+
+/// How a measurement ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run as stored.
+    pub run: Run,
+    /// Why it ended early, when it did.
+    pub stopped: Option<MeasureError>,
+    /// What could not be taken away, in words; the next start tries again.
+    pub left: Vec<String>,
+}
+
+/// Carries out what was prepared. Everything that was made is gone afterwards.
+///
+/// # Errors
+/// Only when nothing could be begun: the store or the journal refuses. How far it got otherwise is
+/// in the result, and what was measured until then is stored.
+pub fn execute(
+    prepared: Prepared,
+    env: &Environment<'_>,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+) -> Result<Finished, MeasureError> {
+    let mut prepared = prepared;
+    let target = prepared.wanted.target.display().to_string();
+    let session = env.journal.begin(super::LABEL, &target)?;
+    store.create_run(&mut prepared.run)?;
+    let outcome = carry_out(&mut prepared, env, &session, store, tell);
+    let (state, stopped) = match outcome {
+        Ok(()) => (RunState::Complete, None),
+        Err(MeasureError::Interrupted) => (RunState::Interrupted, None),
+        Err(error) => (RunState::Failed, Some(error)),
+    };
+    let ended = (env.now)();
+    let run = &mut prepared.run;
+    (run.state, run.ended) = (state, Some(ended));
+    store.update_run(run)?;
+    let left = session.close(env.host)?;
+    let stays =
+        |one: &assay_changes::Recovered| matches!(one.outcome, assay_changes::Outcome::Failed(_));
+    Ok(Finished {
+        run: prepared.run,
+        stopped,
+        left: left.into_iter().filter(stays).map(|one| one.what).collect(),
+    })
+}
+
+fn carry_out(
+    prepared: &mut Prepared,
+    env: &Environment<'_>,
+    session: &assay_changes::Session,
+    store: &mut Store,
+    tell: &mut Tell<'_>,
+) -> Result<(), MeasureError> {
+    let scratch = env.state.begin(&prepared.run.uid)?;
+    tell(Event::Left(prepared.estimate));
+    let bench = Bench::new(prepared, env, session, &scratch, tell)?;
+    let Prepared { run, paces, .. } = prepared;
+    if let Some((accel, why)) = bench.accel() {
+        if let Some(ladder) = &mut run.ladder {
+            ladder.accel = Some(accel.name().to_owned());
+        }
+        if accel == Accel::Tcg {
+            run.remarks.push(emulated(why.as_deref()));
+            tell(Event::Remark(&emulated(why.as_deref())));
+        }
+        store.update_run(run)?;
+    }
+    let mut failures = 0;
+    let all = run.plan.order.len();
+    for (done, slot) in run.plan.order.iter().enumerate() {
+        if env.cancel.is_cancelled() {
+            return Err(MeasureError::Interrupted);
+        }
+        let workload = &run.plan.workloads[slot.workload];
+        tell(Event::Left(paces.left(run, done)));
+        tell(Event::Begin {
+            done,
+            of: all,
+            workload: &workload.name,
+            rung: &run.targets[slot.target].name,
+            round: slot.round,
+        });
+        let number = u32::try_from(done).unwrap_or(u32::MAX);
+        let sample = bench.load(run, number, slot)?;
+        if sample.outcome == Outcome::Interrupted {
+            return Err(MeasureError::Interrupted);
+        }
+        let place = run
+            .ladder
+            .as_ref()
+            .and_then(|ladder| ladder.rungs.get(slot.target));
+        if let Some(rung) = place {
+            let planned =
+                workload.runtime.unwrap_or_default().0 + workload.ramp.unwrap_or_default().0;
+            paces
+                .of(rung.place)
+                .learn(sample.wall, assay_model::Nanos(planned));
+        }
+        store.add_sample(run.id, &sample)?;
+        tell(Event::Stored(&sample));
+        failures = match &sample.outcome {
+            Outcome::Completed => 0,
+            _ => failures + 1,
+        };
+        if failures == FAILURES {
+            return Err(MeasureError::Failing {
+                count: failures,
+                last: match sample.outcome {
+                    Outcome::Failed { error } => error,
+                    _ => "fio did not end and was stopped".to_owned(),
+                },
+            });
+        }
+    }
+    tell(Event::Left(assay_model::Nanos(0)));
+    Ok(())
+}
+
+fn emulated(why: Option<&str>) -> String {
+    let why = why.unwrap_or("KVM was not asked for");
+    format!(
+        "the guest is emulated ({why}): every rung in it carries the emulator's CPU time, and the step \
+         into the guest says little of one under KVM; steps between two rungs in the guest are \
+         inflated by their CPU work, LUKS most"
+    )
+}

@@ -1,0 +1,142 @@
+//! The rungs in a guest: one disk for each, layers on it, fio in the guest.
+
+use super::MeasureError;
+use super::ladder::On;
+use assay_host::Limits;
+use assay_instruments::fio::{Ended, Output};
+use assay_lab::Guest;
+use assay_model::Nanos;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A tool in an emulated guest on a busy machine.
+const TOOL: Duration = Duration::from_secs(300);
+/// Filling an emulated guest's disk.
+const LAYOUT: Duration = Duration::from_secs(1200);
+/// fio's own start and end in an emulated guest.
+const START: Duration = Duration::from_secs(120);
+
+/// A scratch disk needs no secret: what protects it is that it goes.
+const KEY: &[u8] = b"assay scratch key\n";
+const KEY_FILE: &str = "/run/assay-key";
+const JOB: &str = "/run/assay-job.fio";
+
+/// Puts the layers on a device and returns what a load is pointed at.
+pub(super) fn pile(
+    guest: &Guest,
+    rung: &str,
+    device: &Path,
+    on: &[On],
+) -> Result<PathBuf, MeasureError> {
+    let mut top = device.to_owned();
+    let tool = |argv: &[&str]| run(guest, rung, argv);
+    for layer in on {
+        let under = top.to_string_lossy().into_owned();
+        top = match layer {
+            On::Luks => {
+                let path = Path::new(KEY_FILE);
+                let pushed = guest.push_bytes(KEY, path, 0o600);
+                pushed.map_err(MeasureError::guest(rung))?;
+                // A short key derivation: this is about reading and writing, not about unlocking.
+                tool(&[
+                    "cryptsetup",
+                    "luksFormat",
+                    "--batch-mode",
+                    "--type=luks2",
+                    "--cipher=aes-xts-plain64",
+                    "--key-size=512",
+                    "--pbkdf=pbkdf2",
+                    "--pbkdf-force-iterations=1000",
+                    "--key-file",
+                    KEY_FILE,
+                    &under,
+                ])?;
+                let name = format!("{rung}-luks");
+                tool(&["cryptsetup", "open", "--key-file", KEY_FILE, &under, &name])?;
+                Path::new("/dev/mapper").join(name)
+            }
+            On::Lvm => {
+                let group = format!("{rung}-vg");
+                tool(&["pvcreate", "--quiet", "--yes", &under])?;
+                tool(&["vgcreate", "--quiet", &group, &under])?;
+                let all = ["--extents=100%FREE", "--name=scratch", &group];
+                let quiet = ["lvcreate", "--quiet", "--yes", "--wipesignatures=n"];
+                tool(&[&quiet[..], &all[..]].concat())?;
+                Path::new("/dev").join(group).join("scratch")
+            }
+            On::FileSystem(system) => {
+                let name = system.name();
+                let force = if name == "ext4" { "-F" } else { "-f" };
+                tool(&[&format!("mkfs.{name}"), "-q", force, &under])?;
+                let dir = format!("/mnt/{rung}");
+                tool(&["mkdir", "-p", &dir])?;
+                tool(&["mount", "-t", name, &under, &dir])?;
+                Path::new(&dir).join("file")
+            }
+        };
+    }
+    Ok(top)
+}
+
+fn run(guest: &Guest, rung: &str, argv: &[&str]) -> Result<(), MeasureError> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let output = guest.run(&words, Limits { timeout: TOOL });
+    let output = output.map_err(MeasureError::guest(rung))?;
+    match output.success() {
+        true => Ok(()),
+        false => Err(MeasureError::Layer {
+            rung: rung.to_owned(),
+            command: argv.join(" "),
+            complaint: output.complaint(),
+        }),
+    }
+}
+
+/// Writes a rung's file or device from end to end.
+pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), MeasureError> {
+    let output = fio(guest, rung, job, LAYOUT)?;
+    match output.ended {
+        Ended::Exited(0) => Ok(()),
+        _ => Err(MeasureError::Layer {
+            rung: rung.to_owned(),
+            command: "fio".to_owned(),
+            complaint: output.stderr,
+        }),
+    }
+}
+
+/// Runs a job that loads for `load` and returns what fio left, in the words of the instrument that
+/// runs it here.
+pub(super) fn load(
+    guest: &Guest,
+    rung: &str,
+    job: &str,
+    load: Nanos,
+) -> Result<Output, MeasureError> {
+    fio(guest, rung, job, Duration::from(load) + START)
+}
+
+fn fio(guest: &Guest, rung: &str, job: &str, limit: Duration) -> Result<Output, MeasureError> {
+    let pushed = guest.push_bytes(job.as_bytes(), Path::new(JOB), 0o600);
+    pushed.map_err(MeasureError::guest(rung))?;
+    let argv = ["fio", "--output-format=json+", "--eta=never", JOB].map(OsStr::new);
+    let (json, stderr, ended) = match guest.run(&argv, Limits { timeout: limit }) {
+        Ok(output) => (
+            output.stdout,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+            Ended::Exited(output.status),
+        ),
+        Err(assay_lab::LabError::Timeout { .. }) => (Vec::new(), String::new(), Ended::TimedOut),
+        Err(error) => return Err(MeasureError::guest(rung)(error)),
+    };
+    Ok(Output {
+        json,
+        stderr,
+        ended,
+        // The caller has the clock.
+        wall: Nanos(0),
+        cpu: None,
+        series: Vec::new(),
+    })
+}
