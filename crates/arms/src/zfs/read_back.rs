@@ -4,8 +4,7 @@ use super::{Dataset, run};
 use crate::ArmError;
 use crate::things::Things;
 
-/// What decides how data is stored and when a write is durable. Not each version has each:
-/// `direct` is of 2.3, `prefetch` of 2.2.
+/// What decides how data is stored and when a write is durable. `direct` is of 2.3.
 const TOLD: [&str; 18] = [
     "type",
     "recordsize",

@@ -32,6 +32,6 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             "ZFS fetched {} of {fetched} records before they were asked for",
             arc.prefetch_data_misses
         ),
-        "Read the bandwidth, not the latency or the queue depth; the property prefetch=none (since 2.2.1) or the module parameter zfs_prefetch_disable=1 switches it off.",
+        "Read the bandwidth, not the latency or the queue depth; the module parameter zfs_prefetch_disable=1 switches it off for all pools.",
     ))
 }
