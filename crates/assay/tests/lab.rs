@@ -82,6 +82,15 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     assert_eq!(entry["disks"][2]["name"], "disk3");
 
     let run = |words: &[&str]| -> Ran { home.assay(&[&["lab", "run", "--"], words].concat()) };
+    // This very program, whatever C library it was linked to.
+    let ours = run(&["assay", "--version"]);
+    let host = home.assay(&["--version"]);
+    assert_eq!(
+        (ours.code, ours.stdout),
+        (Some(0), host.stdout),
+        "{}",
+        ours.stderr
+    );
     let pool = ["zpool", "create", "tank", "raidz1"];
     let by_serial = ["virtio-disk1", "virtio-disk2", "virtio-disk3"];
     let made = run(&[&pool[..], &by_serial[..]].concat());

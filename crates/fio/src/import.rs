@@ -129,6 +129,7 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
         targets,
         facts: Facts::default(),
         remarks: Vec::new(),
+        ladder: None,
     };
     (run, samples)
 }

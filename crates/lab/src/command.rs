@@ -3,7 +3,9 @@
 use crate::accel::Accel;
 use crate::disk::{self, Disk};
 use crate::error::LabError;
+use crate::guest::Options;
 use crate::image::Image;
+use crate::tools;
 use crate::wire::{PORT_NAME, PORTS};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -53,12 +55,11 @@ pub(crate) fn escape(path: &OsStr) -> OsString {
 /// and initramfs are relative to it.
 pub(crate) fn arguments(
     image: &Image,
-    name: &str,
+    options: &Options,
     accel: Accel,
-    memory_mib: u32,
-    cpus: u32,
     disks: &[(Disk, DiskFiles)],
 ) -> Result<Vec<OsString>, LabError> {
+    let (name, cpus, memory_mib) = (&options.name, options.cpus(), options.memory_mib());
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
     add(&["-name", &format!("assay-lab-{name}")]);
@@ -73,6 +74,7 @@ pub(crate) fn arguments(
         Accel::Kvm => ("kvm", "host"),
         Accel::Tcg => ("tcg,thread=multi", "max"),
     };
+    let cpu = options.cpu_model.as_deref().unwrap_or(cpu);
     add(&["-machine", "pc", "-accel", machine, "-cpu", cpu]);
     add(&["-smp", &cpus.to_string(), "-m", &memory_mib.to_string()]);
     add(&["-device", "virtio-rng-pci"]);
@@ -125,6 +127,10 @@ pub(crate) fn arguments(
         };
         let log = files.logged.as_ref().map(|logged| text(&logged.log));
         let log = log.transpose()?;
+        if let Some(group) = disk.throttle_group() {
+            arguments.push("-object".into());
+            arguments.push(group.to_string().into());
+        }
         for node in disk.nodes(&text(&files.data)?, log.as_deref()) {
             arguments.push("-blockdev".into());
             arguments.push(node.to_string().into());
@@ -132,5 +138,17 @@ pub(crate) fn arguments(
     }
     let plain: Vec<Disk> = disks.iter().map(|(disk, _)| disk.clone()).collect();
     arguments.extend(disk::devices(&plain)?.into_iter().map(OsString::from));
+    if options.assay.is_some() {
+        // Last, so that the names of the other disks do not depend on it.
+        let node = json!({
+            "driver": "raw", "node-name": tools::SERIAL, "read-only": true,
+            "file": { "driver": "file", "filename": tools::FILE },
+        });
+        let device = json!({
+            "driver": "virtio-blk-pci", "drive": tools::SERIAL, "serial": tools::SERIAL,
+        });
+        arguments.extend(["-blockdev".into(), node.to_string().into()]);
+        arguments.extend(["-device".into(), device.to_string().into()]);
+    }
     Ok(arguments)
 }

@@ -27,6 +27,30 @@ pub struct Disk {
     pub dir: Option<PathBuf>,
     /// Whether QEMU logs every write and flush, for the power-cut test.
     pub logged: bool,
+    /// How slow QEMU makes it, for a disk that is worse than its siblings.
+    pub throttle: Option<Throttle>,
+    /// What QEMU does when the host refuses a write; QEMU's own choice when none.
+    pub werror: Option<WriteError>,
+    /// A file whose content a raw disk holds at first, instead of nothing; it is copied.
+    pub content: Option<PathBuf>,
+}
+
+/// Limits that QEMU holds a disk to (throttle groups, docs/throttle.txt): a request over the limit
+/// waits, so its latency grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// Requests a second; 0 is no limit.
+    pub iops: u64,
+    /// Bytes a second; 0 is no limit.
+    pub bytes: u64,
+}
+
+impl Throttle {
+    /// `limits` of a throttle group. Without a `-max`, a tenth of a second's allowance may come at
+    /// once (`throttle_compute_wait`, util/throttle.c).
+    pub(crate) fn limits(self) -> Value {
+        json!({ "iops-total": self.iops, "bps-total": self.bytes })
+    }
 }
 
 /// What is in the file under a disk.
@@ -126,6 +150,18 @@ pub enum Aio {
     IoUring,
 }
 
+/// What QEMU does when the host refuses a write (`werror=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WriteError {
+    /// The guest gets an I/O error.
+    Report,
+    /// The guest is paused, whatever the error.
+    Stop,
+    /// The guest is paused for lack of space and gets an I/O error for anything else. QEMU's own
+    /// choice for disks that have one (`blk_get_on_error`, block/block-backend.c).
+    Enospc,
+}
+
 /// A choice that has a name on the command line.
 macro_rules! named {
     ($kind:ident, $what:literal: $($variant:ident = $name:literal),+) => {
@@ -155,6 +191,7 @@ named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = 
 named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
     Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
 named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
+named!(WriteError, "werror policy": Report = "report", Stop = "stop", Enospc = "enospc");
 
 /// The passphrase of encrypted disks. They are scratch: what protects them is that they go.
 pub(crate) const SECRET: &str = "assay";
@@ -174,6 +211,9 @@ impl Disk {
             discard: true,
             dir: None,
             logged: false,
+            throttle: None,
+            werror: None,
+            content: None,
         }
     }
 
@@ -208,6 +248,12 @@ impl Disk {
                 self.bus.name()
             )));
         }
+        if self.werror.is_some() && self.bus == Bus::Nvme {
+            return Err(self.refuse("QEMU 7.2 has no werror for nvme: the guest gets the error"));
+        }
+        if self.content.is_some() && self.format != Format::Raw {
+            return Err(self.refuse("only a raw disk can hold a file's content at first"));
+        }
         match self.format {
             Format::Qcow2 { cluster, .. }
                 if !(cluster.is_power_of_two() && (512..=2 << 20).contains(&cluster)) =>
@@ -216,6 +262,29 @@ impl Disk {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The block node that the device shows.
+    fn node(&self) -> String {
+        match self.throttle {
+            Some(_) => format!("{}-throttle", self.name),
+            None => format!("{}-top", self.name),
+        }
+    }
+
+    /// Name of its throttle group.
+    pub(crate) fn throttle_name(&self) -> String {
+        format!("{}-limits", self.name)
+    }
+
+    /// The throttle group for `-object`; it comes before the nodes.
+    pub(crate) fn throttle_group(&self) -> Option<Value> {
+        self.throttle.map(|throttle| {
+            json!({
+                "qom-type": "throttle-group", "id": self.throttle_name(),
+                "limits": throttle.limits(),
+            })
+        })
     }
 
     /// Block nodes for `-blockdev`, those that others stand on first. The last one is named after
@@ -250,6 +319,13 @@ impl Disk {
             top["key-secret"] = json!("secret");
         }
         nodes.push(top);
+        if self.throttle.is_some() {
+            // Above the format, as a guest sees it: metadata of the format are not counted.
+            nodes.push(json!({
+                "driver": "throttle", "node-name": node("throttle"), "file": node("top"),
+                "throttle-group": self.throttle_name(),
+            }));
+        }
         nodes
     }
 }
@@ -272,9 +348,12 @@ pub(crate) fn devices(disks: &[Disk]) -> Result<Vec<String>, LabError> {
             add("-object", json!({ "qom-type": "iothread", "id": iothread }));
         }
         let mut device = json!({
-            "drive": format!("{}-top", disk.name), "serial": disk.name, "id": disk.name,
+            "drive": disk.node(), "serial": disk.name, "id": disk.name,
             "write-cache": disk.cache.write_cache(),
         });
+        if let Some(werror) = disk.werror {
+            device["werror"] = json!(werror.name());
+        }
         match disk.bus {
             Bus::VirtioBlk => {
                 device["driver"] = json!("virtio-blk-pci");

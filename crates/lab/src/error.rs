@@ -145,6 +145,14 @@ pub enum LabError {
         /// QEMU's words.
         reason: String,
     },
+    /// A program that cannot be brought into a guest.
+    #[error("{} cannot come along into the guest: {reason}", path.display())]
+    Tool {
+        /// The program.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A disk that cannot be had.
     #[error("disk {name}: {reason}")]
     Disk {

@@ -6,11 +6,13 @@ use crate::child;
 use crate::command::{self, DiskFiles, Logged};
 use crate::console;
 use crate::cpio;
-use crate::disk::{Disk, Format, SECRET};
+use crate::disk::{Disk, Format, SECRET, Throttle};
 use crate::error::LabError;
 use crate::image::Image;
 use crate::qmp::Qmp;
+use crate::sparse;
 use crate::state::{self, Entry, Place, State, scratch_prefix};
+use crate::tools;
 use crate::wire::PORTS;
 use assay_host::{Host as _, Limits, Live};
 use assay_instruments::Cancel;
@@ -38,6 +40,12 @@ pub struct Options {
     pub memory_mib: u32,
     /// Virtual processors.
     pub cpus: u32,
+    /// QEMU's model of the processor, with features as `-cpu` takes them (`Haswell,-aes`); the
+    /// host's own (KVM) or all that can be emulated (TCG) when none.
+    pub cpu_model: Option<String>,
+    /// The assay that is put into the guest as `/usr/local/bin/assay`, with its loader and
+    /// libraries; it runs whatever C library it was linked to.
+    pub assay: Option<PathBuf>,
     /// Its disks besides the root.
     pub disks: Vec<Disk>,
     /// KVM or TCG; found out when none.
@@ -57,11 +65,21 @@ impl Options {
             name: name.to_owned(),
             memory_mib: 1024,
             cpus: 2,
+            cpu_model: None,
+            assay: None,
             disks: Vec::new(),
             accel: None,
             boot_limit: Duration::from_secs(300),
             detached: false,
         }
+    }
+
+    pub(crate) fn memory_mib(&self) -> u32 {
+        self.memory_mib.max(LEAST_MEMORY)
+    }
+
+    pub(crate) fn cpus(&self) -> u32 {
+        self.cpus.max(1)
     }
 }
 
@@ -104,8 +122,8 @@ impl Guest {
             pid: 0,
             start_time: 0,
             accel: accel.accel.name().to_owned(),
-            memory_mib: options.memory_mib.max(LEAST_MEMORY),
-            cpus: options.cpus.max(1),
+            memory_mib: options.memory_mib(),
+            cpus: options.cpus(),
             disks: options
                 .disks
                 .iter()
@@ -126,6 +144,9 @@ impl Guest {
         guest.place.enter(&guest.entry)?;
         guest.start(image, options)?;
         guest.wait_for_agent(options.boot_limit)?;
+        if options.assay.is_some() {
+            guest.install(&tools::INSTALL)?;
+        }
         if options.detached {
             guest.entry.detached = true;
             guest.place.enter(&guest.entry)?;
@@ -200,14 +221,10 @@ impl Guest {
             create(disk, &files)?;
             disks.push((disk.clone(), files));
         }
-        let arguments = command::arguments(
-            image,
-            &options.name,
-            self.accel.accel,
-            self.entry.memory_mib,
-            self.entry.cpus,
-            &disks,
-        )?;
+        if let Some(program) = &options.assay {
+            tools::make(program, &dir)?;
+        }
+        let arguments = command::arguments(image, options, self.accel.accel, &disks)?;
         let complaint = dir.join("stderr");
         let stderr = File::create(&complaint).map_err(LabError::io(&complaint))?;
         let mut command = Command::new(command::QEMU);
@@ -262,6 +279,24 @@ impl Guest {
             timeout: Duration::from_secs(90),
         };
         self.run(&settle, limits).map_err(told)?;
+        Ok(())
+    }
+
+    /// Runs commands that have to succeed.
+    fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
+        let limits = Limits {
+            timeout: Duration::from_secs(90),
+        };
+        for command in commands {
+            let argv: Vec<_> = command.iter().map(OsStr::new).collect();
+            let output = self.run(&argv, limits)?;
+            if !output.success() {
+                return Err(LabError::Boot {
+                    why: format!("{}: {}", command.join(" "), output.complaint()),
+                    console: self.console(),
+                });
+            }
+        }
         Ok(())
     }
 
@@ -361,6 +396,19 @@ impl Guest {
         Qmp::new(stream)?.execute(command, arguments)
     }
 
+    /// Changes how slow a disk is, while the guest runs. Only a disk that was booted with a throttle
+    /// can be changed; limits of 0 let it go free.
+    ///
+    /// # Errors
+    /// QEMU refuses, or is gone.
+    pub fn set_throttle(&self, disk: &Disk, throttle: Throttle) -> Result<(), LabError> {
+        let arguments = serde_json::json!({
+            "path": format!("/objects/{}", disk.throttle_name()),
+            "property": "limits", "value": throttle.limits(),
+        });
+        self.qmp("qom-set", arguments).map(drop)
+    }
+
     /// Asks the guest to shut down and waits; ends it after `limit` in any case, and removes all
     /// that belongs to it.
     ///
@@ -458,11 +506,14 @@ fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if disk.format != Format::Raw {
         format(disk, &files.data)?;
     }
+    if let Some(content) = &disk.content {
+        sparse::copy(content, &files.data)?;
+    }
     if let Some(Logged { first, log }) = &files.logged {
         create_empty(log, 0)?;
         create_empty(first, disk.size)?;
-        if disk.format != Format::Raw {
-            fs::copy(&files.data, first).map_err(LabError::io(first))?;
+        if disk.format != Format::Raw || disk.content.is_some() {
+            sparse::copy(&files.data, first)?;
         }
     }
     Ok(())

@@ -25,9 +25,11 @@ mod qmp;
 mod recipe;
 #[allow(dead_code, reason = "shared with the agent")]
 mod record;
+mod sparse;
 mod spec;
 mod state;
 mod talk;
+mod tools;
 #[allow(dead_code, reason = "shared with the agent")]
 mod wire;
 pub mod writelog;
@@ -37,6 +39,7 @@ pub use disk::Disk;
 pub use error::LabError;
 pub use guest::{Guest, Options};
 pub use image::{Cache, Image, Progress};
+pub use recipe::Zfs;
 pub use state::{Entry, State};
 pub use talk::Output;
 pub use wire::Sync;

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 impl Disk {
     /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
-    /// `bus`, `cache`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
-    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`. Flags are on or off.
+    /// `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
+    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`, and the limits `iops` (requests a
+    /// second) and `bps` (bytes a second). Flags are on or off.
     ///
     /// # Errors
     /// Says which part is not understood, and what would be.
@@ -31,9 +32,18 @@ impl Disk {
                 "name" => value.clone_into(&mut disk.name),
                 "bus" => disk.bus = value.parse().map_err(fail)?,
                 "cache" => disk.cache = value.parse().map_err(fail)?,
+                "werror" => disk.werror = Some(value.parse().map_err(fail)?),
                 "aio" => disk.aio = value.parse().map_err(fail)?,
                 "iothread" => disk.iothread = flag(value).map_err(fail)?,
                 "discard" => disk.discard = flag(value).map_err(fail)?,
+                "iops" | "bps" => {
+                    let limit: Bytes = value.parse().map_err(|error| fail(format!("{error}")))?;
+                    let throttle = disk.throttle.get_or_insert_default();
+                    match key {
+                        "iops" => throttle.iops = limit.0,
+                        _ => throttle.bytes = limit.0,
+                    }
+                }
                 "dir" => disk.dir = Some(PathBuf::from(value)),
                 "format" => {
                     disk.format = match value {
@@ -69,8 +79,8 @@ impl Disk {
                 }
                 _ => {
                     return Err(fail(format!(
-                        "{key:?} is not known; there are name, bus, cache, aio, iothread, discard, \
-                         dir, format, cluster, preallocation, extended_l2, lazy_refcounts"
+                        "{key:?} is not known; there are name, bus, cache, werror, aio, iothread, discard, \
+                         dir, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps"
                     )));
                 }
             }
@@ -110,8 +120,19 @@ impl Disk {
             }
         }
         words.extend([self.bus.name(), self.cache.name(), self.aio.name()].map(str::to_owned));
+        if let Some(werror) = self.werror {
+            words.push(format!("werror={}", werror.name()));
+        }
         if self.iothread {
             words.push("iothread".to_owned());
+        }
+        for (limit, word) in self
+            .throttle
+            .map_or([(0, ""); 2], |at| [(at.iops, "iops"), (at.bytes, "bps")])
+        {
+            if limit > 0 {
+                words.push(format!("{word}={limit}"));
+            }
         }
         words.join(" ")
     }
@@ -128,7 +149,7 @@ fn flag(value: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Aio, Bus, CacheMode};
+    use crate::disk::{Aio, Bus, CacheMode, Throttle, WriteError};
 
     #[test]
     fn a_size_alone_is_a_scratch_disk() {
@@ -140,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_choice_can_be_written() {
-        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x";
+        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x,iops=300,werror=stop";
         let disk = Disk::parse(text, "d1").unwrap();
         let expected = Disk {
             name: "x".to_owned(),
@@ -158,11 +179,17 @@ mod tests {
             discard: false,
             dir: Some("/srv".into()),
             logged: false,
+            throttle: Some(Throttle {
+                iops: 300,
+                bytes: 0,
+            }),
+            werror: Some(WriteError::Stop),
+            content: None,
         };
         assert_eq!(disk, expected);
         assert_eq!(
             disk.describe(),
-            "qcow2 cluster=128k extended_l2 virtio-scsi none native iothread"
+            "qcow2 cluster=128k extended_l2 virtio-scsi none native werror=stop iothread iops=300"
         );
     }
 
@@ -175,6 +202,8 @@ mod tests {
             ("1G,speed=11", "speed"),
             ("1G,iothread=maybe", "neither on nor off"),
             ("1G,aio=native", "directsync"),
+            ("1G,werror=ignore", "enospc"),
+            ("1G,bus=nvme,werror=stop", "nvme"),
         ] {
             let error = Disk::parse(text, "d").unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

@@ -1,6 +1,7 @@
 //! A run: one execution of one plan, with the environment it was made in.
 
 use crate::fact::Facts;
+use crate::ladder::Ladder;
 use crate::plan::Plan;
 use crate::target::TargetInfo;
 use serde::{Deserialize, Serialize};
@@ -70,4 +71,7 @@ pub struct Run {
     /// Things said about the run as a whole: file size against RAM, tmpfs, CPU emulation.
     #[serde(default)]
     pub remarks: Vec<String>,
+    /// What its targets are when they are the layers of one stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<Ladder>,
 }

@@ -94,6 +94,7 @@ pub fn prepare(
         targets: infos,
         facts,
         remarks,
+        ladder: None,
     };
     let todo = (0u32..).zip(run.plan.order.iter().copied()).collect();
     finish(run, todo, swept, fio, session, checked, env)

@@ -28,6 +28,7 @@ fn run(uid: &str) -> Run {
         targets: vec![],
         facts: Facts::default(),
         remarks: vec![],
+        ladder: None,
     }
 }
 

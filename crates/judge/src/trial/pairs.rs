@@ -167,5 +167,6 @@ pub(super) fn as_run(trial: &Trial) -> Run {
         targets: trial.target.clone().into_iter().collect(),
         facts: trial.facts.clone(),
         remarks: Vec::new(),
+        ladder: None,
     }
 }

@@ -381,6 +381,7 @@ pub fn case(plan: Plan) -> Case {
         targets: plan.targets.iter().map(|name| target_of(name)).collect(),
         facts: facts(),
         remarks: vec!["SYNTHETIC figures, made from a formula to test the layout".to_owned()],
+        ladder: None,
         plan,
     };
     Case {

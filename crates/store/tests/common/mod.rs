@@ -42,6 +42,7 @@ pub fn run(uid: &str) -> Run {
         }],
         facts: Facts::default(),
         remarks: vec!["something \"quoted\"".to_owned()],
+        ladder: None,
     }
 }
 

@@ -1,0 +1,231 @@
+//! assay itself inside a guest, on a read-only disk of its own.
+//!
+//! The host's assay may be linked against another C library than the guest's. So it comes together
+//! with its dynamic loader and libraries, and is started through that loader. Nothing of it is
+//! changed, and nothing of the guest's image: the disk is made at every boot.
+
+use crate::error::LabError;
+use assay_host::{Host as _, Limits, Live};
+use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Serial number of the disk.
+pub(crate) const SERIAL: &str = "assay-tools";
+/// Name of the disk's file in the guest's directory.
+pub(crate) const FILE: &str = "tools.img";
+/// Where the disk is mounted in the guest.
+const MOUNTED: &str = "/opt/assay";
+/// Room for the file system's own structures.
+const SPARE: u64 = 8 << 20;
+
+/// Commands, run in the guest, that put assay into its PATH.
+pub(crate) const INSTALL: [&[&str]; 2] = [
+    &[
+        "mount",
+        "-t",
+        "ext4",
+        "-o",
+        "ro,X-mount.mkdir",
+        "/dev/disk/by-id/virtio-assay-tools",
+        MOUNTED,
+    ],
+    &["ln", "-s", "/opt/assay/assay", "/usr/local/bin/assay"],
+];
+
+/// What has to come along for a program to start elsewhere.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Needs {
+    /// Its dynamic loader; a static program has none.
+    loader: Option<PathBuf>,
+    /// Its libraries: the name that is asked for, and where it was found.
+    libraries: Vec<(OsString, PathBuf)>,
+}
+
+/// Makes the disk in the guest's directory.
+///
+/// # Errors
+/// `program` is no x86-64 ELF program, a library of it is missing, or there is no room.
+pub(crate) fn make(program: &Path, dir: &Path) -> Result<(), LabError> {
+    let needs = needs(program)?;
+    let tree = dir.join("tools");
+    let lib = tree.join("lib");
+    fs::create_dir_all(&lib).map_err(LabError::io(&lib))?;
+    let mut bytes = 0;
+    let mut copy = |from: &Path, to: PathBuf| {
+        bytes += fs::copy(from, &to).map_err(LabError::io(from))?;
+        Ok::<_, LabError>(())
+    };
+    let start = tree.join("assay");
+    match &needs.loader {
+        None => copy(program, start)?,
+        Some(loader) => {
+            copy(program, lib.join("assay"))?;
+            copy(loader, lib.join("ld.so"))?;
+            for (name, path) in &needs.libraries {
+                copy(path, lib.join(name))?;
+            }
+            // The library path is the loader's alone: programs that assay starts do not inherit it.
+            let script = format!(
+                "#!/bin/sh\nexec {MOUNTED}/lib/ld.so --library-path {MOUNTED}/lib {MOUNTED}/lib/assay \"$@\"\n"
+            );
+            File::options()
+                .create_new(true)
+                .write(true)
+                .mode(0o755)
+                .open(&start)
+                .and_then(|mut file| file.write_all(script.as_bytes()))
+                .map_err(LabError::io(&start))?;
+        }
+    }
+    let made = make_file_system(&tree, &dir.join(FILE), bytes + SPARE);
+    let removed = fs::remove_dir_all(&tree).map_err(LabError::io(&tree));
+    made.and(removed)
+}
+
+fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError> {
+    let size = format!("{}k", size.div_ceil(1024));
+    // Nothing is ever written to it: no journal, no reserve.
+    let mut argv: Vec<&OsStr> = [
+        "mke2fs",
+        "-q",
+        "-t",
+        "ext4",
+        "-b",
+        "4096",
+        "-O",
+        "^has_journal",
+        "-m",
+        "0",
+    ]
+    .map(OsStr::new)
+    .to_vec();
+    argv.extend([OsStr::new("-d"), tree.as_os_str(), file.as_os_str()]);
+    argv.push(OsStr::new(&size));
+    let limits = Limits {
+        timeout: Duration::from_secs(120),
+    };
+    let output = Live
+        .run(&argv, limits)
+        .map_err(|error| match error.is_absent() {
+            true => LabError::Missing {
+                tool: "mke2fs",
+                package: "e2fsprogs",
+            },
+            false => LabError::io(file)(std::io::Error::other(error.to_string())),
+        })?;
+    match output.success() {
+        true => Ok(()),
+        false => Err(LabError::io(file)(std::io::Error::other(
+            output.complaint(),
+        ))),
+    }
+}
+
+fn needs(program: &Path) -> Result<Needs, LabError> {
+    let refuse = |reason: String| LabError::Tool {
+        path: program.to_owned(),
+        reason,
+    };
+    let bytes = fs::read(program).map_err(LabError::io(program))?;
+    let Some(loader) = loader(&bytes).map_err(refuse)? else {
+        return Ok(Needs::default());
+    };
+    // The loader itself says what it would load: it knows its own configuration and cache. It runs
+    // nothing of the program (ld.so(8), --list).
+    let argv = [
+        loader.as_os_str(),
+        OsStr::new("--list"),
+        program.as_os_str(),
+    ];
+    let output = Live
+        .run(&argv, Limits::default())
+        .map_err(|error| refuse(error.to_string()))?;
+    if !output.success() {
+        return Err(refuse(output.complaint()));
+    }
+    Ok(Needs {
+        libraries: libraries(&output.stdout).map_err(refuse)?,
+        loader: Some(loader),
+    })
+}
+
+/// The loader that an ELF program asks for; none when it is static.
+fn loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
+    let fail = |error: object::Error| format!("not a program for x86-64: {error}");
+    let file = ElfFile64::<object::Endianness>::parse(program).map_err(fail)?;
+    let (header, endian) = (file.elf_header(), file.endian());
+    if header.e_machine(endian) != object::elf::EM_X86_64 {
+        return Err("not a program for x86-64".to_owned());
+    }
+    for segment in file.elf_program_headers() {
+        if let Some(name) = segment.interpreter(endian, program).map_err(fail)? {
+            return Ok(Some(PathBuf::from(OsStr::from_bytes(name))));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads lines as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`; others name what
+/// comes from the kernel, or the loader itself.
+fn libraries(list: &[u8]) -> Result<Vec<(OsString, PathBuf)>, String> {
+    let mut found = Vec::new();
+    for line in String::from_utf8_lossy(list).lines() {
+        let Some((name, place)) = line.trim().split_once(" => ") else {
+            continue;
+        };
+        let path = place.rsplit_once(" (").map_or(place, |(path, _)| path);
+        if !path.starts_with('/') {
+            return Err(format!("its library {name}: {place}"));
+        }
+        let name = Path::new(name).file_name().unwrap_or_default();
+        found.push((name.to_owned(), PathBuf::from(path)));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ld.so --list` of glibc 2.36.
+    #[test]
+    fn the_loaders_list_is_read() {
+        let list = b"\tlinux-vdso.so.1 (0x00007ffe)\n\
+            \tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f01)\n\
+            \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f00)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f02)\n";
+        let found = libraries(list).unwrap();
+        let names: Vec<_> = found
+            .iter()
+            .map(|(name, _)| name.to_str().unwrap())
+            .collect();
+        assert_eq!(names, ["libgcc_s.so.1", "libc.so.6"]);
+        assert_eq!(found[1].1, Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
+        let error = libraries(b"\tlibssl.so.9 => not found\n").unwrap_err();
+        assert!(error.contains("libssl.so.9"), "{error}");
+    }
+
+    #[test]
+    fn this_very_test_could_come_along() {
+        let us = std::env::current_exe().unwrap();
+        let found = needs(&us).unwrap();
+        assert!(found.loader.is_some_and(|loader| loader.exists()));
+        assert!(found.libraries.iter().all(|(_, path)| path.exists()));
+        assert!(!found.libraries.is_empty());
+    }
+
+    #[test]
+    fn the_static_agent_needs_nothing_and_a_script_is_refused() {
+        if !crate::guest::AGENT.is_empty() {
+            assert_eq!(loader(crate::guest::AGENT).unwrap(), None);
+        }
+        let error = loader(b"#!/bin/sh\n").unwrap_err();
+        assert!(error.contains("x86-64"), "{error}");
+    }
+}
