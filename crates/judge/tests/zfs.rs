@@ -184,7 +184,7 @@ fn acknowledgements_without_a_commit_are_told() {
     assert!(
         doubts[0]
             .1
-            .ends_with("its intent log 0 times; the dataset has sync=disabled"),
+            .ends_with("its intent log 0 times: the dataset has sync=disabled"),
         "{doubts:?}"
     );
 }

@@ -36,8 +36,8 @@ impl Dataset {
             None => WRITES.saturating_sub(commits),
         };
         let whose = match own {
-            Some(_) => "of the data set",
-            None => "of all pools, which is all that this version tells",
+            Some(_) => "counted for the data set",
+            None => "counted for all pools",
         };
         let and = match dropped {
             Some(parameter) => {
@@ -48,10 +48,9 @@ impl Dataset {
         Ok(DurabilityProof {
             side,
             method: format!(
-                "{WRITES} blocks of 4 KiB were written, each with fsync, fdatasync or O_DSYNC, and \
-                 the commits of the intent log counted ({whose}): {commits}{and}. What is \
-                 acknowledged without one is in memory alone until the next transaction group, and \
-                 gone after a power cut before that"
+                "{WRITES} writes waited for durability by fsync, fdatasync or O_DSYNC, for which \
+                 ZFS committed its intent log {commits} times ({whose}){and}; what is not in it is \
+                 gone after a power cut until the next transaction group"
             ),
             acknowledged: WRITES,
             lost,
