@@ -140,11 +140,23 @@ fn trials_on_live_pools() {
         .map(|number| Disk::scratch(&format!("d{number}"), 256 << 20))
         .collect();
     let mut guest = boot("zfs-trials", disks.clone());
+    let names = ["d1", "d2", "d3", "d4", "d5", "d6"];
+    let devices = guest.devices(&names).unwrap();
+    let devices: Vec<_> = devices
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    // zpool waits 30 s for udev to see its partitions, which may be too short here.
+    let create =
+        |words: &str| format!("for try in 1 2 3; do zpool create -f {words} && break; done");
+    let [a, b, log] = [0, 1, 2].map(|at| &devices[at]);
+    let mirror = format!("-o ashift=12 -O compression=zle tank mirror {a} {b} log {log}");
+    sh(&guest, &create(&mirror));
+    let raidz = format!("-o ashift=12 other raidz1 {}", devices[3..].join(" "));
+    sh(&guest, &create(&raidz));
     sh(
         &guest,
-        "zpool create -o ashift=12 -O compression=zle tank mirror virtio-d1 virtio-d2 log virtio-d3
-         zpool create -o ashift=12 other raidz1 virtio-d4 virtio-d5 virtio-d6
-         zfs create tank/state
+        "zfs create tank/state
          zfs create -o atime=off tank/data
          zfs create tank/data/assay-0123456789abcdef-now
          zfs create -o logbias=throughput tank/sent
