@@ -86,7 +86,9 @@ pub(crate) fn build(
     let (_, device) = attach(things, &path, true, cancel)?;
     wanted.make(things, &dir, &device, cancel)?;
     wanted.mount(things, &dir, &device, cancel)?;
-    lay_out(things, size, cancel)?;
+    let path = things.path(FILE);
+    new_file(&path)?;
+    fill(&path, size, things.seed(), cancel)?;
     Ok(FileSystem {
         device,
         fstype: wanted.fstype.to_owned(),
@@ -95,23 +97,27 @@ pub(crate) fn build(
     })
 }
 
-/// Every byte of the file is written, with data that neither compress nor repeat.
-fn lay_out(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmError> {
-    let path = things.path(FILE);
+/// An empty file for this user alone.
+pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
     File::options()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&path)
-        .map_err(ArmError::io(&path))?;
-    layout::fill(&path, size, things.seed(), cancel, &mut |_, _| {}).map_err(|error| match error {
+        .open(path)
+        .map_err(ArmError::io(path))?;
+    Ok(())
+}
+
+/// Every byte of the file is written, with data that neither compress nor repeat.
+pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
+    layout::fill(path, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
         layout::LayoutError::Cancelled => ArmError::Cancelled,
         layout::LayoutError::Io {
             written,
             size,
             source,
         } => ArmError::Fill {
-            path,
+            path: path.to_owned(),
             written,
             size,
             source,

@@ -1,5 +1,5 @@
 //! What assay makes to measure on, two of them alive side by side: disk images served over NBD,
-//! file systems on loop devices, a second sshd. Each lives in a directory of its own, is entered in
+//! file systems on loop devices, ZFS data sets and volumes, a second sshd. Each lives in a directory of its own, is entered in
 //! the journal before it is made, and is gone when it is dropped.
 #![allow(
     clippy::disallowed_methods,
@@ -15,6 +15,7 @@ mod qmp;
 mod sshd;
 mod things;
 mod volatile;
+mod zfs;
 
 pub use error::ArmError;
 
@@ -42,7 +43,7 @@ pub struct Place {
 /// What a load is pointed at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A file of [`Place::size`] bytes inside the arm, written from end to end.
+    /// A file or block device with [`Place::size`] bytes written, inside the arm.
     Path(PathBuf),
     /// An NBD export behind a unix socket. The path may be longer than the 107 bytes that
     /// `connect` takes: link to it from the load's work directory.
@@ -71,6 +72,7 @@ pub struct Built<'a> {
 enum Kind<'a> {
     Image(image::Image),
     FileSystem(filesystem::FileSystem),
+    Zfs(zfs::Dataset),
     Sshd(sshd::Sshd<'a>),
 }
 
@@ -104,6 +106,14 @@ pub fn build<'a>(
             };
             Kind::FileSystem(filesystem::build(&mut things, wanted, place.size, cancel)?)
         }
+        Arm::Dataset { parent, properties } | Arm::Zvol { parent, properties } => {
+            let wanted = zfs::Wanted {
+                parent,
+                properties,
+                volume: matches!(arm, Arm::Zvol { .. }),
+            };
+            Kind::Zfs(zfs::build(&mut things, wanted, place.size, cancel)?)
+        }
         Arm::Sshd { config, set } => {
             let config = std::path::Path::new(config);
             Kind::Sshd(sshd::build(&mut things, config, set, cancel)?)
@@ -122,6 +132,7 @@ impl Built<'_> {
                 export: image::EXPORT.to_owned(),
             },
             Kind::FileSystem(_) => Endpoint::Path(self.things.path(filesystem::FILE)),
+            Kind::Zfs(dataset) => Endpoint::Path(dataset.path().to_owned()),
             Kind::Sshd(sshd) => Endpoint::Address {
                 host: sshd.address().ip().to_string(),
                 port: sshd.address().port(),
@@ -137,13 +148,14 @@ impl Built<'_> {
         match &self.kind {
             Kind::Image(image) => image.read_back(&self.things),
             Kind::FileSystem(system) => system.read_back(&self.things),
+            Kind::Zfs(dataset) => dataset.read_back(&self.things),
             Kind::Sshd(sshd) => sshd.read_back(&self.things),
         }
     }
 
     /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
-    /// this arm. It needs some 200 MiB for a while, QEMU's storage daemon
-    /// and FUSE.
+    /// this arm, which needs some 200 MiB for a while, QEMU's storage daemon and FUSE; on ZFS by the
+    /// commits of the intent log.
     ///
     /// # Errors
     /// The twin cannot be made, or it was interrupted.
@@ -155,9 +167,10 @@ impl Built<'_> {
         match &self.kind {
             Kind::Image(image) => image.prove_durability(&mut self.things, side, cancel),
             Kind::FileSystem(system) => system.prove_durability(&mut self.things, side, cancel),
+            Kind::Zfs(dataset) => dataset.prove_durability(&self.things, side, cancel),
             Kind::Sshd(_) => Err(ArmError::Refused {
                 what: "durability of an sshd".to_owned(),
-                reason: "it is proved for disk images and file systems".to_owned(),
+                reason: "it is proved for disk images, file systems and volumes".to_owned(),
             }),
         }
     }
@@ -181,7 +194,7 @@ impl Built<'_> {
         match &self.kind {
             Kind::Image(image) => Some(image.pid()),
             Kind::Sshd(sshd) => Some(sshd.pid()),
-            Kind::FileSystem(_) => None,
+            Kind::FileSystem(_) | Kind::Zfs(_) => None,
         }
     }
 }

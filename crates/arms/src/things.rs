@@ -59,6 +59,17 @@ impl<'a> Things<'a> {
         &self.dir
     }
 
+    /// The session's mark, which the name of everything that is entered holds.
+    pub fn tag(&self) -> String {
+        self.session.tag()
+    }
+
+    /// The arm's name with the mark, not hidden: `assay-0123456789abcdef-now`.
+    pub fn tagged(&self) -> String {
+        let name = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        name.trim_start_matches('.').to_owned()
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }

@@ -3,6 +3,8 @@
 //! Their names carry the session's tag, and nothing without it is ever removed: neither a damaged
 //! nor a forged journal leads to anybody else's file.
 
+mod dataset;
+
 use crate::error::ChangeError;
 use assay_host::{HostError, HostMut, Limits, ProcessId};
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,17 @@ pub enum Made {
         /// Its name.
         name: String,
     },
+    /// A ZFS file system or volume. Create it with the property [`Made::ZFS_MARK`] set to
+    /// [`crate::Session::tag`]: nothing that does not carry it is ever destroyed.
+    Dataset {
+        /// `pool/…/name`; the last part holds the tag.
+        name: String,
+    },
+}
+
+impl Made {
+    /// The user property that tells a data set of assay's (zfsprops(7), "User Properties").
+    pub const ZFS_MARK: &str = "assay:session";
 }
 
 impl From<ProcessId> for Made {
@@ -65,6 +78,7 @@ impl std::fmt::Display for Made {
             Self::Loop { backing } => write!(f, "loop device on {}", backing.display()),
             Self::Mount { mountpoint } => write!(f, "mount on {}", mountpoint.display()),
             Self::Netns { name } => write!(f, "network namespace {name}"),
+            Self::Dataset { name } => write!(f, "ZFS dataset {name}"),
         }
     }
 }
@@ -81,10 +95,13 @@ impl Made {
             Self::Mount { mountpoint } => mountpoint,
             Self::Process { .. } => return Ok(()),
             Self::Netns { name } => Path::new(name),
+            // Only its own name counts, and that of nothing above it.
+            Self::Dataset { name } => Path::new(name.rsplit('/').next().unwrap_or_default()),
         };
         let plain = |name: &OsStr| name != ".." && name != ".";
         let rooted = match self {
             Self::Netns { name } => !name.contains('/'),
+            Self::Dataset { name } => dataset::is_below_a_pool(name),
             _ => path.is_absolute() && path.iter().all(plain),
         };
         let holds = |name: &OsStr| {
@@ -102,18 +119,22 @@ impl Made {
 
     /// Whether it can still be there after the machine was started again.
     pub(crate) fn survives_reboot(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Directory(_))
+        matches!(
+            self,
+            Self::File(_) | Self::Directory(_) | Self::Dataset { .. }
+        )
     }
 
     /// Whether something of that name is there now.
-    pub(crate) fn is_there(&self, host: &dyn HostMut) -> Result<bool, HostError> {
-        match self {
-            Self::File(path) | Self::Directory(path) => exists(host, path),
-            Self::Process { .. } => Ok(false),
-            Self::Loop { backing } => Ok(!loops(host, backing)?.is_empty()),
-            Self::Mount { mountpoint } => mounted(host, mountpoint),
-            Self::Netns { name } => exists(host, &Path::new("/run/netns").join(name)),
-        }
+    pub(crate) fn is_there(&self, host: &dyn HostMut) -> Result<bool, ChangeError> {
+        Ok(match self {
+            Self::File(path) | Self::Directory(path) => exists(host, path)?,
+            Self::Process { .. } => false,
+            Self::Loop { backing } => !loops(host, backing)?.is_empty(),
+            Self::Mount { mountpoint } => mounted(host, mountpoint)?,
+            Self::Netns { name } => exists(host, &Path::new("/run/netns").join(name))?,
+            Self::Dataset { name } => dataset::is_there(host, name)?,
+        })
     }
 
     /// Removes it, and makes sure that it is gone. What is not there is fine.
@@ -152,6 +173,15 @@ impl Made {
                     let argv = ["ip".as_ref(), "netns".as_ref(), "delete".as_ref(), name];
                     self.command(host, &argv)?;
                     self.wait(host)?;
+                }
+            }
+            Self::Dataset { name } => {
+                if self.is_there(host)? {
+                    dataset::check_mark(host, name, tag)?;
+                    dataset::destroy_snapshots(host, name)?;
+                    // udev may still look at a volume that is new.
+                    let argv = ["zfs", "destroy", name].map(OsStr::new);
+                    self.retried(host, &argv)?;
                 }
             }
         }

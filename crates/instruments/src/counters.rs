@@ -1,7 +1,9 @@
 //! Kernel counters around a sample: read before, read after, subtracted.
 
+pub mod zfs;
+
 use assay_host::Host;
-use assay_model::sample::{ArcDelta, Counters, CpuDelta, DeviceDelta, Throttle};
+use assay_model::sample::{Counters, CpuDelta, DeviceDelta, Throttle};
 use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,8 @@ pub struct Snapshot {
     at: Instant,
     disks: BTreeMap<String, DeviceDelta>,
     cpu: Vec<CpuTimes>,
-    arc: Option<BTreeMap<String, u64>>,
+    arc: Option<zfs::Arc>,
+    zil: Option<zfs::Zil>,
     throttle_events: Option<u64>,
     freq_share: Option<f64>,
     nvme_celsius: Option<(f64, f64)>,
@@ -35,6 +38,8 @@ struct CpuTimes {
 #[derive(Clone, Debug)]
 pub struct Sources {
     devices: Vec<String>,
+    /// Partitions among them, with their disks.
+    disk_of: BTreeMap<String, String>,
     throttle: Vec<PathBuf>,
     freq: Vec<(PathBuf, f64)>,
     nvme: Vec<(PathBuf, f64)>,
@@ -46,6 +51,15 @@ fn text(host: &dyn Host, path: impl AsRef<Path>) -> Option<String> {
 
 fn number(host: &dyn Host, path: impl AsRef<Path>) -> Option<f64> {
     text(host, path)?.trim().parse().ok()
+}
+
+/// The disk of a partition: `vda` of `vda2`.
+fn disk_of(host: &dyn Host, name: &str) -> Option<String> {
+    let dir = host
+        .realpath(&Path::new("/sys/class/block").join(name))
+        .ok()?;
+    text(host, dir.join("partition"))?;
+    Some(dir.parent()?.file_name()?.to_str()?.to_owned())
 }
 
 impl Sources {
@@ -92,8 +106,12 @@ impl Sources {
                 Some((dir.join("temp1_input"), limit / 1000.0))
             })
             .collect();
+        let disk_of = devices
+            .iter()
+            .filter_map(|name| Some((name.clone(), disk_of(host, name)?)));
         Self {
             devices: devices.to_vec(),
+            disk_of: disk_of.collect(),
             throttle,
             freq,
             nvme,
@@ -106,7 +124,13 @@ impl Snapshot {
     #[must_use]
     pub fn take(host: &dyn Host, sources: &Sources) -> Self {
         let at = Instant::now();
-        let disks = parse_diskstats(&text(host, "/proc/diskstats").unwrap_or_default());
+        let mut disks = parse_diskstats(&text(host, "/proc/diskstats").unwrap_or_default());
+        for (partition, disk) in &sources.disk_of {
+            let flushed = disks.get(disk).map(|disk| (disk.flushes, disk.flush_ms));
+            if let (Some(of), Some((flushes, flush_ms))) = (disks.get_mut(partition), flushed) {
+                (of.flushes, of.flush_ms) = (flushes, flush_ms);
+            }
+        }
         let counts: Vec<u64> = sources
             .throttle
             .iter()
@@ -129,7 +153,8 @@ impl Snapshot {
                 .filter(|(name, _)| sources.devices.contains(name))
                 .collect(),
             cpu: parse_stat(&text(host, "/proc/stat").unwrap_or_default()),
-            arc: text(host, "/proc/spl/kstat/zfs/arcstats").map(|text| parse_arcstats(&text)),
+            arc: text(host, zfs::ARCSTATS).map(|text| zfs::Arc::parse(&text)),
+            zil: text(host, zfs::ZIL).and_then(|text| zfs::Zil::parse(&text)),
             throttle_events: (!counts.is_empty()).then(|| counts.iter().sum()),
             freq_share: (!shares.is_empty())
                 .then(|| shares.iter().sum::<f64>() / shares.len() as f64),
@@ -159,11 +184,8 @@ impl Snapshot {
                 .collect(),
             cpu: cpu_delta(&self.cpu, &end.cpu),
             tool_cpu: None,
-            arc: self
-                .arc
-                .as_ref()
-                .zip(end.arc.as_ref())
-                .map(|(start, end)| arc_delta(start, end)),
+            arc: self.arc.zip(end.arc).map(|(start, end)| start.until(end)),
+            zil: self.zil.zip(end.zil).map(|(start, end)| start.until(end)),
             throttle: (throttle != Throttle::default()).then_some(throttle),
             mem_available: self.mem_available,
         }
@@ -285,27 +307,6 @@ fn cpu_delta(start: &[CpuTimes], end: &[CpuTimes]) -> Option<CpuDelta> {
     })
 }
 
-/// kstat text: two header lines, then `name type data`.
-fn parse_arcstats(text: &str) -> BTreeMap<String, u64> {
-    let parse = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next()?;
-        Some((name.to_owned(), words.nth(1)?.parse().ok()?))
-    };
-    text.lines().skip(2).filter_map(parse).collect()
-}
-
-fn arc_delta(start: &BTreeMap<String, u64>, end: &BTreeMap<String, u64>) -> ArcDelta {
-    let at_end = |key: &str| end.get(key).copied().unwrap_or(0);
-    let delta = |key: &str| at_end(key).saturating_sub(start.get(key).copied().unwrap_or(0));
-    ArcDelta {
-        demand_data_hits: delta("demand_data_hits"),
-        demand_data_misses: delta("demand_data_misses"),
-        size: Bytes(at_end("size")),
-        c_max: Bytes(at_end("c_max")),
-    }
-}
-
 /// A line of /proc/meminfo in bytes.
 #[must_use]
 pub fn parse_meminfo(text: &str, key: &str) -> Option<Bytes> {
@@ -350,9 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn arcstats_and_meminfo() {
-        let arc = parse_arcstats("9 1 0x01\nname type data\nsize 4 1000\ndemand_data_hits 4 7\n");
-        assert_eq!(arc["size"], 1000);
+    fn available_memory() {
         assert_eq!(
             parse_meminfo("MemTotal: 8 kB\nMemAvailable: 4 kB\n", "MemAvailable"),
             Some(Bytes(4096))

@@ -11,9 +11,9 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Written between two syncs.
 pub const CHUNK: Bytes = Bytes(64 << 20);
@@ -22,6 +22,11 @@ pub const CHUNK: Bytes = Bytes(64 << 20);
 const BUFFER: usize = 4 << 20;
 /// Stamped with its number, so that no two are alike for a file system that removes duplicates.
 const BLOCK: usize = 4096;
+/// `f_type` of ZFS (OpenZFS include/sys/fs/zfs.h, `ZFS_SUPER_MAGIC`).
+const ZFS: i64 = 0x2fc1_2fc1;
+/// Longer than two transaction groups by default (zfs(4), zfs_txg_timeout: 5 s). A file that is
+/// stored compressed never gets there.
+const SETTLING: Duration = Duration::from_secs(12);
 
 /// Why a layout ended early.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +97,24 @@ pub fn fill(
         // What was laid out must not be read back from memory later.
         let _ = rustix::fs::fadvise(&cached, 0, None, rustix::fs::Advice::DontNeed);
         progress(Bytes(written), start.elapsed().into());
+    }
+    settle(&cached, size, cancel)
+}
+
+/// On ZFS what was synced is in the intent log, and only some seconds later in its place: until then
+/// the file seems sparse, and the disks are busy with it.
+fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> {
+    let on_zfs = rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == ZFS);
+    let start = Instant::now();
+    while on_zfs && start.elapsed() < SETTLING {
+        if cancel.is_cancelled() {
+            return Err(LayoutError::Cancelled);
+        }
+        let found = file.metadata();
+        if found.is_ok_and(|found| !found.is_file() || found.blocks() * 512 >= size.0) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

@@ -13,12 +13,14 @@ mod device_in_use;
 mod direct_ignored_zfs;
 mod engine_dependent;
 mod evidence;
+mod flush_dropped_zfs;
 mod flush_hidden;
 mod foreign_load;
 mod grouped_jobs;
 mod histogram_capped;
 mod io_error;
 mod jobs_overlap;
+mod l2arc_read;
 mod many_jobs_one_file;
 mod mix_ignored;
 mod no_io;
@@ -29,10 +31,12 @@ mod offload_hang;
 mod overrun;
 mod page_cache_read;
 mod page_cache_write;
+mod prefetched_read;
 mod rate_capped;
 mod repeated_offsets;
 mod short_io;
 mod sparse_file;
+mod sync_ignored_zfs;
 mod sync_on_read;
 mod throttled;
 mod tmpfs;
@@ -59,6 +63,15 @@ pub(crate) const ENOUGH: f64 = 0.9;
 /// Share below which most of a figure comes from elsewhere.
 pub(crate) const HALF: f64 = 0.5;
 
+/// What is no reason to doubt reads that are meant to come from a cache.
+pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
+    page_cache_read::CODE,
+    cache_hit_read::CODE,
+    direct_ignored_zfs::CODE,
+    l2arc_read::CODE,
+    prefetched_read::CODE,
+];
+
 struct Rule {
     code: &'static str,
     check: fn(&Evidence) -> Option<Doubt>,
@@ -66,7 +79,7 @@ struct Rule {
 
 /// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
 /// time, the pattern, the reporting.
-const RULES: [Rule; 39] = [
+const RULES: [Rule; 43] = [
     Rule {
         code: no_io::CODE,
         check: no_io::check,
@@ -122,6 +135,22 @@ const RULES: [Rule; 39] = [
     Rule {
         code: direct_ignored_zfs::CODE,
         check: direct_ignored_zfs::check,
+    },
+    Rule {
+        code: l2arc_read::CODE,
+        check: l2arc_read::check,
+    },
+    Rule {
+        code: prefetched_read::CODE,
+        check: prefetched_read::check,
+    },
+    Rule {
+        code: sync_ignored_zfs::CODE,
+        check: sync_ignored_zfs::check,
+    },
+    Rule {
+        code: flush_dropped_zfs::CODE,
+        check: flush_dropped_zfs::check,
     },
     Rule {
         code: sparse_file::CODE,

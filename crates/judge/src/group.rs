@@ -33,6 +33,16 @@ pub(crate) struct Group<'a> {
 /// Code of the doubt of a sample that did not end by itself.
 pub(crate) const NOT_COMPLETED: &str = "not-completed";
 
+impl Judged<'_> {
+    /// The same without doubts of these codes.
+    pub fn without(mut self, codes: &[&str]) -> Self {
+        self.doubts
+            .retain(|doubt| !codes.contains(&doubt.code.as_str()));
+        self.validity = Validity::of(&self.doubts);
+        self
+    }
+}
+
 pub(crate) fn judge<'a>(run: &Run, sample: &'a Sample) -> Judged<'a> {
     let mut doubts = doubts::for_sample(run, sample);
     let sides = match &sample.outcome {

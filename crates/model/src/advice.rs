@@ -216,6 +216,9 @@ pub struct TrialSpec {
     /// Seconds of load before a slot is measured, after the change.
     #[serde(default = "washout_seconds")]
     pub washout_seconds: f64,
+    /// The cache is part of what is tried: reads that come from it count.
+    #[serde(default)]
+    pub cached: bool,
     /// A rule no figure can outweigh.
     #[serde(default)]
     pub safety: Option<SafetyRule>,

@@ -130,6 +130,22 @@ pub enum Arm {
         #[serde(default)]
         mount: Vec<String>,
     },
+    /// A ZFS file system, a child of a data set of the user's; needs root.
+    Dataset {
+        /// `tank/data`, under which it is made. What `properties` does not name is inherited from it.
+        parent: String,
+        /// Properties it is created with (zfsprops(7)): `recordsize`, `compression`, ….
+        #[serde(default)]
+        properties: BTreeMap<String, String>,
+    },
+    /// A ZFS volume, a child of a data set of the user's; needs root.
+    Zvol {
+        /// As for a data set.
+        parent: String,
+        /// As for a data set: `volblocksize`, ….
+        #[serde(default)]
+        properties: BTreeMap<String, String>,
+    },
     /// A second sshd with a copy of the configuration, on a loopback port of its own.
     Sshd {
         /// The configuration it copies.

@@ -201,6 +201,9 @@ pub struct Counters {
     /// ARC counters, from /proc/spl/kstat/zfs/arcstats.
     #[serde(default)]
     pub arc: Option<ArcDelta>,
+    /// ZFS intent log counters of all pools together, from /proc/spl/kstat/zfs/zil.
+    #[serde(default)]
+    pub zil: Option<ZilDelta>,
     /// Thermal and frequency evidence.
     #[serde(default)]
     pub throttle: Option<Throttle>,
@@ -230,7 +233,8 @@ pub struct DeviceDelta {
     pub busy_ms: u64,
     /// Milliseconds × requests in flight.
     pub weighted_ms: u64,
-    /// Flush requests completed.
+    /// Flush requests completed. Those of a partition are its whole disk's: the kernel counts them
+    /// there alone (block/blk-flush.c, `blk_account_io_flush`).
     pub flushes: u64,
     /// Milliseconds spent flushing.
     pub flush_ms: u64,
@@ -266,10 +270,31 @@ pub struct ArcDelta {
     pub demand_data_hits: u64,
     /// Demand data misses.
     pub demand_data_misses: u64,
+    /// Data read ahead of the demand.
+    #[serde(default)]
+    pub prefetch_data_misses: u64,
+    /// Misses that a cache device (L2ARC) answered.
+    #[serde(default)]
+    pub l2_hits: u64,
     /// ARC size at the end.
     pub size: Bytes,
     /// ARC maximum (`c_max`).
     pub c_max: Bytes,
+}
+
+/// ZFS intent log (ZIL) counters over the sample (OpenZFS include/sys/zil.h, `zil_stats_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZilDelta {
+    /// Times that somebody waited for what was logged to be durable.
+    pub commits: u64,
+    /// Transactions written to the log.
+    pub itxs: u64,
+    /// Bytes of them in log blocks on the pool's own devices.
+    pub normal_bytes: Bytes,
+    /// Bytes of them in log blocks on a log device.
+    pub slog_bytes: Bytes,
+    /// Bytes of them written in place, with a pointer in the log.
+    pub indirect_bytes: Bytes,
 }
 
 /// Evidence of throttling.

@@ -55,3 +55,11 @@ pub struct FileState {
     /// How far the data compresses in 128 KiB windows (zstd level 1): 1.0 = not at all.
     pub compress_ratio: Option<f64>,
 }
+
+impl FileState {
+    /// Whether it takes less space than it is large, by more than the rounding of its end.
+    #[must_use]
+    pub fn stored_smaller(&self) -> bool {
+        self.allocated.0 < self.size.0 / 10 * 9
+    }
+}

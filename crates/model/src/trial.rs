@@ -68,6 +68,9 @@ pub struct TrialPlan {
     pub slot: Nanos,
     /// Time of load before a slot is measured.
     pub washout: Nanos,
+    /// Reads from a cache count.
+    #[serde(default)]
+    pub cached: bool,
     /// A rule no figure can outweigh.
     pub safety: Option<SafetyRule>,
     /// How the change is made for good, when the user asks for it and the verdict allows it.

@@ -39,6 +39,7 @@ fn trial(uid: &str) -> Trial {
             margin: 0.03,
             slot: Nanos(1),
             washout: Nanos(0),
+            cached: false,
             safety: None,
             keep: None,
             risk: assay_model::advice::RiskLevel::Low,

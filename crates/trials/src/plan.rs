@@ -64,6 +64,7 @@ pub fn settle(
         washout: options
             .washout
             .unwrap_or_else(|| seconds(spec.washout_seconds)),
+        cached: spec.cached,
         safety: spec.safety,
         keep: match &spec.change {
             set @ assay_model::Change::Set { .. } => {

@@ -1,5 +1,7 @@
 //! Attributes in /proc/sys and /sys: sysctls, module parameters, queues of block devices.
 
+mod arc;
+
 use super::{Found, Knob, Origin, Original, Reading, Work};
 use crate::error::ChangeError;
 use assay_host::{FileKind, HostError, HostMut};
@@ -107,6 +109,11 @@ impl Attribute {
         Self { name, path, queue }
     }
 
+    /// Whether it is the limit of ZFS's ARC, whose file does not tell what is in force.
+    fn is_arc_limit(&self) -> bool {
+        self.path == Path::new(arc::PARAMETER)
+    }
+
     fn is_scheduler(&self) -> bool {
         self.queue && self.path.ends_with("queue/scheduler")
     }
@@ -137,6 +144,9 @@ impl Attribute {
         }
         paths.extend(self.counterpart());
         let mut along = Vec::new();
+        if self.is_arc_limit() {
+            along.push((PathBuf::from(arc::ARCSTATS), arc::limit(host, &self.name)?));
+        }
         for path in paths {
             match text(host, &path) {
                 Ok(value) => along.push((path, value)),
@@ -249,7 +259,12 @@ impl Knob for Attribute {
         value: Option<&str>,
         _work: &Work,
     ) -> Result<(), ChangeError> {
-        self.put(host, &self.path, value.unwrap_or_default().trim())
+        let value = value.unwrap_or_default().trim();
+        self.put(host, &self.path, value)?;
+        match self.is_arc_limit() {
+            true => arc::check(host, &self.name, value),
+            false => Ok(()),
+        }
     }
 
     fn restore(
@@ -259,6 +274,12 @@ impl Knob for Attribute {
         _work: &Work,
     ) -> Result<(), ChangeError> {
         let value = original.value.as_deref().unwrap_or_default();
+        if let Some(limit) = arc::limit_of(original) {
+            // Of 0, the automatic value, ZFS keeps the limit that is in force.
+            self.put(host, &self.path, limit)?;
+            self.put(host, &self.path, value)?;
+            return arc::check(host, &self.name, limit);
+        }
         let follows = self.counterpart().is_some() && value == "0";
         if !follows && !self.same(self.read(host)?.value.as_deref(), Some(value)) {
             self.put(host, &self.path, value)?;
@@ -279,6 +300,10 @@ impl Knob for Attribute {
         _work: &Work,
     ) -> Result<bool, ChangeError> {
         let now = self.read(host)?.value;
+        if let Some(limit) = arc::limit_of(original) {
+            let same = self.same(now.as_deref(), original.value.as_deref());
+            return Ok(same && arc::limit(host, &self.name)? == limit);
+        }
         let along = original.along.iter();
         let mut same = along.map(|(path, value)| text(host, path).is_ok_and(|now| now == *value));
         Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))

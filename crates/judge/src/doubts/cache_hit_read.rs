@@ -24,14 +24,17 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         });
     }
     let arc = evidence.counters?.arc.as_ref()?;
-    let on_zfs = evidence
-        .target
-        .is_some_and(|target| target.fs_type.as_deref() == Some("zfs"));
     let all = arc.demand_data_hits.saturating_add(arc.demand_data_misses);
-    if !on_zfs || all < ARC_READS || evidence.bytes_read() == 0 {
+    if !evidence.on_zfs() || all < ARC_READS || evidence.bytes_read() == 0 {
         return None;
     }
-    let hits = arc.demand_data_hits as f64 / all as f64;
+    // Records that were read, and those of them that came from a disk. What was read ahead counts
+    // as a hit when it is asked for, and so does a record's second part.
+    let records = all as f64 * share_of_record(evidence)?;
+    let fetched = arc
+        .demand_data_misses
+        .saturating_add(arc.prefetch_data_misses);
+    let hits = (1.0 - fetched as f64 / records).max(0.0);
     let seen = format!(
         "{:.1} % of {all} reads were answered by the ARC ({} of at most {})",
         hits * 100.0,
@@ -45,4 +48,17 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     } else {
         None
     }
+}
+
+/// How much of a record one read takes: all of another one each time when reads are random; none
+/// when that is not known.
+fn share_of_record(evidence: &Evidence) -> Option<f64> {
+    let Some(options) = evidence.options else {
+        return Some(1.0);
+    };
+    if options.access.random {
+        return Some(1.0);
+    }
+    let record: f64 = evidence.dataset_property("recordsize")?.parse().ok()?;
+    Some((options.block_size.0.0 as f64 / record).min(1.0))
 }

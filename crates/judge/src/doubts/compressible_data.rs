@@ -10,22 +10,20 @@ use assay_model::Doubt;
 pub const CODE: &str = "compressible-data";
 const REMEDY: &str = "Add refill_buffers=1, and watch that usr_cpu does not become the limit.";
 /// Ratio from which data counts as compressible; random data stays below 1.01.
-const RATIO: f64 = 1.1;
+pub(super) const RATIO: f64 = 1.1;
 /// What file systems compress at once at most (ZFS default recordsize, btrfs extent): a buffer of
 /// this size does not repeat within one window.
 const WINDOW: Bytes = Bytes(128 << 10);
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
-    if let Some(ratio) = evidence
-        .file
-        .and_then(|file| file.compress_ratio)
-        .filter(|ratio| *ratio > RATIO)
+    if let Some(file) = evidence.file
+        && let Some(ratio) = file.compress_ratio.filter(|ratio| *ratio > RATIO)
     {
-        return Some(suspect(
-            CODE,
-            format!("the data in the file compresses {ratio:.1} times"),
-            REMEDY,
-        ));
+        let mut seen = format!("the data in the file compresses {ratio:.1} times");
+        if file.stored_smaller() {
+            seen += &format!(": its {} take {} there", file.size, file.allocated);
+        }
+        return Some(suspect(CODE, seen, REMEDY));
     }
     let options = evidence.options?;
     if !options.access.writes {

@@ -10,8 +10,7 @@ pub const CODE: &str = "direct-ignored-zfs";
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let options = evidence.options?;
-    let target = evidence.target?;
-    if target.fs_type.as_deref() != Some("zfs") || !options.direct {
+    if !evidence.on_zfs() || !options.direct {
         return None;
     }
     // A durable write waits for the log whatever the ARC does.
@@ -19,10 +18,8 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         return None;
     }
     let version = evidence.facts.and_then(zfs_version);
-    let property = evidence
-        .facts
-        .and_then(|facts| direct_property(facts, target.mount_source.as_deref()?));
-    let seen = match (version, property) {
+    let property = evidence.dataset_property("direct");
+    let seen = match (version, property.as_deref()) {
         (Some((major, minor)), _) if (major, minor) < (2, 3) => {
             format!("ZFS {major}.{minor} accepts direct=1 and uses the ARC all the same")
         }
@@ -47,8 +44,4 @@ fn zfs_version(facts: &Facts) -> Option<(u32, u32)> {
         .split(|c: char| !c.is_ascii_digit())
         .map(|part| part.parse().ok());
     Some((numbers.next()??, numbers.next()??))
-}
-
-fn direct_property<'a>(facts: &'a Facts, dataset: &str) -> Option<&'a str> {
-    facts.str(&format!("zfs.dataset.{dataset}.direct"))
 }

@@ -1,7 +1,7 @@
 //! What a rule may look at.
 
 use assay_fio::json::DiskUtil;
-use assay_fio::options::JobOptions;
+use assay_fio::options::{JobOptions, SyncOption};
 use assay_model::sample::{Counters, IoStats, JobResult, RatePoint};
 use assay_model::target::FileState;
 use assay_model::{Bytes, Facts, Nanos, TargetInfo};
@@ -125,6 +125,34 @@ impl Evidence<'_> {
                     | "rdma"
             )
         })
+    }
+
+    /// Whether the load is on ZFS.
+    pub(crate) fn on_zfs(&self) -> bool {
+        self.target
+            .is_some_and(|target| target.fs_type.as_deref() == Some("zfs"))
+    }
+
+    /// A property of the ZFS dataset that the target lies on.
+    pub(crate) fn dataset_property(&self, name: &str) -> Option<String> {
+        let dataset = self.target?.mount_source.as_deref()?;
+        let value = self.facts?.get(&format!("zfs.dataset.{dataset}.{name}"))?;
+        Some(match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => value.to_string(),
+        })
+    }
+
+    /// How often fio waited for a write to be durable.
+    pub(crate) fn flushes_waited(&self) -> u64 {
+        let each = self
+            .options
+            .is_some_and(|options| options.sync != SyncOption::No);
+        let of = |job: &JobResult| match each {
+            true => job.write.as_ref().map_or(0, |write| write.ios),
+            false => job.sync.as_ref().map_or(0, |sync| sync.n),
+        };
+        self.results.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Bytes the device read over bytes fio read.

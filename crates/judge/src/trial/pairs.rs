@@ -1,6 +1,6 @@
 //! Slots to pairs: the same figures and doubts as everywhere else, then one log ratio a pair.
 
-use crate::doubts::clean;
+use crate::doubts::{ABOUT_CACHED_READS, clean};
 use crate::figures::{figures, sides};
 use crate::group;
 use assay_model::criterion::Metric;
@@ -28,7 +28,10 @@ pub fn pairs(trial: &Trial, slots: &[Slot]) -> Vec<PairOutcome> {
     let mut out = Vec::with_capacity(last as usize);
     for number in 1..=last {
         out.push(match measured.get(&number) {
-            Some([Some(now), Some(changed)]) => pair(trial, seen(&run, now), seen(&run, changed)),
+            Some([Some(now), Some(changed)]) => {
+                let seen = |slot| seen(&run, slot, trial.plan.cached);
+                pair(trial, seen(now), seen(changed))
+            }
             _ if number == last => break,
             _ => void("it was not measured to its end".to_owned()),
         });
@@ -43,7 +46,7 @@ enum Seen {
     Failed(String),
 }
 
-fn seen(run: &Run, slot: &Slot) -> Seen {
+fn seen(run: &Run, slot: &Slot, cached: bool) -> Seen {
     let worst = slot.doubts.iter().find(|d| d.severity == Severity::Void);
     if let Some(doubt) = worst {
         return Seen::Void(said(&doubt.code, &doubt.evidence));
@@ -74,11 +77,20 @@ fn seen(run: &Run, slot: &Slot) -> Seen {
             false => Seen::Figures(figures),
         };
     }
-    let judged = group::judge(run, sample);
+    let judged = judged(run, sample, cached);
     let worst = judged.doubts.iter().find(|d| d.severity == Severity::Void);
     match worst {
         Some(doubt) => Seen::Void(said(&doubt.code, &doubt.evidence)),
         None => Seen::Figures(figures(&judged.sides)),
+    }
+}
+
+/// A sample as judged; `cached`: reads from a cache are meant.
+pub(super) fn judged<'a>(run: &Run, sample: &'a Sample, cached: bool) -> group::Judged<'a> {
+    let judged = group::judge(run, sample);
+    match cached {
+        true => judged.without(&ABOUT_CACHED_READS),
+        false => judged,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a report shows beside the pairs: every measurement as judged, and the latency of both
 //! sides.
 
-use super::pairs::{as_run, own};
+use super::pairs::{as_run, judged, own};
 use crate::estimate;
 use crate::figures::{Sides, sides};
 use crate::group;
@@ -25,12 +25,12 @@ pub struct Shown {
 #[must_use]
 pub fn shown(trial: &Trial, slots: &[Slot], pairs: &[PairOutcome]) -> Shown {
     let run = as_run(trial);
-    let judged: Vec<group::Judged> = slots
+    let all: Vec<group::Judged> = slots
         .iter()
         .map(|slot| {
             let sample = &slot.sample;
             match own(sample) {
-                false => group::judge(&run, sample),
+                false => judged(&run, sample, trial.plan.cached),
                 // The doubts about fio say nothing about it.
                 true => group::Judged {
                     sample,
@@ -50,11 +50,7 @@ pub fn shown(trial: &Trial, slots: &[Slot], pairs: &[PairOutcome]) -> Shown {
     };
     // What was measured again replaces what it interrupted.
     let mut last: BTreeMap<(u32, Side), &Sides> = BTreeMap::new();
-    for (slot, judged) in slots
-        .iter()
-        .zip(&judged)
-        .filter(|(slot, _)| counts(slot.pair))
-    {
+    for (slot, judged) in slots.iter().zip(&all).filter(|(slot, _)| counts(slot.pair)) {
         last.insert((slot.pair, slot.side), &judged.sides);
     }
     let latency = |side: Side| {
@@ -63,6 +59,6 @@ pub fn shown(trial: &Trial, slots: &[Slot], pairs: &[PairOutcome]) -> Shown {
     };
     Shown {
         latency: [latency(Side::Now), latency(Side::Changed)],
-        samples: judged.iter().map(group::Judged::to_result).collect(),
+        samples: all.iter().map(group::Judged::to_result).collect(),
     }
 }

@@ -159,6 +159,8 @@ fn kind(arm: &Arm) -> &'static str {
     match arm {
         Arm::Image(_) => "a disk image",
         Arm::FileSystem { .. } => "a file system",
+        Arm::Dataset { .. } => "a ZFS file system",
+        Arm::Zvol { .. } => "a ZFS volume",
         Arm::Sshd { .. } => "an SSH server",
     }
 }
@@ -171,6 +173,16 @@ fn made(arm: &Arm) -> String {
         Arm::FileSystem { .. } => "nothing of yours: two file systems of assay's own on loop \
                                    devices, in files in the target directory"
             .to_owned(),
+        Arm::Dataset { parent, .. } => format!(
+            "nothing of yours: two file systems of assay's own, {0}/assay-…-now and \
+             {0}/assay-…-changed",
+            clean(parent)
+        ),
+        Arm::Zvol { parent, .. } => format!(
+            "nothing of yours: two sparse volumes of assay's own, {0}/assay-…-now and \
+             {0}/assay-…-changed",
+            clean(parent)
+        ),
         Arm::Sshd { config, .. } => format!(
             "nothing of yours: two servers with copies of {}, on loopback ports of their own",
             clean(config)
@@ -190,13 +202,17 @@ fn sides(now: &Arm, changed: &Arm) -> (String, String) {
     let mut keys = keys;
     keys.sort();
     keys.dedup();
+    let absent = match now {
+        Arm::Dataset { .. } | Arm::Zvol { .. } => "as inherited or by default",
+        _ => "as by default",
+    };
     let say = |traits: &BTreeMap<String, String>| {
         let parts: Vec<String> = keys
             .iter()
             .map(|key| match traits.get(*key) {
                 Some(value) if key.is_empty() => clean(value),
                 Some(value) => format!("{} {}", clean(key), clean(value)),
-                None => format!("{} as by default", clean(key)),
+                None => format!("{} {absent}", clean(key)),
             })
             .collect();
         parts.join(", ")
@@ -247,6 +263,10 @@ fn traits(arm: &Arm) -> BTreeMap<String, String> {
             };
             traits.insert("mkfs options".to_owned(), list(mkfs));
             traits.insert("mount options".to_owned(), list(mount));
+        }
+        Arm::Dataset { parent, properties } | Arm::Zvol { parent, properties } => {
+            traits.insert("below".to_owned(), parent.clone());
+            traits.extend(properties.clone());
         }
         Arm::Sshd { config, set } => {
             traits.insert("configuration".to_owned(), config.clone());

@@ -138,6 +138,7 @@ pub fn plan(advice: &str, title: &str, change: Change, load: Load, metric: Quant
         margin: 0.03,
         slot: Nanos(5_000_000_000),
         washout: Nanos(1_000_000_000),
+        cached: false,
         safety: None,
         keep: None,
         risk: RiskLevel::None,

@@ -40,6 +40,7 @@ fn trial(metric: &str, guards: &[&str]) -> Trial {
         margin: 0.03,
         slot: Nanos(5_000_000_000),
         washout: Nanos(1_000_000_000),
+        cached: false,
         safety: None,
         keep: None,
         risk: RiskLevel::Low,

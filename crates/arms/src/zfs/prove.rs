@@ -1,0 +1,128 @@
+//! Whether writes that a data set acknowledges as durable are in the intent log.
+//!
+//! The power of the machine's own pool cannot be cut, so the log's commits are counted
+//! (`zil_commit_count`, OpenZFS module/zfs/zil.c): a write that waits for durability and causes
+//! none lies in memory alone until the next transaction group.
+
+use super::{Dataset, run};
+use crate::ArmError;
+use crate::things::Things;
+use assay_host::HostMut;
+use assay_instruments::counters::zfs::Zil;
+use assay_instruments::{Cancel, layout};
+use assay_model::trial::{DurabilityProof, Side};
+use std::fs::File;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+const BLOCK: usize = 4096;
+const WRITES: u64 = 60;
+
+impl Dataset {
+    pub fn prove_durability(
+        &self,
+        things: &Things<'_>,
+        side: Side,
+        cancel: &Cancel,
+    ) -> Result<DurabilityProof, ArmError> {
+        let host = things.host;
+        let own = self.kstat(host)?;
+        let before = commits(host, own.as_deref())?;
+        self.write(things.seed(), cancel)?;
+        let commits = commits(host, own.as_deref())?.saturating_sub(before);
+        let dropped = dropped(host);
+        let lost = match dropped {
+            Some(_) => WRITES,
+            None => WRITES.saturating_sub(commits),
+        };
+        let whose = match own {
+            Some(_) => "counted for the data set",
+            None => "counted for all pools",
+        };
+        let and = match dropped {
+            Some(parameter) => {
+                format!("; {parameter}=1, so no flush follows them to the disks")
+            }
+            None => String::new(),
+        };
+        Ok(DurabilityProof {
+            side,
+            method: format!(
+                "{WRITES} writes waited for durability by fsync, fdatasync or O_DSYNC, for which \
+                 ZFS committed its intent log {commits} times ({whose}){and}; what is not in it is \
+                 gone after a power cut until the next transaction group"
+            ),
+            acknowledged: WRITES,
+            lost,
+        })
+    }
+
+    /// The counters of this data set alone, which has them since OpenZFS 2.2.
+    fn kstat(&self, host: &dyn HostMut) -> Result<Option<PathBuf>, ArmError> {
+        let argv = ["zfs", "get", "-Hp", "-o", "value", "objsetid", &self.name];
+        let id = run(host, &argv.map(str::to_owned))?;
+        let pool = self.name.split('/').next().unwrap_or_default();
+        let Ok(id) = id.trim().parse::<u64>() else {
+            return Ok(None);
+        };
+        let path = Path::new("/proc/spl/kstat/zfs")
+            .join(pool)
+            .join(format!("objset-{id:#x}"));
+        let has = host
+            .read_text(&path)
+            .is_ok_and(|text| Zil::parse(&text).is_some());
+        Ok(has.then_some(path))
+    }
+
+    fn write(&self, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
+        let io = ArmError::io;
+        let flags = i32::try_from(rustix::fs::OFlags::DSYNC.bits()).unwrap_or(0);
+        let file = File::options().write(true).open(&self.path);
+        let file = file.map_err(io(&self.path))?;
+        let durable = File::options()
+            .write(true)
+            .custom_flags(flags)
+            .open(&self.path);
+        let durable = durable.map_err(io(&self.path))?;
+        let mut data = layout::Data::new(seed);
+        let blocks = (self.size.0 / BLOCK as u64).max(1);
+        for index in 0..WRITES {
+            if cancel.is_cancelled() {
+                return Err(ArmError::Cancelled);
+            }
+            let offset = (index % blocks) * BLOCK as u64;
+            let block = data.next(offset, BLOCK);
+            let written = match index % 3 {
+                0 => file
+                    .write_all_at(block, offset)
+                    .and_then(|()| file.sync_all()),
+                1 => file
+                    .write_all_at(block, offset)
+                    .and_then(|()| file.sync_data()),
+                _ => durable.write_all_at(block, offset),
+            };
+            written.map_err(io(&self.path))?;
+        }
+        Ok(())
+    }
+}
+
+fn commits(host: &dyn HostMut, own: Option<&Path>) -> Result<u64, ArmError> {
+    let path = own.unwrap_or(Path::new(assay_instruments::counters::zfs::ZIL));
+    let text = host.read_text(path)?;
+    let zil = Zil::parse(&text).ok_or_else(|| ArmError::Refused {
+        what: path.display().to_string(),
+        reason: "it does not tell the commits of the intent log".to_owned(),
+    })?;
+    Ok(zil.commits)
+}
+
+/// The parameter that keeps flushes from the disks, when one is set (zfs(4)).
+fn dropped(host: &dyn HostMut) -> Option<&'static str> {
+    ["zil_nocacheflush", "zfs_nocacheflush"]
+        .into_iter()
+        .find(|name| {
+            let path = Path::new("/sys/module/zfs/parameters").join(name);
+            host.read_text(&path).is_ok_and(|text| text.trim() == "1")
+        })
+}

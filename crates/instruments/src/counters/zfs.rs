@@ -1,0 +1,101 @@
+//! Counters of ZFS: kernel statistics in /proc/spl/kstat/zfs. They are of all pools together.
+
+use assay_model::Bytes;
+use assay_model::sample::{ArcDelta, ZilDelta};
+
+/// The cache of reads (ARC).
+pub const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
+/// The intent log (ZIL).
+pub const ZIL: &str = "/proc/spl/kstat/zfs/zil";
+
+/// Counters of the ARC at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arc {
+    demand_data_hits: u64,
+    demand_data_misses: u64,
+    prefetch_data_misses: u64,
+    l2_hits: u64,
+    size: u64,
+    c_max: u64,
+}
+
+/// Counters of the intent log at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zil {
+    /// Calls that waited for what was logged to be durable.
+    pub commits: u64,
+    itxs: u64,
+    normal: u64,
+    slog: u64,
+    indirect: u64,
+}
+
+/// A line `name type data` of a kstat; two lines of another form go before (OpenZFS
+/// module/os/linux/spl/spl-kstat.c).
+fn kstat(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next()? == name).then(|| words.nth(1)?.parse().ok())?
+    })
+}
+
+impl Arc {
+    /// Of `arcstats`. What a version does not count is 0.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let count = |name| kstat(text, name).unwrap_or(0);
+        Self {
+            demand_data_hits: count("demand_data_hits"),
+            demand_data_misses: count("demand_data_misses"),
+            prefetch_data_misses: count("prefetch_data_misses"),
+            l2_hits: count("l2_hits"),
+            size: count("size"),
+            c_max: count("c_max"),
+        }
+    }
+
+    /// What happened between `self` and the later `end`.
+    #[must_use]
+    pub fn until(self, end: Self) -> ArcDelta {
+        ArcDelta {
+            demand_data_hits: end.demand_data_hits.saturating_sub(self.demand_data_hits),
+            demand_data_misses: end
+                .demand_data_misses
+                .saturating_sub(self.demand_data_misses),
+            prefetch_data_misses: end
+                .prefetch_data_misses
+                .saturating_sub(self.prefetch_data_misses),
+            l2_hits: end.l2_hits.saturating_sub(self.l2_hits),
+            size: Bytes(end.size),
+            c_max: Bytes(end.c_max),
+        }
+    }
+}
+
+impl Zil {
+    /// Of `zil`, or, since OpenZFS 2.2, of the statistics of one data set
+    /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). None where there is nothing of the log.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let count = |name| kstat(text, name).unwrap_or(0);
+        Some(Self {
+            commits: kstat(text, "zil_commit_count")?,
+            itxs: count("zil_itx_count"),
+            normal: count("zil_itx_metaslab_normal_bytes"),
+            slog: count("zil_itx_metaslab_slog_bytes"),
+            indirect: count("zil_itx_indirect_bytes"),
+        })
+    }
+
+    /// What happened between `self` and the later `end`.
+    #[must_use]
+    pub fn until(self, end: Self) -> ZilDelta {
+        ZilDelta {
+            commits: end.commits.saturating_sub(self.commits),
+            itxs: end.itxs.saturating_sub(self.itxs),
+            normal_bytes: Bytes(end.normal.saturating_sub(self.normal)),
+            slog_bytes: Bytes(end.slog.saturating_sub(self.slog)),
+            indirect_bytes: Bytes(end.indirect.saturating_sub(self.indirect)),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! With `zfs_nocacheflush` or `zil_nocacheflush` ZFS writes its log and does not flush the disks behind
+//! it. Observed with OpenZFS 2.1.11: 255 commits, no flush of any disk, and 257 of the log device
+//! without the parameters.
+
+use crate::doubts::{Evidence, suspect};
+use assay_model::Doubt;
+
+/// Name of the rule.
+pub const CODE: &str = "flush-dropped-zfs";
+/// Fewer commits than this say nothing.
+const LEAST: u64 = 20;
+
+pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
+    let counters = evidence.counters?;
+    let commits = counters.zil.as_ref()?.commits;
+    let flushes: u64 = counters.devices.iter().map(|device| device.flushes).sum();
+    if !evidence.on_zfs() || commits < LEAST || flushes > 0 || counters.devices.is_empty() {
+        return None;
+    }
+    let facts = evidence.facts?;
+    let parameter = ["zil_nocacheflush", "zfs_nocacheflush"]
+        .into_iter()
+        .find(|name| facts.u64(&format!("zfs.param.{name}")) == Some(1))?;
+    // A disk without a volatile cache has nothing to flush.
+    let disks = &evidence.target?.disks;
+    let through = |disk: &String| facts.str(&format!("disk.{disk}.write_cache"));
+    if !disks.is_empty()
+        && disks
+            .iter()
+            .all(|disk| through(disk) == Some("write through"))
+    {
+        return None;
+    }
+    Some(suspect(
+        CODE,
+        format!(
+            "ZFS committed its intent log {commits} times and no disk was flushed: {parameter}=1"
+        ),
+        "What was acknowledged may be in the disks' volatile caches: set the parameter to 0, unless every disk of the pool keeps its cache through a power cut.",
+    ))
+}
