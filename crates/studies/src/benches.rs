@@ -1,6 +1,7 @@
 //! The benches, one module each.
 
 mod commands;
+mod guest_disks;
 
 use crate::{Bench, Place, StudyError};
 
@@ -22,11 +23,18 @@ impl Known {
 }
 
 /// Every bench.
-pub const BENCHES: &[Known] = &[Known {
-    name: "commands",
-    guest: false,
-    make: |place| Box::new(commands::Commands::new(place)),
-}];
+pub const BENCHES: &[Known] = &[
+    Known {
+        name: "commands",
+        guest: false,
+        make: |place| Box::new(commands::Commands::new(place)),
+    },
+    Known {
+        name: "guest-disks",
+        guest: true,
+        make: |place| Box::new(guest_disks::GuestDisks::new(place)),
+    },
+];
 
 /// The bench of that name.
 ///
