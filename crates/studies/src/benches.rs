@@ -2,6 +2,7 @@
 
 mod commands;
 mod guest_disks;
+mod points;
 
 use crate::{Bench, Place, StudyError};
 
@@ -33,6 +34,11 @@ pub const BENCHES: &[Known] = &[
         name: "guest-disks",
         guest: true,
         make: |place| Box::new(guest_disks::GuestDisks::new(place)),
+    },
+    Known {
+        name: "points",
+        guest: true,
+        make: |place| Box::new(points::Points::new(place)),
     },
 ];
 
