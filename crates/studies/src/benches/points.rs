@@ -191,13 +191,22 @@ impl<'a> Points<'a> {
             (self.place.say)(&format!("making the pool {}", pool.name()));
             let device = |name: &str| -> Result<String, StudyError> {
                 let found = guest::devices(&guest, &[name])?;
-                Ok(found.first().map_or(String::new(), |path| path.display().to_string()))
+                Ok(found
+                    .first()
+                    .map_or(String::new(), |path| path.display().to_string()))
             };
             let slow = device(&pool.slow())?;
             let mount = format!("mountpoint=/pool/{}", pool.name());
             let mut argv = vec!["zpool", "create", "-f", "-o", "ashift=12", "-O", &mount];
             // As the page of a database or a virtual disk is.
-            argv.extend(["-O", "recordsize=16k", "-O", "compression=off", pool.name(), &slow]);
+            argv.extend([
+                "-O",
+                "recordsize=16k",
+                "-O",
+                "compression=off",
+                pool.name(),
+                &slow,
+            ]);
             let fast = pool.fast().map(|name| device(&name)).transpose()?;
             if let Some(fast) = &fast {
                 argv.extend([pool.name(), fast.as_str()]);
@@ -207,7 +216,11 @@ impl<'a> Points<'a> {
             let _ = run(&["zfs", "set", "direct=disabled", pool.name()]);
             let file = pool.file();
             let job = assay_fio::job::layout_job(&file, self.length.pool_size, self.place.seed);
-            fio(&guest, &job.map_err(|error| StudyError::measure("layout", error))?, LIMIT)?;
+            fio(
+                &guest,
+                &job.map_err(|error| StudyError::measure("layout", error))?,
+                LIMIT,
+            )?;
             if *pool == Pool::Cache {
                 // Read through twice: what leaves the ARC gets into the cache device.
                 let from = format!("if={}", file.display());
@@ -329,7 +342,14 @@ impl Bench for Points<'_> {
         }
         let jobs = Jobs::of(figures, self.length.runtime, round)?;
         let seed = self.place.seed ^ (u64::from(round) << 32);
-        let document = here(self.place, &self.work, &jobs, &self.file, self.length.size, seed)?;
+        let document = here(
+            self.place,
+            &self.work,
+            &jobs,
+            &self.file,
+            self.length.size,
+            seed,
+        )?;
         Ok(jobs.observations(configuration, round, &document))
     }
 
@@ -340,7 +360,10 @@ impl Bench for Points<'_> {
         };
         lines.extend(guest::machine(guest));
         if let Ok(text) = command(guest, &["zfs", "version"], LIMIT) {
-            lines.push(("OpenZFS".to_owned(), text.lines().collect::<Vec<_>>().join(", ")));
+            lines.push((
+                "OpenZFS".to_owned(),
+                text.lines().collect::<Vec<_>>().join(", "),
+            ));
         }
         lines.push((
             "slow disks".to_owned(),
