@@ -1,6 +1,8 @@
 //! The benches, one module each.
 
 mod commands;
+mod guest_disks;
+mod points;
 
 use crate::{Bench, Place, StudyError};
 
@@ -22,11 +24,23 @@ impl Known {
 }
 
 /// Every bench.
-pub const BENCHES: &[Known] = &[Known {
-    name: "commands",
-    guest: false,
-    make: |place| Box::new(commands::Commands::new(place)),
-}];
+pub const BENCHES: &[Known] = &[
+    Known {
+        name: "commands",
+        guest: false,
+        make: |place| Box::new(commands::Commands::new(place)),
+    },
+    Known {
+        name: "guest-disks",
+        guest: true,
+        make: |place| Box::new(guest_disks::GuestDisks::new(place)),
+    },
+    Known {
+        name: "points",
+        guest: true,
+        make: |place| Box::new(points::Points::new(place)),
+    },
+];
 
 /// The bench of that name.
 ///

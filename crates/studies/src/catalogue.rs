@@ -7,10 +7,16 @@ use crate::StudyError;
 use assay_model::study::Study;
 
 /// Name and text of each built-in study, in the order they are listed.
-pub const BUILTIN: &[(&str, &str)] = &[(
-    "kvm-cache-modes",
-    include_str!("../../../studies/kvm-cache-modes.toml"),
-)];
+pub const BUILTIN: &[(&str, &str)] = &[
+    (
+        "kvm-cache-modes",
+        include_str!("../../../studies/kvm-cache-modes.toml"),
+    ),
+    (
+        "optane-points",
+        include_str!("../../../studies/optane-points.toml"),
+    ),
+];
 
 /// Every built-in study.
 ///
