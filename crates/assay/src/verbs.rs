@@ -14,6 +14,7 @@ pub mod report;
 pub mod run;
 pub mod runs;
 pub mod show;
+pub mod study;
 pub mod trial;
 
 use crate::cli::{Cli, Status};
@@ -34,6 +35,7 @@ pub enum Verb {
     Dups(dups::Args),
     Plan(plan::Args),
     Trial(trial::Args),
+    Study(study::Args),
     Lab(lab::Args),
 }
 
@@ -53,6 +55,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),
         Some(Verb::Plan(args)) => plan::run(&args),
+        Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),

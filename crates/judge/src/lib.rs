@@ -11,6 +11,7 @@ mod figures;
 mod group;
 mod limit;
 mod steady;
+pub mod study;
 pub mod trial;
 
 pub use compare::compare;
