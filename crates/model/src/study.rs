@@ -51,6 +51,15 @@ impl Study {
             .collect()
     }
 
+    /// Whether a form measures this figure of this configuration.
+    #[must_use]
+    pub fn asks(&self, form: &Form, configuration: &Configuration, figure: &Figure) -> bool {
+        let named = |names: &Option<Vec<String>>| {
+            names.as_ref().is_none_or(|names| names.contains(&figure.name))
+        };
+        figure.derived.is_none() && named(&form.figures) && named(&configuration.figures)
+    }
+
     /// The figures that a bench measures; the others are derived from them.
     #[must_use]
     pub fn measured(&self) -> Vec<&Figure> {
@@ -101,6 +110,9 @@ pub struct Form {
     /// Configurations that are tried; all when left out.
     #[serde(default)]
     pub configurations: Option<Vec<String>>,
+    /// Figures that are measured; all when left out.
+    #[serde(default)]
+    pub figures: Option<Vec<String>>,
     /// What the bench wants to know: sizes, runtimes.
     #[serde(flatten)]
     pub settings: toml::Table,
@@ -117,6 +129,9 @@ pub struct Configuration {
     /// and nothing to measure.
     #[serde(default)]
     pub published_only: bool,
+    /// Figures that it has; all when left out.
+    #[serde(default)]
+    pub figures: Option<Vec<String>>,
     /// What the bench makes of it.
     #[serde(flatten)]
     pub settings: toml::Table,

@@ -88,11 +88,20 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
     for round in 1..=form.rounds {
         let mut steps: Vec<Step> = Vec::new();
         for configuration in study.tried(form) {
-            steps.extend(groups.iter().map(|figures| Step {
-                round,
-                configuration,
-                figures: figures.clone(),
-            }));
+            for group in &groups {
+                let mut figures = group.clone();
+                // What is counted is the same in every round.
+                figures.retain(|figure| {
+                    study.asks(form, configuration, figure) && !(figure.exact && round > 1)
+                });
+                if !figures.is_empty() {
+                    steps.push(Step {
+                        round,
+                        configuration,
+                        figures,
+                    });
+                }
+            }
         }
         // Fisher and Yates; the bias of the remainder is below 2^-50 for any study that ends.
         for last in (1..steps.len()).rev() {

@@ -84,6 +84,12 @@ fn no(what: &str, name: &str) -> String {
     format!("there is no {what} `{}`", name.escape_debug())
 }
 
+/// The first of these names that is no figure's.
+fn unknown<'a>(study: &Study, names: &'a Option<Vec<String>>) -> Option<&'a str> {
+    let mut names = names.iter().flatten().map(String::as_str);
+    names.find(|name| study.figure(name).is_none())
+}
+
 fn names(study: &Study) -> Result<(), Wrong> {
     let mut known = BTreeSet::new();
     for (number, one) in study.configurations.iter().enumerate() {
@@ -96,6 +102,9 @@ fn names(study: &Study) -> Result<(), Wrong> {
         }
         if !known.insert(&one.name) {
             return wrong("configuration", number, format!("a second `{}`", one.name));
+        }
+        if let Some(name) = unknown(study, &one.figures) {
+            return wrong("configuration", number, no("figure", name));
         }
     }
     let mut known = BTreeSet::new();
@@ -142,6 +151,9 @@ fn form(study: &Study, table: &'static str, form: &Form) -> Result<(), Wrong> {
             }
             Some(_) => {}
         }
+    }
+    if let Some(name) = unknown(study, &form.figures) {
+        return wrong(table, 0, no("figure", name));
     }
     match study.tried(form).is_empty() {
         true => wrong(table, 0, "there is no configuration to try"),
