@@ -6,7 +6,7 @@ mod progress;
 
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
-use crate::verbs::lab::AccelArg;
+use crate::verbs::lab::{AccelArg, ZfsArg};
 use anyhow::Context as _;
 use assay_host::{Host as _, Live};
 use assay_model::study::Study;
@@ -56,6 +56,9 @@ pub struct Args {
     /// kvm or tcg, for guests; found out when left out
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     accel: Option<AccelArg>,
+    /// OpenZFS in guests: that of Debian stable, or the newer one of its backports
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
+    zfs: ZfsArg,
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,

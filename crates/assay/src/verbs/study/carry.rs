@@ -112,7 +112,7 @@ fn carry_out(args: &Args, mut run: StudyRun, global: &Global) -> anyhow::Result<
         eprint!("{}", assay_report::study::plan(&study, &before, style));
     }
     if known.guest {
-        place.image = Some(lab.image()?);
+        place.image = Some(lab.image(args.zfs)?);
     }
     let mut store = context::open_store(global)?;
     let mut id = store.put_study(&run)?;
