@@ -1,6 +1,7 @@
 //! The benches, one module each.
 
 mod commands;
+mod zfs;
 
 use crate::{Bench, Place, StudyError};
 
@@ -22,11 +23,18 @@ impl Known {
 }
 
 /// Every bench.
-pub const BENCHES: &[Known] = &[Known {
-    name: "commands",
-    guest: false,
-    make: |place| Box::new(commands::Commands::new(place)),
-}];
+pub const BENCHES: &[Known] = &[
+    Known {
+        name: "commands",
+        guest: false,
+        make: |place| Box::new(commands::Commands::new(place)),
+    },
+    Known {
+        name: "zfs",
+        guest: true,
+        make: |place| Box::new(zfs::Zfs::new(place)),
+    },
+];
 
 /// The bench of that name.
 ///

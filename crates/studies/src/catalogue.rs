@@ -7,10 +7,20 @@ use crate::StudyError;
 use assay_model::study::Study;
 
 /// Name and text of each built-in study, in the order they are listed.
-pub const BUILTIN: &[(&str, &str)] = &[(
-    "kvm-cache-modes",
-    include_str!("../../../studies/kvm-cache-modes.toml"),
-)];
+pub const BUILTIN: &[(&str, &str)] = &[
+    (
+        "kvm-cache-modes",
+        include_str!("../../../studies/kvm-cache-modes.toml"),
+    ),
+    (
+        "zfs-tuning",
+        include_str!("../../../studies/zfs-tuning.toml"),
+    ),
+    (
+        "zvol-vs-qcow2",
+        include_str!("../../../studies/zvol-vs-qcow2.toml"),
+    ),
+];
 
 /// Every built-in study.
 ///

@@ -1,0 +1,89 @@
+//! What is counted around a job: in the guest's ZFS and block layer, and on the host's side of its
+//! disks.
+
+use super::build::{LIMIT, POOL};
+use crate::StudyError;
+use crate::guest::command;
+use assay_lab::Guest;
+use serde_json::{Value, json};
+
+/// Counters since the guest's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Times that ZFS was asked to make its intent log durable (`zil_commit_count`).
+    pub commits: u64,
+    /// Flushes that the device under the file system completed.
+    pub flushes: u64,
+    /// Flushes that QEMU got from the guest for the disks concerned.
+    pub host_flushes: u64,
+    /// Bytes that QEMU got from the guest for them.
+    pub host_bytes: u64,
+}
+
+impl Counters {
+    /// Reads them. `device` is the block device under the file system, `disks` the names of the
+    /// virtual disks that carry it.
+    ///
+    /// # Errors
+    /// The guest or QEMU does not answer.
+    pub fn read(guest: &Guest, device: Option<&str>, disks: &[String]) -> Result<Self, StudyError> {
+        // What ZFS still holds back belongs to what was done before.
+        command(guest, &["zpool", "sync", POOL], LIMIT)?;
+        let kstat = command(guest, &["cat", "/proc/spl/kstat/zfs/zil"], LIMIT)?;
+        let mut found = Self {
+            commits: kstat_value(&kstat, "zil_commit_count").unwrap_or(0),
+            ..Self::default()
+        };
+        if let Some(name) = device.and_then(|path| path.strip_prefix("/dev/")) {
+            let stat = command(
+                guest,
+                &["cat", &format!("/sys/class/block/{name}/stat")],
+                LIMIT,
+            )?;
+            found.flushes = flushes(&stat).unwrap_or(0);
+        }
+        let stats = guest.qmp("query-blockstats", json!({}))?;
+        (found.host_flushes, found.host_bytes) = host_side(&stats, disks);
+        Ok(found)
+    }
+
+    /// What was counted since.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            commits: self.commits.saturating_sub(before.commits),
+            flushes: self.flushes.saturating_sub(before.flushes),
+            host_flushes: self.host_flushes.saturating_sub(before.host_flushes),
+            host_bytes: self.host_bytes.saturating_sub(before.host_bytes),
+        }
+    }
+}
+
+/// A value of a kstat: lines of name, type and data (OpenZFS `module/os/linux/spl/spl-kstat.c`).
+fn kstat_value(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    let mut words = lines.find(|words| words.clone().next() == Some(name))?;
+    words.nth(2)?.parse().ok()
+}
+
+/// Flush requests completed: the 16th field of a block device's `stat`, since Linux 5.5
+/// (Documentation/block/stat.rst).
+fn flushes(stat: &str) -> Option<u64> {
+    stat.split_whitespace().nth(15)?.parse().ok()
+}
+
+/// Flushes and bytes written of the disks of these names, from `query-blockstats`.
+fn host_side(stats: &Value, disks: &[String]) -> (u64, u64) {
+    let ours = stats.as_array().into_iter().flatten().filter(|device| {
+        // `qdev` is the device's id or its path in QEMU's object tree.
+        let path = device["qdev"].as_str().unwrap_or_default();
+        path.split('/')
+            .any(|part| disks.iter().any(|name| name == part))
+    });
+    let count = |device: &Value, name: &str| device["stats"][name].as_u64().unwrap_or(0);
+    ours.fold((0, 0), |(flushes, bytes), device| {
+        (
+            flushes + count(device, "flush_operations"),
+            bytes + count(device, "wr_bytes"),
+        )
+    })
+}
