@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where the program's words go.
 const SAID: &str = "/run/study.said";
@@ -21,8 +21,10 @@ const SAID: &str = "/run/study.said";
 const BOOT: &str = "/run/study.boot";
 /// How often it is looked how far the program is.
 const LOOK: Duration = Duration::from_millis(700);
-/// A guest that is neither paused nor done by then hangs.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// A guest that is neither paused nor done after so many looks hangs.
+const LOOKS: u32 = 300;
+/// Longest time that QEMU runs in the guest.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What became of the guest and of its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,7 +189,7 @@ fn converse(
         from: input,
         rest: Vec::new(),
     });
-    let limit = Some(PATIENCE + LIMIT);
+    let limit = Some(PATIENCE);
     let status = guest.stream(&words, limit, Some(input), &mut |output| match output {
         Output::Out(bytes) => {
             pending.extend_from_slice(bytes);
@@ -239,8 +241,8 @@ fn attend(
     free: &dyn Fn() -> Result<(), StudyError>,
 ) -> Result<bool, StudyError> {
     let _ = to_qemu.send(line("qmp_capabilities"));
-    let (deadline, mut paused) = (Instant::now() + PATIENCE, false);
-    while Instant::now() < deadline {
+    let (mut looks, mut paused) = (0, false);
+    while looks < LOOKS {
         match events.recv_timeout(LOOK) {
             Ok(event)
                 if event["event"] == "BLOCK_IO_ERROR" && event["data"]["action"] == "stop" =>
@@ -255,6 +257,7 @@ fn attend(
             }
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) => {
+                looks += 1;
                 if Said::read(&command(guest, &["cat", SAID], LIMIT)?).ended {
                     return Ok(paused);
                 }

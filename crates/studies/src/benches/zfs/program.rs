@@ -61,7 +61,7 @@ impl Check {
         for sector in self.rest[..whole].chunks_exact(SECTOR) {
             let word = (self.sector + 1).to_le_bytes();
             let good = sector.chunks_exact(4).all(|four| four == word);
-            if u64::from(self.sector) * SECTOR as u64 % REQUEST == 0 {
+            if (u64::from(self.sector) * SECTOR as u64).is_multiple_of(REQUEST) {
                 self.good.push(true);
             }
             if let Some(last) = self.good.last_mut() {
