@@ -87,3 +87,29 @@ fn host_side(stats: &Value, disks: &[String]) -> (u64, u64) {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_and_flushes_are_read_from_what_the_guest_prints() {
+        let kstat = include_str!("../../../fixtures/zfs-2.1.11-kstat-zil.txt");
+        assert_eq!(kstat_value(kstat, "zil_commit_count"), Some(2));
+        assert_eq!(kstat_value(kstat, "zil_commit"), None);
+        let stat = include_str!("../../../fixtures/linux-6.1-nbd-stat.txt");
+        assert_eq!(flushes(stat), Some(59));
+        // Linux before 5.5 has 15 fields.
+        assert_eq!(flushes("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"), None);
+    }
+
+    #[test]
+    fn the_hosts_side_is_that_of_the_disks_asked_for() {
+        let text = include_str!("../../../fixtures/qemu-7.2.22-query-blockstats.json");
+        let stats: Value = serde_json::from_str(text).unwrap();
+        let both = ["pool1".to_owned(), "pool2".to_owned()];
+        assert_eq!(host_side(&stats, &both), (1890, 286_878_720));
+        assert_eq!(host_side(&stats, &both[..1]), (945, 143_439_360));
+        assert_eq!(host_side(&stats, &["pool".to_owned()]), (0, 0));
+    }
+}

@@ -106,3 +106,62 @@ fn depth(job: &JobResult) -> Option<f64> {
     });
     (shares > 0.0).then(|| sum / shares)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        assay_fio::json::parse(text).unwrap().pop().unwrap()
+    }
+
+    fn near(found: Option<f64>, expected: f64) {
+        let found = found.unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn figures_are_those_of_fios_result() {
+        let synced = document(include_str!(
+            "../../../../fio/fixtures/fio-3.33-fdatasync.json"
+        ));
+        assert_eq!((writes(&synced), written(&synced)), (3572, 14_630_912));
+        near(figure(Of::Iops, &synced), 7129.740_519);
+        near(figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
+        // fio counts a flush as an I/O of depth 1, which makes its shares 200 %.
+        near(figure(Of::Depth, &synced), 1.0);
+        let mix = document(include_str!("../../../../fio/fixtures/fio-3.33-mix.json"));
+        near(
+            figure(Of::Rate, &mix),
+            (29_270_016.0 + 69_144_576.0) / 0.501,
+        );
+        let depth = figure(Of::Depth, &mix).unwrap();
+        assert!((7.9..=8.0).contains(&depth), "{depth}");
+        assert_eq!(figure(Of::Iops, &Document::default()), None);
+        assert_eq!(figure(Of::Depth, &Document::default()), None);
+    }
+
+    #[test]
+    fn a_job_is_what_the_study_says_and_where() {
+        let options = "sync = 1\nrw = \"randwrite\"\nbs = \"4k\"".parse().unwrap();
+        let place = Place {
+            directory: None,
+            device: Some("/dev/nbd3"),
+            size: Bytes(1 << 20),
+            time: Some(Nanos(1_500_000_000)),
+            seed: 7,
+        };
+        let expected = "[study]\nfilename=/dev/nbd3\nbs=4k\nrw=randwrite\nsync=1\nsize=1048576\n\
+            time_based=1\nruntime=1500ms\nrandrepeat=0\nrandseed=7\nrefill_buffers=1\n";
+        assert_eq!(render(&options, place), expected);
+        // A count of I/Os and a size of its own are not overruled.
+        let options = "number_ios = 20\nsize = 65536\nrw = \"write\""
+            .parse()
+            .unwrap();
+        let text = render(&options, place);
+        assert!(
+            !text.contains("time_based") && text.matches("size=").count() == 1,
+            "{text}"
+        );
+    }
+}

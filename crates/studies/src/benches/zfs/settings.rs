@@ -371,3 +371,62 @@ pub(super) fn check(study: &Study) -> Result<(), StudyError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+
+    /// What the bench says of the built-in study with one word replaced.
+    fn said(from: &str, to: &str) -> String {
+        let text = include_str!("../../../../../studies/zvol-vs-qcow2.toml");
+        assert!(text.contains(from), "{from}");
+        let study = catalogue::parse(&text.replacen(from, to, 1), "x.toml").unwrap();
+        check(&study).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_studies_of_this_bench_can_be_carried_out() {
+        for name in ["zfs-tuning", "zvol-vs-qcow2"] {
+            let study = catalogue::builtin(name).unwrap();
+            check(&study).unwrap();
+            for form in [&study.forms.quick, &study.forms.full] {
+                let form: Form = settings::of_form(form).unwrap();
+                assert!(form.size < form.disk, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_name() {
+        for (from, to, word) in [
+            ("cluster = \"8k\"", "clusters = \"8k\"", "clusters"),
+            (
+                "image = \"qcow2\"\ncluster",
+                "image = \"raw\"\ncluster",
+                "qcow2",
+            ),
+            ("cache = \"none\"", "cache = \"fast\"", "directsync"),
+            ("cache = \"none\"", "aio = \"native\"", "directsync"),
+            (
+                "on = \"zvol\"\n",
+                "on = \"zvol\"\ndevice = \"bus=ide\"\n",
+                "on = \"disk\"",
+            ),
+            ("on = \"zvol\"\n", "on = \"disk\"\n", "need ZFS"),
+            ("image = \"raw\"\nfs", "fs", "sync-engine-flushes"),
+            ("full = \"pool\"\nfresh = true", "full = \"pool\"", "fresh"),
+            ("of = \"rate\"", "of = \"speed\"", "speed"),
+            ("ioengine = \"sync\"", "filename = \"/dev/sda\"", "filename"),
+            (
+                "rw = \"randwrite\"",
+                "rw = \"write\\nexec_prerun=x\"",
+                "`rw`",
+            ),
+            ("of = \"paused\"", "of = \"accepted\"", "`set`"),
+        ] {
+            let said = said(from, to);
+            assert!(said.contains(word), "{to}: {said}");
+        }
+    }
+}
