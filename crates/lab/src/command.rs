@@ -90,10 +90,11 @@ pub(crate) fn arguments(
             &format!("virtserialport,chardev=port{port},name={PORT_NAME}{port}"),
         ]);
     }
-    // panic=-1 with -no-reboot: a guest that panics ends.
+    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy machine an
+    // emulator is so late with the first ticks that the kernel takes its timer for broken.
     add(&[
         "-append",
-        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 net.ifnames=0 \
+        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
          systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning",
     ]);
     arguments.push("-kernel".into());

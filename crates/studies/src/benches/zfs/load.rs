@@ -126,7 +126,7 @@ mod tests {
             "../../../../fio/fixtures/fio-3.33-fdatasync.json"
         ));
         assert_eq!((writes(&synced), written(&synced)), (3572, 14_630_912));
-        near(figure(Of::Iops, &synced), 7129.740_519);
+        near(figure(Of::Iops, &synced), 7_129.740_519);
         near(figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
         // fio counts a flush as an I/O of depth 1, which makes its shares 200 %.
         near(figure(Of::Depth, &synced), 1.0);
