@@ -29,19 +29,17 @@ impl Counters {
     pub fn read(guest: &Guest, device: Option<&str>, disks: &[String]) -> Result<Self, StudyError> {
         // What ZFS still holds back belongs to what was done before.
         command(guest, &["zpool", "sync", POOL], LIMIT)?;
-        let kstat = command(guest, &["cat", "/proc/spl/kstat/zfs/zil"], LIMIT)?;
+        let name = device.and_then(|path| path.strip_prefix("/dev/"));
+        let stat = name.map(|name| format!("/sys/class/block/{name}/stat"));
+        let mut argv = vec!["cat", "/proc/spl/kstat/zfs/zil"];
+        argv.extend(stat.as_deref());
+        let text = command(guest, &argv, LIMIT)?;
+        let last = text.lines().last().filter(|_| name.is_some());
         let mut found = Self {
-            commits: kstat_value(&kstat, "zil_commit_count").unwrap_or(0),
+            commits: kstat_value(&text, "zil_commit_count").unwrap_or(0),
+            flushes: last.and_then(flushes).unwrap_or(0),
             ..Self::default()
         };
-        if let Some(name) = device.and_then(|path| path.strip_prefix("/dev/")) {
-            let stat = command(
-                guest,
-                &["cat", &format!("/sys/class/block/{name}/stat")],
-                LIMIT,
-            )?;
-            found.flushes = flushes(&stat).unwrap_or(0);
-        }
         let stats = guest.qmp("query-blockstats", json!({}))?;
         (found.host_flushes, found.host_bytes) = host_side(&stats, disks);
         Ok(found)
