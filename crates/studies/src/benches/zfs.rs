@@ -109,7 +109,7 @@ impl Bench for Zfs<'_> {
         for one in study.tried(form) {
             self.place.go_on()?;
             (self.place.say)(&format!("making {}", one.title()));
-            not_tried.extend(up.prepare(one, &study.measured(), self.place.seed)?);
+            not_tried.extend(up.prepare(one, self.place.seed)?);
         }
         self.up = Some(up);
         Ok(not_tried)
@@ -176,33 +176,26 @@ impl Up {
     }
 
     /// Makes a configuration that stays, and fills what is read.
-    fn prepare(
-        &mut self,
-        one: &Configuration,
-        figures: &[&Figure],
-        seed: u64,
-    ) -> Result<Vec<NotTried>, StudyError> {
+    fn prepare(&mut self, one: &Configuration, seed: u64) -> Result<Option<NotTried>, StudyError> {
         let Some((number, layers)) = self.layers.get(&one.name) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         if layers.fresh || layers.on == Base::Cpu {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         match self.builder().build(*number, layers) {
             Ok(built) => {
                 self.lay_out(&built, seed)?;
                 self.built.insert(one.name.clone(), built);
-                Ok(Vec::new())
+                Ok(None)
             }
             // One that cannot be made is no reason not to try the others.
             Err(error @ (StudyError::Measure { .. } | StudyError::Setting { .. })) => {
-                let why = error.to_string();
-                let not = |figure: &&Figure| NotTried {
+                Ok(Some(NotTried {
                     configuration: one.name.clone(),
-                    figure: Some(figure.name.clone()),
-                    why: why.clone(),
-                };
-                Ok(figures.iter().map(not).collect())
+                    figure: None,
+                    why: error.to_string(),
+                }))
             }
             Err(error) => Err(error),
         }

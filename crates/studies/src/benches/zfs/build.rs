@@ -214,12 +214,13 @@ impl Builder<'_> {
             return Ok(());
         };
         let group = format!("vg{name}");
-        self.run(&["vgcreate", "-q", "-y", &group, &device])?;
-        built
-            .undo
-            .push(line(&["vgremove", "-q", "-y", "-f", &group]));
-        let argv = ["lvcreate", "-q", "-y", "-n", "lv", "-l", "100%FREE"];
-        self.run(&[&argv[..], &[&group]].concat())?;
+        // LVM would find its label on the zvol under the image as well.
+        let only = ["--quiet", "--yes", "--devices", &device];
+        self.run(&[&["vgcreate"], &only[..], &[&group, &device]].concat())?;
+        let remove = [&["vgremove", "--force"], &only[..], &[&group]].concat();
+        built.undo.push(line(&remove));
+        let size = ["--name=lv", "--extents=100%FREE", &group];
+        self.run(&[&["lvcreate"], &only[..], &size].concat())?;
         built.device = Some(format!("/dev/{group}/lv"));
         Ok(())
     }
