@@ -1,6 +1,7 @@
 //! Processors as guests see them: one guest for each, measured one after the other before the rest.
 
-use super::settings::{Base, Layers, Of, Wanted, wanted};
+use super::settings::{Base, Layers};
+use super::wanted::{Of, Wanted, wanted};
 use crate::guest::command;
 use crate::{Place, StudyError};
 use assay_lab::{Guest, Options};

@@ -1,6 +1,6 @@
 //! fio's jobs as a study writes them, and what their results say.
 
-use super::settings::Of;
+use super::wanted::Of;
 use assay_fio::json::Document;
 use assay_model::sample::JobResult;
 use assay_model::{Bytes, Nanos};
