@@ -54,10 +54,9 @@ impl Study {
     /// Whether a form measures this figure of this configuration.
     #[must_use]
     pub fn asks(&self, form: &Form, configuration: &Configuration, figure: &Figure) -> bool {
-        let named = |names: &Option<Vec<String>>| {
-            names.as_ref().is_none_or(|names| names.contains(&figure.name))
-        };
-        figure.derived.is_none() && named(&form.figures) && named(&configuration.figures)
+        let names = form.figures.as_ref();
+        let named = names.is_none_or(|names| names.contains(&figure.name));
+        figure.derived.is_none() && named && configuration.has(figure)
     }
 
     /// The figures that a bench measures; the others are derived from them.
@@ -129,8 +128,7 @@ pub struct Configuration {
     /// and nothing to measure.
     #[serde(default)]
     pub published_only: bool,
-    /// Figures that it has; all when left out.
-    #[serde(default)]
+    /// The figures that are measured in it; all when left out.
     pub figures: Option<Vec<String>>,
     /// What the bench makes of it.
     #[serde(flatten)]
@@ -138,6 +136,13 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// Whether that figure is measured in it.
+    #[must_use]
+    pub fn has(&self, figure: &Figure) -> bool {
+        let names = self.figures.as_ref();
+        names.is_none_or(|names| names.contains(&figure.name))
+    }
+
     /// As a reader sees it.
     #[must_use]
     pub fn title(&self) -> &str {

@@ -1,6 +1,8 @@
 //! The benches, one module each.
 
 mod commands;
+mod guest_disks;
+mod points;
 mod zfs;
 
 use crate::{Bench, Place, StudyError};
@@ -28,6 +30,16 @@ pub const BENCHES: &[Known] = &[
         name: "commands",
         guest: false,
         make: |place| Box::new(commands::Commands::new(place)),
+    },
+    Known {
+        name: "guest-disks",
+        guest: true,
+        make: |place| Box::new(guest_disks::GuestDisks::new(place)),
+    },
+    Known {
+        name: "points",
+        guest: true,
+        make: |place| Box::new(points::Points::new(place)),
     },
     Known {
         name: "zfs",

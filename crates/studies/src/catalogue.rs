@@ -13,6 +13,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         include_str!("../../../studies/kvm-cache-modes.toml"),
     ),
     (
+        "optane-points",
+        include_str!("../../../studies/optane-points.toml"),
+    ),
+    (
         "zfs-tuning",
         include_str!("../../../studies/zfs-tuning.toml"),
     ),

@@ -72,28 +72,19 @@ pub enum End {
 /// The steps of a form in the order that the seed gives them.
 #[must_use]
 pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
-    let mut groups: Vec<Vec<&Figure>> = Vec::new();
-    for figure in study.measured() {
-        let mates = groups.iter_mut().find(|group| {
-            let first = group.first().and_then(|first| first.together.as_ref());
-            first.is_some() && first == figure.together.as_ref()
-        });
-        match mates {
-            Some(group) => group.push(figure),
-            None => groups.push(vec![figure]),
-        }
-    }
+    let groups = groups(study);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut all = Vec::new();
     for round in 1..=form.rounds {
         let mut steps: Vec<Step> = Vec::new();
         for configuration in study.tried(form) {
             for group in &groups {
-                let mut figures = group.clone();
                 // What is counted is the same in every round.
-                figures.retain(|figure| {
+                let asked = |figure: &&&Figure| {
                     study.asks(form, configuration, figure) && !(figure.exact && round > 1)
-                });
+                };
+                let figures = group.iter().filter(asked);
+                let figures: Vec<&Figure> = figures.copied().collect();
                 if !figures.is_empty() {
                     steps.push(Step {
                         round,
@@ -111,6 +102,22 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
         all.extend(steps);
     }
     all
+}
+
+/// The figures that are measured in one go.
+pub(crate) fn groups(study: &Study) -> Vec<Vec<&Figure>> {
+    let mut groups: Vec<Vec<&Figure>> = Vec::new();
+    for figure in study.measured() {
+        let mates = groups.iter_mut().find(|group| {
+            let first = group.first().and_then(|first| first.together.as_ref());
+            first.is_some() && first == figure.together.as_ref()
+        });
+        match mates {
+            Some(group) => group.push(figure),
+            None => groups.push(vec![figure]),
+        }
+    }
+    groups
 }
 
 /// Takes every step and hands over what it gives, as it comes.

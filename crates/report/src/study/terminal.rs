@@ -12,13 +12,9 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     let (run, study) = (view.run, &view.run.study);
     let mut out = format!("{}\n", style.bold(&clean(&study.title)));
     style.paragraph(&mut out, "", 2, &clean(&study.question));
-    let year = study
-        .source
-        .year
-        .map_or(String::new(), |year| format!(", {year}"));
     let source = format!(
-        "{}{year}; measured on {}",
-        clean(&study.source.title),
+        "{}; measured on {}",
+        clean(&words::source(study)),
         clean(&study.source.machine)
     );
     out.push('\n');
@@ -29,12 +25,18 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
         ", cut off before its end"
     };
     let here = format!(
-        "{} form, {}{cut}, seed {}",
+        "{} form, {}, {}{cut}, seed {}",
         clean(&run.form),
+        words::rounds(run),
         time(run.started),
         run.seed
     );
     style.paragraph(&mut out, "Here", 8, &here);
+    if run.emulated {
+        let text = "The guest was emulated (TCG): compare figures of throughput with each other, \
+                    not with real machines.";
+        style.paragraph(&mut out, "", 8, text);
+    }
     out.push_str(&format!("\n{}\n", style.bold("Conclusions")));
     for one in &view.result.conclusions {
         conclusion(&mut out, view, one, style);

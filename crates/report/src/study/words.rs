@@ -77,7 +77,7 @@ pub(super) fn published_finding(found: Option<Finding>) -> Option<&'static str> 
     })
 }
 
-fn title<'a>(study: &'a Study, name: &'a str) -> &'a str {
+pub(super) fn title<'a>(study: &'a Study, name: &'a str) -> &'a str {
     study.configuration(name).map_or(name, Configuration::title)
 }
 
@@ -202,4 +202,33 @@ pub(super) fn doubts(cells: &[&assay_model::study::Cell]) -> Vec<(String, String
         )
     });
     told.collect()
+}
+
+/// Title and year of the source.
+pub(super) fn source(study: &Study) -> String {
+    match study.source.year {
+        Some(year) => format!("{}, {year}", study.source.title),
+        None => study.source.title.clone(),
+    }
+}
+
+/// `3 rounds`.
+pub(super) fn rounds(run: &assay_model::study::StudyRun) -> String {
+    let form = match run.form.as_str() {
+        "full" => &run.study.forms.full,
+        _ => &run.study.forms.quick,
+    };
+    crate::format::count(form.rounds as usize, "round")
+}
+
+/// What is to be said about a published figure.
+pub(super) fn published_note(study: &Study, one: &Published) -> String {
+    let figure = study.figure(&one.figure);
+    let name = figure.map_or(one.figure.as_str(), Figure::title);
+    let value = figure.map_or(String::new(), |figure| published(figure, one));
+    format!(
+        "{name} of {}, {value}: {}",
+        title(study, &one.configuration),
+        one.note
+    )
 }

@@ -84,12 +84,6 @@ fn no(what: &str, name: &str) -> String {
     format!("there is no {what} `{}`", name.escape_debug())
 }
 
-/// The first of these names that is no figure's.
-fn unknown<'a>(study: &Study, names: &'a Option<Vec<String>>) -> Option<&'a str> {
-    let mut names = names.iter().flatten().map(String::as_str);
-    names.find(|name| study.figure(name).is_none())
-}
-
 fn names(study: &Study) -> Result<(), Wrong> {
     let mut known = BTreeSet::new();
     for (number, one) in study.configurations.iter().enumerate() {
@@ -103,8 +97,17 @@ fn names(study: &Study) -> Result<(), Wrong> {
         if !known.insert(&one.name) {
             return wrong("configuration", number, format!("a second `{}`", one.name));
         }
-        if let Some(name) = unknown(study, &one.figures) {
-            return wrong("configuration", number, no("figure", name));
+    }
+    for (number, one) in study.configurations.iter().enumerate() {
+        for name in one.figures.iter().flatten() {
+            match study.figure(name) {
+                None => return wrong("configuration", number, no("figure", name)),
+                Some(figure) if figure.derived.is_some() => {
+                    let message = format!("`{name}` is derived: it is computed");
+                    return wrong("configuration", number, message);
+                }
+                Some(_) => {}
+            }
         }
     }
     let mut known = BTreeSet::new();
@@ -152,7 +155,8 @@ fn form(study: &Study, table: &'static str, form: &Form) -> Result<(), Wrong> {
             Some(_) => {}
         }
     }
-    if let Some(name) = unknown(study, &form.figures) {
+    let mut names = form.figures.iter().flatten();
+    if let Some(name) = names.find(|name| study.figure(name).is_none()) {
         return wrong(table, 0, no("figure", name));
     }
     match study.tried(form).is_empty() {

@@ -132,9 +132,7 @@ pub(super) fn check(study: &Study) -> Result<(), StudyError> {
     for one in tried {
         let layers = layers(one)?;
         for figure in study.measured() {
-            let named = one.figures.as_ref();
-            let asked = named.is_none_or(|names| names.contains(&figure.name));
-            if asked && !applies(&layers, &wanted(figure)?) {
+            if one.has(figure) && !applies(&layers, &wanted(figure)?) {
                 return Err(StudyError::Setting {
                     of: format!("configuration `{}`", one.name),
                     message: format!(
