@@ -186,7 +186,15 @@ fn a_guest_is_a_machine_like_any_other() {
         Disk::parse("64M,bus=sata,format=qcow2", "slow").unwrap(),
         Disk::parse("64M,bus=virtio-scsi,format=luks,iothread", "secret").unwrap(),
     ];
-    let guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
+    // Less memory is sooner used up.
+    options.memory_mib = 512;
+    let metal = common::Loop::new(32 << 20);
+    if let Some(metal) = &metal {
+        let text = format!("32M,device={}", metal.device);
+        options.disks.push(Disk::parse(&text, "metal").unwrap());
+        options.destroy_data = true;
+    }
+    let mut guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
 
     let devices = guest.devices(&["fast", "slow", "secret"]).unwrap();
     assert_eq!(devices[0], Path::new("/dev/nvme0n1"));
@@ -218,9 +226,31 @@ fn a_guest_is_a_machine_like_any_other() {
     let text = serde_json::to_string(&facts).unwrap();
     assert!(text.contains("Debian GNU/Linux 12"), "{text}");
 
+    if let Some(metal) = &metal {
+        assert!(!free(metal), "{} is to be held for the guest", metal.device);
+        let device = guest.devices(&["metal"]).unwrap().remove(0);
+        guest
+            .push_bytes(b"through to the metal", &device, 0o600)
+            .unwrap();
+        let flush = [OsStr::new("sync"), device.as_os_str()];
+        guest.run(&flush, Limits::default()).unwrap();
+        assert!(metal.content().starts_with(b"through to the metal"));
+    }
+    disks_come_and_go(&mut guest, home.dir.path());
+
+    // Noise on every line of the guest that is not in use.
+    let noise = "head -c 99999 /dev/urandom | tee /dev/vport*p* > /dev/ttyS0; true";
     let limits = Limits {
-        timeout: Duration::from_secs(120),
+        timeout: Duration::from_secs(240),
     };
+    guest
+        .run(&["sh", "-c", noise].map(OsStr::new), limits)
+        .unwrap();
+    let hog = ["perl", "-e", "push @a, 'x' x 1e7 while 1"].map(OsStr::new);
+    let killed = guest.run(&hog, limits).unwrap();
+    assert_eq!(killed.status, 128 + 9);
+    assert!(guest.verdict().is_some_and(|why| why.contains("--memory")));
+
     // A guest that dies says how.
     let panic = ["sh", "-c", "echo c > /proc/sysrq-trigger"].map(OsStr::new);
     let error = guest.run(&panic, limits).unwrap_err();
@@ -228,4 +258,48 @@ fn a_guest_is_a_machine_like_any_other() {
     assert!(error.to_string().contains("Kernel panic"), "{error}");
     drop(guest);
     nothing_left(&home);
+    assert!(metal.is_none_or(|metal| free(&metal)));
+}
+
+/// Whether nobody holds it exclusively.
+fn free(device: &common::Loop) -> bool {
+    let path = Path::new(&device.device);
+    assay_host::Live.open_exclusive(path).is_ok()
+}
+
+/// Disks are plugged in and pulled out, each bus that can.
+fn disks_come_and_go(guest: &mut Guest, outside: &Path) {
+    let before = entries(guest.dir());
+    let far = format!("16M,bus=virtio-scsi,format=qcow2,dir={}", outside.display());
+    let texts = [
+        "16M",
+        "16M,bus=nvme",
+        "16M,bus=virtio-scsi,iothread,format=luks",
+        &far,
+    ];
+    let names = ["plug1", "plug2", "plug3", "plug4"];
+    for (text, name) in texts.iter().zip(names) {
+        guest.plug(&Disk::parse(text, name).unwrap()).unwrap();
+    }
+    let devices = guest.devices(&names).unwrap();
+    assert!(devices[1].starts_with("/dev/") && devices[1] != Path::new("/dev/nvme0n1"));
+    let again = guest.plug(&Disk::scratch("plug1", 512)).unwrap_err();
+    assert!(again.to_string().contains("already"), "{again}");
+    let sata = guest.plug(&Disk::parse("16M,bus=sata", "late").unwrap());
+    let sata = sata.unwrap_err().to_string();
+    assert!(sata.contains("cannot plug sata"), "{sata}");
+    for name in names {
+        guest.unplug(name).unwrap();
+    }
+    assert!(guest.devices(&["plug1"]).is_err());
+    assert!(guest.unplug("slow").is_err(), "SATA does not let go");
+    let gone = guest.unplug("plug1").unwrap_err().to_string();
+    assert!(gone.contains("fast, slow, secret"), "{gone}");
+    let mut after = entries(guest.dir());
+    after.retain(|name| name != "plug.lock");
+    after.sort();
+    let mut before = before;
+    before.sort();
+    assert_eq!(before, after);
+    assert!(!entries(outside).iter().any(|name| name.contains("plug4")));
 }

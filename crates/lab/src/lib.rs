@@ -9,25 +9,33 @@
 )]
 
 mod accel;
+mod boot;
 mod channel;
 mod child;
+mod claim;
 mod command;
 pub mod console;
 mod cpio;
+mod devices;
 pub mod disk;
 mod error;
+mod files;
+pub mod full;
 mod guest;
 mod host;
 mod image;
 pub mod measure;
+mod plug;
 pub mod powercut;
 mod qmp;
 mod recipe;
 #[allow(dead_code, reason = "shared with the agent")]
 mod record;
+mod room;
 mod sparse;
 mod spec;
 mod state;
+mod steps;
 mod talk;
 mod tools;
 #[allow(dead_code, reason = "shared with the agent")]
@@ -35,9 +43,10 @@ mod wire;
 pub mod writelog;
 
 pub use accel::{Accel, Choice};
+pub use boot::Options;
 pub use disk::Disk;
 pub use error::LabError;
-pub use guest::{Guest, Options};
+pub use guest::Guest;
 pub use image::{Cache, Image, Progress};
 pub use recipe::Zfs;
 pub use state::{Entry, State};

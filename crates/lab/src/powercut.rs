@@ -5,9 +5,11 @@
 //! disk is built again as a power cut would leave it: what was flushed is there, all else is lost.
 //! That is done for many moments, each that of an acknowledgement, the last one that of the kill.
 
+use crate::boot::Options;
 use crate::disk::{CacheMode, Disk, Format, SECRET};
 use crate::error::LabError;
-use crate::guest::{Guest, Options, qemu_img};
+use crate::files::qemu_img;
+use crate::guest::Guest;
 use crate::image::Image;
 use crate::record::{SIZE, record};
 use crate::state::State;
@@ -181,7 +183,7 @@ fn cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
 }
 
 /// Makes a plain copy of what a guest would read after the cut.
-fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
+pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
     let mut source = OsString::from(format!("driver={}", disk.format.name()));
     if disk.format == Format::Luks {
         source.push(",key-secret=secret");
@@ -196,7 +198,7 @@ fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
 }
 
 /// How many of the first `count` records are not there as they were written.
-fn missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
+pub(crate) fn missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
     let file = File::open(path)?;
     let mut found = vec![0; SIZE];
     let mut missing = 0;

@@ -13,6 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Qmp {
     reader: BufReader<UnixStream>,
+    events: Vec<Value>,
 }
 
 impl Qmp {
@@ -24,13 +25,14 @@ impl Qmp {
         ready.map_err(|error| refused("connection", error))?;
         let mut qmp = Self {
             reader: BufReader::new(stream),
+            events: Vec::new(),
         };
         qmp.read("greeting")?;
         qmp.execute("qmp_capabilities", json!({}))?;
         Ok(qmp)
     }
 
-    /// Runs a command and returns what it returns. Events are skipped.
+    /// Runs a command and returns what it returns. Events that come before it are kept.
     pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, LabError> {
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
         self.reader
@@ -46,7 +48,15 @@ impl Qmp {
             if let Some(found) = answer.get_mut("return") {
                 return Ok(found.take());
             }
+            if answer.get("event").is_some() {
+                self.events.push(answer);
+            }
         }
+    }
+
+    /// The events that came since the last call, up to the last answer.
+    pub(crate) fn take_events(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.events)
     }
 
     fn read(&mut self, command: &str) -> Result<Value, LabError> {

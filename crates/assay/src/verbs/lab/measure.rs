@@ -4,8 +4,8 @@ use super::{Lab, Machine};
 use crate::cli::Status;
 use crate::context::print;
 use anyhow::Context as _;
+use assay_lab::Guest;
 use assay_lab::measure::{Plan, Sample, run};
-use assay_lab::{Disk, Guest};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Nanos};
 use serde::de::DeserializeOwned;
@@ -101,13 +101,7 @@ impl Measure {
 
 pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     let mut options = lab.options(&format!("measure-{}", std::process::id()), &args.machine)?;
-    if options.disks.is_empty() {
-        for (index, text) in USUAL.iter().enumerate() {
-            options
-                .disks
-                .push(Disk::parse(text, &format!("disk{}", index + 1))?);
-        }
-    }
+    lab.usual(&mut options, &USUAL)?;
     let plan = Plan {
         disks: options.disks.clone(),
         workloads: args.workloads()?,

@@ -3,8 +3,8 @@
 use super::{Lab, Machine};
 use crate::cli::Status;
 use crate::context::print;
+use assay_lab::Sync;
 use assay_lab::powercut::{Outcome, Trial, run};
-use assay_lab::{Disk, Sync};
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -39,13 +39,23 @@ pub(super) struct PowerCut {
 }
 
 #[derive(ValueEnum, Clone, Copy)]
-enum SyncArg {
+pub(super) enum SyncArg {
     /// Opened with O_DSYNC.
     Dsync,
     /// fsync after every record.
     Fsync,
     /// Not at all, as a control: records are lost.
     Never,
+}
+
+impl From<SyncArg> for Sync {
+    fn from(argument: SyncArg) -> Self {
+        match argument {
+            SyncArg::Dsync => Self::Dsync,
+            SyncArg::Fsync => Self::Fsync,
+            SyncArg::Never => Self::Never,
+        }
+    }
 }
 
 /// Every cache mode, then every bus, then the formats: what a disk promises must not depend on any.
@@ -66,20 +76,10 @@ const USUAL: [&str; 12] = [
 
 pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
     let mut options = lab.options(&format!("cut-{}", std::process::id()), &args.machine)?;
-    if options.disks.is_empty() {
-        for (index, text) in USUAL.iter().enumerate() {
-            options
-                .disks
-                .push(Disk::parse(text, &format!("disk{}", index + 1))?);
-        }
-    }
+    lab.usual(&mut options, &USUAL)?;
     let trial = Trial {
         disks: std::mem::take(&mut options.disks),
-        sync: match args.sync {
-            SyncArg::Dsync => Sync::Dsync,
-            SyncArg::Fsync => Sync::Fsync,
-            SyncArg::Never => Sync::Never,
-        },
+        sync: args.sync.into(),
         records: args.records,
         cuts: args.cuts,
         seed: crate::context::random_seed()?,
