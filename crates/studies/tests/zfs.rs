@@ -24,7 +24,7 @@ machine = "m"
 [forms.quick]
 rounds = 1
 memory = "1g"
-disk = "320m"
+disk = "384m"
 size = "256k"
 left = "1m"
 pool = { layout = "mirror", disks = 2, size = "1g", ashift = 12, properties = { compression = "lz4" } }
@@ -32,7 +32,7 @@ pool = { layout = "mirror", disks = 2, size = "1g", ashift = 12, properties = { 
 [forms.full]
 rounds = 1
 memory = "1g"
-disk = "320m"
+disk = "384m"
 size = "256k"
 pool = { disks = 1, size = "1g", ashift = 12 }
 
