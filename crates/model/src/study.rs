@@ -51,6 +51,14 @@ impl Study {
             .collect()
     }
 
+    /// Whether a form measures this figure of this configuration.
+    #[must_use]
+    pub fn asks(&self, form: &Form, configuration: &Configuration, figure: &Figure) -> bool {
+        let names = form.figures.as_ref();
+        let named = names.is_none_or(|names| names.contains(&figure.name));
+        figure.derived.is_none() && named && configuration.has(figure)
+    }
+
     /// The figures that a bench measures; the others are derived from them.
     #[must_use]
     pub fn measured(&self) -> Vec<&Figure> {
@@ -101,6 +109,9 @@ pub struct Form {
     /// Configurations that are tried; all when left out.
     #[serde(default)]
     pub configurations: Option<Vec<String>>,
+    /// Figures that are measured; all when left out.
+    #[serde(default)]
+    pub figures: Option<Vec<String>>,
     /// What the bench wants to know: sizes, runtimes.
     #[serde(flatten)]
     pub settings: toml::Table,

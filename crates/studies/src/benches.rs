@@ -3,6 +3,7 @@
 mod commands;
 mod guest_disks;
 mod points;
+mod zfs;
 
 use crate::{Bench, Place, StudyError};
 
@@ -39,6 +40,11 @@ pub const BENCHES: &[Known] = &[
         name: "points",
         guest: true,
         make: |place| Box::new(points::Points::new(place)),
+    },
+    Known {
+        name: "zfs",
+        guest: true,
+        make: |place| Box::new(zfs::Zfs::new(place)),
     },
 ];
 

@@ -16,6 +16,14 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "optane-points",
         include_str!("../../../studies/optane-points.toml"),
     ),
+    (
+        "zfs-tuning",
+        include_str!("../../../studies/zfs-tuning.toml"),
+    ),
+    (
+        "zvol-vs-qcow2",
+        include_str!("../../../studies/zvol-vs-qcow2.toml"),
+    ),
 ];
 
 /// Every built-in study.

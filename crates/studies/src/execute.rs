@@ -79,7 +79,11 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
         let mut steps: Vec<Step> = Vec::new();
         for configuration in study.tried(form) {
             for group in &groups {
-                let figures = group.iter().filter(|figure| configuration.has(figure));
+                // What is counted is the same in every round.
+                let asked = |figure: &&&Figure| {
+                    study.asks(form, configuration, figure) && !(figure.exact && round > 1)
+                };
+                let figures = group.iter().filter(asked);
                 let figures: Vec<&Figure> = figures.copied().collect();
                 if !figures.is_empty() {
                     steps.push(Step {

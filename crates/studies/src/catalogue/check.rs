@@ -155,6 +155,10 @@ fn form(study: &Study, table: &'static str, form: &Form) -> Result<(), Wrong> {
             Some(_) => {}
         }
     }
+    let mut names = form.figures.iter().flatten();
+    if let Some(name) = names.find(|name| study.figure(name).is_none()) {
+        return wrong(table, 0, no("figure", name));
+    }
     match study.tried(form).is_empty() {
         true => wrong(table, 0, "there is no configuration to try"),
         false => Ok(()),

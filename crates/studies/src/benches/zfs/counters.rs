@@ -1,0 +1,113 @@
+//! What is counted around a job: in the guest's ZFS and block layer, and on the host's side of its
+//! disks.
+
+use super::build::{LIMIT, POOL};
+use crate::StudyError;
+use crate::guest::command;
+use assay_lab::Guest;
+use serde_json::{Value, json};
+
+/// Counters since the guest's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Times that ZFS was asked to make its intent log durable (`zil_commit_count`).
+    pub commits: u64,
+    /// Flushes that the device under the file system completed.
+    pub flushes: u64,
+    /// Flushes that QEMU got from the guest for the disks concerned.
+    pub host_flushes: u64,
+    /// Bytes that QEMU got from the guest for them.
+    pub host_bytes: u64,
+}
+
+impl Counters {
+    /// Reads them. `device` is the block device under the file system, `disks` the names of the
+    /// virtual disks that carry it.
+    ///
+    /// # Errors
+    /// The guest or QEMU does not answer.
+    pub fn read(guest: &Guest, device: Option<&str>, disks: &[String]) -> Result<Self, StudyError> {
+        // What ZFS still holds back belongs to what was done before.
+        command(guest, &["zpool", "sync", POOL], LIMIT)?;
+        let name = device.and_then(|path| path.strip_prefix("/dev/"));
+        let stat = name.map(|name| format!("/sys/class/block/{name}/stat"));
+        let mut argv = vec!["cat", "/proc/spl/kstat/zfs/zil"];
+        argv.extend(stat.as_deref());
+        let text = command(guest, &argv, LIMIT)?;
+        let last = text.lines().last().filter(|_| name.is_some());
+        let mut found = Self {
+            commits: kstat_value(&text, "zil_commit_count").unwrap_or(0),
+            flushes: last.and_then(flushes).unwrap_or(0),
+            ..Self::default()
+        };
+        let stats = guest.qmp("query-blockstats", json!({}))?;
+        (found.host_flushes, found.host_bytes) = host_side(&stats, disks);
+        Ok(found)
+    }
+
+    /// What was counted since.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            commits: self.commits.saturating_sub(before.commits),
+            flushes: self.flushes.saturating_sub(before.flushes),
+            host_flushes: self.host_flushes.saturating_sub(before.host_flushes),
+            host_bytes: self.host_bytes.saturating_sub(before.host_bytes),
+        }
+    }
+}
+
+/// A value of a kstat: lines of name, type and data (OpenZFS `module/os/linux/spl/spl-kstat.c`).
+fn kstat_value(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    let mut words = lines.find(|words| words.clone().next() == Some(name))?;
+    words.nth(2)?.parse().ok()
+}
+
+/// Flush requests completed: the 16th field of a block device's `stat`, since Linux 5.5
+/// (Documentation/block/stat.rst).
+fn flushes(stat: &str) -> Option<u64> {
+    stat.split_whitespace().nth(15)?.parse().ok()
+}
+
+/// Flushes and bytes written of the disks of these names, from `query-blockstats`.
+fn host_side(stats: &Value, disks: &[String]) -> (u64, u64) {
+    let ours = stats.as_array().into_iter().flatten().filter(|device| {
+        // `qdev` is the device's id or its path in QEMU's object tree.
+        let path = device["qdev"].as_str().unwrap_or_default();
+        path.split('/')
+            .any(|part| disks.iter().any(|name| name == part))
+    });
+    let count = |device: &Value, name: &str| device["stats"][name].as_u64().unwrap_or(0);
+    ours.fold((0, 0), |(flushes, bytes), device| {
+        (
+            flushes + count(device, "flush_operations"),
+            bytes + count(device, "wr_bytes"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_and_flushes_are_read_from_what_the_guest_prints() {
+        let kstat = include_str!("../../../fixtures/zfs-2.1.11-kstat-zil.txt");
+        assert_eq!(kstat_value(kstat, "zil_commit_count"), Some(2));
+        assert_eq!(kstat_value(kstat, "zil_commit"), None);
+        let stat = include_str!("../../../fixtures/linux-6.1-nbd-stat.txt");
+        assert_eq!(flushes(stat), Some(59));
+        // Linux before 5.5 has 15 fields.
+        assert_eq!(flushes("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"), None);
+    }
+
+    #[test]
+    fn the_hosts_side_is_that_of_the_disks_asked_for() {
+        let text = include_str!("../../../fixtures/qemu-7.2.22-query-blockstats.json");
+        let stats: Value = serde_json::from_str(text).unwrap();
+        let both = ["pool1".to_owned(), "pool2".to_owned()];
+        assert_eq!(host_side(&stats, &both), (1890, 286_878_720));
+        assert_eq!(host_side(&stats, &both[..1]), (945, 143_439_360));
+        assert_eq!(host_side(&stats, &["pool".to_owned()]), (0, 0));
+    }
+}

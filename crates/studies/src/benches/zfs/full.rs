@@ -1,0 +1,314 @@
+//! A pool or a quota that runs full under a running guest, with QEMU's own choices: a real QEMU in
+//! the guest writes to the image until there is no space, and on when there is again.
+
+use super::build::{Built, FENCE, FILLER, LIMIT, POOL};
+use super::program::{Check, REQUEST, Said, boot_disk};
+use super::settings::{Full, Image, Layers};
+use crate::StudyError;
+use crate::guest::command;
+use assay_lab::{Guest, Output};
+use assay_model::Bytes;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// Where the program's words go.
+const SAID: &str = "/run/study.said";
+/// Its boot disk.
+const BOOT: &str = "/run/study.boot";
+/// How often it is looked how far the program is.
+const LOOK: Duration = Duration::from_millis(700);
+/// A guest that is neither paused nor done after so many looks hangs.
+const LOOKS: u32 = 300;
+/// Longest time that QEMU runs in the guest.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What became of the guest and of its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// QEMU paused it because space was missing.
+    pub paused: bool,
+    /// Requests that failed as it sees it.
+    pub errors: u64,
+    /// Requests it was told are done that are not there in the end.
+    pub lost: u64,
+    /// Requests that are there in the end.
+    pub kept: u64,
+}
+
+/// Lets it happen. The layers are those of a configuration that is to run full.
+///
+/// # Errors
+/// QEMU does not start, or the guest is gone.
+pub(super) fn fill(
+    guest: &Guest,
+    built: &Built,
+    layers: &Layers,
+    left: Bytes,
+) -> Result<Outcome, StudyError> {
+    let (Some(image), Some(full), Some(format)) = (&built.image, layers.full, layers.image) else {
+        return Err(StudyError::measure("full", "there is no image"));
+    };
+    // Twice what there is room for: half of it has to wait.
+    let requests = u32::try_from(2 * left.0 / REQUEST).unwrap_or(u32::MAX);
+    guest.push_bytes(&boot_disk(requests), Path::new(BOOT), 0o600)?;
+    guest.push_bytes(b"", Path::new(SAID), 0o600)?;
+    take_space(guest, full, left)?;
+    let went = run(guest, &arguments(image, format, layers), &|| {
+        give_back(guest, full)
+    });
+    // QEMU is gone, and with it what it held back; only now is there room again for one that was
+    // not paused.
+    give_back(guest, full)?;
+    let paused = went?;
+    let said = Said::read(&command(guest, &["cat", SAID], LIMIT)?);
+    let there = there(guest, image, format, u64::from(requests))?;
+    let count =
+        |what: &dyn Fn(usize) -> bool| (0..there.len()).filter(|&at| what(at)).count() as u64;
+    let told = |at: usize| said.done.get(at).copied();
+    Ok(Outcome {
+        paused,
+        errors: count(&|at| told(at) == Some(false)),
+        lost: count(&|at| told(at) == Some(true) && !there[at]),
+        kept: count(&|at| there[at]),
+    })
+}
+
+/// Leaves so much space.
+fn take_space(guest: &Guest, full: Full, left: Bytes) -> Result<(), StudyError> {
+    command(guest, &["zpool", "sync", POOL], LIMIT)?;
+    let number = |property: &str, dataset: &str| {
+        let argv = ["zfs", "get", "-Hp", "-o", "value", property, dataset];
+        let text = command(guest, &argv, LIMIT)?;
+        let parsed: Result<u64, _> = text.trim().parse();
+        parsed.map_err(|error| StudyError::measure(argv.join(" "), error))
+    };
+    let (set, dataset) = match full {
+        Full::Pool => {
+            let free = number("available", POOL)?.saturating_sub(left.0);
+            (format!("reservation={free}"), FILLER)
+        }
+        Full::Quota => {
+            let used = number("used", FENCE)?;
+            (format!("quota={}", used + left.0), FENCE)
+        }
+    };
+    command(guest, &["zfs", "set", &set, dataset], LIMIT)?;
+    Ok(())
+}
+
+fn give_back(guest: &Guest, full: Full) -> Result<(), StudyError> {
+    let (set, dataset) = match full {
+        Full::Pool => ("reservation=none", FILLER),
+        Full::Quota => ("quota=none", FENCE),
+    };
+    command(guest, &["zfs", "set", set, dataset], LIMIT)?;
+    Ok(())
+}
+
+/// QEMU's command line. What it does at a write error is left to it, as in a guest of everybody.
+fn arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
+    let boot = json!({ "driver": "file", "node-name": "boot", "filename": BOOT });
+    // -drive, because that is what its `cache=` is documented for; commas end a value.
+    let drive = format!(
+        "if=none,id=disk,format={},cache={},aio={},file={}",
+        format.name(),
+        layers.cache.name(),
+        layers.aio.name(),
+        image.replace(',', ",,"),
+    );
+    let console = format!("file,id=said,path={SAID}");
+    [
+        "qemu-system-x86_64",
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-accel",
+        "tcg,thread=single",
+        "-cpu",
+        "qemu64",
+        "-m",
+        "16",
+        "-qmp",
+        "stdio",
+        "-chardev",
+        &console,
+        "-device",
+        "isa-debugcon,chardev=said,iobase=0xe9",
+        "-blockdev",
+        &boot.to_string(),
+        "-device",
+        "virtio-blk-pci,drive=boot,bootindex=0",
+        "-drive",
+        &drive,
+        "-device",
+        "virtio-blk-pci,drive=disk",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+/// Runs QEMU until its program is done, and tells whether it was paused. When it is, `free` gives
+/// space back and it goes on.
+fn run(
+    guest: &Guest,
+    argv: &[String],
+    free: &dyn Fn() -> Result<(), StudyError>,
+) -> Result<bool, StudyError> {
+    let (to_qemu, input) = mpsc::channel();
+    let (heard, events) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || converse(guest, argv, input, &heard));
+        let went = attend(guest, &to_qemu, &events, free);
+        // An end of its input alone does not end QEMU.
+        let _ = to_qemu.send(line("quit"));
+        drop(to_qemu);
+        let ended = running
+            .join()
+            .unwrap_or_else(|_| Err(StudyError::measure("QEMU", "its thread failed")));
+        let paused = went?;
+        ended.map(|()| paused)
+    })
+}
+
+/// QEMU in the guest: its monitor over our pipes.
+fn converse(
+    guest: &Guest,
+    argv: &[String],
+    input: Receiver<Vec<u8>>,
+    heard: &Sender<Value>,
+) -> Result<(), StudyError> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let (mut pending, mut complaint) = (Vec::new(), Vec::new());
+    let input = Box::new(Lines {
+        from: input,
+        rest: Vec::new(),
+    });
+    let limit = Some(PATIENCE);
+    let status = guest.stream(&words, limit, Some(input), &mut |output| match output {
+        Output::Out(bytes) => {
+            pending.extend_from_slice(bytes);
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = pending.drain(..=end).collect();
+                if let Ok(value) = serde_json::from_slice(&line) {
+                    let _ = heard.send(value);
+                }
+            }
+        }
+        Output::Err(bytes) => complaint.extend_from_slice(bytes),
+    })?;
+    match status {
+        0 => Ok(()),
+        _ => Err(StudyError::measure(
+            "QEMU in the guest",
+            String::from_utf8_lossy(&complaint).trim(),
+        )),
+    }
+}
+
+/// Commands for QEMU, as they come.
+struct Lines {
+    from: Receiver<Vec<u8>>,
+    rest: Vec<u8>,
+}
+
+impl Read for Lines {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() {
+            self.rest = self.from.recv().unwrap_or_default();
+        }
+        let count = self.rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.rest[..count]);
+        self.rest.drain(..count);
+        Ok(count)
+    }
+}
+
+fn line(command: &str) -> Vec<u8> {
+    format!("{}\n", json!({ "execute": command })).into_bytes()
+}
+
+/// Answers QEMU's events until the program is done.
+fn attend(
+    guest: &Guest,
+    to_qemu: &Sender<Vec<u8>>,
+    events: &Receiver<Value>,
+    free: &dyn Fn() -> Result<(), StudyError>,
+) -> Result<bool, StudyError> {
+    let _ = to_qemu.send(line("qmp_capabilities"));
+    let (mut looks, mut paused) = (0, false);
+    while looks < LOOKS {
+        match events.recv_timeout(LOOK) {
+            Ok(event)
+                if event["event"] == "BLOCK_IO_ERROR" && event["data"]["action"] == "stop" =>
+            {
+                if !paused {
+                    paused = true;
+                    free()?;
+                }
+            }
+            Ok(event) if event["event"] == "STOP" => {
+                let _ = to_qemu.send(line("cont"));
+            }
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                looks += 1;
+                if Said::read(&command(guest, &["cat", SAID], LIMIT)?).ended {
+                    return Ok(paused);
+                }
+            }
+            // It ended by itself; its thread says why.
+            Err(RecvTimeoutError::Disconnected) => return Ok(paused),
+        }
+    }
+    Ok(paused)
+}
+
+/// For each request, whether it is on the disk: read past the caches.
+fn there(
+    guest: &Guest,
+    image: &str,
+    format: Image,
+    requests: u64,
+) -> Result<Vec<bool>, StudyError> {
+    const PLAIN: &str = "/run/study.plain";
+    let plain = match format {
+        Image::Raw => image,
+        Image::Qcow2 => {
+            let argv = [
+                "qemu-img", "convert", "-f", "qcow2", "-O", "raw", image, PLAIN,
+            ];
+            command(guest, &argv, LIMIT)?;
+            PLAIN
+        }
+    };
+    if image.starts_with("/dev/") {
+        command(guest, &["blockdev", "--flushbufs", image], LIMIT)?;
+    }
+    let (size, count) = (format!("bs={REQUEST}"), format!("count={requests}"));
+    let from = format!("if={plain}");
+    let argv = ["dd", "status=none", &from, &size, &count].map(OsStr::new);
+    let mut check = Check::default();
+    let status = guest.stream(&argv, Some(LIMIT), None, &mut |output| {
+        if let Output::Out(piece) = output {
+            check.add(piece);
+        }
+    })?;
+    if plain == PLAIN {
+        command(guest, &["rm", "-f", PLAIN], LIMIT)?;
+    }
+    match status {
+        0 => Ok(check.end()),
+        _ => Err(StudyError::measure(argv_text(&argv), "it cannot be read")),
+    }
+}
+
+fn argv_text(argv: &[&OsStr]) -> String {
+    let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}

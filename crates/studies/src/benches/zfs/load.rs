@@ -1,0 +1,167 @@
+//! fio's jobs as a study writes them, and what their results say.
+
+use super::wanted::Of;
+use assay_fio::json::Document;
+use assay_model::sample::JobResult;
+use assay_model::{Bytes, Nanos};
+use std::fmt::Write as _;
+
+/// What the bench adds to a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The directory for its files, when there is one.
+    pub directory: Option<&'a str>,
+    /// Else the block device.
+    pub device: Option<&'a str>,
+    /// Bytes, unless the job says.
+    pub size: Bytes,
+    /// How long; to the end of its size when none.
+    pub time: Option<Nanos>,
+    /// Seed of offsets and data.
+    pub seed: u64,
+}
+
+/// The job file for the options of a study. Its own `size` is taken in plain bytes.
+pub(super) fn render(options: &toml::Table, place: Place<'_>) -> String {
+    let mut text = "[study]\n".to_owned();
+    let mut line = |key: &str, value: &dyn std::fmt::Display| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key}={value}");
+    };
+    match (place.directory, place.device) {
+        (Some(dir), _) => line("directory", &dir),
+        (None, Some(device)) => line("filename", &device),
+        (None, None) => {}
+    }
+    for (key, value) in options {
+        match value {
+            toml::Value::String(text) => line(key, text),
+            value => line(key, value),
+        }
+    }
+    if !options.contains_key("size") {
+        line("size", &place.size.0);
+    }
+    if let Some(time) = place.time
+        && !options.contains_key("number_ios")
+    {
+        line("time_based", &1);
+        line("runtime", &format_args!("{}ms", time.0.div_ceil(1_000_000)));
+    }
+    line("randrepeat", &0);
+    line("randseed", &place.seed);
+    // Data that ZFS can neither compress nor leave out, unless the study asks for others.
+    if !options.contains_key("buffer_compress_percentage") {
+        line("refill_buffers", &1);
+    }
+    text
+}
+
+/// Writes of all jobs.
+pub(super) fn writes(document: &Document) -> u64 {
+    let of = |job: &JobResult| job.write.as_ref().map_or(0, |write| write.ios);
+    document.jobs.iter().map(of).sum()
+}
+
+/// Bytes written by all jobs.
+pub(super) fn written(document: &Document) -> u64 {
+    let of = |job: &JobResult| job.write.as_ref().map_or(0, |write| write.bytes.0);
+    document.jobs.iter().map(of).sum()
+}
+
+/// A figure that fio's result alone tells; none when there was no I/O.
+pub(super) fn figure(of: Of, document: &Document) -> Option<f64> {
+    let sides = || {
+        let jobs = document.jobs.iter();
+        jobs.flat_map(|job| [job.read.as_ref(), job.write.as_ref()])
+            .flatten()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    match of {
+        Of::Iops => Some(sides().map(|side| side.iops).sum::<f64>()).filter(|sum| *sum > 0.0),
+        // As fio's own `aggrb`: all bytes over the time of the longest job, the flush at its end
+        // included.
+        Of::Rate => {
+            let bytes: u64 = sides().map(|side| side.bytes.0).sum();
+            let time = sides().map(|side| side.runtime.0).max()?;
+            (time > 0).then(|| bytes as f64 / (time as f64 / 1e9))
+        }
+        Of::Depth => {
+            let depths: Vec<f64> = document.jobs.iter().filter_map(depth).collect();
+            (!depths.is_empty()).then(|| depths.iter().sum::<f64>() / depths.len() as f64)
+        }
+        _ => None,
+    }
+}
+
+/// I/Os in flight, averaged over submissions: fio's `iodepth_level` counts those up to 1, 2, 4, …
+/// so that this is an upper bound (fio HOWTO, "IO depths").
+fn depth(job: &JobResult) -> Option<f64> {
+    let levels = job.iodepth_level.iter().filter_map(|(level, share)| {
+        let depth: f64 = level.trim_start_matches(">=").parse().ok()?;
+        Some((depth, *share))
+    });
+    let (sum, shares) = levels.fold((0.0, 0.0), |(sum, shares), (depth, share)| {
+        (sum + depth * share, shares + share)
+    });
+    (shares > 0.0).then(|| sum / shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        assay_fio::json::parse(text).unwrap().pop().unwrap()
+    }
+
+    fn near(found: Option<f64>, expected: f64) {
+        let found = found.unwrap();
+        assert!((found / expected - 1.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn figures_are_those_of_fios_result() {
+        let synced = document(include_str!(
+            "../../../../fio/fixtures/fio-3.33-fdatasync.json"
+        ));
+        assert_eq!((writes(&synced), written(&synced)), (3572, 14_630_912));
+        near(figure(Of::Iops, &synced), 7_129.740_519);
+        near(figure(Of::Rate, &synced), 14_630_912.0 / 0.501);
+        // fio counts a flush as an I/O of depth 1, which makes its shares 200 %.
+        near(figure(Of::Depth, &synced), 1.0);
+        let mix = document(include_str!("../../../../fio/fixtures/fio-3.33-mix.json"));
+        near(
+            figure(Of::Rate, &mix),
+            (29_270_016.0 + 69_144_576.0) / 0.501,
+        );
+        let depth = figure(Of::Depth, &mix).unwrap();
+        assert!((7.9..=8.0).contains(&depth), "{depth}");
+        assert_eq!(figure(Of::Iops, &Document::default()), None);
+        assert_eq!(figure(Of::Depth, &Document::default()), None);
+    }
+
+    #[test]
+    fn a_job_is_what_the_study_says_and_where() {
+        let options = "sync = 1\nrw = \"randwrite\"\nbs = \"4k\"".parse().unwrap();
+        let place = Place {
+            directory: None,
+            device: Some("/dev/nbd3"),
+            size: Bytes(1 << 20),
+            time: Some(Nanos(1_500_000_000)),
+            seed: 7,
+        };
+        let expected = "[study]\nfilename=/dev/nbd3\nbs=4k\nrw=randwrite\nsync=1\nsize=1048576\n\
+            time_based=1\nruntime=1500ms\nrandrepeat=0\nrandseed=7\nrefill_buffers=1\n";
+        assert_eq!(render(&options, place), expected);
+        // A count of I/Os and a size of its own are not overruled.
+        let options = "number_ios = 20\nsize = 65536\nrw = \"write\""
+            .parse()
+            .unwrap();
+        let text = render(&options, place);
+        assert!(
+            !text.contains("time_based") && text.matches("size=").count() == 1,
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! The pool of the guest.
+
+use super::build::{FENCE, FILLER, LIMIT, POOL};
+use super::settings::{Form, Pool};
+use crate::StudyError;
+use crate::guest::{self, command};
+use assay_lab::{Disk, Guest};
+use assay_model::Bytes;
+
+/// The pool's disks. They lie in the guest's own directory on the host.
+pub(super) fn disks(pool: &Pool) -> Vec<Disk> {
+    let data = (1..=pool.disks).map(|number| Disk::scratch(&format!("pool{number}"), pool.size.0));
+    let log = pool.log.map(|size| Disk::scratch("log", size.0));
+    let cache = pool.cache.map(|size| Disk::scratch("cache", size.0));
+    data.chain(log).chain(cache).collect()
+}
+
+/// Makes it, and what the tests of a full pool need.
+///
+/// # Errors
+/// ZFS refuses.
+pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
+    let names: Vec<String> = disks(pool).into_iter().map(|disk| disk.name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let devices = guest.devices(&names)?;
+    let mut argv = vec!["zpool".to_owned(), "create".to_owned(), "-f".to_owned()];
+    argv.extend(["-o".to_owned(), format!("ashift={}", pool.ashift)]);
+    for (key, value) in &pool.properties {
+        argv.extend(["-O".to_owned(), format!("{key}={value}")]);
+    }
+    argv.push(POOL.to_owned());
+    if !pool.layout.is_empty() {
+        argv.push(pool.layout.clone());
+    }
+    for (name, device) in names.iter().zip(&devices) {
+        if matches!(*name, "log" | "cache") {
+            argv.push((*name).to_owned());
+        }
+        argv.push(device.display().to_string());
+    }
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    command(guest, &words, LIMIT)?;
+    command(
+        guest,
+        &["zfs", "create", "-o", "mountpoint=none", FILLER],
+        LIMIT,
+    )?;
+    command(guest, &["zfs", "create", FENCE], LIMIT)?;
+    command(guest, &["modprobe", "nbd"], LIMIT)?;
+    Ok(())
+}
+
+/// What it is, for the machine of a study.
+///
+/// # Errors
+/// The guest does not answer.
+pub(super) fn machine(guest: &Guest, form: &Form) -> Result<Vec<(String, String)>, StudyError> {
+    let mut lines = guest::machine(guest);
+    let zfs = command(guest, &["cat", "/sys/module/zfs/version"], LIMIT)?;
+    lines.push(("OpenZFS".to_owned(), zfs.trim().to_owned()));
+    let qemu = command(guest, &["qemu-nbd", "--version"], LIMIT)?;
+    let version = qemu.lines().next().unwrap_or_default();
+    lines.push(("QEMU in the guest".to_owned(), version.trim().to_owned()));
+    let pool = &form.pool;
+    let device = |name: &str, size: Option<Bytes>| {
+        size.map_or_else(String::new, |size| format!(", {name} {size}"))
+    };
+    lines.push((
+        "pool".to_owned(),
+        format!(
+            "{} of {} virtual disks of {}{}{}, ashift {}",
+            if pool.layout.is_empty() {
+                "stripe"
+            } else {
+                &pool.layout
+            },
+            pool.disks,
+            pool.size,
+            device("log", pool.log),
+            device("cache", pool.cache),
+            pool.ashift
+        ),
+    ));
+    Ok(lines)
+}

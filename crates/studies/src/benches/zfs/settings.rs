@@ -1,0 +1,230 @@
+//! What a study of this bench says in its file.
+
+use crate::{StudyError, settings};
+use assay_lab::disk::{Aio, CacheMode};
+use assay_model::study::Configuration;
+use assay_model::{Bytes, Nanos};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// The machine in which everything happens, and how much of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Form {
+    /// Memory of the guest.
+    pub memory: Bytes,
+    /// The pool in it.
+    pub pool: Pool,
+    /// Size of each zvol, image and virtual disk.
+    pub disk: Bytes,
+    /// Bytes that each job of fio works on, unless the job says.
+    pub size: Bytes,
+    /// How long each job of fio runs; to the end of its size when left out.
+    #[serde(default)]
+    pub time: Option<Nanos>,
+    /// Space that is left in the pool when it is to run full.
+    #[serde(default)]
+    pub left: Option<Bytes>,
+}
+
+/// A pool of new virtual disks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pool {
+    /// `mirror`, `raidz1`, …; empty for a stripe.
+    #[serde(default)]
+    pub layout: String,
+    /// How many disks.
+    pub disks: u32,
+    /// Size of each.
+    pub size: Bytes,
+    /// Size of a log device, if there is one.
+    #[serde(default)]
+    pub log: Option<Bytes>,
+    /// Size of a cache device, if there is one.
+    #[serde(default)]
+    pub cache: Option<Bytes>,
+    /// Sector size as a power of two.
+    pub ashift: u32,
+    /// Properties of its root dataset.
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
+}
+
+/// What lies under the work: from the storage upwards.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Layers {
+    /// What it stands on.
+    pub on: Base,
+    /// ZFS properties of the zvol or dataset.
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
+    /// Whether the zvol's size is set aside for it. As `zfs create -V` does, unlike `-s`.
+    #[serde(default)]
+    pub reserved: bool,
+    /// Of a virtual disk on this host: bus, cache and the rest, as `assay lab --disk` takes them.
+    #[serde(default)]
+    pub device: String,
+    /// Format of a virtual disk that QEMU serves from the zvol or from a file on the dataset.
+    #[serde(default)]
+    pub image: Option<Image>,
+    /// Cluster size of qcow2.
+    #[serde(default)]
+    pub cluster: Option<Bytes>,
+    /// QEMU's cache mode for the image.
+    #[serde(default = "writeback", deserialize_with = "word")]
+    pub cache: CacheMode,
+    /// QEMU's way of doing input and output for the image.
+    #[serde(default = "threads", deserialize_with = "word")]
+    pub aio: Aio,
+    /// LVM in between.
+    #[serde(default)]
+    pub lvm: bool,
+    /// LUKS in between.
+    #[serde(default)]
+    pub luks: bool,
+    /// A file system on top; without, the block device itself is worked on.
+    #[serde(default)]
+    pub fs: Option<Fs>,
+    /// Whether it is made anew in every round.
+    #[serde(default)]
+    pub fresh: bool,
+    /// What runs full under it.
+    #[serde(default)]
+    pub full: Option<Full>,
+    /// QEMU's CPU model: the work is done in a guest that has no other purpose.
+    #[serde(default)]
+    pub cpu: Option<String>,
+}
+
+fn writeback() -> CacheMode {
+    CacheMode::Writeback
+}
+
+fn threads() -> Aio {
+    Aio::Threads
+}
+
+fn word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+/// The lowest layer that a configuration names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Base {
+    /// A volume of the pool.
+    Zvol,
+    /// A file system of the pool.
+    Dataset,
+    /// A virtual disk on the host's own file system; no ZFS.
+    Disk,
+    /// No storage: a processor.
+    Cpu,
+}
+
+/// Format of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Image {
+    /// Byte by byte.
+    Raw,
+    /// QEMU's own.
+    Qcow2,
+}
+
+impl Image {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Qcow2 => "qcow2",
+        }
+    }
+}
+
+/// A file system of the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Fs {
+    Ext2,
+    Ext3,
+    Ext4,
+    Xfs,
+}
+
+impl Fs {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext2 => "ext2",
+            Self::Ext3 => "ext3",
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+}
+
+/// What runs full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Full {
+    /// The pool: somebody else takes the space.
+    Pool,
+    /// The quota of the dataset above.
+    Quota,
+}
+
+/// Reads a configuration and refuses what does not fit together.
+pub(super) fn layers(one: &Configuration) -> Result<Layers, StudyError> {
+    let found: Layers = settings::of_configuration(one)?;
+    let refuse = |message: &str| {
+        Err(StudyError::Setting {
+            of: format!("configuration `{}`", one.name),
+            message: message.to_owned(),
+        })
+    };
+    let zfs = matches!(found.on, Base::Zvol | Base::Dataset);
+    if found.on == Base::Disk {
+        disk(&found, "d", Bytes(512))?;
+    }
+    match &found {
+        layers if layers.on != Base::Disk && !layers.device.is_empty() => {
+            refuse("`device` is of a virtual disk: on = \"disk\"")
+        }
+        layers if !zfs && (layers.image.is_some() || !layers.properties.is_empty()) => {
+            refuse("`image` and `properties` need ZFS: on = \"zvol\" or \"dataset\"")
+        }
+        layers if layers.cluster.is_some() && layers.image != Some(Image::Qcow2) => {
+            refuse("`cluster` is of an image = \"qcow2\"")
+        }
+        layers if layers.on == Base::Dataset && layers.image.is_none() => {
+            match layers.fs.is_some() || layers.lvm || layers.luks {
+                true => refuse("a dataset carries LVM, LUKS and file systems only in an `image`"),
+                false => Ok(found),
+            }
+        }
+        layers if layers.full.is_some() && !(zfs && layers.image.is_some() && layers.fresh) => {
+            refuse("what runs full is an `image` on ZFS that is `fresh`")
+        }
+        layers if layers.aio == Aio::Native && !layers.cache.direct() => {
+            refuse("aio = \"native\" needs cache = \"none\" or \"directsync\"")
+        }
+        _ => Ok(found),
+    }
+}
+
+/// The virtual disk that a configuration asks for.
+pub(super) fn disk(
+    layers: &Layers,
+    name: &str,
+    size: Bytes,
+) -> Result<assay_lab::Disk, StudyError> {
+    let mut text = format!("{}", size.0);
+    if !layers.device.is_empty() {
+        text.push(',');
+        text.push_str(&layers.device);
+    }
+    Ok(assay_lab::Disk::parse(&text, name)?)
+}

@@ -1,0 +1,207 @@
+//! What a study asks of its configurations.
+
+use super::settings::{Base, Layers, layers};
+use crate::{StudyError, settings};
+use assay_model::study::{Figure, Study};
+use serde::Deserialize;
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    /// What of it.
+    pub of: Of,
+    /// Options of fio, as in a job file; the bench adds what it works on.
+    #[serde(default)]
+    pub job: Option<toml::Table>,
+    /// For `accepted`: `property=value`, given to `zfs set`.
+    #[serde(default)]
+    pub set: Option<String>,
+    /// For `cipher`: as `cryptsetup benchmark --cipher` takes it.
+    #[serde(default)]
+    pub cipher: Option<String>,
+}
+
+/// What is measured or counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Of {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second over the longest job.
+    Rate,
+    /// I/Os in flight on average when one is submitted.
+    Depth,
+    /// Flushes that the layer under the file system was asked for, for each write.
+    Flushes,
+    /// Commits of ZFS's intent log for each write.
+    Commits,
+    /// Flushes that the host's side of the disks saw, for each write.
+    HostFlushes,
+    /// Bytes written to the host's side of the disks for each byte that was asked for.
+    DiskBytes,
+    /// Space taken for each byte that is stored.
+    Space,
+    /// Whether ZFS accepts a property: 1 or 0.
+    Accepted,
+    /// Full: whether the guest was paused, 1 or 0.
+    Paused,
+    /// Full: writes that failed as the guest sees it.
+    Errors,
+    /// Full: writes that the guest was told are done and that are not there.
+    Lost,
+    /// Full: writes that are there in the end.
+    Kept,
+    /// Encryption, bytes per second.
+    Cipher,
+}
+
+impl Of {
+    pub fn full(self) -> bool {
+        matches!(self, Self::Paused | Self::Errors | Self::Lost | Self::Kept)
+    }
+}
+
+/// Reads a figure and refuses what does not fit together.
+pub(super) fn wanted(one: &Figure) -> Result<Wanted, StudyError> {
+    let found: Wanted = settings::of_figure(one)?;
+    let refuse = |message: String| {
+        Err(StudyError::Setting {
+            of: format!("figure `{}`", one.name),
+            message,
+        })
+    };
+    let jobless = matches!(found.of, Of::Accepted | Of::Cipher | Of::Space);
+    let needs_job = !jobless && !found.of.full();
+    if needs_job != found.job.is_some() {
+        return refuse(match needs_job {
+            true => "it needs a `job` of fio".to_owned(),
+            false => "it has nothing to do with a `job` of fio".to_owned(),
+        });
+    }
+    if (found.of == Of::Accepted) != found.set.is_some() {
+        return refuse("`set` belongs to of = \"accepted\"".to_owned());
+    }
+    if (found.of == Of::Cipher) != found.cipher.is_some() {
+        return refuse("`cipher` belongs to of = \"cipher\"".to_owned());
+    }
+    match found.job.iter().flatten().find(|(key, value)| {
+        let plain = key
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        let ours = [
+            "filename",
+            "directory",
+            "name",
+            "exec_prerun",
+            "exec_postrun",
+        ];
+        let fits = value
+            .as_str()
+            .is_none_or(|text| !text.contains(char::is_control))
+            && (value.is_str() || value.is_integer());
+        !plain || ours.contains(&key.as_str()) || !fits
+    }) {
+        Some((key, _)) => refuse(format!(
+            "job: `{key}` is no option of fio for a study to set, or its value neither text nor a \
+             whole number"
+        )),
+        None => Ok(found),
+    }
+}
+
+/// Whether a figure can be had of a configuration at all.
+fn applies(layers: &Layers, wanted: &Wanted) -> bool {
+    let zfs = matches!(layers.on, Base::Zvol | Base::Dataset);
+    match wanted.of {
+        of if of.full() => layers.full.is_some(),
+        Of::Cipher => layers.on == Base::Cpu,
+        _ if layers.full.is_some() || layers.on == Base::Cpu => false,
+        Of::Accepted | Of::Commits | Of::Space => zfs,
+        Of::Flushes => layers.image.is_some() || layers.on == Base::Disk,
+        _ => true,
+    }
+}
+
+/// Reads the whole study, so that a mistake is found before anything is made.
+pub(super) fn check(study: &Study) -> Result<(), StudyError> {
+    let tried = study
+        .configurations
+        .iter()
+        .filter(|one| !one.published_only);
+    for one in tried {
+        let layers = layers(one)?;
+        for figure in study.measured() {
+            if one.has(figure) && !applies(&layers, &wanted(figure)?) {
+                return Err(StudyError::Setting {
+                    of: format!("configuration `{}`", one.name),
+                    message: format!(
+                        "`{}` cannot be had of it; name the figures that can: figures = [\"…\"]",
+                        figure.name
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benches::zfs::settings::Form;
+    use crate::catalogue;
+
+    /// What the bench says of the built-in study with one word replaced.
+    fn said(from: &str, to: &str) -> String {
+        let text = include_str!("../../../../../studies/zvol-vs-qcow2.toml");
+        assert!(text.contains(from), "{from}");
+        let study = catalogue::parse(&text.replacen(from, to, 1), "x.toml").unwrap();
+        check(&study).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_studies_of_this_bench_can_be_carried_out() {
+        for name in ["zfs-tuning", "zvol-vs-qcow2"] {
+            let study = catalogue::builtin(name).unwrap();
+            check(&study).unwrap();
+            for form in [&study.forms.quick, &study.forms.full] {
+                let form: Form = settings::of_form(form).unwrap();
+                assert!(form.size < form.disk, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_name() {
+        for (from, to, word) in [
+            ("cluster = \"8k\"", "clusters = \"8k\"", "clusters"),
+            (
+                "image = \"qcow2\"\ncluster",
+                "image = \"raw\"\ncluster",
+                "qcow2",
+            ),
+            ("cache = \"none\"", "cache = \"fast\"", "directsync"),
+            ("cache = \"none\"", "aio = \"native\"", "directsync"),
+            (
+                "on = \"zvol\"\n",
+                "on = \"zvol\"\ndevice = \"bus=ide\"\n",
+                "on = \"disk\"",
+            ),
+            ("on = \"zvol\"\n", "on = \"disk\"\n", "need ZFS"),
+            ("image = \"raw\"\nfs", "fs", "sync-engine-flushes"),
+            ("full = \"pool\"\nfresh = true", "full = \"pool\"", "fresh"),
+            ("of = \"rate\"", "of = \"speed\"", "speed"),
+            ("ioengine = \"sync\"", "filename = \"/dev/sda\"", "filename"),
+            (
+                "rw = \"randwrite\"",
+                "rw = \"write\\nexec_prerun=x\"",
+                "`rw`",
+            ),
+            ("of = \"paused\"", "of = \"accepted\"", "`set`"),
+        ] {
+            let said = said(from, to);
+            assert!(said.contains(word), "{to}: {said}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The bench `zfs` with a real guest, a real pool and a real QEMU in the guest. Skipped when no
+//! guest image is cached (`assay lab build` makes one).
+#![allow(clippy::disallowed_methods, reason = "tests make directories")]
+
+use assay_changes::Journal;
+use assay_host::Live;
+use assay_instruments::{Cancel, scratch};
+use assay_lab::{Cache, Image, State};
+use assay_model::study::Observation;
+use assay_studies::{End, Event, Place, Task, bench, catalogue, execute};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One of everything, as little of it as possible: one boot.
+const STUDY: &str = r#"name = "tiny"
+title = "t"
+question = "q"
+bench = "zfs"
+
+[source]
+title = "s"
+machine = "m"
+
+[forms.quick]
+rounds = 1
+memory = "1g"
+disk = "384m"
+size = "256k"
+left = "1m"
+pool = { layout = "mirror", disks = 2, size = "1g", ashift = 12, properties = { compression = "lz4" } }
+
+[forms.full]
+rounds = 1
+memory = "1g"
+disk = "384m"
+size = "256k"
+pool = { disks = 1, size = "1g", ashift = 12 }
+
+[[configuration]]
+name = "zvol"
+figures = ["flushes", "commits", "disk-flushes", "lazy-flushes", "volblocksize", "space"]
+on = "zvol"
+properties = { volblocksize = "8k" }
+image = "raw"
+cache = "none"
+fs = "ext4"
+
+[[configuration]]
+name = "qcow2"
+figures = ["flushes", "commits", "disk-flushes", "lazy-flushes"]
+on = "dataset"
+image = "qcow2"
+cluster = "8k"
+fs = "ext4"
+fresh = true
+
+[[configuration]]
+name = "dataset"
+figures = ["atime", "commits"]
+on = "dataset"
+
+[[configuration]]
+name = "disk"
+figures = ["flushes", "disk-flushes"]
+on = "disk"
+device = "bus=virtio-scsi,cache=none"
+lvm = true
+luks = true
+fs = "xfs"
+
+[[configuration]]
+name = "full-none"
+figures = ["paused", "errors", "lost", "kept"]
+on = "zvol"
+properties = { compression = "off" }
+image = "raw"
+cache = "none"
+full = "pool"
+fresh = true
+
+[[configuration]]
+name = "full-writeback"
+figures = ["paused", "errors", "lost", "kept"]
+on = "zvol"
+properties = { compression = "off" }
+image = "raw"
+full = "pool"
+fresh = true
+
+[[figure]]
+name = "flushes"
+better = "neither"
+together = "durable"
+of = "flushes"
+job = { fdatasync = 1, rw = "randwrite", bs = "4k", number_ios = 10 }
+
+[[figure]]
+name = "commits"
+better = "neither"
+together = "durable"
+of = "commits"
+job = { fdatasync = 1, rw = "randwrite", bs = "4k", number_ios = 10 }
+
+[[figure]]
+name = "disk-flushes"
+better = "neither"
+together = "durable"
+of = "host-flushes"
+job = { fdatasync = 1, rw = "randwrite", bs = "4k", number_ios = 10 }
+
+[[figure]]
+name = "lazy-flushes"
+better = "neither"
+of = "flushes"
+job = { ioengine = "sync", rw = "randwrite", bs = "4k", end_fsync = 1 }
+
+[[figure]]
+name = "space"
+better = "lower"
+exact = true
+of = "space"
+
+[[figure]]
+name = "volblocksize"
+better = "neither"
+exact = true
+of = "accepted"
+set = "volblocksize=4K"
+
+[[figure]]
+name = "atime"
+better = "neither"
+exact = true
+of = "accepted"
+set = "atime=off"
+
+[[figure]]
+name = "paused"
+better = "neither"
+exact = true
+together = "full"
+of = "paused"
+
+[[figure]]
+name = "errors"
+better = "lower"
+exact = true
+together = "full"
+of = "errors"
+
+[[figure]]
+name = "lost"
+better = "lower"
+exact = true
+together = "full"
+of = "lost"
+
+[[figure]]
+name = "kept"
+better = "higher"
+exact = true
+together = "full"
+of = "kept"
+
+[[conclusion]]
+says = "it is paused"
+claim = [{ kind = "value", figure = "paused", of = "full-none", at_least = 1 }]
+"#;
+
+fn image() -> Option<Image> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    let dir = set("ASSAY_LAB_CACHE").or_else(|| Some(cache()?.join("assay/lab")));
+    let found = Cache::new(&dir?).find();
+    if found.is_none() {
+        eprintln!("skipped: no guest image; `assay lab build` makes one");
+    }
+    found
+}
+
+#[test]
+fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
+    let Some(image) = image() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("storage");
+    std::fs::create_dir(&dir).unwrap();
+    let study = catalogue::parse(STUDY, "tiny.toml").unwrap();
+    let journal = Journal::open(&home.path().join("journal")).unwrap();
+    let session = journal.begin("study", "tiny").unwrap();
+    let scratch = scratch::State::open(&home.path().join("scratch")).unwrap();
+    let guests = State::open(&home.path().join("guests")).unwrap();
+    let cancel = Cancel::default();
+    let place = Place {
+        dir: dir.clone(),
+        host: &Live,
+        session: &session,
+        scratch: &scratch,
+        fio: None,
+        image: Some(image),
+        guests: &guests,
+        accel: None,
+        seed: 1,
+        cancel: &cancel,
+        say: &|_| {},
+    };
+    let mut all: Vec<Observation> = Vec::new();
+    {
+        let mut bench = bench(&study.bench).unwrap().make(&place);
+        let task = Task {
+            study: &study,
+            form: &study.forms.quick,
+            seed: 1,
+            keep_going: false,
+            done: &[],
+        };
+        let end = execute(&mut *bench, &task, &cancel, &mut |event| match event {
+            Event::Observed(some) => all.extend_from_slice(some),
+            Event::Ready { not_tried, .. } => assert_eq!(not_tried, []),
+            _ => {}
+        });
+        assert_eq!(end.unwrap(), End::Complete);
+    }
+    let found: BTreeMap<(&str, &str), f64> = all
+        .iter()
+        .map(|one| ((one.configuration.as_str(), one.figure.as_str()), one.value))
+        .collect();
+    assert_eq!(found.len(), 22, "{found:?}");
+    for (configuration, figure) in [
+        ("zvol", "flushes"),
+        ("zvol", "commits"),
+        ("zvol", "disk-flushes"),
+        ("qcow2", "flushes"),
+        ("qcow2", "commits"),
+        ("qcow2", "disk-flushes"),
+        ("dataset", "commits"),
+        ("disk", "flushes"),
+        ("disk", "disk-flushes"),
+    ] {
+        let value = found[&(configuration, figure)];
+        assert!(value >= 1.0, "{configuration} {figure}: {value}");
+    }
+    // 64 writes that nobody asked to be durable, and one flush at the end.
+    for configuration in ["zvol", "qcow2"] {
+        let value = found[&(configuration, "lazy-flushes")];
+        assert!(value > 0.0 && value < 0.2, "{configuration}: {value}");
+    }
+    assert_eq!(found[&("zvol", "volblocksize")], 0.0);
+    assert_eq!(found[&("dataset", "atime")], 1.0);
+    assert!(found[&("zvol", "space")] > 0.5);
+    // 2 MiB in requests of 32 KiB.
+    let full = |figure| found[&("full-none", figure)];
+    let outcome = ["paused", "errors", "lost", "kept"].map(full);
+    assert_eq!(outcome, [1.0, 0.0, 0.0, 64.0]);
+    let full = |figure| found[&("full-writeback", figure)];
+    let [paused, _, lost, kept] = ["paused", "errors", "lost", "kept"].map(full);
+    assert!(paused == 0.0 && lost > 0.0 && kept < 64.0, "{found:?}");
+    // The guest is gone, and the virtual disk on this file system with it.
+    assert!(guests.list().is_empty());
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+    assert!(session.close(&Live).unwrap().is_empty());
+}
