@@ -2,11 +2,11 @@
 
 use crate::child::die_with_us;
 use crate::error::LabError;
-use crate::recipe;
+use crate::recipe::{self, Zfs};
 use assay_host::{Host, Limits, Live};
 use assay_instruments::Cancel;
 use rustix::fs::{FlockOperation, flock};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -74,6 +74,12 @@ impl Image {
         name.to_string_lossy().into_owned()
     }
 
+    /// Which OpenZFS it has; none when it is of another recipe than this assay's.
+    #[must_use]
+    pub fn zfs(&self) -> Option<Zfs> {
+        Zfs::of(&self.hash())
+    }
+
     /// Bytes it takes on disk.
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
@@ -88,21 +94,32 @@ impl Image {
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
+    zfs: Zfs,
 }
 
 impl Cache {
-    /// Keeps images below `root`.
+    /// Keeps images below `root`. Those that it finds and builds have the release's own OpenZFS.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
+            zfs: Zfs::Stable,
+        }
+    }
+
+    /// The same place, for images with another OpenZFS.
+    #[must_use]
+    pub fn with(&self, zfs: Zfs) -> Self {
+        Self {
+            root: self.root.clone(),
+            zfs,
         }
     }
 
     /// The image of this assay's recipe, when it was built.
     #[must_use]
     pub fn find(&self) -> Option<Image> {
-        let dir = self.root.join(recipe::hash());
+        let dir = self.root.join(recipe::hash(self.zfs));
         // Complete: a build appears under this name all at once.
         dir.is_dir().then_some(Image { dir })
     }
@@ -211,7 +228,7 @@ impl Cache {
         cancel: &Cancel,
     ) -> Result<Image, LabError> {
         fs::create_dir(work).map_err(LabError::io(work))?;
-        for (name, content, executable) in recipe::FILES {
+        for (name, content, executable) in recipe::files(self.zfs) {
             let path = work.join(name);
             let mode = if executable { 0o755 } else { 0o644 };
             File::options()
@@ -222,7 +239,7 @@ impl Cache {
                 .and_then(|mut file| std::io::Write::write_all(&mut file, content.as_bytes()))
                 .map_err(LabError::io(&path))?;
         }
-        let ended = run(work, progress, cancel)?;
+        let ended = run(work, self.zfs, progress, cancel)?;
         if let Some(reason) = ended {
             let kept = self.root.join("build-failed.log");
             let _ = fs::rename(work.join(LOG), &kept);
@@ -234,7 +251,7 @@ impl Cache {
         }
         let out = work.join("out");
         sync(&out).map_err(LabError::io(&out))?;
-        let dir = self.root.join(recipe::hash());
+        let dir = self.root.join(recipe::hash(self.zfs));
         fs::rename(&out, &dir).map_err(LabError::io(&dir))?;
         Ok(Image { dir })
     }
@@ -284,21 +301,28 @@ fn mirror() -> String {
 /// tree.
 fn run(
     work: &Path,
+    zfs: Zfs,
     progress: &mut dyn FnMut(Progress<'_>),
     cancel: &Cancel,
 ) -> Result<Option<String>, LabError> {
     let log = work.join(LOG);
     let output = File::create(&log).map_err(LabError::io(&log))?;
     let errors = output.try_clone().map_err(LabError::io(&log))?;
-    let mut hook = std::ffi::OsString::from("--customize-hook=");
-    hook.push(work.join("customize"));
+    let hook = |when: &str, name: &str| {
+        let mut hook = OsString::from(format!("--{when}-hook="));
+        hook.push(work.join(name));
+        hook
+    };
+    let mirror = mirror();
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "--propagation", "private", "--pid", "--fork"])
         .args(["--kill-child", "--mount-proc", "mmdebstrap"])
         .args(recipe::arguments())
-        .arg(hook)
-        .args([recipe::RELEASE, "-", &mirror()])
+        .arg(hook("customize", "customize"))
+        .args((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)))
+        .args([recipe::RELEASE, "-", &mirror])
+        .args(recipe::more_sources(zfs, &mirror))
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
         .current_dir(work)

@@ -39,6 +39,7 @@ pub use disk::Disk;
 pub use error::LabError;
 pub use guest::{Guest, Options};
 pub use image::{Cache, Image, Progress};
+pub use recipe::Zfs;
 pub use state::{Entry, State};
 pub use talk::Output;
 pub use wire::Sync;

@@ -34,7 +34,7 @@ const PACKAGES: [&str; 22] = [
 ];
 
 /// Files that take part in the build, as (name, content, executable).
-pub const FILES: [(&str, &str, bool); 5] = [
+const FILES: [(&str, &str, bool); 5] = [
     ("customize", include_str!("../image/customize"), true),
     (
         "assay-agent.service",
@@ -50,12 +50,66 @@ pub const FILES: [(&str, &str, bool); 5] = [
     ),
 ];
 
-/// Arguments of mmdebstrap, without mirror and hook.
+/// Which OpenZFS a guest has. What is advised may depend on the version: both sides of a boundary
+/// can be tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Zfs {
+    /// That of the Debian release: 2.1.
+    #[default]
+    Stable,
+    /// That of its backports: 2.3.
+    Backports,
+}
+
+impl Zfs {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Stable, Self::Backports];
+
+    /// As the command line names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stable => "stable",
+            Self::Backports => "backports",
+        }
+    }
+
+    /// The one that an image with this hash has; none when it is of another recipe.
+    #[must_use]
+    pub fn of(image: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|zfs| hash(*zfs) == image)
+    }
+}
+
+/// The suite that has the newer OpenZFS.
+const BACKPORTS: &str = "bookworm-backports";
+const COMPONENTS: &str = "main,contrib";
+/// Makes apt prefer it.
+pub const PREFER: (&str, &str, bool) = (
+    "prefer-backports",
+    include_str!("../image/prefer-backports"),
+    true,
+);
+
+/// The files that take part in a build.
+pub fn files(zfs: Zfs) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    let more = (zfs == Zfs::Backports).then_some(PREFER);
+    FILES.into_iter().chain(more)
+}
+
+/// The lines of sources.list besides the release itself.
+#[must_use]
+pub fn more_sources(zfs: Zfs, mirror: &str) -> Option<String> {
+    let components = COMPONENTS.replace(',', " ");
+    (zfs == Zfs::Backports).then(|| format!("deb {mirror} {BACKPORTS} {components}"))
+}
+
+/// Arguments of mmdebstrap, without mirror and hooks.
 #[must_use]
 pub fn arguments() -> Vec<String> {
     vec![
         "--variant=minbase".to_owned(),
-        "--components=main,contrib".to_owned(),
+        format!("--components={COMPONENTS}"),
         // The module is built for the kernel of the image; recommended packages are not wanted.
         "--aptopt=APT::Install-Recommends \"false\"".to_owned(),
         "--dpkgopt=path-exclude=/usr/share/man/*".to_owned(),
@@ -71,7 +125,7 @@ pub fn arguments() -> Vec<String> {
 /// Names the image: the same recipe has the same hash, 16 hexadecimal digits. Where the packages
 /// come from is no part of it.
 #[must_use]
-pub fn hash() -> String {
+pub fn hash(zfs: Zfs) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut add = |part: &str| {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -82,7 +136,7 @@ pub fn hash() -> String {
     for argument in arguments() {
         add(&argument);
     }
-    for (name, content, executable) in FILES {
+    for (name, content, executable) in files(zfs) {
         add(name);
         add(content);
         add(if executable { "x" } else { "-" });
@@ -109,10 +163,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_a_short_name_and_stays_the_same() {
-        assert_eq!(hash(), hash());
-        assert_eq!(hash().len(), 16);
-        assert!(hash().bytes().all(|byte| byte.is_ascii_hexdigit()));
+    fn a_hash_is_a_short_name_that_stays_the_same_and_tells_the_flavour() {
+        for zfs in Zfs::ALL {
+            let name = hash(zfs);
+            assert_eq!(name.len(), 16);
+            assert!(name.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            assert_eq!(Zfs::of(&name), Some(zfs));
+        }
+        assert_eq!(Zfs::of("0000000000000000"), None);
     }
 
     /// apt 2.6.1 on Debian 12: `apt-get indextargets --format '$(REPO_URI) $(RELEASE)'`.

@@ -9,7 +9,7 @@ use crate::cli::Status;
 use crate::context::on_signals;
 use crate::context::{print, state_dir};
 use anyhow::Context as _;
-use assay_lab::{Accel, Cache, Disk, Guest, Image, Options, Output, State};
+use assay_lab::{Accel, Cache, Disk, Guest, Image, Options, Output, State, Zfs};
 use assay_model::{Bytes, Nanos};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -42,7 +42,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum LabVerb {
     /// Build the guest image now, instead of with the first guest
-    Build(Json),
+    Build(Build),
     /// Boot a guest that stays
     Up(Up),
     /// Run a command in a guest: in the one that is up, else in a new one that goes afterwards
@@ -66,6 +66,32 @@ struct Json {
     json: bool,
 }
 
+#[derive(clap::Args)]
+struct Build {
+    /// OpenZFS of the image: that of Debian stable, or the newer one of its backports
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
+    zfs: ZfsArg,
+    #[command(flatten)]
+    json: Json,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum ZfsArg {
+    /// 2.1
+    Stable,
+    /// 2.3
+    Backports,
+}
+
+impl From<ZfsArg> for Zfs {
+    fn from(named: ZfsArg) -> Self {
+        match named {
+            ZfsArg::Stable => Self::Stable,
+            ZfsArg::Backports => Self::Backports,
+        }
+    }
+}
+
 /// What a new guest is like.
 #[derive(clap::Args)]
 struct Machine {
@@ -80,6 +106,9 @@ struct Machine {
     /// Virtual processors
     #[arg(long, value_name = "N", default_value_t = 2)]
     cpus: u32,
+    /// OpenZFS of the guest: that of Debian stable, or the newer one of its backports
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
+    zfs: ZfsArg,
     /// QEMU's model of the processor, as its -cpu takes it: `Nehalem`, `Haswell,-aes`; the host's own,
     /// or all that can be emulated, when left out
     #[arg(long, value_name = "MODEL")]
@@ -157,7 +186,7 @@ struct Down {
 pub fn run(args: Args) -> anyhow::Result<Status> {
     let lab = Lab::open()?;
     match args.verb {
-        LabVerb::Build(json) => lab.build(json.json),
+        LabVerb::Build(build) => lab.build(&build),
         LabVerb::Up(up) => lab.up(&up),
         LabVerb::Run(run) => lab.run(&run),
         LabVerb::Ssh(ssh) => lab.ssh(ssh.name.as_deref()),
@@ -187,22 +216,21 @@ impl Lab {
         })
     }
 
-    fn image(&self) -> anyhow::Result<Image> {
-        if let Some(image) = self.cache.find() {
+    fn image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
+        let cache = self.cache.with(zfs.into());
+        if let Some(image) = cache.find() {
             return Ok(image);
         }
         let mut shown = progress::Progress::new();
-        let built = self
-            .cache
-            .build(&mut |progress| shown.tell(&progress), &self.cancel);
+        let built = cache.build(&mut |progress| shown.tell(&progress), &self.cancel);
         shown.end();
         Ok(built?)
     }
 
-    fn build(&self, as_json: bool) -> anyhow::Result<Status> {
-        let image = self.image()?;
+    fn build(&self, build: &Build) -> anyhow::Result<Status> {
+        let image = self.image(build.zfs)?;
         let packages = image.packages();
-        print(&match as_json {
+        print(&match build.json.json {
             true => format!(
                 "{}\n",
                 json!({
@@ -248,7 +276,7 @@ impl Lab {
             let us = std::env::current_exe().context("where this assay lies")?;
             options.assay = Some(us);
         }
-        let image = self.image()?;
+        let image = self.image(machine.zfs)?;
         let shown = progress::spinner("booting a guest");
         let booted = Guest::boot(&image, &options, &self.state, &self.cancel);
         shown.finish_and_clear();
@@ -327,7 +355,6 @@ impl Lab {
     fn list(&self, as_json: bool) -> anyhow::Result<Status> {
         let guests = self.state.list();
         let images = self.cache.all();
-        let current = self.cache.find();
         if as_json {
             let guests: Vec<_> = guests.iter().map(entry_json).collect();
             let images: Vec<_> = images
@@ -336,7 +363,8 @@ impl Lab {
                     json!({
                         "image": image.hash(), "dir": image.dir(),
                         "disk_bytes": image.disk_bytes(),
-                        "current": current.as_ref() == Some(image),
+                        "current": image.zfs().is_some(),
+                        "zfs": image.zfs().map(Zfs::name),
                     })
                 })
                 .collect();
@@ -368,12 +396,12 @@ impl Lab {
             text += "no guest is up\n";
         }
         for image in &images {
-            let note = match current.as_ref() == Some(image) {
-                true => "",
-                false => "  (of another version of assay)",
+            let note = match image.zfs() {
+                Some(zfs) => format!("OpenZFS of {}", zfs.name()),
+                None => "of another version of assay".to_owned(),
             };
             text += &format!(
-                "image {}  {}, {}{note}\n",
+                "image {}  {}, {}, {note}\n",
                 image.hash(),
                 image.dir().display(),
                 Bytes(image.disk_bytes())

@@ -114,7 +114,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
         rounds: args.rounds,
         seed: args.seed.map_or_else(crate::context::random_seed, Ok)?,
     };
-    let image = lab.image()?;
+    let image = lab.image(args.machine.zfs)?;
     let shown = super::progress::spinner("booting a guest");
     let booted = Guest::boot(&image, &options, &lab.state, &lab.cancel);
     shown.set_message("measuring");

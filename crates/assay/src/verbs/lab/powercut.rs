@@ -84,7 +84,7 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         cuts: args.cuts,
         seed: crate::context::random_seed()?,
     };
-    let image = lab.image()?;
+    let image = lab.image(args.machine.zfs)?;
     let shown = super::progress::spinner("writing, and cutting the power");
     let outcomes = run(&image, &options, &trial, &lab.state, &lab.cancel);
     shown.finish_and_clear();
