@@ -12,12 +12,14 @@ mod dm;
 mod gather;
 mod mountinfo;
 mod redact;
+mod siblings;
 mod signatures;
 mod target;
 mod zpool;
 
 pub use device_use::{DeviceInUse, device_use};
 pub use redact::redact;
+pub use siblings::siblings;
 pub use target::{TargetError, target};
 
 use assay_host::Host;
