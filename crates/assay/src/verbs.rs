@@ -15,6 +15,7 @@ pub mod report;
 pub mod run;
 pub mod runs;
 pub mod show;
+pub mod study;
 pub mod trial;
 
 use crate::cli::{Cli, Status};
@@ -36,6 +37,7 @@ pub enum Verb {
     Dups(dups::Args),
     Plan(plan::Args),
     Trial(trial::Args),
+    Study(study::Args),
     Lab(lab::Args),
 }
 
@@ -56,6 +58,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),
         Some(Verb::Plan(args)) => plan::run(&args),
+        Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),

@@ -12,6 +12,7 @@ mod group;
 mod limit;
 pub mod siblings;
 mod steady;
+pub mod study;
 pub mod trial;
 
 pub use compare::compare;

@@ -1,9 +1,13 @@
 //! A study: a published benchmark as an experiment that anybody can run again, with the published
 //! figures beside ours and a verdict on what was concluded from them.
 
-use crate::result::Estimate;
+mod outcome;
+
+pub use outcome::{
+    Cell, Finding, JudgedClaim, JudgedConclusion, NotTried, Observation, StudyResult, StudyRun,
+};
+
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// A study as its file under `studies/` says it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +37,38 @@ pub struct Study {
     /// What the author concluded.
     #[serde(rename = "conclusion")]
     pub conclusions: Vec<Conclusion>,
+}
+
+impl Study {
+    /// The configurations that a form tries, in the order of the study.
+    #[must_use]
+    pub fn tried(&self, form: &Form) -> Vec<&Configuration> {
+        let wanted = form.configurations.as_ref();
+        self.configurations
+            .iter()
+            .filter(|one| wanted.is_none_or(|names| names.contains(&one.name)))
+            .filter(|one| !one.published_only)
+            .collect()
+    }
+
+    /// The figures that a bench measures; the others are derived from them.
+    #[must_use]
+    pub fn measured(&self) -> Vec<&Figure> {
+        let all = self.figures.iter();
+        all.filter(|one| one.derived.is_none()).collect()
+    }
+
+    /// The configuration of that name.
+    #[must_use]
+    pub fn configuration(&self, name: &str) -> Option<&Configuration> {
+        self.configurations.iter().find(|one| one.name == name)
+    }
+
+    /// The figure of that name.
+    #[must_use]
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|one| one.name == name)
+    }
 }
 
 /// Where the published figures come from.
@@ -77,9 +113,21 @@ pub struct Configuration {
     pub name: String,
     /// As a reader sees it; the name when left out.
     pub title: Option<String>,
+    /// It stands for what the author had, such as a certain disk: there are published figures of it
+    /// and nothing to measure.
+    #[serde(default)]
+    pub published_only: bool,
     /// What the bench makes of it.
     #[serde(flatten)]
     pub settings: toml::Table,
+}
+
+impl Configuration {
+    /// As a reader sees it.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// Which way is better.
@@ -106,9 +154,88 @@ pub struct Figure {
     pub unit: String,
     /// Which way is better.
     pub better: Better,
+    /// It is counted, not measured: the same things give the same number, and one round is enough.
+    #[serde(default)]
+    pub exact: bool,
+    /// Figures with the same word are measured in one go; a figure without is measured by itself.
+    pub together: Option<String>,
+    /// It is not measured but computed from other figures of the same round.
+    pub derived: Option<Derived>,
     /// What the bench makes of it: a workload as in a plan, a counter.
     #[serde(flatten)]
     pub settings: toml::Table,
+}
+
+impl Figure {
+    /// As a reader sees it.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// How a figure is computed from others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Derived {
+    /// The mean of `a` and of `b` times a factor: that which makes `b` as large as `a` in the
+    /// configuration `baseline`. Both count the same in it then.
+    Weighted {
+        /// A figure, taken as it is.
+        a: String,
+        /// A figure, brought to the size of `a`.
+        b: String,
+        /// The configuration that the factor is taken from.
+        baseline: String,
+    },
+    /// The mean of figures.
+    Mean {
+        /// Which.
+        of: Vec<String>,
+    },
+    /// One figure divided by another.
+    Quotient {
+        /// Above the line.
+        of: String,
+        /// Below it.
+        by: String,
+    },
+    /// Requests in flight by Little's law: rate × mean latency (J. D. C. Little, *Operations
+    /// Research* 9 (3), 1961).
+    InFlight {
+        /// A rate per second.
+        rate: String,
+        /// A mean latency in nanoseconds.
+        latency: String,
+    },
+}
+
+impl Derived {
+    /// The figures that it is computed from.
+    #[must_use]
+    pub fn of(&self) -> Vec<&str> {
+        match self {
+            Self::Weighted { a, b, .. } => vec![a, b],
+            Self::Mean { of } => of.iter().map(String::as_str).collect(),
+            Self::Quotient { of, by } => vec![of, by],
+            Self::InFlight { rate, latency } => vec![rate, latency],
+        }
+    }
+}
+
+/// What a published figure says exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// The figure.
+    #[default]
+    Exactly,
+    /// "About", or read from a graph.
+    About,
+    /// It is less than this.
+    Below,
+    /// It is more than this.
+    Above,
 }
 
 /// A published figure.
@@ -121,6 +248,9 @@ pub struct Published {
     pub figure: String,
     /// In the unit of the figure.
     pub value: f64,
+    /// Whether it is the figure or a bound for it.
+    #[serde(default)]
+    pub is: Bound,
     /// What differs from how we measure it.
     #[serde(default)]
     pub note: String,
@@ -138,9 +268,20 @@ pub struct Conclusion {
     /// What is known today from primary sources, where that settles it whatever is measured.
     #[serde(default)]
     pub today: String,
+    /// What it takes to decide it.
+    pub needs: Option<Needs>,
 }
 
-/// What figures can support or contradict.
+/// What it takes to decide a conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// A processor that runs guests itself: the figures depend on what a guest's instructions cost,
+    /// and that is not to be had from an emulator.
+    Kvm,
+}
+
+/// What figures can support or contradict. Bounds belong to the range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Claim {
@@ -175,80 +316,4 @@ pub enum Claim {
         /// Best first.
         best_first: Vec<String>,
     },
-}
-
-/// One figure of one configuration in one round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
-    /// Which configuration.
-    pub configuration: String,
-    /// Which figure.
-    pub figure: String,
-    /// 1-based round.
-    pub round: u32,
-    /// In the unit of the figure.
-    pub value: f64,
-    /// Why it may not mean what it says; empty when nothing speaks against it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<String>,
-}
-
-/// What could not be tried here, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotTried {
-    /// Which configuration.
-    pub configuration: String,
-    /// Which figure of it; all when none.
-    pub figure: Option<String>,
-    /// Why.
-    pub why: String,
-}
-
-/// A study that was carried out, raw.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StudyRun {
-    /// The study as it was then.
-    pub study: Study,
-    /// `quick` or `full`.
-    pub form: String,
-    /// On what: machine, guest, versions; a line each.
-    pub machine: BTreeMap<String, String>,
-    /// Seed of order, offsets and data.
-    pub seed: u64,
-    /// Everything that was observed.
-    pub observations: Vec<Observation>,
-    /// What could not be tried.
-    pub not_tried: Vec<NotTried>,
-    /// Whether it went to its end.
-    pub complete: bool,
-}
-
-/// What became of a conclusion or a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Finding {
-    /// The figures support it.
-    Supported,
-    /// The intervals are too wide to tell.
-    Unresolved,
-    /// It could not be tried here.
-    NotTried,
-    /// The figures contradict it.
-    Contradicted,
-}
-
-/// A claim as judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JudgedClaim {
-    /// The claim.
-    pub claim: Claim,
-    /// What became of it.
-    pub finding: Finding,
-    /// The ratio or value it rests on, with its interval; none for an order or where nothing was
-    /// measured.
-    pub estimate: Option<Estimate>,
-    /// The same from the published figures.
-    pub published: Option<f64>,
-    /// Why, in a sentence.
-    pub why: String,
 }

@@ -9,6 +9,7 @@ pub mod grid;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod study;
 mod subject;
 pub mod svg;
 pub mod terminal;

@@ -106,6 +106,14 @@ pub enum StoreError {
         /// What there is.
         known: String,
     },
+    /// No such run of a study.
+    #[error("there is no run of a study `{asked}`; {known}")]
+    NoStudy {
+        /// As asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
     /// Several fit.
     #[error("`{asked}` fits several: {ids}; give more characters of the uid, or the number")]
     Ambiguous {
@@ -135,6 +143,7 @@ impl StoreError {
             self,
             Self::NoRun { .. }
                 | Self::NoTrial { .. }
+                | Self::NoStudy { .. }
                 | Self::Ambiguous { .. }
                 | Self::Name { .. }
                 | Self::Export(_)

@@ -11,10 +11,12 @@ mod error;
 mod export;
 mod open;
 mod resolve;
+mod studies;
 mod trials;
 
 pub use error::StoreError;
 pub use export::{Export, from_json, to_json};
+pub use studies::StudyId;
 
 use assay_model::Sample;
 use assay_model::run::{Run, RunId, RunState};

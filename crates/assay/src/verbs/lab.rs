@@ -76,7 +76,7 @@ struct Build {
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
-enum ZfsArg {
+pub(super) enum ZfsArg {
     /// 2.1
     Stable,
     /// 2.3
@@ -122,9 +122,18 @@ struct Machine {
 }
 
 #[derive(ValueEnum, Clone, Copy)]
-enum AccelArg {
+pub(super) enum AccelArg {
     Kvm,
     Tcg,
+}
+
+impl From<AccelArg> for Accel {
+    fn from(arg: AccelArg) -> Self {
+        match arg {
+            AccelArg::Kvm => Self::Kvm,
+            AccelArg::Tcg => Self::Tcg,
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -197,14 +206,14 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
     }
 }
 
-struct Lab {
-    state: State,
+pub(super) struct Lab {
+    pub(super) state: State,
     cache: Cache,
-    cancel: assay_instruments::Cancel,
+    pub(super) cancel: assay_instruments::Cancel,
 }
 
 impl Lab {
-    fn open() -> anyhow::Result<Self> {
+    pub(super) fn open() -> anyhow::Result<Self> {
         let state = State::open(&state_dir()?)?;
         for name in state.sweep()? {
             eprintln!("removed what was left of guest {name}");
@@ -216,7 +225,7 @@ impl Lab {
         })
     }
 
-    fn image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
+    pub(super) fn image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
         let cache = self.cache.with(zfs.into());
         if let Some(image) = cache.find() {
             return Ok(image);
@@ -255,10 +264,7 @@ impl Lab {
         options.cpu_model.clone_from(&machine.cpu);
         options.memory_mib = u32::try_from(machine.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", machine.memory))?;
-        options.accel = machine.accel.map(|accel| match accel {
-            AccelArg::Kvm => Accel::Kvm,
-            AccelArg::Tcg => Accel::Tcg,
-        });
+        options.accel = machine.accel.map(Into::into);
         for (index, text) in machine.disk.iter().enumerate() {
             let mut disk = Disk::parse(text, &format!("disk{}", index + 1))?;
             if let Some(dir) = &mut disk.dir {

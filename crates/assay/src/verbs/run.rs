@@ -1,6 +1,6 @@
 //! `assay run`: measure.
 
-mod progress;
+pub(super) mod progress;
 
 use crate::cli::{Global, Status};
 use crate::context::{self, print};

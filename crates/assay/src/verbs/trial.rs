@@ -5,6 +5,8 @@ mod carry;
 mod live;
 mod look;
 
+pub(super) use look::journal;
+
 use super::advice::{Own, assignment};
 use crate::cli::{Global, Status};
 use assay_host::{Host as _, Live};

@@ -9,33 +9,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// In a log a line is written no more often than this.
-const LOG_EVERY: Duration = Duration::from_secs(10);
+pub(in crate::verbs) const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// When the run is expected to end; it moves as the run goes on.
 #[derive(Clone)]
-struct Clock(Arc<Mutex<(Instant, Instant)>>);
+pub(in crate::verbs) struct Clock(Arc<Mutex<(Instant, Instant)>>);
 
 #[allow(
     clippy::disallowed_methods,
     reason = "progress shows the time that passes"
 )]
-fn now() -> Instant {
+pub(in crate::verbs) fn now() -> Instant {
     Instant::now()
 }
 
 impl Clock {
-    fn new(left: Nanos) -> Self {
+    pub(in crate::verbs) fn new(left: Nanos) -> Self {
         let now = now();
         Self(Arc::new(Mutex::new((now, now + Duration::from(left)))))
     }
 
-    fn expect(&self, left: Nanos) {
+    pub(in crate::verbs) fn expect(&self, left: Nanos) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         times.1 = now() + Duration::from(left);
     }
 
     /// Time left and share done.
-    fn read(&self) -> (Nanos, f64) {
+    pub(in crate::verbs) fn read(&self) -> (Nanos, f64) {
         let (start, end) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
         let left = end.saturating_duration_since(now);
@@ -50,7 +50,7 @@ impl Clock {
 }
 
 /// In whole seconds: figures that flicker in their last digits are no information.
-fn whole(time: Nanos) -> String {
+pub(in crate::verbs) fn whole(time: Nanos) -> String {
     let seconds = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
     match seconds.0 < 60_000_000_000 {
         true => format!("{} s", seconds.0 / 1_000_000_000),
@@ -173,7 +173,7 @@ fn introduce(prepared: &Prepared) {
     );
 }
 
-fn bar(clock: &Clock) -> ProgressBar {
+pub(in crate::verbs) fn bar(clock: &Clock) -> ProgressBar {
     let (for_bar, for_left) = (clock.clone(), clock.clone());
     let style = ProgressStyle::with_template("{gauge} {left}  {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner())

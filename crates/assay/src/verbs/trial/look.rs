@@ -126,7 +126,7 @@ pub(super) fn journal_dir() -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(context::state_dir()?.join("journal"))?)
 }
 
-pub(super) fn journal() -> anyhow::Result<Journal> {
+pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
     Ok(Journal::open(&journal_dir()?)?)
 }
 

@@ -1,0 +1,123 @@
+//! `assay study`: published benchmarks, carried out here.
+
+mod carry;
+mod look;
+mod progress;
+
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use crate::verbs::lab::{AccelArg, ZfsArg};
+use anyhow::Context as _;
+use assay_host::{Host as _, Live};
+use assay_model::study::Study;
+use assay_studies::catalogue;
+use std::path::{Path, PathBuf};
+
+/// Reproduce a published benchmark here: their figures beside yours, and what is left of what was
+/// concluded
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  assay study                       the studies there are
+  assay study kvm-cache-modes /srv --dry-run
+                                    what would be made in /srv, and how long it takes
+  assay study kvm-cache-modes /srv  the quick form: minutes
+  assay study kvm-cache-modes /srv --full --html study.html
+  assay study ./mine.toml           a study of your own
+  assay study --list                what was carried out
+  assay study show last --markdown  judged again, by today's rules
+
+What a study makes is gone when it ends, also after Ctrl-C; what was measured until then is kept and
+`--resume` goes on. Exit status: 0 done, whatever came of it; 2 error; 130 interrupted."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<StudyVerb>,
+    /// The study: a name from the list, or a file that ends with .toml
+    #[arg(value_name = "NAME|FILE")]
+    study: Option<String>,
+    /// A directory on the storage to be tried
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
+    dir: PathBuf,
+    /// The long form, as the author did it
+    #[arg(long)]
+    full: bool,
+    /// Show what would be done, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on with the rest when something fails
+    #[arg(long)]
+    keep_going: bool,
+    /// Seed of order, offsets and data
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// kvm or tcg, for guests; found out when left out
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    accel: Option<AccelArg>,
+    /// OpenZFS in guests: that of Debian stable, or the newer one of its backports
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
+    zfs: ZfsArg,
+    /// Use this fio instead of the one on PATH
+    #[arg(long, value_name = "PROGRAM")]
+    fio: Option<PathBuf>,
+    /// Go on with a study that was cut off: the newest, or the one named
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "last",
+        conflicts_with_all = ["full", "seed", "dry_run"])]
+    resume: Option<String>,
+    /// List what was carried out so far
+    #[arg(long, conflicts_with_all = ["study", "resume"])]
+    list: bool,
+    #[command(flatten)]
+    shape: Shape,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum StudyVerb {
+    /// Show a study that was carried out, judged by today's rules
+    Show(look::Show),
+}
+
+/// How a study is shown.
+#[derive(clap::Args)]
+struct Shape {
+    /// Print one JSON document on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if let Some(StudyVerb::Show(show)) = &args.verb {
+        return look::show(show, global);
+    }
+    if args.list {
+        return look::list(&args.shape, global);
+    }
+    if let Some(asked) = &args.resume {
+        return carry::resume(args, asked, global);
+    }
+    let Some(name) = &args.study else {
+        let studies = catalogue::all()?;
+        print(&match args.shape.json {
+            true => format!("{:#}\n", assay_report::study::catalogue_json(&studies)),
+            false => assay_report::study::catalogue(&studies, context::style(global)),
+        })?;
+        return Ok(Status::Ok);
+    };
+    carry::run(args, study(name)?, global)
+}
+
+/// A built-in study, or the user's own file.
+fn study(name: &str) -> anyhow::Result<Study> {
+    if Path::new(name).extension().is_none_or(|end| end != "toml") {
+        return Ok(catalogue::builtin(name)?);
+    }
+    let path = std::path::absolute(name).with_context(|| name.escape_debug().to_string())?;
+    let text = Live.read_text(&path)?;
+    Ok(catalogue::parse(&text, name)?)
+}

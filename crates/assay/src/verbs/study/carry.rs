@@ -1,0 +1,226 @@
+//! Carrying a study out: plan, progress, store.
+
+use super::{Args, look, progress::Progress};
+use crate::cli::{Global, Status};
+use crate::context::{self, print};
+use crate::verbs::lab::Lab;
+use crate::verbs::trial::journal;
+use anyhow::{Context as _, bail};
+use assay_host::{Host as _, Live};
+use assay_model::Nanos;
+use assay_model::study::{Form, Study, StudyRun};
+use assay_store::Store;
+use assay_studies::{End, Event, Place, StudyError, Task, bench, execute, steps};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// A study that begins.
+pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
+    let run = StudyRun {
+        uid: context::random_uid()?,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: context::now(),
+        ended: None,
+        study,
+        form: if args.full { "full" } else { "quick" }.to_owned(),
+        machine: BTreeMap::new(),
+        seed: args.seed.map_or_else(context::random_seed, Ok)?,
+        emulated: false,
+        observations: Vec::new(),
+        not_tried: Vec::new(),
+        complete: false,
+    };
+    carry_out(args, run, global)
+}
+
+/// A study that goes on: what it is made of is made again, what was measured is not.
+pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
+    let store = context::open_store(global)?;
+    let id = store.resolve_study(asked)?;
+    let run = store.study(id)?;
+    if run.complete {
+        bail!("study {id} went to its end; `assay study show {id}` shows it");
+    }
+    carry_out(args, run, global)
+}
+
+fn form(run: &StudyRun) -> &Form {
+    match run.form.as_str() {
+        "full" => &run.study.forms.full,
+        _ => &run.study.forms.quick,
+    }
+}
+
+fn carry_out(args: &Args, mut run: StudyRun, global: &Global) -> anyhow::Result<Status> {
+    let study = run.study.clone();
+    let form = form(&run).clone();
+    let known = bench(&study.bench)?;
+    let lab = Lab::open()?;
+    let dir = Live
+        .realpath(&std::path::absolute(&args.dir)?)
+        .with_context(|| format!("{} is no place for a study", args.dir.display()))?;
+    if !dir.is_dir() {
+        bail!(
+            "{} is no directory: name one on the storage to be tried",
+            dir.display()
+        );
+    }
+    let journal = journal()?;
+    let session = journal.begin(&format!("study {}", study.name), &dir.to_string_lossy())?;
+    let scratch = assay_instruments::scratch::State::open(&context::state_dir()?)?;
+    let progress: RefCell<Option<Progress>> = RefCell::new(None);
+    let say = |what: &str| {
+        if let Some(progress) = progress.borrow_mut().as_mut() {
+            progress.say(what);
+        }
+    };
+    let mut place = Place {
+        dir: dir.clone(),
+        host: &Live,
+        session: &session,
+        scratch: &scratch,
+        fio: args.fio.as_deref(),
+        image: None,
+        guests: &lab.state,
+        accel: args.accel.map(Into::into),
+        seed: run.seed,
+        cancel: &lab.cancel,
+        say: &say,
+    };
+    let outline = known.make(&place).outline(&study, &form)?;
+    let count = u32::try_from(steps(&study, &form, run.seed).len()).unwrap_or(u32::MAX);
+    let time = outline.setup + outline.step.saturating_mul(count);
+    let before = assay_report::study::Before {
+        name: &run.form,
+        form: &form,
+        place: &dir.to_string_lossy(),
+        makes: &outline.makes,
+        steps: count as usize,
+        time: Nanos::from(time),
+        seed: run.seed,
+    };
+    if args.dry_run {
+        print(&assay_report::study::plan(
+            &study,
+            &before,
+            context::style(global),
+        ))?;
+        return Ok(Status::Ok);
+    }
+    if !args.quiet {
+        let style = context::error_style(global);
+        eprint!("{}", assay_report::study::plan(&study, &before, style));
+    }
+    if known.guest {
+        place.image = Some(lab.image(args.zfs)?);
+    }
+    let mut store = context::open_store(global)?;
+    let mut id = store.put_study(&run)?;
+    *progress.borrow_mut() = Some(Progress::new(args.quiet, time, outline.step));
+    let done = run.observations.clone();
+    let mut bench = known.make(&place);
+    let ended = {
+        let task = Task {
+            study: &study,
+            form: &form,
+            seed: run.seed,
+            keep_going: args.keep_going,
+            done: &done,
+        };
+        let mut stored = Ok(id);
+        let ended = execute(&mut *bench, &task, &lab.cancel, &mut |event| {
+            if let Some(progress) = progress.borrow_mut().as_mut() {
+                progress.tell(&event);
+            }
+            note(&mut run, &event);
+            if matches!(event, Event::Observed(_) | Event::Failed(_)) && stored.is_ok() {
+                stored = store.put_study(&run);
+                // What cannot be kept need not be measured.
+                if stored.is_err() {
+                    lab.cancel.cancel();
+                }
+            }
+        });
+        stored?;
+        ended
+    };
+    drop(bench);
+    if let Some(progress) = progress.borrow_mut().take() {
+        progress.end();
+    }
+    for left in session.close(&Live)? {
+        if let assay_changes::Outcome::Failed(error) = left.outcome {
+            eprintln!(
+                "could not be removed: {}: {error}",
+                left.what.escape_debug()
+            );
+        }
+    }
+    run.ended = Some(context::now());
+    run.complete = matches!(ended, Ok(End::Complete));
+    id = finish(&mut store, &run).unwrap_or(id);
+    tell(args, &run, id, ended, global)
+}
+
+fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {
+    store
+        .put_study(run)
+        .map_err(|error| eprintln!("the end of the study could not be stored: {error}"))
+        .ok()
+}
+
+/// What happened goes into the run.
+fn note(run: &mut StudyRun, event: &Event<'_>) {
+    match event {
+        Event::Ready {
+            machine,
+            emulated,
+            not_tried,
+        } => {
+            run.machine.extend(machine.iter().cloned());
+            run.emulated |= *emulated;
+            for not in *not_tried {
+                if !run.not_tried.contains(not) {
+                    run.not_tried.push(not.clone());
+                }
+            }
+        }
+        Event::Begin { .. } => {}
+        Event::Observed(observed) => {
+            for one in *observed {
+                run.observations.retain(|old| {
+                    (old.round, &old.configuration, &old.figure)
+                        != (one.round, &one.configuration, &one.figure)
+                });
+                run.observations.push(one.clone());
+            }
+        }
+        Event::Failed(lost) => run.not_tried.extend_from_slice(lost),
+    }
+}
+
+fn tell(
+    args: &Args,
+    run: &StudyRun,
+    id: assay_store::StudyId,
+    ended: Result<End, StudyError>,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    let kept = format!(
+        "what was measured is kept: `assay study show {id}`, and `assay study --resume {id} DIR` goes on"
+    );
+    match ended {
+        Ok(End::Complete) => {
+            look::shown(run, Some(id.0), &args.shape, global)?;
+            Ok(Status::Ok)
+        }
+        Ok(End::Cancelled) => {
+            eprintln!("interrupted; everything is removed, and {kept}");
+            Ok(Status::Interrupted)
+        }
+        Err(error) => match run.observations.is_empty() {
+            true => Err(error.into()),
+            false => Err(anyhow::Error::from(error).context(format!("the study stopped; {kept}"))),
+        },
+    }
+}

@@ -1,0 +1,103 @@
+//! What the user sees while a study goes on: a line that is overwritten on a terminal, a line now
+//! and then in a log.
+
+use crate::verbs::run::progress::{Clock, LOG_EVERY, bar, now, whole};
+use assay_model::Nanos;
+use assay_studies::Event;
+use indicatif::ProgressBar;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+/// The view on standard error.
+pub(super) struct Progress {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    clock: Clock,
+    /// What one step takes, by the plan.
+    step: Duration,
+    begun: Option<Instant>,
+    logged: Option<Instant>,
+    doing: String,
+}
+
+impl Progress {
+    pub(super) fn new(quiet: bool, all: Duration, step: Duration) -> Self {
+        let clock = Clock::new(Nanos::from(all));
+        let shown = !quiet && std::io::stderr().is_terminal();
+        Self {
+            quiet,
+            bar: shown.then(|| bar(&clock)),
+            clock,
+            step,
+            begun: None,
+            logged: None,
+            doing: String::new(),
+        }
+    }
+
+    /// What is being done now.
+    pub(super) fn say(&mut self, what: &str) {
+        let text = match self.doing.is_empty() {
+            true => what.to_owned(),
+            false => format!("{}: {what}", self.doing),
+        };
+        self.line(text);
+    }
+
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Ready { not_tried, .. } => {
+                for not in *not_tried {
+                    self.stays(&format!("not tried: {}: {}", not.configuration, not.why));
+                }
+            }
+            Event::Begin { done, of, step } => {
+                let begun = *self.begun.get_or_insert_with(now);
+                // Trusted over the plan once a few steps were taken.
+                let each = match *done {
+                    0..=2 => self.step,
+                    done => (now() - begun) / u32::try_from(done).unwrap_or(u32::MAX),
+                };
+                let left = each.saturating_mul(u32::try_from(of - done).unwrap_or(u32::MAX));
+                self.clock.expect(Nanos::from(left));
+                let figures: Vec<&str> = step.figures.iter().map(|one| one.title()).collect();
+                self.doing = format!("{} of {of}, {}", done + 1, step.configuration.title());
+                self.line(format!("{}: {}", self.doing, figures.join(", ")));
+            }
+            Event::Observed(_) => {}
+            Event::Failed(lost) => {
+                for not in *lost {
+                    let figure = not.figure.as_deref().unwrap_or("everything");
+                    self.stays(&format!(
+                        "failed: {figure} of {}: {}",
+                        not.configuration, not.why
+                    ));
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, text: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+        } else if !self.quiet && self.logged.is_none_or(|at| now() - at >= LOG_EVERY) {
+            self.logged = Some(now());
+            eprintln!("{} left, {text}", whole(self.clock.read().0));
+        }
+    }
+
+    fn stays(&self, text: &str) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Removes the bar.
+    pub(super) fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a study came to: every figure with its interval beside the published one, every conclusion
+//! with a finding.
+//!
+//! A figure of a configuration is the mean over its rounds. A ratio of two configurations is the
+//! geometric mean of the ratios within each round: what disturbs a whole round falls out. Intervals
+//! are 95 %, each for itself, with Student's t over rounds: on the log scale where every value is
+//! above 0, else as they are. What is counted ([`Figure::exact`]) has no spread: its interval runs
+//! from its smallest to its largest value.
+//!
+//! A claim is supported when the whole interval lies within its bounds, contradicted when none of
+//! it does, else unresolved. A conclusion is what its weightiest claim is.
+
+mod claim;
+mod derive;
+mod spread;
+
+use assay_model::study::{
+    Cell, Conclusion, Finding, JudgedClaim, JudgedConclusion, Needs, Observation, Published,
+    StudyResult, StudyRun,
+};
+use claim::Known;
+use std::collections::BTreeMap;
+
+/// Judges a study.
+#[must_use]
+pub fn judge(run: &StudyRun) -> StudyResult {
+    let observations = derive::observations(&run.study, &run.observations);
+    let published = derive::published(&run.study);
+    let known = Known {
+        run,
+        observations: &observations,
+        published: &published,
+    };
+    let conclusions = run.study.conclusions.iter();
+    StudyResult {
+        cells: cells(run, &observations, &published),
+        conclusions: conclusions.map(|one| conclusion(&known, one)).collect(),
+    }
+}
+
+fn cells(run: &StudyRun, observations: &[Observation], published: &[Published]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for configuration in &run.study.configurations {
+        for figure in &run.study.figures {
+            let ours = |one: &&Observation| {
+                one.configuration == configuration.name && one.figure == figure.name
+            };
+            let all: Vec<&Observation> = observations.iter().filter(ours).collect();
+            let valid: Vec<f64> = all
+                .iter()
+                .filter(|one| !one.void)
+                .map(|one| one.value)
+                .collect();
+            let mut doubts: BTreeMap<String, u32> = BTreeMap::new();
+            for doubt in all.iter().flat_map(|one| &one.doubts) {
+                *doubts.entry(doubt.clone()).or_default() += 1;
+            }
+            let published = published
+                .iter()
+                .find(|one| one.configuration == configuration.name && one.figure == figure.name);
+            if all.is_empty() && published.is_none() {
+                continue;
+            }
+            cells.push(Cell {
+                configuration: configuration.name.clone(),
+                figure: figure.name.clone(),
+                estimate: spread::mean(&valid, figure.exact),
+                rounds_void: (all.len() - valid.len()) as u32,
+                doubts,
+                published: published.cloned(),
+            });
+        }
+    }
+    cells
+}
+
+fn conclusion(known: &Known<'_>, conclusion: &Conclusion) -> JudgedConclusion {
+    let claims: Vec<JudgedClaim> = conclusion
+        .claims
+        .iter()
+        .map(|one| known.judge(one))
+        .collect();
+    let finding = claims.iter().map(|claim| claim.finding).max();
+    let mut finding = finding.unwrap_or(Finding::NotTried);
+    let mut why = String::new();
+    if conclusion.needs == Some(Needs::Kvm) && known.run.emulated && finding != Finding::NotTried {
+        finding = Finding::Unresolved;
+        "the guest was emulated: what its instructions cost there is not what they cost on a \
+         processor, and this rests on it"
+            .clone_into(&mut why);
+    }
+    JudgedConclusion {
+        says: conclusion.says.clone(),
+        finding,
+        // A conclusion of which the author shows only a part is not judged by that part.
+        published_finding: claims
+            .iter()
+            .map(|claim| claim.published_finding)
+            .collect::<Option<Vec<Finding>>>()
+            .and_then(|findings| findings.into_iter().max()),
+        why,
+        claims,
+        today: conclusion.today.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! A study for a terminal: conclusions first.
+
+use super::{View, words};
+use crate::format::time;
+use crate::terminal::Style;
+use crate::text::{clean, left, right, width};
+use assay_model::study::{Cell, Configuration, Figure, Finding, JudgedConclusion};
+
+/// The whole study.
+#[must_use]
+pub fn terminal(view: &View<'_>, style: Style) -> String {
+    let (run, study) = (view.run, &view.run.study);
+    let mut out = format!("{}\n", style.bold(&clean(&study.title)));
+    style.paragraph(&mut out, "", 2, &clean(&study.question));
+    let year = study
+        .source
+        .year
+        .map_or(String::new(), |year| format!(", {year}"));
+    let source = format!(
+        "{}{year}; measured on {}",
+        clean(&study.source.title),
+        clean(&study.source.machine)
+    );
+    out.push('\n');
+    style.paragraph(&mut out, "Source", 8, &source);
+    let cut = if run.complete {
+        ""
+    } else {
+        ", cut off before its end"
+    };
+    let here = format!(
+        "{} form, {}{cut}, seed {}",
+        clean(&run.form),
+        time(run.started),
+        run.seed
+    );
+    style.paragraph(&mut out, "Here", 8, &here);
+    out.push_str(&format!("\n{}\n", style.bold("Conclusions")));
+    for one in &view.result.conclusions {
+        conclusion(&mut out, view, one, style);
+    }
+    figures(&mut out, view, style);
+    if !run.not_tried.is_empty() {
+        out.push_str(&format!("\n{}\n", style.bold("Not tried")));
+        for not in &run.not_tried {
+            style.paragraph(&mut out, "  -", 4, &clean(&words::not_tried(study, not)));
+        }
+    }
+    out.push_str(&format!("\n{}\n", style.bold("Machine")));
+    for (name, value) in &run.machine {
+        style.paragraph(&mut out, &format!("  {}", clean(name)), 18, &clean(value));
+    }
+    out
+}
+
+fn conclusion(out: &mut String, view: &View<'_>, one: &JudgedConclusion, style: Style) {
+    let study = &view.run.study;
+    let word = words::finding(one.finding);
+    let sgr = match one.finding {
+        Finding::Supported => "32",
+        Finding::Contradicted => "31",
+        Finding::Unresolved => "33",
+        Finding::NotTried => "2",
+    };
+    out.push_str(&format!("  {}\n", style.paint(sgr, word)));
+    let mut line = |indent: usize, label: &str, text: &str| {
+        style.paragraph(out, label, indent, &clean(text));
+    };
+    line(4, "", &one.says);
+    for claim in &one.claims {
+        line(6, "    -", &words::claim(study, &claim.claim));
+        let evidence = words::evidence(study, claim);
+        let why = match evidence.is_empty() {
+            true => format!("{}: {}", words::finding(claim.finding), claim.why),
+            false => format!(
+                "{}: {evidence}: {}",
+                words::finding(claim.finding),
+                claim.why
+            ),
+        };
+        line(8, "", &why);
+    }
+    if !one.why.is_empty() {
+        line(4, "", &one.why);
+    }
+    if let Some(told) = words::published_finding(one.published_finding) {
+        line(4, "", told);
+    }
+    if !one.today.is_empty() {
+        line(4, "", &format!("Today: {}", one.today));
+    }
+}
+
+/// Columns of a configuration's name, and of one figure.
+const NAME: usize = 26;
+const COLUMN: usize = 18;
+
+/// Configurations as rows, figures as columns, as many side by side as there is room for.
+fn figures(out: &mut String, view: &View<'_>, style: Style) {
+    let study = &view.run.study;
+    let room = (style.columns().saturating_sub(NAME) / COLUMN).max(1);
+    for figures in study.figures.chunks(room) {
+        let titles: Vec<Vec<String>> = figures
+            .iter()
+            .map(|figure| crate::text::wrap(&clean(figure.title()), COLUMN - 2))
+            .collect();
+        out.push('\n');
+        for line in 0..titles.iter().map(Vec::len).max().unwrap_or(0) {
+            out.push_str(&" ".repeat(NAME));
+            for title in &titles {
+                let text = title.get(line).map_or("", String::as_str);
+                out.push_str(&style.bold(&right(text, COLUMN)));
+            }
+            out.push('\n');
+        }
+        for configuration in &study.configurations {
+            row(out, view, configuration, figures, style);
+        }
+    }
+    let doubtful: Vec<&Cell> = view
+        .result
+        .cells
+        .iter()
+        .filter(|cell| !cell.doubts.is_empty())
+        .collect();
+    if !doubtful.is_empty() {
+        out.push_str(&format!("\n{}\n", style.bold("Doubts")));
+        for (doubt, times) in super::words::doubts(&doubtful) {
+            style.paragraph(out, "  -", 4, &clean(&format!("{doubt} ({times})")));
+        }
+    }
+}
+
+fn row(
+    out: &mut String,
+    view: &View<'_>,
+    configuration: &Configuration,
+    figures: &[Figure],
+    style: Style,
+) {
+    let cell = |figure: &Figure| {
+        let mut cells = view.result.cells.iter();
+        cells.find(|cell| cell.configuration == configuration.name && cell.figure == figure.name)
+    };
+    let ours: Vec<String> = figures
+        .iter()
+        .map(|figure| {
+            let estimate = cell(figure).and_then(|cell| cell.estimate.as_ref());
+            estimate.map_or(String::new(), |one| words::estimate(figure, one))
+        })
+        .collect();
+    let published: Vec<String> = figures
+        .iter()
+        .map(|figure| {
+            let one = cell(figure).and_then(|cell| cell.published.as_ref());
+            one.map_or(String::new(), |one| words::published(figure, one))
+        })
+        .collect();
+    let mut line = |label: &str, texts: &[String], dim: bool| {
+        if texts.iter().all(String::is_empty) {
+            return;
+        }
+        let label = clean(label);
+        // A long name has a line of its own.
+        let lead = match width(&label) < NAME {
+            true => left(&label, NAME),
+            false => format!("{label}\n{}", " ".repeat(NAME)),
+        };
+        let columns: String = texts.iter().map(|text| right(text, COLUMN)).collect();
+        let text = format!("{lead}{columns}");
+        out.push_str(&if dim { style.dim(&text) } else { text });
+        out.push('\n');
+    };
+    line(configuration.title(), &ours, false);
+    let label = match ours.iter().all(String::is_empty) {
+        true => format!("{} (published)", configuration.title()),
+        false => "  published".to_owned(),
+    };
+    line(&label, &published, true);
+}

@@ -1,0 +1,8 @@
+CREATE TABLE study_run (
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid      TEXT NOT NULL UNIQUE,
+  started  TEXT NOT NULL,
+  name     TEXT NOT NULL,
+  complete INTEGER NOT NULL,
+  body     BLOB NOT NULL
+) STRICT;

@@ -1,0 +1,83 @@
+//! Runs of studies: kept raw, found by the names people use.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests work in directories of their own"
+)]
+
+use assay_model::study::{Observation, StudyRun};
+use assay_store::{Store, StudyId};
+use serde_json::json;
+
+fn run(uid: &str, name: &str) -> StudyRun {
+    serde_json::from_value(json!({
+        "uid": uid, "assay_version": "0.1.0", "started": "2026-01-02T03:04:05Z", "ended": null,
+        "study": {
+            "name": name, "title": "t", "question": "q", "bench": "commands",
+            "source": { "title": "s", "year": 2013, "machine": "m" },
+            "forms": { "quick": { "rounds": 1, "time": "1s" }, "full": { "rounds": 2, "time": "1s" } },
+            "configuration": [{ "name": "a", "title": null, "run": ["true"] }],
+            "figure": [{ "name": "f", "title": null, "better": "lower", "together": null,
+                         "derived": null, "of": "time" }],
+            "conclusion": [],
+        },
+        "form": "quick", "machine": { "kernel": "Linux" }, "seed": 7,
+        "observations": [], "not_tried": [], "complete": false,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn what_was_observed_is_read_back_and_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("s.db")).unwrap();
+    let mut one = run("aaaa1111", "cache");
+    let id = store.put_study(&one).unwrap();
+    one.observations.push(Observation {
+        configuration: "a".to_owned(),
+        figure: "f".to_owned(),
+        round: 1,
+        value: 0.1 + 0.2,
+        doubts: vec!["too-short".to_owned()],
+        void: true,
+    });
+    one.complete = true;
+    assert_eq!(store.put_study(&one).unwrap(), id);
+    assert_eq!(store.study(id).unwrap(), one);
+    assert_eq!(store.studies().unwrap(), [(id, one)]);
+}
+
+#[test]
+fn a_run_is_found_by_number_uid_age_and_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&dir.path().join("s.db")).unwrap();
+    assert!(
+        store
+            .resolve_study("last")
+            .unwrap_err()
+            .to_string()
+            .contains("none was carried out")
+    );
+    for (uid, name) in [
+        ("aaaa1111", "cache"),
+        ("bbbb2222", "optane"),
+        ("cccc3333", "cache"),
+    ] {
+        store.put_study(&run(uid, name)).unwrap();
+    }
+    for (asked, id) in [
+        ("1", 1),
+        ("last", 3),
+        ("last~1", 2),
+        ("bbbb", 2),
+        ("cache", 3),
+    ] {
+        assert_eq!(store.resolve_study(asked).unwrap(), StudyId(id), "{asked}");
+    }
+    for asked in ["9", "nothing", "last~3", "\u{1b}[31m"] {
+        let error = store.resolve_study(asked).unwrap_err().to_string();
+        assert!(
+            error.contains("--list") && !error.contains('\u{1b}'),
+            "{error}"
+        );
+    }
+}

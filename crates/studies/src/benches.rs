@@ -1,0 +1,48 @@
+//! The benches, one module each.
+
+mod commands;
+
+use crate::{Bench, Place, StudyError};
+
+/// A bench by its name.
+pub struct Known {
+    /// As studies name it.
+    pub name: &'static str,
+    /// Whether it needs the guest image.
+    pub guest: bool,
+    make: for<'a> fn(&'a Place<'a>) -> Box<dyn Bench + 'a>,
+}
+
+impl Known {
+    /// A bench that works in a place.
+    #[must_use]
+    pub fn make<'a>(&self, place: &'a Place<'a>) -> Box<dyn Bench + 'a> {
+        (self.make)(place)
+    }
+}
+
+/// Every bench.
+pub const BENCHES: &[Known] = &[Known {
+    name: "commands",
+    guest: false,
+    make: |place| Box::new(commands::Commands::new(place)),
+}];
+
+/// The bench of that name.
+///
+/// # Errors
+/// There is none; says which there are.
+pub fn bench(name: &str) -> Result<&'static Known, StudyError> {
+    let known = BENCHES.iter().find(|known| known.name == name);
+    known.ok_or_else(|| StudyError::Setting {
+        of: "bench".to_owned(),
+        message: format!(
+            "there is no bench `{name}`; there are {}",
+            BENCHES
+                .iter()
+                .map(|known| known.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    })
+}

@@ -1,0 +1,74 @@
+//! The studies that come with assay (`studies/` at the root of the repository), and those of the
+//! user: read, and checked as far as their text goes.
+
+mod check;
+
+use crate::StudyError;
+use assay_model::study::Study;
+
+/// Name and text of each built-in study, in the order they are listed.
+pub const BUILTIN: &[(&str, &str)] = &[(
+    "kvm-cache-modes",
+    include_str!("../../../studies/kvm-cache-modes.toml"),
+)];
+
+/// Every built-in study.
+///
+/// # Errors
+/// One is broken: a test makes sure that none is.
+pub fn all() -> Result<Vec<Study>, StudyError> {
+    let read = |(name, text): &(&str, &str)| parse(text, &format!("studies/{name}.toml"));
+    BUILTIN.iter().map(read).collect()
+}
+
+/// The built-in study of that name.
+///
+/// # Errors
+/// There is none; names the nearest.
+pub fn builtin(name: &str) -> Result<Study, StudyError> {
+    if let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
+        return parse(text, &format!("studies/{name}.toml"));
+    }
+    let nearest = BUILTIN
+        .iter()
+        .map(|(known, _)| (strsim::damerau_levenshtein(known, name), *known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len() / 2);
+    Err(StudyError::Unknown {
+        asked: name.escape_debug().to_string(),
+        known: match nearest {
+            Some((_, known)) => format!("did you mean `{known}`?"),
+            None => "`assay study` lists them; a file of your own ends with .toml".to_owned(),
+        },
+    })
+}
+
+/// Reads a study; `file` is only named in errors.
+///
+/// # Errors
+/// Names the file, the line, and what is wrong there.
+pub fn parse(text: &str, file: &str) -> Result<Study, StudyError> {
+    let study: Study = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        StudyError::File {
+            file: file.to_owned(),
+            line: text.as_bytes()[..at]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
+                + 1,
+            message: error.message().to_owned(),
+        }
+    })?;
+    match check::check(&study) {
+        Ok(()) => Ok(study),
+        Err(wrong) => Err(StudyError::File {
+            file: file.to_owned(),
+            line: wrong.line(text),
+            message: wrong.message,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

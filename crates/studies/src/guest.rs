@@ -1,0 +1,71 @@
+//! What every bench with guests does with them.
+
+use crate::StudyError;
+use assay_fio::json::Document;
+use assay_host::Limits;
+use assay_lab::{Accel, Guest};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Runs a command in a guest to its end and returns what it printed.
+///
+/// # Errors
+/// It fails, takes longer than `limit`, or the guest is gone.
+pub fn command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<String, StudyError> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let output = guest.run(&words, Limits { timeout: limit })?;
+    match output.success() {
+        true => Ok(output.text()),
+        false => Err(StudyError::measure(argv.join(" "), output.complaint())),
+    }
+}
+
+/// Runs a job file in a guest and returns fio's result.
+///
+/// # Errors
+/// fio fails or prints no result, takes longer than `limit`, or the guest is gone.
+pub fn fio(guest: &Guest, job: &str, limit: Duration) -> Result<Document, StudyError> {
+    let path = "/run/study.fio";
+    guest.push_bytes(job.as_bytes(), Path::new(path), 0o600)?;
+    let argv = ["fio", "--output-format=json+", "--eta=never", path];
+    let text = command(guest, &argv, limit)?;
+    let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
+    let mut documents = assay_fio::json::parse(text).map_err(|error| fail(&error))?;
+    documents.pop().ok_or_else(|| fail(&"it printed no result"))
+}
+
+/// What a guest is, for the machine of a study.
+#[must_use]
+pub fn machine(guest: &Guest) -> Vec<(String, String)> {
+    let entry = guest.entry();
+    let accel = match guest.accel().accel {
+        Accel::Kvm => "KVM".to_owned(),
+        Accel::Tcg => match &guest.accel().why {
+            Some(why) => format!("emulated (TCG): {why}"),
+            None => "emulated (TCG)".to_owned(),
+        },
+    };
+    let mut lines = vec![
+        ("guest".to_owned(), accel),
+        (
+            "guest memory".to_owned(),
+            format!("{} MiB, {} processors", entry.memory_mib, entry.cpus),
+        ),
+    ];
+    for (name, argv) in [
+        ("guest kernel", &["uname", "-sr"][..]),
+        ("fio", &["fio", "--version"]),
+    ] {
+        if let Ok(text) = command(guest, argv, Duration::from_secs(60)) {
+            lines.push((name.to_owned(), text.trim().to_owned()));
+        }
+    }
+    lines
+}
+
+/// Whether a guest is emulated.
+#[must_use]
+pub fn emulated(guest: &Guest) -> bool {
+    guest.accel().accel == Accel::Tcg
+}

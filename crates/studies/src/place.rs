@@ -1,0 +1,96 @@
+//! What a bench gets from outside.
+
+use crate::StudyError;
+use assay_changes::{Made, MadeId, Session};
+use assay_host::HostMut;
+use assay_instruments::Cancel;
+use assay_lab::{Accel, Disk, Guest, Image, Options, State};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+/// Where a study is carried out, and with what. Benches borrow it for as long as they live.
+pub struct Place<'a> {
+    /// An existing directory on the storage that is to be tried: the user named it for that.
+    pub dir: PathBuf,
+    /// The machine.
+    pub host: &'a dyn HostMut,
+    /// Where things are entered before they are made.
+    pub session: &'a Session,
+    /// Where scratch files of load generators are entered.
+    pub scratch: &'a assay_instruments::scratch::State,
+    /// fio, when it is not the one on PATH.
+    pub fio: Option<&'a Path>,
+    /// The guest image; there whenever the bench says that it needs guests.
+    pub image: Option<Image>,
+    /// Where guests are entered.
+    pub guests: &'a State,
+    /// KVM or TCG; found out when none.
+    pub accel: Option<Accel>,
+    /// Seed of order, offsets and data.
+    pub seed: u64,
+    /// Asks to stop.
+    pub cancel: &'a Cancel,
+    /// Tells the user what is being done now, in a few words; shown beside the progress.
+    pub say: &'a dyn Fn(&str),
+}
+
+impl Place<'_> {
+    /// Boots a guest that ends when it is dropped. `name` tells it from other guests of the same
+    /// study.
+    ///
+    /// # Errors
+    /// No image, no QEMU, no room, or it does not come up.
+    pub fn boot(
+        &self,
+        name: &str,
+        memory_mib: u32,
+        cpus: u32,
+        disks: Vec<Disk>,
+    ) -> Result<Guest, StudyError> {
+        self.go_on()?;
+        (self.say)("booting a guest");
+        let image = self.image.as_ref().ok_or(StudyError::NoImage)?;
+        let mut options = Options::new(&format!("study-{}-{name}", std::process::id()));
+        options.memory_mib = memory_mib;
+        options.cpus = cpus;
+        options.disks = disks;
+        options.accel = self.accel;
+        Ok(Guest::boot(image, &options, self.guests, self.cancel)?)
+    }
+
+    /// Makes a directory for this user alone in [`Place::dir`], entered before it is made. It goes
+    /// when the session is closed, or with [`Place::remove`].
+    ///
+    /// # Errors
+    /// The journal cannot be written, or the directory cannot be made.
+    pub fn scratch_dir(&self, name: &str) -> Result<(MadeId, PathBuf), StudyError> {
+        let dir = self.host.realpath(&self.dir)?;
+        let dir = dir.join(self.session.name(name));
+        let id = self.session.made(&Made::Directory(dir.clone()))?;
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .map_err(StudyError::io(&dir))?;
+        Ok((id, dir))
+    }
+
+    /// Takes away what was entered.
+    ///
+    /// # Errors
+    /// It does not go; it is tried again when the session is closed.
+    pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
+        Ok(self.session.unmake(self.host, id)?)
+    }
+
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// [`StudyError::Cancelled`] when the user wants to stop.
+    pub fn go_on(&self) -> Result<(), StudyError> {
+        match self.cancel.is_cancelled() {
+            true => Err(StudyError::Cancelled),
+            false => Ok(()),
+        }
+    }
+}

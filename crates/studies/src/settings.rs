@@ -1,0 +1,37 @@
+//! What a study's file says beyond what every study says: read by its bench, strictly.
+
+use crate::StudyError;
+use assay_model::study::{Configuration, Figure, Form};
+use serde::de::DeserializeOwned;
+
+/// The settings of a configuration. `T` denies unknown fields, so that a misspelt one is found.
+///
+/// # Errors
+/// Names the configuration and the setting.
+pub fn of_configuration<T: DeserializeOwned>(one: &Configuration) -> Result<T, StudyError> {
+    read(format!("configuration `{}`", one.name), &one.settings)
+}
+
+/// The settings of a figure.
+///
+/// # Errors
+/// Names the figure and the setting.
+pub fn of_figure<T: DeserializeOwned>(one: &Figure) -> Result<T, StudyError> {
+    read(format!("figure `{}`", one.name), &one.settings)
+}
+
+/// The settings of a form.
+///
+/// # Errors
+/// Names the setting.
+pub fn of_form<T: DeserializeOwned>(one: &Form) -> Result<T, StudyError> {
+    read("the form".to_owned(), &one.settings)
+}
+
+fn read<T: DeserializeOwned>(of: String, table: &toml::Table) -> Result<T, StudyError> {
+    let value = toml::Value::Table(table.clone());
+    T::deserialize(value).map_err(|error| StudyError::Setting {
+        of,
+        message: error.message().to_owned(),
+    })
+}
