@@ -11,17 +11,21 @@ const SECTOR: u64 = 512;
 
 /// A block device in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Device {
+pub struct Device {
     /// Kernel name: `vda2`, `dm-0`.
-    pub(crate) name: String,
-    pub(crate) number: DeviceNumber,
+    pub name: String,
+    /// Its number.
+    pub number: DeviceNumber,
     /// Its directory in `/sys/devices`, links resolved.
-    pub(crate) dir: PathBuf,
+    pub dir: PathBuf,
 }
 
 impl Device {
     /// The device with a number.
-    pub(crate) fn of_number(host: &dyn Host, number: DeviceNumber) -> Result<Self, HostError> {
+    ///
+    /// # Errors
+    /// There is none, or it cannot be looked at.
+    pub fn of_number(host: &dyn Host, number: DeviceNumber) -> Result<Self, HostError> {
         let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
         let name = dir
             .file_name()
@@ -31,8 +35,11 @@ impl Device {
         Ok(Self { name, number, dir })
     }
 
-    /// The device that a node such as `/dev/vda2` stands for.
-    pub(crate) fn of_node(host: &dyn Host, node: &Path) -> Result<Option<Self>, HostError> {
+    /// The device that a node such as `/dev/vda2` stands for; none when it is no block device.
+    ///
+    /// # Errors
+    /// The node is not there or cannot be looked at.
+    pub fn of_node(host: &dyn Host, node: &Path) -> Result<Option<Self>, HostError> {
         let stat = host.stat(node)?;
         match stat.kind {
             FileKind::BlockDevice => Self::of_number(host, stat.rdev).map(Some),
@@ -41,11 +48,18 @@ impl Device {
     }
 
     /// A device by kernel name, as the links in `slaves/` and `holders/` say it.
-    pub(crate) fn of_name(host: &dyn Host, name: &OsStr) -> Result<Self, HostError> {
+    ///
+    /// # Errors
+    /// There is none, or it cannot be looked at.
+    pub fn of_name(host: &dyn Host, name: &OsStr) -> Result<Self, HostError> {
         Self::at(host, &Path::new("/sys/class/block").join(name))
     }
 
-    pub(crate) fn at(host: &dyn Host, dir: &Path) -> Result<Self, HostError> {
+    /// The device that a directory of sysfs, or a link to one, stands for.
+    ///
+    /// # Errors
+    /// It is not there, or is no device.
+    pub fn at(host: &dyn Host, dir: &Path) -> Result<Self, HostError> {
         let dir = host.realpath(dir)?;
         let text = host.read_text(&dir.join("dev"))?;
         let number = parse_number(text.trim()).ok_or_else(|| HostError::Path {
@@ -62,7 +76,10 @@ impl Device {
     }
 
     /// Size in bytes.
-    pub(crate) fn size(&self, host: &dyn Host) -> Result<u64, HostError> {
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn size(&self, host: &dyn Host) -> Result<u64, HostError> {
         let path = self.dir.join("size");
         let text = host.read_text(&path)?;
         let sectors: Option<u64> = text.trim().parse().ok();
@@ -75,12 +92,19 @@ impl Device {
             })
     }
 
-    pub(crate) fn is_partition(&self, host: &dyn Host) -> Result<bool, HostError> {
+    /// Whether it is a part of a disk.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn is_partition(&self, host: &dyn Host) -> Result<bool, HostError> {
         host.exists(&self.dir.join("partition"))
     }
 
     /// For a partition, the disk it lies on.
-    pub(crate) fn disk(&self, host: &dyn Host) -> Result<Option<Self>, HostError> {
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn disk(&self, host: &dyn Host) -> Result<Option<Self>, HostError> {
         match (self.is_partition(host)?, self.dir.parent()) {
             (true, Some(parent)) => Self::at(host, parent).map(Some),
             _ => Ok(None),
@@ -88,7 +112,10 @@ impl Device {
     }
 
     /// Its partitions.
-    pub(crate) fn partitions(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub fn partitions(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         let mut found = Vec::new();
         for name in host.list(&self.dir)? {
             // Partitions are named after their disk; asking only these spares a hundred calls.
@@ -104,12 +131,18 @@ impl Device {
     }
 
     /// The devices that are built on it.
-    pub(crate) fn holders(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub fn holders(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "holders")
     }
 
     /// The devices that it is built on.
-    pub(crate) fn slaves(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub fn slaves(&self, host: &dyn Host) -> Result<Vec<Self>, HostError> {
         self.links(host, "slaves")
     }
 
@@ -123,12 +156,64 @@ impl Device {
     }
 
     /// For a loop device, the file behind it.
-    pub(crate) fn backing_file(&self, host: &dyn Host) -> Result<Option<PathBuf>, HostError> {
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn backing_file(&self, host: &dyn Host) -> Result<Option<PathBuf>, HostError> {
         match host.read_text(&self.dir.join("loop/backing_file")) {
             Ok(text) => Ok(Some(PathBuf::from(text.trim_end_matches('\n')))),
             Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// How it is attached, from its place in the tree of devices: `nvme`, `ata`, `virtio-blk`.
+    #[must_use]
+    pub fn transport(&self) -> Option<&'static str> {
+        let dir = self.dir.to_string_lossy();
+        let parts: Vec<&str> = dir.split('/').collect();
+        let some = |start: &str| {
+            parts.iter().any(|part| {
+                part.strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            })
+        };
+        match () {
+            () if parts.contains(&"virtual") && !some("nvme") => Some("virtual"),
+            () if some("virtio") && some("host") => Some("virtio-scsi"),
+            () if some("virtio") => Some("virtio-blk"),
+            () if some("nvme") => Some("nvme"),
+            () if some("usb") => Some("usb"),
+            () if some("ata") => Some("ata"),
+            () if some("mmc") => Some("mmc"),
+            () if some("session") => Some("iscsi"),
+            () if some("end_device-") => Some("sas"),
+            () if some("rport-") => Some("fibre-channel"),
+            () if some("vmbus_") || dir.contains("/VMBUS") => Some("hyper-v"),
+            () if some("host") => Some("scsi"),
+            () if dir.contains("/vbd-") => Some("xen"),
+            () => None,
+        }
+    }
+
+    /// The port of its controller, for ATA.
+    #[must_use]
+    pub fn ata_port(&self) -> Option<u32> {
+        let mut parts = self.dir.components();
+        parts.find_map(|part| {
+            let part = part.as_os_str().to_str()?;
+            part.strip_prefix("ata")?.parse().ok()
+        })
+    }
+
+    /// The directory of the nearest PCI device above it: its controller.
+    #[must_use]
+    pub fn pci_device(&self) -> Option<&Path> {
+        self.dir.ancestors().find(|dir| {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            // 0000:00:1f.2
+            name.len() >= 12 && name.matches(':').count() == 2 && name.contains('.')
+        })
     }
 }
 

@@ -14,8 +14,9 @@ pub(crate) fn describe(uuid: &str) -> String {
     }
 }
 
-/// `lvm`, `crypt`, `multipath`, `partition`, or `other`.
-pub(crate) fn kind(uuid: &str) -> &'static str {
+/// Who made a device, by its uuid: `lvm`, `crypt`, `multipath`, `partition`, or `other`.
+#[must_use]
+pub fn kind(uuid: &str) -> &'static str {
     let owner = uuid.split('-').next().unwrap_or_default();
     match owner {
         "LVM" => "lvm",

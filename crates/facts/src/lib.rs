@@ -5,19 +5,22 @@
 //! Unreadable is [`assay_model::FactValue::Unknown`] with the reason. Only what does not exist is
 //! left out.
 
-mod block;
+pub mod block;
 mod collectors;
 mod device_use;
 mod dm;
+mod formats;
 mod gather;
-mod mountinfo;
-mod redact;
+pub mod mountinfo;
+pub mod redact;
 mod siblings;
 mod signatures;
 mod target;
-mod zpool;
+
+pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
 
 pub use device_use::{DeviceInUse, device_use};
+pub use dm::kind as dm_kind;
 pub use redact::redact;
 pub use siblings::siblings;
 pub use target::{TargetError, target};

@@ -8,26 +8,31 @@ use std::path::{Path, PathBuf};
 
 /// One line of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mount {
-    /// Number of the mount, and of the one it is mounted on.
-    pub(crate) id: u32,
-    pub(crate) parent: u32,
+pub struct Mount {
+    /// Number of the mount.
+    pub id: u32,
+    /// Number of the mount that it is mounted on.
+    pub parent: u32,
     /// Device of the files; major 0 for a file system without one, and for btrfs and ZFS.
-    pub(crate) dev: DeviceNumber,
+    pub dev: DeviceNumber,
     /// Which part of the file system is mounted: `/`, or another directory for a bind mount.
-    pub(crate) root: PathBuf,
-    pub(crate) point: PathBuf,
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub point: PathBuf,
     /// Options of this mount.
-    pub(crate) options: String,
-    pub(crate) fs_type: String,
-    pub(crate) source: OsString,
+    pub options: String,
+    /// Kind of file system.
+    pub fs_type: String,
+    /// What was mounted: a device, a dataset, or just a name.
+    pub source: OsString,
     /// Options of the file system.
-    pub(crate) super_options: String,
+    pub super_options: String,
 }
 
 impl Mount {
     /// Options of the mount and of the file system, each once.
-    pub(crate) fn all_options(&self) -> String {
+    #[must_use]
+    pub fn all_options(&self) -> String {
         let mut seen: Vec<&str> = Vec::new();
         for option in self.options.split(',').chain(self.super_options.split(',')) {
             if !option.is_empty() && !seen.contains(&option) {
@@ -38,7 +43,8 @@ impl Mount {
     }
 
     /// The value of an option of the file system.
-    pub(crate) fn super_option(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn super_option(&self, name: &str) -> Option<&str> {
         self.super_options
             .split(',')
             .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -46,7 +52,8 @@ impl Mount {
 }
 
 /// Undoes the kernel's octal escapes (`\040` for a space).
-pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, tail @ ..] = rest {
@@ -76,8 +83,11 @@ fn os(text: &[u8]) -> OsString {
     OsString::from_vec(unescape(text))
 }
 
-/// Reads all lines; one that cannot be understood is returned as an error with its number.
-pub(crate) fn parse(text: &[u8]) -> Result<Vec<Mount>, usize> {
+/// Reads all lines.
+///
+/// # Errors
+/// The number of a line that cannot be understood.
+pub fn parse(text: &[u8]) -> Result<Vec<Mount>, usize> {
     let lines = text.split(|&byte| byte == b'\n').enumerate();
     lines
         .filter(|(_, line)| !line.is_empty())
@@ -110,7 +120,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
 
 /// The mount that an absolute path without links lies on. Follows the kernel's lookup: from the
 /// root mount to the nearest mount above it, so that what a later mount hides is not found.
-pub(crate) fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+#[must_use]
+pub fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let over = |mount: &&Mount| path.starts_with(&mount.point);
     let length = |mount: &&Mount| mount.point.components().count();
     let is_top = |mount: &&Mount| {

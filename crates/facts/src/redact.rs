@@ -6,7 +6,8 @@ use std::path::Path;
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
 /// The source of a network file system without its server.
-pub(crate) fn mount_source(fs_type: &str, source: &str) -> String {
+#[must_use]
+pub fn mount_source(fs_type: &str, source: &str) -> String {
     match fs_type {
         "nfs" | "nfs4" | "fuse.sshfs" | "ceph" | "fuse.glusterfs" => match source.rsplit_once(":/")
         {
@@ -22,7 +23,8 @@ pub(crate) fn mount_source(fs_type: &str, source: &str) -> String {
 }
 
 /// Mount options without addresses, users and secrets.
-pub(crate) fn mount_options(options: &str) -> String {
+#[must_use]
+pub fn mount_options(options: &str) -> String {
     const NAMES: [&str; 14] = [
         "addr",
         "clientaddr",
@@ -97,8 +99,27 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
         Some(name) if name.starts_with(crate::collectors::sshd::FILE) => {
             lines(crate::collectors::sshd::redact)
         }
+        Some("/etc/pve/storage.cfg") => lines(crate::proxmox::redact_store),
+        Some(name) if name.starts_with("/etc/pve/qemu-server/") => lines(crate::proxmox::redact),
+        Some(name) if is_libvirt(name) => {
+            crate::libvirt::redact(&String::from_utf8_lossy(&contents)).into_bytes()
+        }
+        Some(name) if is_command_line(name) => crate::qemu::redact(&contents),
         _ => contents,
     }
+}
+
+fn is_libvirt(name: &str) -> bool {
+    let dirs = ["/etc/libvirt/qemu/", "/run/libvirt/qemu/"];
+    dirs.iter().any(|dir| name.starts_with(dir)) && name.ends_with(".xml")
+}
+
+/// `/proc/PID/cmdline`.
+fn is_command_line(name: &str) -> bool {
+    let inner = name
+        .strip_prefix("/proc/")
+        .and_then(|rest| rest.strip_suffix("/cmdline"));
+    inner.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn mount_line(line: &str) -> String {

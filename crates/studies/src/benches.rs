@@ -1,6 +1,10 @@
 //! The benches, one module each.
 
+mod clones;
 mod commands;
+mod distribution;
+mod unequal;
+mod zpool;
 
 use crate::{Bench, Place, StudyError};
 
@@ -22,11 +26,28 @@ impl Known {
 }
 
 /// Every bench.
-pub const BENCHES: &[Known] = &[Known {
-    name: "commands",
-    guest: false,
-    make: |place| Box::new(commands::Commands::new(place)),
-}];
+pub const BENCHES: &[Known] = &[
+    Known {
+        name: "commands",
+        guest: false,
+        make: |place| Box::new(commands::Commands::new(place)),
+    },
+    Known {
+        name: "distribution",
+        guest: true,
+        make: |place| Box::new(distribution::Distribution::new(place)),
+    },
+    Known {
+        name: "clones",
+        guest: true,
+        make: |place| Box::new(clones::Clones::new(place)),
+    },
+    Known {
+        name: "unequal",
+        guest: true,
+        make: |place| Box::new(unequal::Unequal::new(place)),
+    },
+];
 
 /// The bench of that name.
 ///

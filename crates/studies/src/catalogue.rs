@@ -7,10 +7,24 @@ use crate::StudyError;
 use assay_model::study::Study;
 
 /// Name and text of each built-in study, in the order they are listed.
-pub const BUILTIN: &[(&str, &str)] = &[(
-    "kvm-cache-modes",
-    include_str!("../../../studies/kvm-cache-modes.toml"),
-)];
+pub const BUILTIN: &[(&str, &str)] = &[
+    (
+        "kvm-cache-modes",
+        include_str!("../../../studies/kvm-cache-modes.toml"),
+    ),
+    (
+        "write-distribution",
+        include_str!("../../../studies/write-distribution.toml"),
+    ),
+    (
+        "clone-divergence",
+        include_str!("../../../studies/clone-divergence.toml"),
+    ),
+    (
+        "mutt-drives",
+        include_str!("../../../studies/mutt-drives.toml"),
+    ),
+];
 
 /// Every built-in study.
 ///

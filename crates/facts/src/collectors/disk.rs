@@ -101,50 +101,21 @@ fn write_back_throttling(g: &mut Gather<'_>, key: &str, path: &str) {
     }
 }
 
-/// How the device is attached, from its place in the tree of devices.
+/// How the device is attached.
 fn transport(g: &mut Gather<'_>, key: &str, device: &Device) {
-    let dir = device.dir.to_string_lossy();
-    let parts: Vec<&str> = dir.split('/').collect();
-    let some = |start: &str| {
-        parts.iter().any(|part| {
-            part.strip_prefix(start)
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        })
-    };
-    let transport = match () {
-        () if parts.contains(&"virtual") && !some("nvme") => "virtual",
-        () if some("virtio") && some("host") => "virtio-scsi",
-        () if some("virtio") => "virtio-blk",
-        () if some("nvme") => "nvme",
-        () if some("usb") => "usb",
-        () if some("ata") => "ata",
-        () if some("mmc") => "mmc",
-        () if some("session") => "iscsi",
-        () if some("end_device-") => "sas",
-        () if some("rport-") => "fibre-channel",
-        () if some("vmbus_") || dir.contains("/VMBUS") => "hyper-v",
-        () if some("host") => "scsi",
-        () if dir.contains("/vbd-") => "xen",
-        () => return,
-    };
-    g.facts.known(
-        format!("{key}.transport"),
-        transport,
-        FactKind::Runtime,
-        dir.clone(),
-    );
+    if let Some(transport) = device.transport() {
+        g.facts.known(
+            format!("{key}.transport"),
+            transport,
+            FactKind::Runtime,
+            device.dir.to_string_lossy(),
+        );
+    }
 }
 
 /// Speed of the SATA link and of the nearest PCI Express link above the device.
 fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
-    let parts = device
-        .dir
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned());
-    let port = parts
-        .filter_map(|part| part.strip_prefix("ata")?.parse::<u32>().ok())
-        .next();
-    if let Some(port) = port {
+    if let Some(port) = device.ata_port() {
         let dir = format!("/sys/class/ata_link/link{port}");
         g.text(&format!("{key}.sata_speed"), &format!("{dir}/sata_spd"));
         g.text(
@@ -152,12 +123,7 @@ fn link(g: &mut Gather<'_>, key: &str, device: &Device) {
             &format!("{dir}/hw_sata_spd_limit"),
         );
     }
-    let is_pci = |dir: &&Path| {
-        let name = dir.file_name().unwrap_or_default().to_string_lossy();
-        // 0000:00:1f.2
-        name.len() >= 12 && name.matches(':').count() == 2 && name.contains('.')
-    };
-    if let Some(dir) = device.dir.ancestors().find(is_pci) {
+    if let Some(dir) = device.pci_device() {
         for (name, file) in [
             ("pcie_speed", "current_link_speed"),
             ("pcie_width", "current_link_width"),

@@ -1,0 +1,9 @@
+//! What tools print and what configuration files say, understood without touching a machine.
+
+pub mod crypt;
+pub mod image;
+pub mod libvirt;
+pub mod lvm;
+pub mod proxmox;
+pub mod qemu;
+pub mod zpool;

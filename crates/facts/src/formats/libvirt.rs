@@ -1,0 +1,260 @@
+//! A domain of libvirt as XML (formatdomain of libvirt): what `virsh dumpxml` prints, and the files
+//! in /etc/libvirt/qemu and /run/libvirt/qemu.
+
+use crate::qemu::{self, Storage, VirtualDisk};
+use roxmltree::{Document, Node};
+use std::collections::BTreeMap;
+
+/// A domain: what is configured, or, for a file in /run, what runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Domain {
+    /// Its name.
+    pub name: String,
+    /// Process number of its QEMU, when the file says it.
+    pub pid: Option<u32>,
+    /// `machine`, `cpu`, `accel`.
+    pub settings: BTreeMap<String, String>,
+    /// Its disks, without drives for CDs and floppies.
+    pub disks: Vec<VirtualDisk>,
+}
+
+/// Reads a domain. Serial numbers, addresses and names of hosts are not kept.
+///
+/// # Errors
+/// It is no XML, or no domain.
+pub fn parse(xml: &str) -> Result<Domain, String> {
+    let document = Document::parse(xml).map_err(|error| format!("not XML: {error}"))?;
+    let root = document.root_element();
+    let domain = match root.tag_name().name() {
+        "domain" => root,
+        // The state of a running domain, with the domain inside.
+        "domstatus" => child(root, "domain").ok_or("a domstatus without a domain")?,
+        other => return Err(format!("`{other}` is no domain of libvirt")),
+    };
+    let text = |node: Option<Node<'_, '_>>| {
+        let text = node.and_then(|node| node.text()).unwrap_or_default();
+        text.trim().to_owned()
+    };
+    let mut found = Domain {
+        name: text(child(domain, "name")),
+        pid: root.attribute("pid").and_then(|pid| pid.parse().ok()),
+        ..Domain::default()
+    };
+    if let Some(kind) = domain.attribute("type") {
+        let accel = if kind == "qemu" { "tcg" } else { kind };
+        set(&mut found.settings, "accel", accel);
+    }
+    let kind = child(domain, "os").and_then(|os| child(os, "type"));
+    if let Some(machine) = kind.and_then(|kind| kind.attribute("machine")) {
+        set(&mut found.settings, "machine", machine);
+    }
+    if let Some(cpu) = child(domain, "cpu") {
+        let model = text(child(cpu, "model"));
+        let name = match cpu.attribute("mode") {
+            Some(mode @ ("host-passthrough" | "host-model" | "maximum")) => mode,
+            _ => &model,
+        };
+        set(&mut found.settings, "cpu", name);
+    }
+    let devices: Vec<Node<'_, '_>> = child(domain, "devices")
+        .into_iter()
+        .flat_map(|devices| devices.children())
+        .collect();
+    let disks = devices.iter().filter(|node| {
+        let device = node.attribute("device").unwrap_or("disk");
+        node.has_tag_name("disk") && matches!(device, "disk" | "lun")
+    });
+    found.disks = disks.map(|node| disk(*node, &devices)).collect();
+    Ok(found)
+}
+
+fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
+    node.children().find(|child| child.has_tag_name(name))
+}
+
+fn set(settings: &mut BTreeMap<String, String>, key: &str, value: &str) {
+    settings.insert(key.to_owned(), value.to_owned());
+}
+
+fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
+    let attribute = |of: &str, name: &str| child(node, of).and_then(|node| node.attribute(name));
+    let bus = match attribute("target", "bus").unwrap_or("unknown") {
+        "virtio" => "virtio-blk".to_owned(),
+        "scsi" => scsi(node, devices),
+        other => other.to_owned(),
+    };
+    let mut settings = BTreeMap::new();
+    // Without `cache` libvirt says nothing to QEMU, whose own default is writeback.
+    let mode = attribute("driver", "cache").filter(|mode| *mode != "default");
+    let mode = mode.unwrap_or("writeback");
+    set(&mut settings, "cache", mode);
+    let on = |on: bool| if on { "on" } else { "off" };
+    let direct = matches!(mode, "none" | "directsync");
+    let write_cache = !matches!(mode, "writethrough" | "directsync");
+    set(&mut settings, "direct", on(direct));
+    set(&mut settings, "no_flush", on(mode == "unsafe"));
+    set(&mut settings, "write_cache", on(write_cache));
+    for (name, key, default) in [
+        ("io", "aio", "threads"),
+        ("discard", "discard", "ignore"),
+        ("detect_zeroes", "detect_zeroes", ""),
+        ("queues", "queues", ""),
+        ("error_policy", "werror", ""),
+    ] {
+        let value = attribute("driver", name).unwrap_or(default);
+        if !value.is_empty() {
+            set(&mut settings, key, value);
+        }
+    }
+    let own = attribute("driver", "iothread").is_some()
+        || child(node, "driver").is_some_and(|driver| child(driver, "iothreads").is_some());
+    let thread = own || (bus == "virtio-scsi" && controller(node, devices, "iothread"));
+    set(&mut settings, "iothread", if thread { "yes" } else { "no" });
+    for (name, key) in [
+        ("logical_block_size", "logical_block_size"),
+        ("physical_block_size", "physical_block_size"),
+    ] {
+        if let Some(value) = attribute("blockio", name) {
+            set(&mut settings, key, value);
+        }
+    }
+    if child(node, "iotune").is_some() {
+        set(&mut settings, "throttled", "yes");
+    }
+    if child(node, "readonly").is_some() {
+        set(&mut settings, "read_only", "yes");
+    }
+    let source = child(node, "source");
+    let path = ["file", "dev"]
+        .iter()
+        .find_map(|name| source?.attribute(*name));
+    let storage = match (path, source) {
+        (Some(path), _) => Storage::File(path.into()),
+        (None, Some(source)) => {
+            let kind = node.attribute("type").unwrap_or("unknown");
+            let protocol = source.attribute("protocol").unwrap_or(kind);
+            Storage::Elsewhere(protocol.to_owned())
+        }
+        (None, None) => Storage::Nothing,
+    };
+    let encrypted = source.is_some_and(|source| child(source, "encryption").is_some());
+    let format = attribute("driver", "type").unwrap_or("raw");
+    let formats = encrypted.then_some("luks").into_iter();
+    let format = Some(format).filter(|format| !(encrypted && *format == "raw"));
+    VirtualDisk {
+        id: attribute("target", "dev").unwrap_or("disk").to_owned(),
+        bus,
+        settings,
+        formats: formats.chain(format).map(str::to_owned).collect(),
+        storage,
+    }
+}
+
+/// The controller of a SCSI disk: virtio-scsi, or the model that is named.
+fn scsi(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> String {
+    let model = scsi_controller(node, devices).and_then(|node| node.attribute("model"));
+    match model {
+        Some("virtio-scsi" | "virtio-transitional" | "virtio-non-transitional") => "virtio-scsi",
+        Some(model) => model,
+        None => "scsi",
+    }
+    .to_owned()
+}
+
+fn controller(node: Node<'_, '_>, devices: &[Node<'_, '_>], setting: &str) -> bool {
+    let found = scsi_controller(node, devices).and_then(|node| child(node, "driver"));
+    found.is_some_and(|driver| driver.attribute(setting).is_some())
+}
+
+fn scsi_controller<'a, 'i>(node: Node<'a, 'i>, devices: &[Node<'a, 'i>]) -> Option<Node<'a, 'i>> {
+    let index = child(node, "address").and_then(|address| address.attribute("controller"));
+    let index = index.unwrap_or("0");
+    devices.iter().copied().find(|node| {
+        node.has_tag_name("controller")
+            && node.attribute("type") == Some("scsi")
+            && node.attribute("index").unwrap_or("0") == index
+    })
+}
+
+/// A domain's XML with as much as the facts say; empty when it is none.
+pub(crate) fn redact(xml: &str) -> String {
+    // Written anew from what was understood, so that nothing else can come along.
+    let Ok(domain) = parse(xml) else {
+        return String::new();
+    };
+    let escape = |text: &str| {
+        text.replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('\'', "&apos;")
+    };
+    let get =
+        |map: &BTreeMap<String, String>, key: &str| escape(map.get(key).map_or("", String::as_str));
+    let mut out = format!(
+        "<domain type='{}'><name>{}</name><os><type machine='{}'>hvm</type></os><cpu><model>{}</model></cpu><devices>",
+        get(&domain.settings, "accel"),
+        crate::redact::LEFT_OUT,
+        get(&domain.settings, "machine"),
+        get(&domain.settings, "cpu"),
+    );
+    let mut models = Vec::new();
+    for disk in &domain.disks {
+        let (kind, source) = match &disk.storage {
+            Storage::File(path) => {
+                let path = qemu::redact_file(&path.to_string_lossy());
+                ("file", format!("<source file='{}'/>", escape(&path)))
+            }
+            Storage::Elsewhere(protocol) => (
+                "network",
+                format!("<source protocol='{}'/>", escape(protocol)),
+            ),
+            Storage::Nothing => ("file", String::new()),
+        };
+        let driver: String = [
+            ("cache", "cache"),
+            ("io", "aio"),
+            ("discard", "discard"),
+            ("detect_zeroes", "detect_zeroes"),
+            ("queues", "queues"),
+            ("error_policy", "werror"),
+        ]
+        .iter()
+        .filter(|(_, key)| disk.settings.contains_key(*key))
+        .map(|(name, key)| format!(" {name}='{}'", get(&disk.settings, key)))
+        .collect();
+        let thread = match get(&disk.settings, "iothread").as_str() {
+            "yes" => " iothread='1'",
+            _ => "",
+        };
+        let format = disk.formats.last().map_or("raw", String::as_str);
+        let bus = match disk.bus.as_str() {
+            "virtio-blk" => "virtio",
+            bus @ ("sata" | "ide" | "usb" | "nvme" | "sd") => bus,
+            model => {
+                models.push(model.to_owned());
+                "scsi"
+            }
+        };
+        let address = match bus {
+            "scsi" => format!("<address controller='{}'/>", models.len() - 1),
+            _ => String::new(),
+        };
+        let flag = |key: &str, element: &str| match disk.settings.contains_key(key) {
+            true => format!("<{element}/>"),
+            false => String::new(),
+        };
+        out += &format!(
+            "<disk type='{kind}'><driver type='{}'{driver}{thread}/>{source}<target dev='{}' bus='{bus}'/>{address}{}{}</disk>",
+            escape(format),
+            escape(&disk.id),
+            flag("throttled", "iotune"),
+            flag("read_only", "readonly"),
+        );
+    }
+    for (index, model) in models.iter().enumerate() {
+        out += &format!(
+            "<controller type='scsi' index='{index}' model='{}'/>",
+            escape(model)
+        );
+    }
+    out + "</devices></domain>\n"
+}

@@ -1,0 +1,331 @@
+//! Proxmox VE: `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg`
+//! (pvesm(1)). What runs may differ: changes are pending until the next start.
+
+use crate::qemu::{Storage, VirtualDisk, cache_mode};
+use std::collections::BTreeMap;
+
+/// A guest as it is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Its name, which need not be the only one of that name.
+    pub name: Option<String>,
+    /// `machine`, `cpu`, `scsihw`.
+    pub settings: BTreeMap<String, String>,
+    /// Its disks and on which storage they lie.
+    pub disks: Vec<VirtualDisk>,
+}
+
+/// A storage of `storage.cfg`: its kind and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    kind: String,
+    settings: BTreeMap<String, String>,
+}
+
+/// All storages by name. Sections are `KIND: NAME`, followed by indented lines `KEY VALUE`.
+#[must_use]
+pub fn stores(text: &str) -> BTreeMap<String, Store> {
+    let mut found: BTreeMap<String, Store> = BTreeMap::new();
+    let mut current = None;
+    for line in text.lines() {
+        let indented = line.starts_with(char::is_whitespace);
+        match (indented, line.split_once(':')) {
+            _ if line.trim().is_empty() || line.starts_with('#') => {}
+            (true, _) => {
+                let store = current.as_ref().and_then(|name| found.get_mut(name));
+                let words = line.trim().split_once(char::is_whitespace);
+                let (key, value) = words.unwrap_or((line.trim(), "1"));
+                if let Some(store) = store {
+                    let value = value.trim().to_owned();
+                    store.settings.insert(key.to_owned(), value);
+                }
+            }
+            (false, Some((kind, name))) => {
+                let store = Store {
+                    kind: kind.to_owned(),
+                    settings: BTreeMap::new(),
+                };
+                found.insert(name.trim().to_owned(), store);
+                current = Some(name.trim().to_owned());
+            }
+            (false, None) => current = None,
+        }
+    }
+    found
+}
+
+/// Reads a guest's configuration; snapshots, which follow in sections, are left out.
+#[must_use]
+pub fn parse(text: &str, stores: &BTreeMap<String, Store>) -> Config {
+    let lines = text.lines().take_while(|line| !line.starts_with('['));
+    let values: BTreeMap<&str, &str> = lines
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(':'))
+        .map(|(key, value)| (key.trim(), value.trim()))
+        .collect();
+    let first = |key: &str| {
+        let value = values.get(key)?;
+        let word = value.split(',').next()?;
+        Some(
+            word.rsplit_once('=')
+                .map_or(word, |(_, value)| value)
+                .to_owned(),
+        )
+    };
+    let mut config = Config {
+        name: first("name"),
+        ..Config::default()
+    };
+    // The defaults of qm.conf(5).
+    for (key, default) in [("cpu", "kvm64"), ("machine", "pc"), ("scsihw", "lsi")] {
+        let value = first(key).unwrap_or_else(|| default.to_owned());
+        config.settings.insert(key.to_owned(), value);
+    }
+    let hardware = config.settings["scsihw"].clone();
+    for (key, value) in &values {
+        let Some(bus) = bus(key, &hardware) else {
+            continue;
+        };
+        if let Some(disk) = disk(key, bus, value, &hardware, stores) {
+            config.disks.push(disk);
+        }
+    }
+    config
+}
+
+fn bus<'a>(key: &str, hardware: &'a str) -> Option<&'a str> {
+    let number = key.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let kind = &key[..key.len() - number.len()];
+    number.parse::<u8>().ok()?;
+    match kind {
+        "virtio" => Some("virtio-blk"),
+        "sata" => Some("sata"),
+        "ide" => Some("ide"),
+        "scsi" if hardware.starts_with("virtio-scsi") => Some("virtio-scsi"),
+        "scsi" => Some(hardware),
+        _ => None,
+    }
+}
+
+fn disk(
+    id: &str,
+    bus: &str,
+    value: &str,
+    hardware: &str,
+    stores: &BTreeMap<String, Store>,
+) -> Option<VirtualDisk> {
+    let mut parts = value.split(',');
+    let volume = parts.next()?;
+    let volume = volume.strip_prefix("file=").unwrap_or(volume);
+    let options: BTreeMap<&str, &str> = parts
+        .map(|part| part.split_once('=').unwrap_or((part, "1")))
+        .collect();
+    if volume == "none" || options.get("media").is_some_and(|media| *media == "cdrom") {
+        return None;
+    }
+    let mode = options.get("cache").copied().unwrap_or("none");
+    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let direct = matches!(mode, "none" | "directsync");
+    let no_flush = mode == "unsafe";
+    let write_cache = !matches!(mode, "writethrough" | "directsync");
+    // It has an effect only where the disk has a controller of its own.
+    let asked = options.get("iothread").is_some_and(|value| *value == "1");
+    let thread = asked && (bus == "virtio-blk" || hardware == "virtio-scsi-single");
+    let mut settings: BTreeMap<String, String> = [
+        (
+            "cache",
+            cache_mode(write_cache, direct, no_flush).to_owned(),
+        ),
+        ("direct", on(direct)),
+        ("no_flush", on(no_flush)),
+        ("write_cache", on(write_cache)),
+        ("iothread", if thread { "yes" } else { "no" }.to_owned()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    if asked && !thread {
+        settings.insert("iothread_asked".to_owned(), "yes".to_owned());
+    }
+    for (name, key) in [("aio", "aio"), ("detect_zeroes", "detect_zeroes")] {
+        if let Some(value) = options.get(name) {
+            settings.insert(key.to_owned(), (*value).to_owned());
+        }
+    }
+    let discard = match options.get("discard") {
+        Some(&"on") => "unmap",
+        _ => "ignore",
+    };
+    settings.insert("discard".to_owned(), discard.to_owned());
+    let (storage, format) = place(volume, stores);
+    Some(VirtualDisk {
+        id: id.to_owned(),
+        bus: bus.to_owned(),
+        settings,
+        formats: vec![format.to_owned()],
+        storage,
+    })
+}
+
+/// Where a volume `STORAGE:NAME` lies, and its format, which its ending tells.
+fn place(volume: &str, stores: &BTreeMap<String, Store>) -> (Storage, &'static str) {
+    let format = match volume.rsplit_once('.') {
+        Some((_, "qcow2")) => "qcow2",
+        Some((_, "vmdk")) => "vmdk",
+        _ => "raw",
+    };
+    if volume.starts_with('/') {
+        return (Storage::File(volume.into()), format);
+    }
+    let found = volume
+        .split_once(':')
+        .and_then(|(store, name)| Some((store, stores.get(store)?, name)));
+    let Some((id, store, name)) = found else {
+        return (
+            Storage::Elsewhere("a storage that is not configured".to_owned()),
+            format,
+        );
+    };
+    let get = |key: &str| store.settings.get(key).cloned();
+    let mounted = || get("path").or_else(|| Some(format!("/mnt/pve/{id}")));
+    let path = match store.kind.as_str() {
+        "zfspool" => get("pool").map(|pool| format!("/dev/zvol/{pool}/{name}")),
+        "lvm" | "lvmthin" => get("vgname").map(|vg| format!("/dev/{vg}/{name}")),
+        "dir" | "btrfs" => get("path").map(|path| format!("{path}/images/{name}")),
+        "nfs" | "cifs" | "cephfs" => mounted().map(|path| format!("{path}/images/{name}")),
+        _ => None,
+    };
+    match path {
+        Some(path) => (Storage::File(path.into()), format),
+        None => (Storage::Elsewhere(store.kind.clone()), format),
+    }
+}
+
+/// A line of a configuration with as much as the facts say; else nothing.
+pub(crate) fn redact(line: &str) -> String {
+    const KEPT: [&str; 3] = ["cpu", "machine", "scsihw"];
+    const OPTIONS: [&str; 6] = [
+        "cache",
+        "aio",
+        "iothread",
+        "discard",
+        "detect_zeroes",
+        "media",
+    ];
+    let Some((key, value)) = line.split_once(':') else {
+        // The start of a snapshot ends what counts; its name does not matter.
+        return if line.starts_with('[') {
+            "[]".to_owned()
+        } else {
+            String::new()
+        };
+    };
+    if KEPT.contains(&key) {
+        return line.to_owned();
+    }
+    if bus(key, "lsi").is_none() {
+        return String::new();
+    }
+    let mut parts = value.trim().split(',');
+    let volume = parts.next().unwrap_or_default();
+    let kept = parts.filter(|part| OPTIONS.contains(&part.split('=').next().unwrap_or_default()));
+    let words: Vec<&str> = std::iter::once(volume).chain(kept).collect();
+    format!("{key}: {}", words.join(","))
+}
+
+/// A line of `storage.cfg` without servers, users and passwords.
+pub(crate) fn redact_store(line: &str) -> String {
+    const KEPT: [&str; 5] = ["pool", "vgname", "thinpool", "path", "sparse"];
+    let indented = line.starts_with(char::is_whitespace);
+    let key = line.trim().split(char::is_whitespace).next();
+    match indented {
+        true if !key.is_some_and(|key| KEPT.contains(&key)) => String::new(),
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Written from qm.conf(5) and pvesm(1) of Proxmox VE 9.1; not recorded.
+    const CONFIG: &str = include_str!("../../fixtures/proxmox-from-documentation-100.conf");
+    const STORES: &str = include_str!("../../fixtures/proxmox-from-documentation-storage.cfg");
+
+    #[test]
+    fn disks_and_where_they_lie() {
+        let config = parse(CONFIG, &stores(STORES));
+        assert_eq!(config.name.as_deref(), Some("web"));
+        assert_eq!(config.settings["cpu"], "x86-64-v2-AES");
+        let found: Vec<(&str, &str, &str, &Storage)> = config
+            .disks
+            .iter()
+            .map(|disk| {
+                let cache = disk.settings["cache"].as_str();
+                (disk.id.as_str(), disk.bus.as_str(), cache, &disk.storage)
+            })
+            .collect();
+        let file = |path: &str| Storage::File(path.into());
+        assert_eq!(
+            found,
+            [
+                (
+                    "ide1",
+                    "ide",
+                    "writeback",
+                    &file("/srv/vm/images/100/vm-100-disk-1.qcow2")
+                ),
+                (
+                    "scsi0",
+                    "virtio-scsi",
+                    "none",
+                    &file("/dev/zvol/rpool/data/vm-100-disk-0")
+                ),
+                (
+                    "scsi1",
+                    "virtio-scsi",
+                    "none",
+                    &Storage::Elsewhere("rbd".to_owned())
+                ),
+                (
+                    "virtio2",
+                    "virtio-blk",
+                    "unsafe",
+                    &file("/dev/pve/vm-100-disk-2")
+                ),
+            ]
+        );
+        assert_eq!(config.disks[0].formats, ["qcow2"]);
+        assert_eq!(config.disks[1].settings["iothread"], "yes");
+        assert_eq!(config.disks[1].settings["discard"], "unmap");
+    }
+
+    #[test]
+    fn a_thread_that_has_no_effect() {
+        let config = parse("scsihw: lsi\nscsi0: a:b,iothread=1\n", &BTreeMap::new());
+        assert_eq!(config.disks[0].settings["iothread"], "no");
+        assert_eq!(config.disks[0].settings["iothread_asked"], "yes");
+        assert_eq!(config.settings["cpu"], "kvm64");
+    }
+
+    #[test]
+    fn what_a_capture_keeps_gives_the_same_disks() {
+        let lines = |text: &str, clean: fn(&str) -> String| {
+            text.lines().map(clean).collect::<Vec<_>>().join("\n")
+        };
+        let kept = lines(CONFIG, redact);
+        assert!(!kept.contains("web") && !kept.contains("S3RIAL"), "{kept}");
+        let places = lines(STORES, redact_store);
+        assert!(!places.contains("192.0.2"), "{places}");
+        let again = parse(&kept, &stores(&places));
+        assert_eq!(again.disks, parse(CONFIG, &stores(STORES)).disks);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[a-zé0-9:,=\\n \\[.]{0,80}") {
+            let _ = parse(&text, &stores(&text));
+            let _ = text.lines().map(redact).count();
+        }
+    }
+}

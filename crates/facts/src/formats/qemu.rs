@@ -1,0 +1,324 @@
+//! QEMU's command line (qemu(1)): the virtual machine and its disks, as far as they cost
+//! something. Command lines of plain QEMU, of libvirt and of Proxmox are understood; addresses of
+//! network storage, serial numbers and secrets are not kept.
+
+mod nodes;
+mod options;
+mod redact;
+
+pub use nodes::{Storage, protocol};
+
+pub(crate) use redact::file as redact_file;
+pub use redact::redact;
+
+use nodes::{Chain, Nodes};
+use options::{Map, is_on, options, settings};
+use std::collections::BTreeMap;
+
+/// A virtual machine, as its process was started. Disks that were plugged in later are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// What `-name` says.
+    pub name: Option<String>,
+    /// What `-id` says: the number of the machine on Proxmox.
+    pub id: Option<String>,
+    /// `machine` (the board), `cpu`, `accel`, `memory`, `smp`: what was given, or QEMU's default.
+    pub settings: BTreeMap<String, String>,
+    /// Its disks, in the order of the command line; no empty drives, no firmware.
+    pub disks: Vec<VirtualDisk>,
+    /// What else decides and was not looked at.
+    pub unknown: Vec<String>,
+}
+
+/// A virtual disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualDisk {
+    /// Its id on the command line, or one that counts.
+    pub id: String,
+    /// `virtio-blk`, `virtio-scsi`, `ide`, `sata`, `nvme`, `usb`, or the controller's own name.
+    pub bus: String,
+    /// `cache`, `aio`, `discard`, `iothread`, `detect_zeroes`, `queues` and so on.
+    pub settings: BTreeMap<String, String>,
+    /// Block drivers between the disk and its storage, from the top; `probed` where QEMU guesses
+    /// the format from the contents.
+    pub formats: Vec<String>,
+    /// Where its data lie.
+    pub storage: Storage,
+}
+
+/// Whether a process of that short name (`/proc/PID/comm`) is QEMU.
+#[must_use]
+pub fn is_qemu(comm: &str) -> bool {
+    comm.starts_with("qemu-system-") || matches!(comm, "kvm" | "qemu-kvm" | "qemu")
+}
+
+/// Splits `/proc/PID/cmdline`.
+#[must_use]
+pub fn argv(cmdline: &[u8]) -> Vec<String> {
+    let text = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
+    text.split(|&byte| byte == 0)
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+/// Understands a command line. Never fails: what is not known is not there.
+#[must_use]
+pub fn parse(argv: &[String]) -> Machine {
+    let mut machine = Machine::default();
+    let mut parts = Parts::default();
+    for (option, argument) in options(argv) {
+        let mut set = |key: &str, value: Option<&String>| {
+            if let Some(value) = value {
+                machine.settings.insert(key.to_owned(), value.clone());
+            }
+        };
+        match option.as_str() {
+            "name" => machine.name = settings(&argument, "guest").remove("guest"),
+            "id" => machine.id = Some(argument),
+            "M" | "machine" => {
+                let map = settings(&argument, "type");
+                set("machine", map.get("type"));
+                set("accel", map.get("accel"));
+            }
+            "cpu" => set("cpu", Some(&argument)),
+            "accel" => set("accel", settings(&argument, "accel").get("accel")),
+            "enable-kvm" => set("accel", Some(&"kvm".to_owned())),
+            "m" => set("memory", settings(&argument, "size").get("size")),
+            "smp" => set("cpus", settings(&argument, "cpus").get("cpus")),
+            "blockdev" => {
+                let map = settings(&argument, "");
+                if let Some(name) = map.get("node-name") {
+                    parts.nodes.insert(name.clone(), map);
+                }
+            }
+            "drive" => parts.drives.push(settings(&argument, "")),
+            "device" => parts.devices.push(settings(&argument, "driver")),
+            "hda" | "hdb" | "hdc" | "hdd" => {
+                let drive = [("file", argument.as_str()), ("if", "ide")];
+                let map = drive.map(|(key, value)| (key.to_owned(), value.to_owned()));
+                parts.drives.push(map.into());
+            }
+            "readconfig" if !argument.starts_with("/usr/share/") => machine
+                .unknown
+                .push("options in a file of -readconfig are not looked at".to_owned()),
+            _ => {}
+        }
+    }
+    let board = machine.settings.get("machine").map_or("pc", String::as_str);
+    machine.disks = parts.disks(board);
+    machine
+}
+
+#[derive(Default)]
+struct Parts {
+    nodes: Nodes,
+    drives: Vec<Map>,
+    devices: Vec<Map>,
+}
+
+impl Parts {
+    fn disks(&self, board: &str) -> Vec<VirtualDisk> {
+        let named = self.devices.iter().filter_map(|device| {
+            let drive = device.get("drive")?;
+            let map = self
+                .drives
+                .iter()
+                .find(|drive_map| drive_map.get("id") == Some(drive));
+            let chain = match map {
+                Some(map) => Chain::of_drive(map),
+                None => Chain::of_node(&self.nodes, drive)?,
+            };
+            let id = device.get("id").unwrap_or(drive).clone();
+            let mut disk = describe(id, self.bus(device, board), chain, map);
+            self.device(device, map, &mut disk);
+            Some((device.get("driver").cloned().unwrap_or_default(), disk))
+        });
+        let disks = named
+            .filter(|(driver, _)| !driver.ends_with("-cd") && driver != "floppy")
+            .map(|(_, disk)| disk);
+        let own = self.drives.iter().enumerate().filter_map(|(at, map)| {
+            let bus = interface(map.get("if").map(String::as_str), board)?;
+            if map.get("media").is_some_and(|media| media == "cdrom") {
+                return None;
+            }
+            let id = map.get("id").cloned();
+            let id = id.unwrap_or_else(|| format!("drive{at}"));
+            let mut disk = describe(id, bus.to_owned(), Chain::of_drive(map), Some(map));
+            self.device(&Map::new(), Some(map), &mut disk);
+            Some(disk)
+        });
+        disks
+            .chain(own)
+            .filter(|disk| disk.storage != Storage::Nothing)
+            .collect()
+    }
+
+    /// The controller a device hangs on, by the name that its `bus=` begins with.
+    fn controller(&self, device: &Map) -> Option<&Map> {
+        let bus = device.get("bus")?;
+        let id = bus.rsplit_once('.').map_or(bus.as_str(), |(id, _)| id);
+        let known = |map: &&Map| map.get("id").is_some_and(|known| known == id);
+        self.devices.iter().find(known)
+    }
+
+    fn bus(&self, device: &Map, board: &str) -> String {
+        let driver = device.get("driver").map_or("", String::as_str);
+        let controller = self
+            .controller(device)
+            .and_then(|map| map.get("driver"))
+            .map(String::as_str);
+        let scsi = || {
+            let named = |map: &&Map| map.get("driver").is_some_and(|name| is_scsi(name));
+            let first = self.devices.iter().find(named);
+            first.and_then(|map| map.get("driver")).map(String::as_str)
+        };
+        let name = match driver {
+            _ if driver.starts_with("virtio-blk") || driver.starts_with("vhost-user-blk") => {
+                "virtio-blk"
+            }
+            "nvme" | "nvme-ns" => "nvme",
+            "usb-storage" | "usb-uas" | "usb-bot" => "usb",
+            _ if driver.starts_with("scsi-") => match controller.or_else(scsi) {
+                Some(name) if name.starts_with("virtio-scsi") => "virtio-scsi",
+                Some(name) => name,
+                None => "scsi",
+            },
+            _ if driver.starts_with("ide-") => match controller {
+                Some(name) if name.contains("ahci") => "sata",
+                Some(_) => "ide",
+                None => interface(Some("ide"), board).unwrap_or("ide"),
+            },
+            other => other,
+        };
+        name.to_owned()
+    }
+
+    /// What the device itself, its controller and its throttling add.
+    fn device(&self, device: &Map, drive: Option<&Map>, disk: &mut VirtualDisk) {
+        let controller = self.controller(device);
+        let mut note = |key: &str, value: &str| {
+            disk.settings.insert(key.to_owned(), value.to_owned());
+        };
+        let write_cache = device.get("write-cache").filter(|value| *value != "auto");
+        let drive_says = drive.and_then(|map| {
+            let mode = map.get("cache").map(String::as_str);
+            let explicit = map.get("cache.writeback").map(|value| is_on(value));
+            explicit.or(mode.map(|mode| !matches!(mode, "writethrough" | "directsync")))
+        });
+        let write_back = write_cache.map_or(drive_says.unwrap_or(true), |value| is_on(value));
+        note("write_cache", if write_back { "on" } else { "off" });
+        let threads = [Some(device), controller].into_iter().flatten();
+        let thread = threads.into_iter().any(|map| {
+            map.contains_key("iothread")
+                || map.keys().any(|key| key.starts_with("iothread-vq-mapping"))
+        });
+        note("iothread", if thread { "yes" } else { "no" });
+        for (key, name) in [
+            ("num-queues", "queues"),
+            ("num_queues", "queues"),
+            ("queue-size", "queue_size"),
+            ("logical_block_size", "logical_block_size"),
+            ("physical_block_size", "physical_block_size"),
+            ("discard_granularity", "discard_granularity"),
+            ("rotation_rate", "rotation_rate"),
+            ("werror", "werror"),
+            ("rerror", "rerror"),
+        ] {
+            let found = device
+                .get(key)
+                .or_else(|| drive.and_then(|map| map.get(key)))
+                .or_else(|| controller.and_then(|map| map.get(key)));
+            if let Some(value) = found {
+                note(name, value);
+            }
+        }
+        let flag = |key: &str| disk.settings.get(key).is_some_and(|value| value == "on");
+        let mode = cache_mode(write_back, flag("direct"), flag("no_flush"));
+        disk.settings.insert("cache".to_owned(), mode.to_owned());
+    }
+}
+
+fn is_scsi(driver: &str) -> bool {
+    let starts = [
+        "virtio-scsi",
+        "lsi",
+        "megasas",
+        "mptsas",
+        "pvscsi",
+        "am53c974",
+        "dc390",
+    ];
+    starts.iter().any(|start| driver.starts_with(start)) || driver.contains("spapr-vscsi")
+}
+
+fn describe(id: String, bus: String, chain: Chain, drive: Option<&Map>) -> VirtualDisk {
+    let on = |flag: bool| if flag { "on" } else { "off" }.to_owned();
+    let mut settings: BTreeMap<String, String> = [
+        ("direct", on(chain.direct)),
+        ("no_flush", on(chain.no_flush)),
+        ("aio", chain.aio),
+        (
+            "discard",
+            if chain.discard { "unmap" } else { "ignore" }.to_owned(),
+        ),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    if let Some(zeroes) = chain.detect_zeroes {
+        settings.insert("detect_zeroes".to_owned(), zeroes);
+    }
+    if chain.read_only {
+        settings.insert("read_only".to_owned(), "yes".to_owned());
+    }
+    if chain.throttled {
+        settings.insert("throttled".to_owned(), "yes".to_owned());
+    }
+    if drive
+        .and_then(|map| map.get("snapshot"))
+        .is_some_and(|value| is_on(value))
+    {
+        settings.insert("snapshot".to_owned(), "on".to_owned());
+    }
+    VirtualDisk {
+        id,
+        bus,
+        settings,
+        formats: chain.formats,
+        storage: chain.storage,
+    }
+}
+
+/// The name of a combination of cache settings: the table of `cache=` in qemu(1).
+#[must_use]
+pub fn cache_mode(write_back: bool, direct: bool, no_flush: bool) -> &'static str {
+    match (write_back, direct, no_flush) {
+        (true, false, false) => "writeback",
+        (true, true, false) => "none",
+        (false, false, false) => "writethrough",
+        (false, true, false) => "directsync",
+        (true, false, true) => "unsafe",
+        (_, _, true) => "unsafe, as a combination without a name",
+    }
+}
+
+/// The bus of `-drive if=`; none for drives that a `-device` uses, and for what is no disk. Boards
+/// differ in what they take when nothing is said (MachineClass::block_default_type).
+fn interface(of: Option<&str>, board: &str) -> Option<&'static str> {
+    let q35 = board.contains("q35");
+    let default = match board {
+        _ if board.starts_with("virt") || board.starts_with("s390") => "virtio",
+        _ if board.starts_with("pseries") => "scsi",
+        _ => "ide",
+    };
+    match of.unwrap_or(default) {
+        "ide" if q35 => Some("sata"),
+        "ide" => Some("ide"),
+        "virtio" => Some("virtio-blk"),
+        "scsi" => Some("scsi"),
+        "sd" => Some("sd"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! QEMU's block graph, as far as the command line describes it: formats above, the file at the end.
+
+use super::options::{Map, is_on};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Where the data of a disk lie in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// A file or a block device; relative to QEMU's working directory unless absolute.
+    File(PathBuf),
+    /// Another protocol or driver: `nbd`, `rbd`, `null-co`. Its address is not kept.
+    Elsewhere(String),
+    /// An empty drive.
+    Nothing,
+}
+
+/// What stands between a virtual disk and its storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// Drivers from the top: `throttle`, `qcow2`. A format that QEMU has to guess is `probed`.
+    pub(super) formats: Vec<String>,
+    pub(super) storage: Storage,
+    /// Of the node that opens the file: O_DIRECT; flushes left out.
+    pub(super) direct: bool,
+    pub(super) no_flush: bool,
+    /// How the file is read and written: `threads`, `native`, `io_uring`.
+    pub(super) aio: String,
+    /// Whether discards get through all of it.
+    pub(super) discard: bool,
+    pub(super) detect_zeroes: Option<String>,
+    pub(super) read_only: bool,
+    /// Limits of throttling, when there are any.
+    pub(super) throttled: bool,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self {
+            formats: Vec::new(),
+            storage: Storage::Nothing,
+            direct: false,
+            no_flush: false,
+            aio: "threads".to_owned(),
+            discard: true,
+            detect_zeroes: None,
+            read_only: false,
+            throttled: false,
+        }
+    }
+}
+
+/// Drivers that open a file or a device of this machine.
+const FILES: [&str; 5] = [
+    "file",
+    "host_device",
+    "host_cdrom",
+    "io_uring",
+    "virtio-blk-vfio-pci",
+];
+
+/// Deeper than any real graph: ends a circle.
+const DEPTH: usize = 16;
+
+/// Nodes of `-blockdev`, by name.
+pub(super) type Nodes = BTreeMap<String, Map>;
+
+impl Chain {
+    /// Follows a named node down to its file.
+    pub(super) fn of_node(nodes: &Nodes, name: &str) -> Option<Self> {
+        let mut chain = Self::default();
+        chain.node(nodes, nodes.get(name)?, "", 0);
+        Some(chain)
+    }
+
+    fn node(&mut self, nodes: &Nodes, map: &Map, prefix: &str, depth: usize) {
+        let get = |key: &str| map.get(&format!("{prefix}{key}")).map(String::as_str);
+        let flag = |key: &str| get(key).map(is_on);
+        let driver = get("driver").unwrap_or("probed");
+        // An inner node takes its cache flags from the outer one (block.c, bdrv_inherited_options);
+        // a named one has its own.
+        if prefix.is_empty() {
+            (self.direct, self.no_flush) = (false, false);
+        }
+        self.direct = flag("cache.direct").unwrap_or(self.direct);
+        self.no_flush = flag("cache.no-flush").unwrap_or(self.no_flush);
+        // Unset, a named node ignores discards; an inner one passes them on.
+        let passes =
+            get("discard").map_or(!prefix.is_empty(), |value| matches!(value, "unmap" | "on"));
+        self.discard &= passes;
+        if let Some(zeroes) = get("detect-zeroes") {
+            self.detect_zeroes = Some(zeroes.to_owned());
+        }
+        self.read_only |= flag("read-only").unwrap_or(false);
+        self.throttled |= driver == "throttle" && limits(get("throttle-group"));
+        if let Some(aio) = get("aio") {
+            aio.clone_into(&mut self.aio);
+        }
+        if let Some(file) = get("filename").filter(|_| FILES.contains(&driver)) {
+            self.storage = Storage::File(file.into());
+            return;
+        }
+        self.formats.push(driver.to_owned());
+        for child in ["file", "image", "test"] {
+            if depth >= DEPTH {
+                break;
+            }
+            let inner = format!("{prefix}{child}.");
+            if let Some(next) = get(child).and_then(|name| nodes.get(name)) {
+                return self.node(nodes, next, "", depth + 1);
+            }
+            if map.keys().any(|key| key.starts_with(&inner)) {
+                return self.node(nodes, map, &inner, depth + 1);
+            }
+        }
+        // Nothing below: the driver itself is where the data lie.
+        self.formats.pop();
+        self.storage = Storage::Elsewhere(driver.to_owned());
+    }
+
+    /// What `-drive` says, whose `cache=` and `file=` are short for several settings (qemu(1)).
+    pub(super) fn of_drive(map: &Map) -> Self {
+        let mut map = map.clone();
+        let mut chain = Self::default();
+        if let Some(format) = map.remove("format") {
+            map.entry("driver".to_owned()).or_insert(format);
+        }
+        if let Some(mode) = map.get("cache").cloned() {
+            let (direct, no_flush) = match mode.as_str() {
+                "none" | "off" | "directsync" => ("on", "off"),
+                "unsafe" => ("off", "on"),
+                _ => ("off", "off"),
+            };
+            for (key, value) in [("cache.direct", direct), ("cache.no-flush", no_flush)] {
+                map.entry(key.to_owned())
+                    .or_insert_with(|| value.to_owned());
+            }
+        }
+        for (short, long) in [("readonly", "read-only")] {
+            if let Some(value) = map.remove(short) {
+                map.insert(long.to_owned(), value);
+            }
+        }
+        chain.throttled = map.iter().any(|(key, value)| {
+            let limit = ["throttling.", "bps", "iops"];
+            limit.iter().any(|start| key.starts_with(start)) && value != "0"
+        });
+        match map.remove("file") {
+            Some(file) => {
+                if let Some(json) = file.strip_prefix("json:") {
+                    for (key, value) in super::options::settings(json, "") {
+                        map.entry(format!("file.{key}")).or_insert(value);
+                    }
+                } else {
+                    map.insert("file.driver".to_owned(), protocol(&file).to_owned());
+                    map.insert("file.filename".to_owned(), local(&file).to_owned());
+                }
+            }
+            None if !map.keys().any(|key| key.starts_with("file.")) => return chain,
+            None => {
+                map.entry("file.driver".to_owned())
+                    .or_insert_with(|| "file".to_owned());
+            }
+        }
+        chain.node(&Nodes::new(), &map, "", 0);
+        chain
+    }
+}
+
+/// Proxmox names a group after each drive and sets limits elsewhere; libvirt makes a group only for
+/// limits, `libvirt_iotune_group_…` or a name that the user chose.
+fn limits(group: Option<&str>) -> bool {
+    group.is_some_and(|group| !group.starts_with("throttle-drive-"))
+}
+
+/// The driver of a file name: QEMU takes what stands before a colon for a protocol when no slash
+/// comes first (block.c, path_has_protocol).
+#[must_use]
+pub fn protocol(file: &str) -> &str {
+    let end = file.find(['/', ':']).unwrap_or(file.len());
+    match file[end..].starts_with(':') {
+        true => &file[..end],
+        false => "file",
+    }
+}
+
+fn local(file: &str) -> &str {
+    file.strip_prefix("file:").unwrap_or(file)
+}

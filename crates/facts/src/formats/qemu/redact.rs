@@ -1,0 +1,191 @@
+//! QEMU's command line without what names the machine or is secret.
+
+use super::nodes::protocol;
+use super::options::{Map, options, settings};
+use crate::redact::LEFT_OUT;
+use serde_json::Value;
+
+/// Options that describe the machine and its disks; of the others nothing is kept.
+const OPTIONS: [(&str, &str); 16] = [
+    ("id", ""),
+    ("name", "guest"),
+    ("M", "type"),
+    ("machine", "type"),
+    ("cpu", "model"),
+    ("accel", "accel"),
+    ("enable-kvm", ""),
+    ("m", "size"),
+    ("smp", "cpus"),
+    ("blockdev", ""),
+    ("drive", ""),
+    ("device", "driver"),
+    ("hda", ""),
+    ("hdb", ""),
+    ("hdc", ""),
+    ("hdd", ""),
+];
+
+/// Settings of drives and devices that decide what they cost; of the others nothing is kept.
+const KEYS: [&str; 39] = [
+    "accel",
+    "aio",
+    "bus",
+    "cache",
+    "cpus",
+    "cores",
+    "direct",
+    "discard",
+    "discard_granularity",
+    "detect-zeroes",
+    "drive",
+    "driver",
+    "file",
+    "filename",
+    "format",
+    "guest",
+    "id",
+    "if",
+    "image",
+    "index",
+    "iothread",
+    "logical_block_size",
+    "media",
+    "no-flush",
+    "node-name",
+    "num-queues",
+    "physical_block_size",
+    "queue-size",
+    "read-only",
+    "readonly",
+    "rerror",
+    "rotation_rate",
+    "size",
+    "snapshot",
+    "throttle-group",
+    "type",
+    "werror",
+    "write-cache",
+    "writeback",
+];
+
+/// `/proc/PID/cmdline` with as much as the facts say: the machine's kind, its disks and their
+/// settings; directories of images but not their names. Redacting twice changes nothing.
+#[must_use]
+pub fn redact(cmdline: &[u8]) -> Vec<u8> {
+    let argv = super::argv(cmdline);
+    let mut kept = vec!["qemu".to_owned()];
+    for (option, argument) in options(&argv) {
+        let Some((_, implied)) = OPTIONS.iter().find(|(name, _)| *name == option) else {
+            continue;
+        };
+        kept.push(format!("-{option}"));
+        match option.as_str() {
+            "enable-kvm" => {}
+            "id" | "cpu" => kept.push(argument),
+            "hda" | "hdb" | "hdc" | "hdd" => kept.push(file(&argument)),
+            _ => kept.push(object(settings(&argument, implied))),
+        }
+    }
+    let mut bytes = kept.join("\0").into_bytes();
+    bytes.push(0);
+    bytes
+}
+
+fn object(map: Map) -> String {
+    let mut clean = serde_json::Map::new();
+    let mut map = map;
+    if let Some(json) = map.get("file").and_then(|file| file.strip_prefix("json:")) {
+        let inner = settings(json, "");
+        map.remove("file");
+        let inner = inner.into_iter();
+        map.extend(inner.map(|(key, value)| (format!("file.{key}"), value)));
+    }
+    let is_drive = !map.contains_key("node-name");
+    for (key, value) in map {
+        let last = key.rsplit('.').next().unwrap_or(&key);
+        let value = match last {
+            "guest" => LEFT_OUT.to_owned(),
+            "filename" => file(&value),
+            // A node of -blockdev names the node below it.
+            "file" if is_drive => file(&value),
+            _ if key.starts_with("throttling.")
+                || key.starts_with("bps")
+                || key.starts_with("iops") =>
+            {
+                value
+            }
+            _ if KEYS.contains(&last) => value,
+            _ => continue,
+        };
+        clean.insert(key, Value::String(value));
+    }
+    Value::Object(clean).to_string()
+}
+
+/// A device's name, or the directory of a file.
+pub(crate) fn file(name: &str) -> String {
+    match protocol(name) {
+        "file" => {}
+        other => return format!("{other}:{LEFT_OUT}"),
+    }
+    let device = name.starts_with("/dev/") && !name.starts_with("/dev/disk/");
+    match name.rsplit_once('/') {
+        _ if device => name.to_owned(),
+        Some((dir, _)) => format!("{dir}/{LEFT_OUT}"),
+        None => LEFT_OUT.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_addresses_and_secrets_are_left_out() {
+        let argv = [
+            "/usr/bin/kvm",
+            "-name",
+            "mail.example.org,debug-threads=on",
+            "-uuid",
+            "12345678",
+            "-object",
+            "secret,id=s,data=hunter2",
+            "-drive",
+            "file=/srv/vm/mail.example.org.qcow2,format=qcow2,serial=S3RIAL,if=virtio,cache=none",
+            "-drive",
+            "file=nbd:files.example.org:10809,if=virtio",
+            "-blockdev",
+            r#"{"driver":"rbd","pool":"p","server":[{"host":"10.0.0.1"}],"node-name":"n","key-secret":"s"}"#,
+            "-drive",
+            r#"file=json:{"driver":"https",,"url":"https://u:pw@x.example.org/i"},if=virtio"#,
+            "-device",
+            "virtio-net-pci,mac=52:54:00:12:34:56",
+            "-hda",
+            "/dev/disk/by-id/ata-WDC_S3RIAL",
+            "-vnc",
+            ":0,password=on",
+        ]
+        .join("\0");
+        let clean = redact(argv.as_bytes());
+        let text = String::from_utf8(clean.clone()).unwrap();
+        for secret in [
+            "example.org",
+            "12345678",
+            "hunter2",
+            "S3RIAL",
+            "10.0.0.1",
+            "pw",
+            "52:54",
+        ] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+        assert_eq!(redact(&clean), clean);
+        let machine = crate::qemu::parse(&crate::qemu::argv(&clean));
+        assert_eq!(machine.disks.len(), 4);
+        assert_eq!(machine.disks[0].settings["cache"], "none");
+        let storage = crate::qemu::Storage::File("/srv/vm/(left out)".into());
+        assert_eq!(machine.disks[0].storage, storage);
+        let nbd = crate::qemu::Storage::Elsewhere("nbd".to_owned());
+        assert_eq!(machine.disks[1].storage, nbd);
+    }
+}

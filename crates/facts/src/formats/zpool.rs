@@ -1,0 +1,312 @@
+//! `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)): the devices of a pool.
+
+use std::collections::BTreeMap;
+
+/// A top-level device of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vdev {
+    /// As `zpool status` names it: `mirror-0`, `draid2:2d:6c:1s-0`, or the path of a single device.
+    pub name: String,
+    /// `data`, `log`, `cache`, `special`, `dedup` or `spare`.
+    pub class: &'static str,
+    /// `mirror`, `raidz1`, `draid2:2d:6c:1s`, `disk`, `indirect`.
+    pub kind: String,
+    /// `ONLINE`, `DEGRADED`, `AVAIL` and so on.
+    pub state: String,
+    /// The devices at the bottom, with their states; full paths where they are there.
+    pub leaves: Vec<(String, String)>,
+}
+
+/// A line of the tree under `config:`: how far it is indented, and its words.
+fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
+    let config = status
+        .lines()
+        .skip_while(|line| line.trim() != "config:")
+        .skip(1);
+    let lines = config.take_while(|line| !line.starts_with("errors:"));
+    lines.filter_map(|line| {
+        let line = line.strip_prefix('\t').unwrap_or(line);
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (!words.is_empty() && words[0] != "NAME").then_some((indent, words))
+    })
+}
+
+/// The top-level devices of one pool, in the order of the listing. `-L` and `-P` make the names of
+/// leaves full paths; a leaf that is gone is named by its number, and where it was.
+#[must_use]
+pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
+    let mut found: Vec<Vdev> = Vec::new();
+    let mut class = "data";
+    // A leaf stands until a line below it shows that it is a group.
+    let mut deepest = 0;
+    for (indent, words) in tree(status) {
+        let state = words.get(1).copied().unwrap_or_default().to_owned();
+        let name = match words.iter().position(|word| *word == "was") {
+            Some(at) if words[0].bytes().all(|byte| byte.is_ascii_digit()) => {
+                words.get(at + 1).unwrap_or(&words[0])
+            }
+            _ => &words[0],
+        };
+        match indent {
+            0 if *name == pool => class = "data",
+            0 => {
+                class = match *name {
+                    "logs" | "log" => "log",
+                    "cache" => "cache",
+                    "special" => "special",
+                    "dedup" => "dedup",
+                    "spares" | "spare" => "spare",
+                    _ => "other",
+                }
+            }
+            2 => {
+                found.push(Vdev {
+                    name: (*name).to_owned(),
+                    class,
+                    kind: kind(name).to_owned(),
+                    state: state.clone(),
+                    leaves: vec![((*name).to_owned(), state)],
+                });
+                deepest = 2;
+            }
+            _ => {
+                let Some(vdev) = found.last_mut() else {
+                    continue;
+                };
+                // The line above was a group, not a leaf.
+                if indent > deepest {
+                    vdev.leaves.pop();
+                }
+                vdev.leaves.push(((*name).to_owned(), state));
+                deepest = indent;
+            }
+        }
+    }
+    found
+}
+
+/// `mirror-0` is a mirror; a path is a disk or a file.
+fn kind(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        _ if name.starts_with('/') || name.bytes().all(|byte| byte.is_ascii_digit()) => "disk",
+        // `draid2-0-0` is a distributed spare.
+        Some((rest, _)) if rest.starts_with("draid") && !rest.contains(':') => "draid spare",
+        Some((kind, _)) => kind,
+        None => "disk",
+    }
+}
+
+/// Full paths of the leaf devices, in the order of the listing. Logs, caches and spares are
+/// devices of the pool too.
+pub(crate) fn leaves(status: &str) -> Vec<String> {
+    tree(status)
+        .map(|(_, words)| words[0])
+        .filter(|name| name.starts_with('/'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// One line a top-level device: `mirror: /dev/sda1 /dev/sdb1`, `log /dev/nvme0n1p1`.
+pub(crate) fn layout(status: &str, pool: &str) -> Vec<String> {
+    let line = |vdev: Vdev| {
+        let class = match vdev.class {
+            "data" => String::new(),
+            class => format!("{class} "),
+        };
+        let leaves: Vec<String> = vdev.leaves.into_iter().map(|(name, _)| name).collect();
+        match vdev.kind.as_str() {
+            "disk" | "draid spare" => format!("{class}{}", vdev.name),
+            kind => format!("{class}{kind}: {}", leaves.join(" ")),
+        }
+    };
+    vdevs(status, pool).into_iter().map(line).collect()
+}
+
+/// `state:` of the pool.
+#[must_use]
+pub fn state(status: &str) -> Option<&str> {
+    let mut lines = status.lines();
+    lines.find_map(|line| line.trim().strip_prefix("state: "))
+}
+
+/// The ashift of each top-level device in what `zdb -C POOL` prints: by its number, and by the
+/// paths of its leaves. `zpool get ashift` tells only what new devices are to get.
+#[must_use]
+pub fn ashifts(zdb: &str) -> Ashifts {
+    let mut found = Ashifts::default();
+    // (id, ashift, leaves) of the top-level device that is being read.
+    let mut top: Option<(u64, Option<u32>, Vec<String>)> = None;
+    let mut inside = None;
+    for line in zdb.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let text = line.trim();
+        if text.starts_with("vdev_tree:") {
+            inside = Some(indent);
+            continue;
+        }
+        let Some(tree) = inside else { continue };
+        if indent <= tree {
+            inside = None;
+            continue;
+        }
+        // zdb(8) indents by four columns a level.
+        if indent == tree + 4 && text.starts_with("children[") {
+            found.enter(top.take());
+            top = Some((u64::MAX, None, Vec::new()));
+            continue;
+        }
+        let Some((id, ashift, leaves)) = &mut top else {
+            continue;
+        };
+        match text.split_once(": ") {
+            Some(("id", value)) if indent == tree + 8 => *id = value.parse().unwrap_or(u64::MAX),
+            Some(("ashift", value)) if indent == tree + 8 => *ashift = value.parse().ok(),
+            Some(("path", value)) => leaves.push(value.trim_matches('\'').to_owned()),
+            _ => {}
+        }
+    }
+    found.enter(top);
+    found
+}
+
+/// The ashift of the top-level devices of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ashifts {
+    /// By number: that behind the last hyphen in the names of groups.
+    pub by_id: BTreeMap<u64, u32>,
+    /// By the path of a leaf, as the pool remembers it: links are not resolved.
+    pub by_path: BTreeMap<String, u32>,
+}
+
+impl Ashifts {
+    fn enter(&mut self, top: Option<(u64, Option<u32>, Vec<String>)>) {
+        if let Some((id, Some(ashift), leaves)) = top {
+            self.by_id.insert(id, ashift);
+            let paths = leaves.into_iter().map(|path| (path, ashift));
+            self.by_path.extend(paths);
+        }
+    }
+
+    /// Reads what `zpool get -HpLP -o name,value ashift POOL all-vdevs` prints, which OpenZFS knows
+    /// since 2.2.
+    #[must_use]
+    pub fn of_properties(text: &str) -> Self {
+        let mut found = Self::default();
+        for line in text.lines() {
+            let Some((name, Ok(ashift))) = line
+                .split_once('\t')
+                .map(|(name, value)| (name, value.trim().parse()))
+            else {
+                continue;
+            };
+            match name.rsplit_once('-').and_then(|(_, id)| id.parse().ok()) {
+                Some(id) if !name.starts_with('/') => drop(found.by_id.insert(id, ashift)),
+                _ => drop(found.by_path.insert(name.to_owned(), ashift)),
+            }
+        }
+        found
+    }
+
+    /// The ashift of a group; single devices have to be looked up by path.
+    #[must_use]
+    pub fn of_group(&self, name: &str) -> Option<u32> {
+        let (_, id) = name.rsplit_once('-')?;
+        self.by_id.get(&id.parse().ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    // Recorded: OpenZFS 2.1.11 (Debian 12).
+    const MIRROR: &str = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
+    const RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/status-raidz1.txt");
+    const RAIDZ2: &str = include_str!("../../fixtures/zfs-2.1.11/status-raidz2.txt");
+    const RAIDZ3: &str = include_str!("../../fixtures/zfs-2.1.11/status-raidz3.txt");
+    const DRAID2: &str = include_str!("../../fixtures/zfs-2.1.11/status-draid2.txt");
+    const ZDB_MIRROR: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-mirror.txt");
+    const ZDB_RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-raidz1.txt");
+    const ZDB_DRAID2: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-draid2.txt");
+
+    #[test]
+    fn layout_of_every_class() {
+        assert_eq!(
+            layout(MIRROR, "tank"),
+            [
+                "mirror: /dev/vdb1 /dev/vdc1",
+                "special mirror: /dev/vdf1 /dev/vdg1",
+                "log /dev/vdd1",
+                "cache /dev/vde1",
+                "spare /dev/vdh1",
+            ]
+        );
+        assert_eq!(
+            layout(RAIDZ1, "tank"),
+            [
+                "raidz1: /dev/vdb1 /dev/vdc1 /dev/vdd1",
+                "dedup /dev/vdh1",
+                "log mirror: /dev/vdf1 /dev/vdg1",
+            ]
+        );
+        assert_eq!(vdevs(RAIDZ2, "tank")[0].kind, "raidz2");
+        assert_eq!(vdevs(RAIDZ2, "tank")[0].leaves.len(), 4);
+        assert_eq!(vdevs(RAIDZ3, "tank")[0].kind, "raidz3");
+        assert_eq!(
+            layout(DRAID2, "tank"),
+            [
+                "draid2:2d:6c:1s: /dev/vdb1 /dev/vdc1 /dev/vdd1 /dev/vde1 /dev/vdf1 /dev/vdg1",
+                "spare draid2-0-0",
+            ]
+        );
+        assert_eq!(leaves(MIRROR).len(), 7);
+        assert!(leaves("cannot open 'x': no such pool\n").is_empty());
+    }
+
+    #[test]
+    fn states() {
+        assert_eq!(state(RAIDZ1), Some("DEGRADED"));
+        let vdevs = vdevs(RAIDZ1, "tank");
+        assert_eq!(vdevs[0].state, "DEGRADED");
+        assert_eq!(vdevs[0].leaves[1], ("/dev/vdc1".into(), "OFFLINE".into()));
+    }
+
+    /// Written after zpool-status(8); not recorded.
+    #[test]
+    fn a_device_that_is_gone_and_one_that_is_replaced() {
+        let status = "config:\n\n\tNAME  STATE\n\ttank  DEGRADED\n\t  mirror-0  DEGRADED\n\t    \
+            replacing-0  DEGRADED  0 0 0\n\t      123456  UNAVAIL  0 0 0  was /dev/sda1\n\t      \
+            /dev/sdc1  ONLINE  0 0 0  (resilvering)\n\t    /dev/sdb1  ONLINE\n\nerrors: none\n";
+        let found = vdevs(status, "tank");
+        let names: Vec<&str> = found[0]
+            .leaves
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(names, ["/dev/sda1", "/dev/sdc1", "/dev/sdb1"]);
+    }
+
+    #[test]
+    fn ashift_of_each_top_level_device() {
+        let mirror = ashifts(ZDB_MIRROR);
+        assert_eq!(mirror.of_group("mirror-0"), Some(12));
+        assert_eq!(mirror.of_group("mirror-2"), Some(12));
+        assert_eq!(mirror.by_path["/dev/disk/by-id/virtio-d3-part1"], 12);
+        let raidz = ashifts(ZDB_RAIDZ1);
+        assert_eq!(raidz.of_group("raidz1-0"), Some(9));
+        assert_eq!(raidz.by_id.len(), 3);
+        assert_eq!(ashifts(ZDB_DRAID2).of_group("draid2:2d:6c:1s-0"), Some(9));
+        assert_eq!(ashifts("").of_group("mirror-0"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "(config:\n)?([\t]? {0,6}[a-z0-9é:/-]{0,9} [A-Z]{0,5}\n){0,8}") {
+            let _ = vdevs(&text, "tank");
+            let _ = layout(&text, "tank");
+            let _ = ashifts(&text);
+        }
+    }
+}

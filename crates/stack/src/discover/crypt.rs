@@ -1,0 +1,44 @@
+//! dm-crypt: cipher, key size, sector size, work queues; whether the processor helps.
+
+use super::{Finder, short, yes};
+use assay_facts::block::Device;
+use assay_facts::crypt;
+use std::path::Path;
+
+impl Finder<'_> {
+    pub(super) fn crypt(&mut self, at: usize, device: &Device) {
+        let uuid = self.line(&device.dir.join("dm/uuid")).unwrap_or_default();
+        // CRYPT-LUKS2-…
+        if let Some(kind) = uuid.split('-').nth(1) {
+            self.set(at, "format", kind);
+        }
+        if let Some((_, words)) = self.mapper(at, device)
+            && let Some((_, parameters)) = words.split_first()
+        {
+            let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+            for (key, value) in crypt::table(&parameters) {
+                let value = match key {
+                    "sector_size" | "data_offset" => short(&value),
+                    _ => value,
+                };
+                self.set(at, key, value);
+            }
+        }
+        if let Some(aes) = self.cpu_aes() {
+            self.set(at, "cpu_aes", yes(aes));
+        }
+        self.slaves(at, device);
+    }
+
+    /// Whether the processor has instructions for AES; none where it does not say.
+    fn cpu_aes(&mut self) -> Option<bool> {
+        let host = self.host;
+        *self.cpu_aes.get_or_insert_with(|| {
+            let text = host.read_text(Path::new("/proc/cpuinfo")).ok()?;
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
+            Some(line.split_whitespace().any(|word| word == "aes"))
+        })
+    }
+}

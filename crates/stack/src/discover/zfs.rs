@@ -1,0 +1,263 @@
+//! ZFS: datasets and volumes, the pool, its top-level devices and what they lie on.
+
+use super::{Finder, short};
+use assay_facts::block::Device;
+use assay_facts::zpool::{self, Ashifts, Vdev};
+use assay_model::stack::{Layer, LayerKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Properties that decide what a dataset or volume costs, and the value at which they cost nothing
+/// and need not be shown.
+const PROPERTIES: [(&str, &str); 20] = [
+    ("recordsize", ""),
+    ("volblocksize", ""),
+    ("volsize", ""),
+    ("compression", ""),
+    ("compressratio", "1.00"),
+    ("sync", ""),
+    ("logbias", "latency"),
+    ("atime", ""),
+    ("relatime", ""),
+    ("primarycache", "all"),
+    ("secondarycache", "all"),
+    ("dedup", "off"),
+    ("checksum", "on"),
+    ("copies", "1"),
+    ("encryption", "off"),
+    ("special_small_blocks", "0"),
+    ("redundant_metadata", "all"),
+    ("direct", "standard"),
+    ("origin", "-"),
+    ("refreservation", ""),
+];
+
+/// The same of pools.
+const POOL: [(&str, &str); 8] = [
+    ("health", ""),
+    ("size", ""),
+    ("capacity", ""),
+    ("fragmentation", ""),
+    ("autotrim", ""),
+    ("dedupratio", "1.00"),
+    ("failmode", "wait"),
+    ("checkpoint", "-"),
+];
+
+const SIZES: [&str; 6] = [
+    "recordsize",
+    "volblocksize",
+    "volsize",
+    "special_small_blocks",
+    "refreservation",
+    "size",
+];
+
+impl Finder<'_> {
+    /// A file system of ZFS, mounted or not.
+    pub(super) fn dataset(&mut self, name: &str, mounted: Option<&Path>) -> usize {
+        let mut layer = Layer::new(LayerKind::Dataset, name);
+        layer.place = mounted.map(Path::to_owned);
+        let name = name.to_owned();
+        self.enter(format!("zfs:{name}"), layer, |finder, at| {
+            finder.properties(at, &name);
+            finder.stand_on_pool(at, &name);
+        })
+    }
+
+    /// A volume, from its device: only the links in /dev/zvol say which it is.
+    pub(super) fn zvol(&mut self, at: usize, device: &Device) {
+        let listed = self.ask_text(&["zfs", "list", "-H", "-o", "name", "-t", "volume"]);
+        let names = match listed {
+            Ok(names) => names,
+            Err(reason) => return self.unknown(at, format!("which volume it is: {reason}")),
+        };
+        let mine = names.lines().find(|name| {
+            let link = Path::new("/dev/zvol").join(name);
+            let stat = self.host.stat(&link);
+            stat.is_ok_and(|stat| stat.rdev == device.number)
+        });
+        let Some(name) = mine.map(str::to_owned) else {
+            return self.unknown(at, "which volume it is: no link in /dev/zvol leads to it");
+        };
+        let layer = &mut self.stack.layers[at];
+        layer.name.clone_from(&name);
+        layer.place = Some(Path::new("/dev/zvol").join(&name));
+        layer.settings.remove("size");
+        self.properties(at, &name);
+        self.stand_on_pool(at, &name);
+    }
+
+    fn properties(&mut self, at: usize, name: &str) {
+        let argv = ["zfs", "get", "-Hp", "-o", "property,value", "all", name];
+        match self.ask_text(&argv) {
+            Ok(text) => {
+                let values = table(&text);
+                self.take(at, &PROPERTIES, &values);
+                // A volume without a reservation for all of it is sparse (zfsprops(7)).
+                let layer = &mut self.stack.layers[at];
+                match layer.settings.remove("refreservation").as_deref() {
+                    Some("0") if values.contains_key("volsize") => {
+                        layer.settings.insert("sparse".to_owned(), "yes".to_owned());
+                    }
+                    _ => {}
+                }
+            }
+            Err(reason) => self.unknown(at, format!("its properties: {reason}")),
+        }
+    }
+
+    fn take(&mut self, at: usize, wanted: &[(&str, &str)], values: &BTreeMap<&str, &str>) {
+        for (key, silent) in wanted {
+            if let Some(value) = values.get(key).filter(|value| *value != silent) {
+                let value = match SIZES.contains(key) {
+                    true => short(value),
+                    false => (*value).to_owned(),
+                };
+                self.set(at, key, value);
+            }
+        }
+    }
+
+    fn stand_on_pool(&mut self, at: usize, dataset: &str) {
+        let pool = dataset.split(['/', '@']).next().unwrap_or(dataset);
+        let layer = Layer::new(LayerKind::Pool, pool);
+        let pool = pool.to_owned();
+        let below = self.enter(format!("pool:{pool}"), layer, |finder, at| {
+            finder.pool(at, &pool);
+        });
+        self.stand(at, below);
+    }
+
+    fn pool(&mut self, at: usize, pool: &str) {
+        match self.ask_text(&["zpool", "get", "-Hp", "-o", "property,value", "all", pool]) {
+            Ok(text) => self.take(at, &POOL, &table(&text)),
+            Err(reason) => self.unknown(at, format!("its properties: {reason}")),
+        }
+        if let Some(version) = self.line(Path::new("/sys/module/zfs/version")) {
+            self.set(at, "zfs", version);
+        }
+        self.arc(at);
+        let status = match self.ask_text(&["zpool", "status", "-LP", pool]) {
+            Ok(status) => status,
+            Err(reason) => return self.unknown(at, format!("its devices: {reason}")),
+        };
+        let (ashifts, reason) = match self.ashifts(pool) {
+            Ok(ashifts) => (ashifts, None),
+            Err(reason) => (Ashifts::default(), Some(reason)),
+        };
+        for vdev in zpool::vdevs(&status, pool) {
+            // A spare takes no part until it replaces something.
+            if vdev.class != "spare" {
+                let below = self.vdev(pool, &vdev, &ashifts, reason.as_deref());
+                self.stand(at, below);
+            }
+        }
+    }
+
+    /// The read cache: what it may take, and the share of reads it has answered.
+    fn arc(&mut self, at: usize) {
+        let Ok(text) = self
+            .host
+            .read_text(Path::new("/proc/spl/kstat/zfs/arcstats"))
+        else {
+            return;
+        };
+        let value = |name: &str| {
+            text.lines().find_map(|line| {
+                let mut words = line.split_whitespace();
+                (words.next()? == name).then(|| words.nth(1)?.parse::<u64>().ok())?
+            })
+        };
+        for (stat, key) in [("c_max", "arc_max"), ("size", "arc_size")] {
+            if let Some(bytes) = value(stat) {
+                let mib = bytes >> 20;
+                self.set(at, key, format!("{mib}M"));
+            }
+        }
+    }
+
+    /// The ashift of each top-level device: a property since OpenZFS 2.2, before that only in the
+    /// configuration that zdb prints.
+    fn ashifts(&self, pool: &str) -> Result<Ashifts, String> {
+        let argv = [
+            "zpool",
+            "get",
+            "-HpLP",
+            "-o",
+            "name,value",
+            "ashift",
+            pool,
+            "all-vdevs",
+        ];
+        if let Ok(text) = self.ask_text(&argv) {
+            return Ok(Ashifts::of_properties(&text));
+        }
+        let text = self.ask_text(&["zdb", "-C", pool])?;
+        let mut found = zpool::ashifts(&text);
+        // The pool remembers links; `zpool status -L` names what they lead to.
+        let real = found.by_path.iter().filter_map(|(path, ashift)| {
+            let real = self.host.realpath(Path::new(path)).ok()?;
+            Some((real.to_string_lossy().into_owned(), *ashift))
+        });
+        let real: Vec<(String, u32)> = real.collect();
+        found.by_path.extend(real);
+        Ok(found)
+    }
+
+    fn vdev(&mut self, pool: &str, vdev: &Vdev, ashifts: &Ashifts, reason: Option<&str>) -> usize {
+        let single = vdev.kind == "disk";
+        let name = match single {
+            true => vdev.name.rsplit('/').next().unwrap_or(&vdev.name),
+            false => &vdev.name,
+        };
+        let mut layer = Layer::new(LayerKind::Vdev, name);
+        let mut set = |key: &str, value: String| layer.settings.insert(key.to_owned(), value);
+        set("class", vdev.class.to_owned());
+        set("kind", vdev.kind.clone());
+        if !single {
+            set("devices", vdev.leaves.len().to_string());
+        }
+        if vdev.state != "ONLINE" {
+            set("state", vdev.state.clone());
+        }
+        let ashift = ashifts
+            .of_group(&vdev.name)
+            .filter(|_| !single)
+            .or_else(|| ashifts.by_path.get(&vdev.name).copied());
+        match ashift {
+            Some(ashift) => drop(set("ashift", ashift.to_string())),
+            // Caches are not part of the pool's configuration.
+            None if vdev.class == "cache" => {}
+            None => {
+                let why = reason.unwrap_or("the pool's configuration does not say");
+                layer.unknown.push(format!("its ashift: {why}"));
+            }
+        }
+        let bad: Vec<&str> = vdev
+            .leaves
+            .iter()
+            .filter(|(_, state)| state != "ONLINE" && state != "AVAIL")
+            .map(|(_, state)| state.as_str())
+            .collect();
+        if !bad.is_empty() && !single {
+            set("not_online", bad.join(" "));
+        }
+        let key = format!("vdev:{pool}:{}", vdev.name);
+        self.enter(key, layer, |finder, at| {
+            for (leaf, state) in &vdev.leaves {
+                match leaf.starts_with('/') {
+                    true => finder.stand_on_node(at, Path::new(leaf)),
+                    false => finder.unknown(at, format!("the device {leaf}, which is {state}")),
+                }
+            }
+        })
+    }
+}
+
+/// Two columns with a tab between them.
+fn table(text: &str) -> BTreeMap<&str, &str> {
+    text.lines()
+        .filter_map(|line| line.split_once('\t'))
+        .collect()
+}
