@@ -1,6 +1,7 @@
 //! Disks that share the work of a vdev of a ZFS pool, an md array or a btrfs.
 
 use crate::block::Device;
+use crate::zpool;
 use assay_host::{Host, HostError, Limits};
 use assay_model::siblings::Siblings;
 use std::ffi::OsStr;
@@ -42,53 +43,35 @@ fn zfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     Ok(groups)
 }
 
-/// The vdevs of `zpool status -LP` with the nodes of their leaves that work: those that are
-/// offline, faulted or being replaced do not do what the others do. Single disks side by side are
-/// one group; caches and spares are none.
+/// The vdevs of all pools in `zpool status -LP` with the nodes of their leaves that work: those that
+/// are offline or faulted do not do what the others do, and none does during a resilver. Single
+/// disks side by side are one group; caches and spares are none.
 fn vdevs(status: &str) -> Vec<Siblings> {
     let mut groups: Vec<Siblings> = Vec::new();
-    let (mut pool, mut class) = (String::new(), String::new());
-    let mut config = false;
-    let mut add = |name: String, disk: Option<&str>| {
-        let at = groups.iter().position(|group| group.name == name);
-        let at = at.unwrap_or_else(|| {
-            let disks = Vec::new();
-            groups.push(Siblings { name, disks });
-            groups.len() - 1
-        });
-        groups[at].disks.extend(disk.map(str::to_owned));
-    };
-    let mut vdev = String::new();
-    for line in status.lines() {
-        if let Some(name) = line.trim_start().strip_prefix("pool: ") {
-            (pool, class, config) = (name.to_owned(), String::new(), false);
-        } else if line.trim() == "config:" {
-            config = true;
-        } else if line.starts_with("errors:") {
-            config = false;
+    for one in status.split("  pool: ").skip(1) {
+        let pool = one.lines().next().unwrap_or_default();
+        if one.contains("resilver in progress") {
+            continue;
         }
-        let (true, Some(line)) = (config, line.strip_prefix('\t')) else {
-            continue;
-        };
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let mut words = line.split_whitespace();
-        let (Some(name), state) = (words.next(), words.next()) else {
-            continue;
-        };
-        let leaf = name.starts_with('/');
-        match indent {
-            // The heading of a class, or the pool itself.
-            0 if name == pool || name == "NAME" => class.clear(),
-            0 => class = format!(" {name}"),
-            _ if ["cache", "spares"].contains(&class.trim()) || state != Some("ONLINE") && leaf => {
+        for vdev in zpool::vdevs(one, pool) {
+            let class = match vdev.class {
+                "cache" | "spare" => continue,
+                "data" => String::new(),
+                class => format!(" {class}"),
+            };
+            let name = match vdev.kind.as_str() {
+                "disk" => format!("{pool}{class}"),
+                _ => format!("{pool}{class} {}", vdev.name),
+            };
+            let online = vdev.leaves.into_iter().filter(|leaf| leaf.1 == "ONLINE");
+            let disks = online.map(|(node, _)| node);
+            match groups.iter_mut().find(|group| group.name == name) {
+                Some(group) => group.disks.extend(disks),
+                None => groups.push(Siblings {
+                    name,
+                    disks: disks.collect(),
+                }),
             }
-            2 if leaf => add(format!("{pool}{class}"), Some(name)),
-            2 => {
-                vdev = format!("{pool}{class} {name}");
-                add(vdev.clone(), None);
-            }
-            4 if leaf => add(vdev.clone(), Some(name)),
-            _ => {}
         }
     }
     groups
@@ -155,25 +138,23 @@ mod tests {
             ("p raidz1-0", "/dev/vdg2 /dev/vdc1 /dev/vdf1"),
             // Its other half is offline.
             ("p mirror-1", "/dev/vdd1"),
-            ("p logs", "/dev/vdg1"),
+            ("p log", "/dev/vdg1"),
         ];
         assert_eq!(found, wanted.map(|(a, b)| (a.to_owned(), b.to_owned())));
     }
 
     #[test]
-    fn several_pools_and_a_disk_that_is_replaced() {
-        // From zpool-status(8) and zpool-replace(8) of OpenZFS 2.1: constructed, not recorded.
+    fn several_pools_one_of_which_resilvers() {
+        // From zpool-status(8) of OpenZFS 2.1: constructed, not recorded.
         let status = "  pool: a\n state: ONLINE\nconfig:\n\n\tNAME  STATE READ WRITE CKSUM\n\
                       \ta  ONLINE 0 0 0\n\t  /dev/sda1  ONLINE 0 0 0\n\t  /dev/sdb1  ONLINE 0 0 0\n\n\
-                      errors: No known data errors\n\n  pool: b\n state: ONLINE\nconfig:\n\n\
-                      \tNAME  STATE READ WRITE CKSUM\n\tb  ONLINE 0 0 0\n\t  mirror-0  ONLINE 0 0 0\n\
-                      \t    replacing-0  ONLINE 0 0 0\n\t      /dev/sdc  ONLINE 0 0 0\n\
-                      \t      /dev/sdd  ONLINE 0 0 0\n\t    /dev/sde  ONLINE 0 0 0\n\
+                      errors: No known data errors\n\n  pool: b\n state: ONLINE\n  scan: resilver in \
+                      progress since Sat Nov 21 10:00:00 2026\nconfig:\n\n\tNAME  STATE READ WRITE CKSUM\n\
+                      \tb  ONLINE 0 0 0\n\t  mirror-0  ONLINE 0 0 0\n\t    /dev/sde  ONLINE 0 0 0\n\
                       \t    /dev/sdf  ONLINE 0 0 0\n\nerrors: No known data errors\n";
         let found = vdevs(status);
+        assert_eq!(found.len(), 1);
         assert_eq!(found[0].disks, ["/dev/sda1", "/dev/sdb1"]);
-        assert_eq!(found[1].name, "b mirror-0");
-        assert_eq!(found[1].disks, ["/dev/sde", "/dev/sdf"]);
         assert!(vdevs("no pools available\n").is_empty());
     }
 }

@@ -127,6 +127,7 @@ impl<'a> Unequal<'a> {
         let intact = same(&array);
         // mkfs numbers devices from 1.
         let (new, others) = array.replace(dies + 1, sizes[dies])?;
+        array.again()?;
         Ok(vec![
             (Of::Intact, intact),
             (Of::Disturbed, others as f64 * 100.0 / new.max(1) as f64),

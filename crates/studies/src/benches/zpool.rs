@@ -149,9 +149,8 @@ impl Pools {
     /// Sets a parameter of the module.
     pub fn set(&self, parameter: &str, value: u64) -> Result<(), StudyError> {
         let path = format!("/sys/module/zfs/parameters/{parameter}");
-        let to = format!("of={path}");
-        let echo = format!("printf %s {value} | dd {to} status=none");
-        self.run(&["sh", "-c", &echo]).map(drop)
+        let argv = ["sh", "-c", "echo $1 > $2", "sh", &value.to_string(), &path];
+        self.run(&argv).map(drop)
     }
 
     /// Version of OpenZFS, and the rules of it as far as the planner knows them.

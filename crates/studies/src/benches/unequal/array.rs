@@ -132,6 +132,14 @@ impl<'a> Array<'a> {
         run(self.place, &argv).map(drop)
     }
 
+    /// Unmounts it, forgets what is cached, and mounts it with all of its disks.
+    pub fn again(&mut self) -> Result<(), StudyError> {
+        if let Some(mount) = self.mount.take() {
+            self.place.remove(mount)?;
+        }
+        self.mount(false)
+    }
+
     /// Takes a disk away, as if it had died, and mounts what is left.
     pub fn lose(&mut self, at: usize) -> Result<(), StudyError> {
         if let Some(mount) = self.mount.take() {
@@ -186,7 +194,8 @@ impl<'a> Array<'a> {
 
     /// Spreads the data chunks anew. A balance that runs out of space has still moved something.
     pub fn balance(&self) -> Result<(), StudyError> {
-        let argv = ["btrfs", "balance", "start", "-d", &self.target()].map(OsStr::new);
+        let target = self.target();
+        let argv = ["btrfs", "balance", "start", "-d", &target].map(OsStr::new);
         self.place.host.run(&argv, Limits { timeout: LIMIT })?;
         Ok(())
     }
