@@ -78,7 +78,7 @@ fn disks(pool: &Pool) -> Vec<(String, u64)> {
     let name = |size: &Bytes| {
         let number = seen.entry(size.0).or_default();
         *number += 1;
-        (format!("{}-{number}", size.short()), size.0)
+        (format!("d{}-{number}", size.short()), size.0)
     };
     pool.vdevs.iter().map(name).collect()
 }

@@ -146,11 +146,17 @@ impl<'a> Array<'a> {
             self.place.remove(mount)?;
         }
         let gone = self.members.remove(at);
-        // The kernel remembers devices that it has seen; only this one is to be forgotten.
-        run(
-            self.place,
-            &["btrfs", "device", "scan", "--forget", &gone.device],
-        )?;
+        // The kernel remembers devices that it has seen; only this one is to be forgotten. For a
+        // moment somebody who looks at new devices may hold it.
+        let forget = ["btrfs", "device", "scan", "--forget", &gone.device];
+        let mut tries = 50;
+        while let Err(error) = run(self.place, &forget) {
+            tries -= 1;
+            if tries == 0 {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
         self.place.remove(gone.made)?;
         self.mount(true)
     }
@@ -192,14 +198,6 @@ impl<'a> Array<'a> {
         .map(drop)
     }
 
-    /// Spreads the data chunks anew. A balance that runs out of space has still moved something.
-    pub fn balance(&self) -> Result<(), StudyError> {
-        let target = self.target();
-        let argv = ["btrfs", "balance", "start", "-d", &target].map(OsStr::new);
-        self.place.host.run(&argv, Limits { timeout: LIMIT })?;
-        Ok(())
-    }
-
     /// Reserves space for a file until `most` bytes or nothing is left: what the chunk allocator
     /// gives, without a byte written. Returns the size of the file.
     pub fn reserve(&self, most: u64) -> Result<u64, StudyError> {
@@ -208,7 +206,7 @@ impl<'a> Array<'a> {
         let file = file.map_err(StudyError::io(&path))?;
         let size = || file.metadata().map(|found| found.len());
         let mut at = size().map_err(StudyError::io(&path))?;
-        let mut step: u64 = 64 << 20;
+        let mut step: u64 = 1 << 30;
         while step >= BLOCK && at < most {
             self.place.go_on()?;
             let next = step.min((most - at).next_multiple_of(BLOCK));
