@@ -1,7 +1,6 @@
 //! `assay lab` with real guests: QEMU boots them, ZFS runs in them, nothing is left of them.
 //!
-//! The image comes from the user's cache. Building one takes ten minutes of processor time, so that
-//! is done only when ASSAY_LAB_BUILD is set; without an image the tests are skipped.
+//! Without an image the tests are skipped: see `common::guests`.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
@@ -9,67 +8,12 @@ mod common;
 use assay_host::{Host as _, Limits};
 use assay_instruments::Cancel;
 use assay_lab::{Disk, Guest, LabError, Options, State};
+use common::guests::{image, nothing_left, working_in};
 use common::{Home, Ran, entries};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// An emulated guest takes all processors: one at a time.
-static ONE: Mutex<()> = Mutex::new(());
-
-/// The image, or why there is none.
-fn image() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
-    let one = ONE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let asked = std::env::var_os("ASSAY_LAB_BUILD").is_some();
-    let cached = |dir: PathBuf| assay_lab::Cache::new(&dir).find();
-    if !asked && cache_dir().and_then(cached).is_none() {
-        eprintln!("skipped: no guest image; `assay lab build` makes one");
-        return None;
-    }
-    let built = Home::new().assay(&["lab", "build", "--json"]);
-    if built.code == Some(0) {
-        let found: serde_json::Value = serde_json::from_str(&built.stdout).unwrap();
-        let cache =
-            assay_lab::Cache::new(Path::new(found["dir"].as_str().unwrap()).parent().unwrap());
-        return Some((cache.find().unwrap(), one));
-    }
-    let excused = ["not installed", "needs root", "MiB free"];
-    let said = &built.stderr;
-    assert!(excused.iter().any(|why| said.contains(why)), "{said}");
-    eprintln!("skipped: {said}");
-    None
-}
-
-/// Where the verb keeps its images.
-fn cache_dir() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let lab = set("ASSAY_LAB_CACHE");
-    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    lab.or_else(|| Some(cache()?.join("assay/lab")))
-}
-
-/// Processes that work in a directory.
-fn working_in(dir: &Path) -> Vec<PathBuf> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .map(|entry| entry.path())
-        .filter(|path| std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir)))
-        .collect()
-}
-
-fn nothing_left(home: &Home) {
-    let lab = home.state().join("lab");
-    let left: Vec<_> = entries(&lab)
-        .into_iter()
-        .filter(|name| lab.join(name).is_dir())
-        .collect();
-    assert_eq!(left, Vec::<String>::new());
-    assert_eq!(working_in(&lab), Vec::<PathBuf>::new());
-}
 
 #[test]
 fn a_guest_stays_up_serves_commands_and_goes() {
@@ -186,7 +130,15 @@ fn a_guest_is_a_machine_like_any_other() {
         Disk::parse("64M,bus=sata,format=qcow2", "slow").unwrap(),
         Disk::parse("64M,bus=virtio-scsi,format=luks,iothread", "secret").unwrap(),
     ];
-    let guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
+    // Less memory is sooner used up.
+    options.memory_mib = 512;
+    let metal = common::Loop::new(32 << 20);
+    if let Some(metal) = &metal {
+        let text = format!("32M,device={}", metal.device);
+        options.disks.push(Disk::parse(&text, "metal").unwrap());
+        options.destroy_data = true;
+    }
+    let mut guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
 
     let devices = guest.devices(&["fast", "slow", "secret"]).unwrap();
     assert_eq!(devices[0], Path::new("/dev/nvme0n1"));
@@ -218,9 +170,34 @@ fn a_guest_is_a_machine_like_any_other() {
     let text = serde_json::to_string(&facts).unwrap();
     assert!(text.contains("Debian GNU/Linux 12"), "{text}");
 
+    if let Some(metal) = &metal {
+        assert!(!free(metal), "{} is to be held for the guest", metal.device);
+        let device = guest.devices(&["metal"]).unwrap().remove(0);
+        guest
+            .push_bytes(b"through to the metal", &device, 0o600)
+            .unwrap();
+        let flush = [OsStr::new("sync"), device.as_os_str()];
+        guest.run(&flush, Limits::default()).unwrap();
+        assert!(metal.content().starts_with(b"through to the metal"));
+    }
+    disks_come_and_go(&mut guest, home.dir.path());
+
+    // Noise on every line of the guest that is not in use.
+    let noise = "head -c 99999 /dev/urandom | tee /dev/vport*p* > /dev/ttyS0; true";
     let limits = Limits {
-        timeout: Duration::from_secs(120),
+        timeout: Duration::from_secs(240),
     };
+    guest
+        .run(&["sh", "-c", noise].map(OsStr::new), limits)
+        .unwrap();
+    // The kernel's own killer, called at once: an emulated guest that really runs out of memory
+    // pages its programs in and out for minutes before.
+    let hog = "$x = 'x' x 2e8; open F, '>/proc/sysrq-trigger'; print F 'f'; close F; sleep 99";
+    let hog = ["perl", "-e", hog].map(OsStr::new);
+    let killed = guest.run(&hog, limits).unwrap();
+    assert_eq!(killed.status, 128 + 9);
+    assert!(guest.verdict().is_some_and(|why| why.contains("--memory")));
+
     // A guest that dies says how.
     let panic = ["sh", "-c", "echo c > /proc/sysrq-trigger"].map(OsStr::new);
     let error = guest.run(&panic, limits).unwrap_err();
@@ -228,4 +205,48 @@ fn a_guest_is_a_machine_like_any_other() {
     assert!(error.to_string().contains("Kernel panic"), "{error}");
     drop(guest);
     nothing_left(&home);
+    assert!(metal.is_none_or(|metal| free(&metal)));
+}
+
+/// Whether nobody holds it exclusively.
+fn free(device: &common::Loop) -> bool {
+    let path = Path::new(&device.device);
+    assay_host::Live.open_exclusive(path).is_ok()
+}
+
+/// Disks are plugged in and pulled out, each bus that can.
+fn disks_come_and_go(guest: &mut Guest, outside: &Path) {
+    let before = entries(guest.dir());
+    let far = format!("16M,bus=virtio-scsi,format=qcow2,dir={}", outside.display());
+    let texts = [
+        "16M",
+        "16M,bus=nvme",
+        "16M,bus=virtio-scsi,iothread,format=luks",
+        &far,
+    ];
+    let names = ["plug1", "plug2", "plug3", "plug4"];
+    for (text, name) in texts.iter().zip(names) {
+        guest.plug(&Disk::parse(text, name).unwrap()).unwrap();
+    }
+    let devices = guest.devices(&names).unwrap();
+    assert!(devices[1].starts_with("/dev/") && devices[1] != Path::new("/dev/nvme0n1"));
+    let again = guest.plug(&Disk::scratch("plug1", 512)).unwrap_err();
+    assert!(again.to_string().contains("already"), "{again}");
+    let sata = guest.plug(&Disk::parse("16M,bus=sata", "late").unwrap());
+    let sata = sata.unwrap_err().to_string();
+    assert!(sata.contains("cannot plug sata"), "{sata}");
+    for name in names {
+        guest.unplug(name).unwrap();
+    }
+    assert!(guest.devices(&["plug1"]).is_err());
+    assert!(guest.unplug("slow").is_err(), "SATA does not let go");
+    let gone = guest.unplug("plug1").unwrap_err().to_string();
+    assert!(gone.contains("fast, slow, secret"), "{gone}");
+    let mut after = entries(guest.dir());
+    after.retain(|name| name != "plug.lock");
+    after.sort();
+    let mut before = before;
+    before.sort();
+    assert_eq!(before, after);
+    assert!(!entries(outside).iter().any(|name| name.contains("plug4")));
 }

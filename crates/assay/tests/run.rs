@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Home, entries, fio, ran, root, script};
+use common::{Home, Loop, entries, fio, ran, root, script};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -477,50 +477,15 @@ impl Drop for Mount {
     }
 }
 
-/// A loop device on a file, detached with the test; none where they cannot be had.
-struct Loop {
-    device: String,
-    _dir: tempfile::TempDir,
-}
-
-impl Loop {
-    fn new() -> Option<Self> {
-        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let image = dir.path().join("image");
-        std::fs::File::create(&image)
-            .unwrap()
-            .set_len(64 << 20)
-            .unwrap();
-        let out = Command::new("losetup")
-            .args(["-f", "--show"])
-            .arg(&image)
-            .output()
-            .ok()?;
-        let device = String::from_utf8(out.stdout).unwrap().trim().to_owned();
-        if !out.status.success() || device.is_empty() {
-            eprintln!(
-                "skipped: no loop device: {}",
-                String::from_utf8_lossy(&out.stderr)
-            );
-            return None;
-        }
-        Some(Self { device, _dir: dir })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.device]).status();
-    }
-}
-
 #[test]
 fn a_block_device_is_overwritten_only_when_asked_named_exactly_and_empty() {
     if !root() || !fio() {
         return;
     }
     let home = Home::new();
-    let Some(device) = Loop::new() else { return };
+    let Some(device) = Loop::new(64 << 20) else {
+        return;
+    };
     let path = Path::new(&device.device);
     let write = ["--rw", "randwrite"];
     let out = home.assay(&with(&["run"], path, &write));

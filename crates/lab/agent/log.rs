@@ -6,6 +6,7 @@ use crate::wire::{Reply, Sync};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -18,7 +19,7 @@ const O_DSYNC: i32 = 0o10_000;
 pub struct Stop(#[allow(dead_code, reason = "held, not read")] Arc<()>);
 
 /// Starts to write records on a thread of its own.
-pub fn start(sync: Sync, records: u64, seed: u64, path: &[u8], answer: Answer) -> Stop {
+pub fn start(sync: Sync, records: Range<u64>, seed: u64, path: &[u8], answer: Answer) -> Stop {
     let stop = Arc::new(());
     let wanted = Arc::downgrade(&stop);
     let path = Path::new(OsStr::from_bytes(path)).to_owned();
@@ -31,7 +32,7 @@ pub fn start(sync: Sync, records: u64, seed: u64, path: &[u8], answer: Answer) -
 
 fn write(
     sync: Sync,
-    records: u64,
+    records: Range<u64>,
     seed: u64,
     path: &Path,
     answer: &Answer,
@@ -42,7 +43,7 @@ fn write(
         Sync::Fsync | Sync::Never => 0,
     };
     let file = File::options().write(true).custom_flags(flags).open(path)?;
-    for number in 0..records {
+    for number in records {
         if wanted.strong_count() == 0 {
             break;
         }

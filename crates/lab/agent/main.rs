@@ -172,12 +172,14 @@ impl State {
             Request::Data(bytes) => self.data(&bytes, &answer),
             Request::Log {
                 sync,
+                first,
                 records,
                 seed,
                 path,
             } => {
                 self.stop();
-                self.log = Some(log::start(sync, records, seed, &path, answer));
+                let numbers = first..first.saturating_add(records);
+                self.log = Some(log::start(sync, numbers, seed, &path, answer));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Child processes that do not outlive us, and processes found by where they work.
 
 use rustix::process::{Pid, Signal};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -34,6 +34,23 @@ pub(crate) fn survive_us(command: &mut Command) {
     unsafe {
         command.pre_exec(|| {
             rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+}
+
+/// The child inherits these files and holds them open, under whatever number.
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is the only way to clear FD_CLOEXEC in the child alone"
+)]
+pub(crate) fn hand_over(command: &mut Command, files: Vec<File>) {
+    // SAFETY: as above, one system call for each file.
+    unsafe {
+        command.pre_exec(move || {
+            for file in &files {
+                rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?;
+            }
             Ok(())
         });
     }

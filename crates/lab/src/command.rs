@@ -1,32 +1,20 @@
 //! QEMU's command line for a guest.
 
 use crate::accel::Accel;
-use crate::disk::{self, Disk};
+use crate::boot::Options;
+use crate::devices::Places;
+use crate::disk::Disk;
 use crate::error::LabError;
-use crate::guest::Options;
+use crate::files::DiskFiles;
 use crate::image::Image;
 use crate::tools;
 use crate::wire::{PORT_NAME, PORTS};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
 
 /// The emulator.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
-
-/// Where a disk's data lie; for a disk whose writes are logged, also what it held at first, and the
-/// log.
-pub(crate) struct DiskFiles {
-    pub(crate) data: PathBuf,
-    pub(crate) logged: Option<Logged>,
-}
-
-/// Files of a disk whose writes are logged.
-pub(crate) struct Logged {
-    pub(crate) first: PathBuf,
-    pub(crate) log: PathBuf,
-}
 
 /// QEMU could not be started at all.
 pub(crate) fn start_error(error: std::io::Error) -> LabError {
@@ -90,10 +78,11 @@ pub(crate) fn arguments(
             &format!("virtserialport,chardev=port{port},name={PORT_NAME}{port}"),
         ]);
     }
-    // panic=-1 with -no-reboot: a guest that panics ends.
+    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated
+    // timer is late, and the kernel would panic for that.
     add(&[
         "-append",
-        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 net.ifnames=0 \
+        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
          systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning",
     ]);
     arguments.push("-kernel".into());
@@ -107,37 +96,13 @@ pub(crate) fn arguments(
     arguments.push(root);
     arguments.push("-device".into());
     arguments.push("virtio-blk-pci,drive=root,serial=assay-root".into());
-    if disks
-        .iter()
-        .any(|(disk, _)| disk.format == disk::Format::Luks)
-    {
-        let secret = json!({ "qom-type": "secret", "id": "secret", "data": disk::SECRET });
-        arguments.push("-object".into());
-        arguments.push(secret.to_string().into());
-    }
+    let mut places = Places::default();
     for (disk, files) in disks {
-        disk.check()?;
-        let text = |path: &PathBuf| {
-            path.to_str()
-                .map(str::to_owned)
-                .ok_or_else(|| LabError::Disk {
-                    name: disk.name.clone(),
-                    reason: format!("{}: QEMU takes only names in UTF-8", path.display()),
-                })
-        };
-        let log = files.logged.as_ref().map(|logged| text(&logged.log));
-        let log = log.transpose()?;
-        if let Some(group) = disk.throttle_group() {
-            arguments.push("-object".into());
-            arguments.push(group.to_string().into());
-        }
-        for node in disk.nodes(&text(&files.data)?, log.as_deref()) {
-            arguments.push("-blockdev".into());
-            arguments.push(node.to_string().into());
+        for part in places.parts(disk, files)? {
+            let (option, value) = part.option();
+            arguments.extend([option.into(), value.to_string().into()]);
         }
     }
-    let plain: Vec<Disk> = disks.iter().map(|(disk, _)| disk.clone()).collect();
-    arguments.extend(disk::devices(&plain)?.into_iter().map(OsString::from));
     if options.assay.is_some() {
         // Last, so that the names of the other disks do not depend on it.
         let node = json!({

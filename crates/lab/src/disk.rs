@@ -4,7 +4,8 @@ use crate::error::LabError;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A disk of a guest. It is new and empty and goes with the guest.
+/// A disk of a guest. It is new and empty and goes with the guest, unless it is a block device of
+/// the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     /// Serial number in the guest: letters, digits, dashes, at most 20 (what virtio-blk carries).
@@ -25,6 +26,9 @@ pub struct Disk {
     pub discard: bool,
     /// The host directory for the file; the guest's own directory when there is none.
     pub dir: Option<PathBuf>,
+    /// The host's block device that takes the place of the file. What it holds is lost, so the
+    /// guest's options have to say that this is wanted.
+    pub device: Option<PathBuf>,
     /// Whether QEMU logs every write and flush, for the power-cut test.
     pub logged: bool,
     /// How slow QEMU makes it, for a disk that is worse than its siblings.
@@ -130,11 +134,18 @@ impl CacheMode {
         matches!(self, Self::None | Self::Directsync)
     }
 
-    /// `write-cache` of the device: whether the guest sees a cache that it has to flush.
-    fn write_cache(self) -> &'static str {
-        match self {
-            Self::Writethrough | Self::Directsync => "off",
-            Self::Writeback | Self::None | Self::Unsafe => "on",
+    /// Whether the guest sees a cache that it has to flush.
+    #[must_use]
+    pub fn shows_write_cache(self) -> bool {
+        !matches!(self, Self::Writethrough | Self::Directsync)
+    }
+
+    /// `write-cache` of the device.
+    pub(crate) fn write_cache(self) -> &'static str {
+        if self.shows_write_cache() {
+            "on"
+        } else {
+            "off"
         }
     }
 }
@@ -210,6 +221,7 @@ impl Disk {
             iothread: false,
             discard: true,
             dir: None,
+            device: None,
             logged: false,
             throttle: None,
             werror: None,
@@ -217,7 +229,7 @@ impl Disk {
         }
     }
 
-    fn refuse(&self, reason: impl Into<String>) -> LabError {
+    pub(crate) fn refuse(&self, reason: impl Into<String>) -> LabError {
         LabError::Disk {
             name: self.name.clone(),
             reason: reason.into(),
@@ -254,6 +266,12 @@ impl Disk {
         if self.werror.is_some() && self.bus == Bus::Nvme {
             return Err(self.refuse("QEMU 7.2 has no werror for nvme: the guest gets the error"));
         }
+        if self.device.is_some() && (self.dir.is_some() || self.logged || self.content.is_some()) {
+            return Err(self.refuse(
+                "a block device has neither a directory nor a content of its own, and power is cut \
+                 for files only",
+            ));
+        }
         if self.content.is_some() && self.format != Format::Raw {
             return Err(self.refuse("only a raw disk can hold a file's content at first"));
         }
@@ -268,7 +286,7 @@ impl Disk {
     }
 
     /// The block node that the device shows.
-    fn node(&self) -> String {
+    pub(crate) fn node(&self) -> String {
         match self.throttle {
             Some(_) => format!("{}-throttle", self.name),
             None => format!("{}-top", self.name),
@@ -300,7 +318,8 @@ impl Disk {
         let discard = if self.discard { "unmap" } else { "ignore" };
         let node = |part: &str| format!("{}-{part}", self.name);
         let mut nodes = vec![json!({
-            "driver": "file", "node-name": node("file"), "filename": file,
+            "driver": if self.device.is_some() { "host_device" } else { "file" },
+            "node-name": node("file"), "filename": file,
             "aio": self.aio.name(), "cache": cache, "discard": discard,
         })];
         let mut under = node("file");
@@ -318,6 +337,10 @@ impl Disk {
             "driver": self.format.name(), "node-name": node("top"), "file": under,
             "cache": cache, "discard": discard,
         });
+        if self.device.is_some() && self.format == Format::Raw {
+            // The device may be larger.
+            top["size"] = json!(self.size);
+        }
         if self.format == Format::Luks {
             top["key-secret"] = json!("secret");
         }
@@ -331,87 +354,6 @@ impl Disk {
         }
         nodes
     }
-}
-
-/// Arguments of QEMU for all disks: controllers, threads and devices. The block nodes come before.
-///
-/// # Errors
-/// More disks than a bus has room for.
-pub(crate) fn devices(disks: &[Disk]) -> Result<Vec<String>, LabError> {
-    let mut arguments = Vec::new();
-    let mut add = |option: &str, value: Value| {
-        arguments.push(option.to_owned());
-        arguments.push(value.to_string());
-    };
-    let mut scsi = false;
-    let (mut sata, mut ide) = (0, 0);
-    for disk in disks {
-        let iothread = format!("{}-io", disk.name);
-        if disk.iothread {
-            add("-object", json!({ "qom-type": "iothread", "id": iothread }));
-        }
-        let mut device = json!({
-            "drive": disk.node(), "serial": disk.name, "id": disk.name,
-            "write-cache": disk.cache.write_cache(),
-        });
-        if let Some(werror) = disk.werror {
-            device["werror"] = json!(werror.name());
-        }
-        match disk.bus {
-            Bus::VirtioBlk => {
-                device["driver"] = json!("virtio-blk-pci");
-                if disk.iothread {
-                    device["iothread"] = json!(iothread);
-                }
-            }
-            Bus::VirtioScsi => {
-                // A thread belongs to a controller, so such a disk gets one of its own.
-                let controller = match disk.iothread {
-                    true => format!("{}-scsi", disk.name),
-                    false => "scsi".to_owned(),
-                };
-                if disk.iothread {
-                    add(
-                        "-device",
-                        json!({ "driver": "virtio-scsi-pci", "id": controller, "iothread": iothread }),
-                    );
-                } else if !scsi {
-                    scsi = true;
-                    add(
-                        "-device",
-                        json!({ "driver": "virtio-scsi-pci", "id": controller }),
-                    );
-                }
-                device["driver"] = json!("scsi-hd");
-                device["bus"] = json!(format!("{controller}.0"));
-            }
-            Bus::Sata => {
-                const PORTS: usize = 6;
-                let controller = format!("sata{}", sata / PORTS);
-                if sata % PORTS == 0 {
-                    add(
-                        "-device",
-                        json!({ "driver": "ich9-ahci", "id": controller }),
-                    );
-                }
-                device["driver"] = json!("ide-hd");
-                device["bus"] = json!(format!("{controller}.{}", sata % PORTS));
-                sata += 1;
-            }
-            Bus::Ide => {
-                if ide == 4 {
-                    return Err(disk.refuse("a guest has room for four IDE disks"));
-                }
-                device["driver"] = json!("ide-hd");
-                device["bus"] = json!(format!("ide.{}", ide / 2));
-                device["unit"] = json!(ide % 2);
-                ide += 1;
-            }
-            Bus::Nvme => device["driver"] = json!("nvme"),
-        }
-        add("-device", device);
-    }
-    Ok(arguments)
 }
 
 #[cfg(test)]
@@ -431,14 +373,6 @@ mod tests {
         assert!(Disk::scratch("1G", 512).check().is_err());
         assert!(Disk::scratch("a", 100).check().is_err());
         assert!(Disk::scratch("a", 512).check().is_ok());
-        let five = vec![
-            Disk {
-                bus: Bus::Ide,
-                ..Disk::scratch("d", 512)
-            };
-            5
-        ];
-        assert!(devices(&five).is_err());
     }
 
     #[test]

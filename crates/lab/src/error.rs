@@ -36,6 +36,17 @@ pub enum LabError {
         "building the guest image needs root: run `sudo assay lab build` once; ASSAY_LAB_CACHE names where it is kept"
     )]
     NotRoot,
+    /// The directory for images refused.
+    #[error(
+        "{}: {source}; there is no guest image in it yet: set ASSAY_LAB_CACHE to a directory that can be written to",
+        path.display()
+    )]
+    Cache {
+        /// The directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// No room.
     #[error(
         "{}: {} MiB free, {} MiB needed; free some space, or set {variable} to a directory with more",
@@ -84,7 +95,7 @@ pub enum LabError {
         console: String,
     },
     /// The guest is there but does not answer.
-    #[error("the guest has not answered for {} s{}", after.as_secs(), tail(console))]
+    #[error("the guest has not answered for {} s: it hangs, or gets too little of the processors; `assay lab down` removes one that stays{}", after.as_secs(), tail(console))]
     Silent {
         /// How long it was waited for.
         after: Duration,

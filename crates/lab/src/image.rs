@@ -3,6 +3,7 @@
 use crate::child::die_with_us;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
+use crate::steps::Steps;
 use assay_host::{Host, Limits, Live};
 use assay_instruments::Cancel;
 use rustix::fs::{FlockOperation, flock};
@@ -155,10 +156,8 @@ impl Cache {
         if let Some(image) = self.find() {
             return Ok(image);
         }
-        if std::env::consts::ARCH != "x86_64" {
-            return Err(LabError::Architecture(std::env::consts::ARCH));
-        }
-        fs::create_dir_all(&self.root).map_err(LabError::io(&self.root))?;
+        check_architecture(std::env::consts::ARCH)?;
+        check_writable(&self.root)?;
         let _lock = self.lock(progress, cancel)?;
         if let Some(image) = self.find() {
             return Ok(image);
@@ -239,7 +238,7 @@ impl Cache {
                 .and_then(|mut file| std::io::Write::write_all(&mut file, content.as_bytes()))
                 .map_err(LabError::io(&path))?;
         }
-        let ended = run(work, self.zfs, progress, cancel)?;
+        let ended = run(&self.root, work, self.zfs, progress, cancel)?;
         if let Some(reason) = ended {
             let kept = self.root.join("build-failed.log");
             let _ = fs::rename(work.join(LOG), &kept);
@@ -263,6 +262,22 @@ fn sync(dir: &Path) -> std::io::Result<()> {
         File::open(entry?.path())?.sync_all()?;
     }
     File::open(dir)?.sync_all()
+}
+
+fn check_architecture(name: &'static str) -> Result<(), LabError> {
+    match name {
+        "x86_64" => Ok(()),
+        other => Err(LabError::Architecture(other)),
+    }
+}
+
+fn check_writable(cache: &Path) -> Result<(), LabError> {
+    let refuse = |source| LabError::Cache {
+        path: cache.to_owned(),
+        source,
+    };
+    fs::create_dir_all(cache).map_err(refuse)?;
+    rustix::fs::access(cache, rustix::fs::Access::WRITE_OK).map_err(|error| refuse(error.into()))
 }
 
 fn check_tools() -> Result<(), LabError> {
@@ -300,6 +315,7 @@ fn mirror() -> String {
 /// killing it kills all it started and unmounts all it mounted: only then is it safe to remove the
 /// tree.
 fn run(
+    cache: &Path,
     work: &Path,
     zfs: Zfs,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -333,11 +349,16 @@ fn run(
     let mut child = command
         .spawn()
         .map_err(LabError::io(Path::new("unshare")))?;
-    let mut steps = Steps::new();
+    let begun = Instant::now();
+    let mut steps = Steps::new(cache);
     let mut reader = File::open(&log).map_err(LabError::io(&log))?;
     loop {
         if let Some(status) = child.try_wait().map_err(LabError::io(&log))? {
-            return Ok((!status.success()).then(|| format!("mmdebstrap ended with {status}")));
+            if !status.success() {
+                return Ok(Some(format!("mmdebstrap ended with {status}")));
+            }
+            steps.ended(begun.elapsed());
+            return Ok(None);
         }
         if cancel.is_cancelled() {
             let _ = child.kill();
@@ -350,72 +371,9 @@ fn run(
             // Cut within a character: read again next time.
             let _ = reader.seek(SeekFrom::Start(at));
         }
-        steps.read(&text);
-        progress(steps.progress());
+        steps.read(&text, begun.elapsed());
+        progress(steps.progress(begun.elapsed()));
         std::thread::sleep(Duration::from_millis(300));
-    }
-}
-
-/// How far a build is, from what mmdebstrap says.
-struct Steps {
-    at: usize,
-    begun: Instant,
-    /// Expected time of the whole build, corrected at every step.
-    whole: f64,
-}
-
-/// What the log says when a step begins, its name for people, and its share of the time in per
-/// mille, as a build on two busy cores went.
-const STEPS: [(&str, &str, u32); 5] = [
-    ("", "fetching the base system", 15),
-    ("I: installing essential", "installing the base system", 15),
-    ("I: installing remaining", "installing packages", 60),
-    ("Loading new zfs", "compiling ZFS", 810),
-    ("I: running --customize-hook", "making the image", 100),
-];
-/// Share from which on the pace so far tells how long the rest takes.
-const ENOUGH: f64 = 0.05;
-/// Seconds that a build is expected to take until then.
-const USUAL: f64 = 300.0;
-
-impl Steps {
-    fn new() -> Self {
-        Self {
-            at: 0,
-            begun: Instant::now(),
-            whole: USUAL,
-        }
-    }
-
-    /// Share of the time before a step, 0 to 1.
-    fn before(step: usize) -> f64 {
-        let shares = STEPS[..step].iter().map(|step| step.2);
-        f64::from(shares.sum::<u32>()) / 1000.0
-    }
-
-    fn read(&mut self, text: &str) {
-        for (index, (begin, _, _)) in STEPS.iter().enumerate().skip(self.at + 1) {
-            if text.contains(begin) {
-                self.at = index;
-                let before = Self::before(index);
-                // The first steps wait for the network and tell nothing about the rest.
-                if before >= ENOUGH {
-                    self.whole = self.begun.elapsed().as_secs_f64() / before;
-                }
-            }
-        }
-    }
-
-    fn progress(&self) -> Progress<'static> {
-        let passed = self.begun.elapsed().as_secs_f64();
-        // A step that takes longer than its share does not run into the next one.
-        let done = (passed / self.whole).clamp(Self::before(self.at), Self::before(self.at + 1));
-        let left = (self.whole * (1.0 - done)).max(1.0);
-        Progress {
-            step: STEPS[self.at].1,
-            left: Some(Duration::from_secs_f64(left)),
-            done,
-        }
     }
 }
 
@@ -424,16 +382,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_goes_forward_with_the_log_and_never_past_its_step() {
-        assert_eq!(STEPS.iter().map(|step| step.2).sum::<u32>(), 1000);
-        let mut steps = Steps::new();
-        let mut last = steps.progress().done;
-        for (begin, name, _) in &STEPS[1..] {
-            steps.read(&format!("noise\n{begin}…\nmore noise\n"));
-            let now = steps.progress();
-            assert_eq!(now.step, *name);
-            assert!(now.done > last && now.done < 1.0, "{name}");
-            last = now.done;
-        }
+    fn another_architecture_is_named() {
+        assert!(check_architecture("x86_64").is_ok());
+        let error = check_architecture("aarch64").unwrap_err().to_string();
+        assert!(error.contains("this one is aarch64"), "{error}");
     }
 }

@@ -9,35 +9,46 @@
 )]
 
 mod accel;
+mod boot;
 mod channel;
 mod child;
+mod claim;
 mod command;
 pub mod console;
 mod cpio;
+pub mod crypto;
+mod devices;
 pub mod disk;
 mod error;
+mod files;
+pub mod full;
 mod guest;
 mod host;
 mod image;
 pub mod measure;
+mod plug;
+mod pool;
 pub mod powercut;
 mod qmp;
 mod recipe;
 #[allow(dead_code, reason = "shared with the agent")]
 mod record;
+mod room;
 mod sparse;
 mod spec;
 mod state;
+mod steps;
 mod talk;
 mod tools;
 #[allow(dead_code, reason = "shared with the agent")]
 mod wire;
 pub mod writelog;
 
-pub use accel::{Accel, Choice};
+pub use accel::{Accel, Choice, choose as choose_accel};
+pub use boot::Options;
 pub use disk::Disk;
 pub use error::LabError;
-pub use guest::{Guest, Options};
+pub use guest::Guest;
 pub use image::{Cache, Image, Progress};
 pub use recipe::Zfs;
 pub use state::{Entry, State};

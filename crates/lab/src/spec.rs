@@ -8,7 +8,7 @@ use std::path::PathBuf;
 impl Disk {
     /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
     /// `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
-    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `name`, and the limits `iops` (requests a
+    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, and the limits `iops` (requests a
     /// second) and `bps` (bytes a second). Flags are on or off.
     ///
     /// # Errors
@@ -44,6 +44,7 @@ impl Disk {
                         _ => throttle.bytes = limit.0,
                     }
                 }
+                "device" => disk.device = Some(PathBuf::from(value)),
                 "dir" => disk.dir = Some(PathBuf::from(value)),
                 "format" => {
                     disk.format = match value {
@@ -80,7 +81,7 @@ impl Disk {
                 _ => {
                     return Err(fail(format!(
                         "{key:?} is not known; there are name, bus, cache, werror, aio, iothread, discard, \
-                         dir, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps"
+                         dir, device, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps"
                     )));
                 }
             }
@@ -178,6 +179,7 @@ mod tests {
             iothread: true,
             discard: false,
             dir: Some("/srv".into()),
+            device: None,
             logged: false,
             throttle: Some(Throttle {
                 iops: 300,

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -196,6 +197,11 @@ impl Place {
             .and_then(|()| fs::rename(&part, &path))
             .map_err(LabError::io(&path))
     }
+
+    /// What is entered.
+    pub(crate) fn entered(&self) -> Option<Entry> {
+        read(&self.dir)
+    }
 }
 
 fn read(dir: &Path) -> Option<Entry> {
@@ -237,10 +243,13 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     }
 }
 
-/// How the names of a guest's files outside its directory begin.
+/// How the names of a guest's files outside its directory begin. Two guests of one name, entered in
+/// two state directories, must not take each other's files for their own.
 pub(crate) fn scratch_prefix(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or_default();
-    format!(".assay-lab-{}-", name.to_string_lossy())
+    let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let mark = blake3::hash(whole.as_os_str().as_bytes()).to_hex();
+    format!(".assay-lab-{}-{}-", name.to_string_lossy(), &mark[..8])
 }
 
 #[cfg(test)]
@@ -268,18 +277,25 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         let state = State::open(home.path()).unwrap();
         let place = state.add("gone").unwrap();
-        let ours = elsewhere.path().join(".assay-lab-gone-data");
+        let ours = elsewhere.path().join(scratch_prefix(&place.dir) + "data");
+        // Of a guest of the same name that is entered elsewhere.
+        let theirs = elsewhere
+            .path()
+            .join(scratch_prefix(Path::new("/other/lab/gone")) + "data");
         let precious = elsewhere.path().join("precious");
-        for path in [&ours, &precious] {
+        for path in [&ours, &theirs, &precious] {
             fs::write(path, "x").unwrap();
         }
         place
-            .enter(&entry("gone", vec![ours.clone(), precious.clone()]))
+            .enter(&entry(
+                "gone",
+                vec![ours.clone(), theirs.clone(), precious.clone()],
+            ))
             .unwrap();
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new(), "still held");
         drop(place);
         assert_eq!(state.sweep().unwrap(), ["gone"]);
-        assert!(!ours.exists() && precious.exists());
+        assert!(!ours.exists() && theirs.exists() && precious.exists());
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
     }
 

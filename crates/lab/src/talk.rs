@@ -8,6 +8,7 @@ use assay_host::{CommandOutput, Limits, MAX_BYTES};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -241,11 +242,27 @@ impl Guest {
         seed: u64,
         acknowledged: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), LabError> {
+        self.log_records(path, sync, seed, 0..u64::MAX, acknowledged)
+    }
+
+    /// As [`Guest::log`], the records of these numbers, each at its own place.
+    ///
+    /// # Errors
+    /// The guest's kernel refuses, or the guest is gone.
+    pub fn log_records(
+        &self,
+        path: &Path,
+        sync: Sync,
+        seed: u64,
+        records: Range<u64>,
+        acknowledged: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), LabError> {
         let watch = || self.watch();
         let mut channel = self.channel()?;
         let request = Request::Log {
             sync,
-            records: u64::MAX,
+            first: records.start,
+            records: records.end.saturating_sub(records.start),
             seed,
             path: path.as_os_str().as_bytes().to_vec(),
         };

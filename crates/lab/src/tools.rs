@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn the_static_agent_needs_nothing_and_a_script_is_refused() {
-        if !crate::guest::AGENT.is_empty() {
-            assert_eq!(loader(crate::guest::AGENT).unwrap(), None);
+        if !crate::boot::AGENT.is_empty() {
+            assert_eq!(loader(crate::boot::AGENT).unwrap(), None);
         }
         let error = loader(b"#!/bin/sh\n").unwrap_err();
         assert!(error.contains("x86-64"), "{error}");

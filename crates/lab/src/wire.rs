@@ -188,6 +188,8 @@ pub enum Request {
     Log {
         /// How durability is asked for.
         sync: Sync,
+        /// Number of the first record.
+        first: u64,
         /// How many records.
         records: u64,
         /// Chooses their content.
@@ -229,6 +231,18 @@ pub enum Sync {
     Never,
 }
 
+impl Sync {
+    /// As the command line names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dsync => "dsync",
+            Self::Fsync => "fsync",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// What the agent answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -255,7 +269,7 @@ pub enum Reply {
         /// In words.
         reason: Vec<u8>,
     },
-    /// So many records of a log are durable now.
+    /// All records of a log below this number are durable now.
     Logged(u64),
     /// The command took its input: more may follow.
     Ready,
@@ -343,12 +357,13 @@ impl Request {
             Self::Data(bytes) => (7, fields.bytes(bytes)),
             Self::Log {
                 sync,
+                first,
                 records,
                 seed,
                 path,
             } => {
-                let numbers = fields.number(*sync as u64).number(*records).number(*seed);
-                (8, numbers.bytes(path))
+                let numbers = fields.number(*sync as u64).number(*first);
+                (8, numbers.number(*records).number(*seed).bytes(path))
             }
         };
         Frame {
@@ -379,6 +394,7 @@ impl Request {
             7 => Self::Data(fields.bytes()?),
             8 => Self::Log {
                 sync: *SYNCS.get(fields.small()? as usize)?,
+                first: fields.number()?,
                 records: fields.number()?,
                 seed: fields.number()?,
                 path: fields.bytes()?,

@@ -1,6 +1,9 @@
 //! `assay lab`: throwaway guests with real ZFS.
 
+mod crypto;
+mod full;
 mod measure;
+mod plug;
 mod powercut;
 mod progress;
 mod shell;
@@ -53,10 +56,18 @@ enum LabVerb {
     List(Json),
     /// Remove a guest and its disks
     Down(Down),
+    /// Plug new disks into a guest that is up
+    Plug(plug::Plug),
+    /// Pull disks out of a guest that is up
+    Unplug(plug::Unplug),
     /// Measure virtual disks against each other
     Measure(measure::Measure),
     /// Cut the power and look for what the guest was told is durable
     PowerCut(powercut::PowerCut),
+    /// Let the host run out of space under a guest, and look what becomes of the guest
+    Full(full::Full),
+    /// Compare what encryption costs in guests with different processors
+    Crypto(crypto::Crypto),
 }
 
 #[derive(clap::Args)]
@@ -97,9 +108,12 @@ impl From<ZfsArg> for Zfs {
 struct Machine {
     /// A new empty disk: SIZE[,bus=virtio-blk|virtio-scsi|sata|ide|nvme][,cache=writeback|none|
     /// writethrough|directsync|unsafe][,format=raw|qcow2|luks][,aio=threads|native|io_uring]
-    /// [,iothread][,dir=DIR][,iops=N][,bps=SIZE][,name=NAME] (may be repeated)
+    /// [,werror=report|stop|enospc][,iothread][,dir=DIR|,device=DEVICE][,iops=N][,bps=SIZE][,name=NAME] (may be repeated)
     #[arg(long, value_name = "SIZE[,…]")]
     disk: Vec<String>,
+    /// Allow that block devices given as device= lose what they hold
+    #[arg(long)]
+    destroy_data: bool,
     /// Memory
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     memory: Bytes,
@@ -157,7 +171,7 @@ struct Run {
     /// The guest; not needed when just one is up
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// A new guest even when one is up
+    /// A new guest even when one is up; so do --disk, --cpu and --zfs backports
     #[arg(long, conflicts_with = "guest")]
     fresh: bool,
     /// Give the command our standard input
@@ -188,6 +202,9 @@ struct Down {
     all: bool,
 }
 
+/// Exit status of a command that was killed (SIGKILL).
+const KILLED: i32 = 128 + 9;
+
 /// Runs `assay lab`.
 ///
 /// # Errors
@@ -201,7 +218,11 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         LabVerb::Ssh(ssh) => lab.ssh(ssh.name.as_deref()),
         LabVerb::List(json) => lab.list(json.json),
         LabVerb::Down(down) => lab.down(&down),
+        LabVerb::Plug(args) => lab.plug(&args),
+        LabVerb::Unplug(args) => lab.unplug(&args),
         LabVerb::Measure(args) => measure::measure(&lab, &args),
+        LabVerb::Crypto(args) => crypto::crypto(&lab, &args),
+        LabVerb::Full(args) => full::full(&lab, &args),
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     }
 }
@@ -262,17 +283,27 @@ impl Lab {
         let mut options = Options::new(name);
         options.cpus = machine.cpus;
         options.cpu_model.clone_from(&machine.cpu);
+        options.destroy_data = machine.destroy_data;
         options.memory_mib = u32::try_from(machine.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", machine.memory))?;
         options.accel = machine.accel.map(Into::into);
         for (index, text) in machine.disk.iter().enumerate() {
-            let mut disk = Disk::parse(text, &format!("disk{}", index + 1))?;
-            if let Some(dir) = &mut disk.dir {
-                *dir = std::path::absolute(&*dir)?;
-            }
-            options.disks.push(disk);
+            options
+                .disks
+                .push(disk(text, &format!("disk{}", index + 1))?);
         }
         Ok(options)
+    }
+
+    /// Where the user named no disk: these.
+    fn usual(&self, options: &mut Options, disks: &[&str]) -> anyhow::Result<()> {
+        if options.disks.is_empty() {
+            for (index, text) in disks.iter().enumerate() {
+                let disk = Disk::parse(text, &format!("disk{}", index + 1))?;
+                options.disks.push(disk);
+            }
+        }
+        Ok(())
     }
 
     fn boot(&self, name: &str, machine: &Machine, detached: bool) -> anyhow::Result<Guest> {
@@ -325,7 +356,9 @@ impl Lab {
     }
 
     fn run(&self, run: &Run) -> anyhow::Result<Status> {
-        let fresh = run.fresh || !run.machine.disk.is_empty();
+        let machine = &run.machine;
+        let special = machine.cpu.is_some() || machine.zfs != ZfsArg::Stable;
+        let fresh = run.fresh || special || !machine.disk.is_empty();
         let guest = match fresh && run.guest.is_none() {
             true => None,
             false => self.chosen(run.guest.as_deref())?,
@@ -345,6 +378,11 @@ impl Lab {
                 self.cancel.cancel();
             }
         });
+        if matches!(status, Ok(KILLED))
+            && let Some(why) = guest.verdict()
+        {
+            eprintln!("note: {why}");
+        }
         drop(guest);
         if let Some(error) = failed {
             return Err(error.into());
@@ -388,8 +426,10 @@ impl Lab {
                 .map(|(name, size)| format!("{name} {}", Bytes(*size)))
                 .collect();
             text += &format!(
-                "guest {}  {}, {} cpus, {}, process {}{}{}\n",
+                "guest {}  {}{}, {} cpus, {}, process {}{}{}\n",
                 entry.name,
+                Zfs::of(&entry.image)
+                    .map_or(String::new(), |zfs| format!("OpenZFS of {}, ", zfs.name())),
                 entry.accel,
                 entry.cpus,
                 Bytes(u64::from(entry.memory_mib) << 20),
@@ -433,6 +473,15 @@ impl Lab {
         }
         Ok(Status::Ok)
     }
+}
+
+/// A disk as the user wrote it, its directory absolute.
+fn disk(text: &str, name: &str) -> anyhow::Result<Disk> {
+    let mut disk = Disk::parse(text, name)?;
+    if let Some(dir) = &mut disk.dir {
+        *dir = std::path::absolute(&*dir)?;
+    }
+    Ok(disk)
 }
 
 /// An emulated guest says so, unless that was asked for.

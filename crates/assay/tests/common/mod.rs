@@ -104,3 +104,44 @@ pub fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
+
+/// A loop device on a file of zeros, detached with the test; none where they cannot be had.
+pub struct Loop {
+    pub device: String,
+    dir: TempDir,
+}
+
+impl Loop {
+    /// Size in bytes.
+    pub fn new(size: u64) -> Option<Self> {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let image = dir.path().join("image");
+        let file = std::fs::File::create(&image).unwrap();
+        file.set_len(size).unwrap();
+        let out = Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(&image)
+            .output()
+            .ok()?;
+        let device = String::from_utf8(out.stdout).unwrap().trim().to_owned();
+        if !out.status.success() || device.is_empty() {
+            eprintln!(
+                "skipped: no loop device: {}",
+                String::from_utf8_lossy(&out.stderr)
+            );
+            return None;
+        }
+        Some(Self { device, dir })
+    }
+
+    /// What the file under it holds.
+    pub fn content(&self) -> Vec<u8> {
+        std::fs::read(self.dir.path().join("image")).unwrap()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}

@@ -20,7 +20,7 @@ impl Agent {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("agent");
-        std::fs::write(&program, crate::guest::AGENT).unwrap();
+        std::fs::write(&program, crate::boot::AGENT).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let socket = dir.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -197,6 +197,7 @@ fn a_log_holds_what_was_acknowledged() {
     std::fs::write(&path, "").unwrap();
     agent.begin(&Request::Log {
         sync: Sync::Dsync,
+        first: 0,
         records: 5,
         seed: 9,
         path: path.to_str().unwrap().as_bytes().to_vec(),

@@ -23,11 +23,14 @@ fn requests() -> impl Strategy<Value = Request> {
         }),
         (any::<u32>(), bytes()).prop_map(|(mode, path)| Request::Put { mode, path }),
         bytes().prop_map(|path| Request::Look(Look::Which, path)),
-        (any::<u64>(), any::<u64>(), bytes()).prop_map(|(records, seed, path)| Request::Log {
-            sync: Sync::Fsync,
-            records,
-            seed,
-            path,
+        (any::<(u64, u64, u64)>(), bytes()).prop_map(|((first, records, seed), path)| {
+            Request::Log {
+                sync: Sync::Fsync,
+                first,
+                records,
+                seed,
+                path,
+            }
         }),
     ]
 }

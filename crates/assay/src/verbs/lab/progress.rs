@@ -59,3 +59,15 @@ pub(super) fn spinner(text: &'static str) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
+
+/// A number of things that take about as long each: how many are done, and the time left.
+pub(super) fn steps(text: &'static str, count: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {msg} {pos}/{len} ({elapsed}, {eta} left)")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = ProgressBar::new(count).with_style(style).with_message(text);
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}

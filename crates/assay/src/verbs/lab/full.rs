@@ -1,0 +1,195 @@
+//! `assay lab full`: the host runs out of space under a guest.
+
+use super::powercut::SyncArg;
+use super::{Lab, Machine};
+use crate::cli::Status;
+use crate::context::print;
+use assay_lab::Options;
+use assay_lab::full::{Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTrial, run, run_zfs};
+use assay_model::Bytes;
+use clap::ValueEnum;
+use serde_json::json;
+
+/// Arguments of `assay lab full`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab full                            raw and qcow2, every werror policy, every bus
+  assay lab full --disk 32M,format=qcow2,bus=sata,werror=stop --fs xfs
+  assay lab full --sync never               nobody asks for durability until the end
+  assay lab full --pool                     a full pool in the guest: zvol against qcow2
+
+The guest's disks lie on a small file system that assay makes for this (as root, on a loop device; it
+goes when assay ends, however it ends). The guest writes numbered, checksummed records until the host
+has no space. Then space is given back, a guest that QEMU paused goes on, one that got an error is
+asked to write again, and every record that its kernel called durable is read back on the host.
+
+With --pool the pool in the guest is made full instead, under a thin zvol, a raw file and a qcow2 image.
+They are written to by a program, and by a QEMU in the guest whose drive assay drives by its registers:
+that one decides whether a guest of its own would be paused.
+
+Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error.")]
+pub(super) struct Full {
+    /// How the guest asks for durability; never: once, at the end
+    #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]
+    sync: SyncArg,
+    /// A full pool in the guest, instead of a full host
+    #[arg(long, conflicts_with_all = ["fs", "disk"])]
+    pool: bool,
+    /// The host's file system under the disks
+    #[arg(long, value_enum, default_value_t = FsArg::Ext4)]
+    fs: FsArg,
+    /// What is free there when the guest begins to write
+    #[arg(long, value_name = "SIZE", default_value = "1M")]
+    room: Bytes,
+    /// Records to write once there is space again
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    after: u64,
+    #[command(flatten)]
+    machine: Machine,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy)]
+enum FsArg {
+    Ext4,
+    Xfs,
+}
+
+/// Both formats with every policy, then the buses, then other cache modes.
+const USUAL: [&str; 14] = [
+    "32M",
+    "32M,werror=report",
+    "32M,werror=stop",
+    "32M,werror=enospc",
+    "32M,format=qcow2",
+    "32M,format=qcow2,werror=report",
+    "32M,format=qcow2,werror=stop",
+    "32M,format=qcow2,werror=enospc",
+    "32M,bus=virtio-scsi,werror=report",
+    "32M,bus=sata,werror=report",
+    "32M,bus=ide,werror=report",
+    "32M,bus=nvme",
+    "32M,cache=none,aio=native",
+    "32M,cache=writethrough",
+];
+
+pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
+    let mut options = lab.options(&format!("full-{}", std::process::id()), &args.machine)?;
+    anyhow::ensure!(
+        args.room.0 >= 64 << 10,
+        "--room {}: too little, 64 KiB at least",
+        args.room
+    );
+    let seed = crate::context::random_seed()?;
+    let image = lab.image(args.machine.zfs)?;
+    let (place, (outcomes, early)) = match args.pool {
+        true => {
+            let trial = ZfsTrial {
+                room: args.room.0,
+                after: args.after,
+                seed,
+            };
+            let shown = super::progress::steps("writing until the pool is full", ZFS_CASES as u64);
+            let told = &mut |_: &Outcome| shown.inc(1);
+            let found = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
+            shown.finish_and_clear();
+            ("zfs", found?)
+        }
+        false => {
+            let trial = args.trial(lab, &mut options, seed)?;
+            let count = trial.disks.len() as u64;
+            let shown = super::progress::steps("writing until nothing is free", count);
+            let told = &mut |_: &Outcome| shown.inc(1);
+            let found = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
+            shown.finish_and_clear();
+            (trial.host.name(), found?)
+        }
+    };
+    print(&match args.json {
+        true => document(seed, place, &outcomes),
+        false => table(&outcomes),
+    })?;
+    if let Some(error) = early {
+        return Err(error.into());
+    }
+    let kept = outcomes.iter().all(Outcome::kept);
+    Ok(if kept { Status::Ok } else { Status::Findings })
+}
+
+impl Full {
+    fn trial(&self, lab: &Lab, options: &mut Options, seed: u64) -> anyhow::Result<Trial> {
+        lab.usual(options, &USUAL)?;
+        for disk in &options.disks {
+            anyhow::ensure!(
+                disk.dir.is_none(),
+                "disk {}: dir= is not taken here: the disks lie on a small file system of their own",
+                disk.name
+            );
+        }
+        Ok(Trial {
+            disks: std::mem::take(&mut options.disks),
+            sync: self.sync.into(),
+            host: match self.fs {
+                FsArg::Ext4 => HostFs::Ext4,
+                FsArg::Xfs => HostFs::Xfs,
+            },
+            room: self.room.0,
+            after: self.after,
+            seed,
+        })
+    }
+}
+
+fn document(seed: u64, place: &str, outcomes: &[Outcome]) -> String {
+    let disks: Vec<_> = outcomes
+        .iter()
+        .map(|one| {
+            let error = one.error.as_ref();
+            json!({
+                "disk": one.disk, "what": one.what, "sync": one.sync.name(), "free_bytes": one.free,
+                "ending": one.ending(), "pauses": one.pauses, "events": one.events,
+                "guest_error": error.map(|(errno, reason)| json!({ "errno": errno, "reason": reason })),
+                "resumed": one.resumed(),
+                "acknowledged_before": one.before, "acknowledged_after": one.after,
+                "acknowledged": one.acknowledged, "lost": one.lost, "kept": one.kept(),
+            })
+        })
+        .collect();
+    let whole = json!({
+        "schema": 1, "seed": seed, "file_system": place, "disks": disks,
+    });
+    format!("{whole}\n")
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let mut text = format!(
+        "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
+        "disk", "when nothing was free, the writer", "wrote on", "acknowledged", "lost"
+    );
+    for one in outcomes {
+        text += &format!(
+            "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
+            one.what,
+            seen(one),
+            if one.resumed() { "yes" } else { "no" },
+            format!("{}+{}", one.before, one.after),
+            one.lost
+        );
+    }
+    text + "acknowledged: records before nothing was free + after there was space again\n"
+}
+
+fn seen(one: &Outcome) -> String {
+    match (one.ending(), &one.error) {
+        (Ending::Paused, _) => "was paused by QEMU, noticed nothing".to_owned(),
+        (Ending::Error, Some((_, reason))) if one.pauses > 0 => {
+            format!("was paused, then: {reason}")
+        }
+        (_, Some((_, reason))) => format!("got: {reason}"),
+        (Ending::NeverFull, None) => "never ran out of space".to_owned(),
+        (_, None) => "was told of no error".to_owned(),
+    }
+}

@@ -1,0 +1,91 @@
+//! `assay lab plug` and `unplug`: disks of a guest that runs.
+
+use super::Lab;
+use crate::cli::Status;
+use crate::context::print;
+use anyhow::Context as _;
+use assay_lab::Guest;
+use serde_json::json;
+
+/// Arguments of `assay lab plug`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab plug 1G 1G,bus=nvme,cache=none
+  assay lab plug 512M,bus=virtio-scsi,name=spare --guest lab")]
+pub(super) struct Plug {
+    /// New empty disks, as `--disk` of `assay lab up` takes them; virtio-blk, virtio-scsi or nvme
+    #[arg(required = true, value_name = "SIZE[,…]")]
+    disks: Vec<String>,
+    /// The guest; not needed when just one is up
+    #[arg(long, value_name = "NAME")]
+    guest: Option<String>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `assay lab unplug`.
+#[derive(clap::Args)]
+pub(super) struct Unplug {
+    /// Names of disks, as `assay lab list` shows them
+    #[arg(required = true, value_name = "DISK")]
+    disks: Vec<String>,
+    /// The guest; not needed when just one is up
+    #[arg(long, value_name = "NAME")]
+    guest: Option<String>,
+}
+
+impl Lab {
+    fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
+        let guest = self.chosen(name)?;
+        guest.context("no guest is up: `assay lab up` boots one")
+    }
+
+    pub(super) fn plug(&self, plug: &Plug) -> anyhow::Result<Status> {
+        let mut guest = self.running(plug.guest.as_deref())?;
+        let mut plugged = Vec::new();
+        for text in &plug.disks {
+            let disk = super::disk(text, &free_name(&guest))?;
+            guest.plug(&disk)?;
+            let device = guest.devices(&[&disk.name])?.remove(0);
+            if !plug.json {
+                print(&format!(
+                    "disk {} is {} in guest {}\n",
+                    disk.name,
+                    device.display(),
+                    guest.entry().name
+                ))?;
+            }
+            plugged.push(json!({
+                "name": disk.name, "device": device, "bytes": disk.size, "what": disk.describe(),
+            }));
+        }
+        if plug.json {
+            print(&format!(
+                "{}\n",
+                json!({ "schema": 1, "guest": guest.entry().name, "disks": plugged })
+            ))?;
+        }
+        Ok(Status::Ok)
+    }
+
+    pub(super) fn unplug(&self, unplug: &Unplug) -> anyhow::Result<Status> {
+        let mut guest = self.running(unplug.guest.as_deref())?;
+        for disk in &unplug.disks {
+            guest.unplug(disk)?;
+            print(&format!("disk {disk} is gone\n"))?;
+        }
+        Ok(Status::Ok)
+    }
+}
+
+/// The first of disk1, disk2, … that the guest does not have.
+fn free_name(guest: &Guest) -> String {
+    let taken = |name: &String| guest.entry().disks.iter().any(|(known, _)| known == name);
+    let names = (1..).map(|number| format!("disk{number}"));
+    names
+        .into_iter()
+        .find(|name| !taken(name))
+        .unwrap_or_default()
+}

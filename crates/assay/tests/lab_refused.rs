@@ -1,0 +1,133 @@
+//! `assay lab` where it cannot work: each time a word that names the way out, and nothing left.
+//! No guest is booted here.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::{Home, Ran, entries, ran, root};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The user's images; guests are not booted without one.
+fn images() -> Option<PathBuf> {
+    let listed = Home::new().assay(&["lab", "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let images = listed["images"].as_array().unwrap();
+    let ours = images.iter().find(|image| image["zfs"] == "stable");
+    let dir = ours.map(|image| PathBuf::from(image["dir"].as_str().unwrap()));
+    if dir.is_none() {
+        eprintln!("skipped: no guest image; `assay lab build` makes one");
+    }
+    Some(dir?.parent()?.to_owned())
+}
+
+/// Runs assay with a small file system of its own at `at`.
+fn with_small(home: &Home, at: &Path, options: &str, args: &[&str]) -> Ran {
+    std::fs::create_dir_all(at).unwrap();
+    let script = "mount -t tmpfs -o \"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "--propagation", "private"])
+        .args(["sh", "-c", script, "sh", options])
+        .arg(at)
+        .arg(env!("CARGO_BIN_EXE_assay"))
+        .args(args)
+        .env("ASSAY_STATE", home.state())
+        .env("ASSAY_LAB_CACHE", home.dir.path().join("cache"));
+    ran(command.output().unwrap())
+}
+
+/// It failed with these words, and no guest is left.
+fn refused(home: &Home, ran: &Ran, words: &[&str]) {
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+    let lab = home.state().join("lab");
+    let left = entries(&lab)
+        .into_iter()
+        .filter(|name| lab.join(name).is_dir());
+    assert_eq!(left.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn no_space_and_no_permission_for_the_image() {
+    if !root() {
+        return;
+    }
+    let home = Home::new();
+    let cache = home.dir.path().join("cache");
+    let small = with_small(&home, &cache, "size=64m", &["lab", "build"]);
+    refused(&home, &small, &["MiB free", "ASSAY_LAB_CACHE"]);
+    let fixed = with_small(&home, &cache, "ro", &["lab", "up"]);
+    refused(&home, &fixed, &["Read-only file system", "ASSAY_LAB_CACHE"]);
+}
+
+#[test]
+fn only_root_builds() {
+    if !root() {
+        return;
+    }
+    const NOBODY: u32 = 65534;
+    let home = Home::new();
+    std::fs::set_permissions(home.dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    // The build directory may be out of reach for others.
+    let assay = home.dir.path().join("assay");
+    std::fs::copy(env!("CARGO_BIN_EXE_assay"), &assay).unwrap();
+    let mut command = Command::new(assay);
+    command
+        .args(["lab", "build"])
+        .env("ASSAY_STATE", home.state())
+        .env("ASSAY_LAB_CACHE", home.dir.path().join("cache"))
+        .uid(NOBODY)
+        .gid(NOBODY);
+    let built = ran(command.output().unwrap());
+    if built.stderr.contains("is not installed") {
+        eprintln!("skipped: {}", built.stderr);
+        return;
+    }
+    refused(&home, &built, &["needs root", "sudo assay lab build"]);
+}
+
+#[test]
+fn a_guest_needs_qemu_room_and_disks_that_can_be_had() {
+    let Some(images) = images() else { return };
+    let home = Home::new();
+    let no_qemu = home
+        .command(&["lab", "run", "--no-assay", "--accel", "tcg", "--", "true"])
+        .env("PATH", home.dir.path())
+        .output();
+    refused(
+        &home,
+        &ran(no_qemu.unwrap()),
+        &["apt install qemu-system-x86"],
+    );
+
+    let run = |more: &[&str]| {
+        let args = [&["lab", "run", "--accel", "tcg"], more, &["--", "true"]].concat();
+        home.assay(&args)
+    };
+    refused(
+        &home,
+        &run(&["--cpu", "Pentium9"]),
+        &["Pentium9", "-cpu help"],
+    );
+    refused(&home, &run(&["--disk", "1G,dir=/no/such"]), &["/no/such"]);
+    let device = run(&["--disk", "1G,device=/dev/null"]);
+    refused(&home, &device, &["/dev/null", "--destroy-data"]);
+    let device = run(&["--destroy-data", "--disk", "1G,device=/dev/null"]);
+    refused(&home, &device, &["not a block device"]);
+    let many = vec!["--disk"; 40];
+    let many: Vec<_> = many.into_iter().flat_map(|word| [word, "16M"]).collect();
+    refused(&home, &run(&many), &["no slot", "virtio-scsi"]);
+
+    if root() {
+        let state = home.state();
+        let args = ["lab", "run", "--accel", "tcg", "--", "true"];
+        std::os::unix::fs::symlink(&images, home.dir.path().join("cache")).unwrap();
+        let small = with_small(&home, &state, "size=64m", &args);
+        refused(&home, &small, &["MiB free", "ASSAY_STATE"]);
+    }
+}

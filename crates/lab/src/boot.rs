@@ -1,0 +1,271 @@
+//! How a guest comes up.
+
+use crate::accel::{Accel, Choice, choose};
+use crate::channel::Channel;
+use crate::child;
+use crate::claim;
+use crate::command;
+use crate::cpio;
+use crate::disk::Disk;
+use crate::error::LabError;
+use crate::files;
+use crate::guest::Guest;
+use crate::image::Image;
+use crate::state::{Entry, State};
+use crate::tools;
+use crate::wire::PORTS;
+use assay_host::{Host as _, Limits, Live};
+use assay_instruments::Cancel;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// The agent, as it runs in guests.
+pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
+/// Room for a guest's changes to its root file system; scratch disks come on top as they fill.
+const SPACE: u64 = 512 << 20;
+/// Least memory with which the guest boots.
+const LEAST_MEMORY: u32 = 256;
+
+/// What a guest is to be like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name: letters, digits, dashes, at most 32.
+    pub name: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// QEMU's model of the processor, with features as `-cpu` takes them (`Haswell,-aes`); the
+    /// host's own (KVM) or all that can be emulated (TCG) when none.
+    pub cpu_model: Option<String>,
+    /// The assay that is put into the guest as `/usr/local/bin/assay`, with its loader and
+    /// libraries; it runs whatever C library it was linked to.
+    pub assay: Option<PathBuf>,
+    /// Its disks besides the root.
+    pub disks: Vec<Disk>,
+    /// Whether block devices that disks name may lose what they hold.
+    pub destroy_data: bool,
+    /// KVM or TCG; found out when none.
+    pub accel: Option<Accel>,
+    /// Longest time until its agent answers.
+    pub boot_limit: Duration,
+    /// Whether it runs on when this process ends.
+    pub detached: bool,
+}
+
+impl Options {
+    /// A small guest without disks: 1 GiB, two processors, ten minutes to boot (an emulated guest
+    /// on a busy machine needs its time).
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            memory_mib: 1024,
+            cpus: 2,
+            cpu_model: None,
+            assay: None,
+            disks: Vec::new(),
+            destroy_data: false,
+            accel: None,
+            boot_limit: Duration::from_secs(600),
+            detached: false,
+        }
+    }
+
+    pub(crate) fn memory_mib(&self) -> u32 {
+        self.memory_mib.max(LEAST_MEMORY)
+    }
+
+    pub(crate) fn cpus(&self) -> u32 {
+        self.cpus.max(1)
+    }
+}
+
+impl Guest {
+    /// Boots a guest and waits until it answers.
+    ///
+    /// # Errors
+    /// No QEMU, no room, a disk that cannot be had, a guest that does not come up, or interrupted;
+    /// nothing is left then.
+    pub fn boot(
+        image: &Image,
+        options: &Options,
+        state: &State,
+        cancel: &Cancel,
+    ) -> Result<Self, LabError> {
+        if AGENT.is_empty() {
+            return Err(LabError::NoAgent);
+        }
+        let accel = match options.accel {
+            Some(accel) => Choice { accel, why: None },
+            None => choose(image, state)?,
+        };
+        check_space(state)?;
+        let place = state.add(&options.name)?;
+        let entry = Entry {
+            name: options.name.clone(),
+            detached: false,
+            pid: 0,
+            start_time: 0,
+            accel: accel.accel.name().to_owned(),
+            memory_mib: options.memory_mib(),
+            cpus: options.cpus(),
+            disks: options
+                .disks
+                .iter()
+                .map(|disk| (disk.name.clone(), disk.size))
+                .collect(),
+            image: image.hash(),
+            files: files::outside(&place.dir, &options.disks),
+        };
+        // From here on dropping the guest removes all there is of it.
+        let mut guest = Self {
+            place,
+            entry,
+            accel,
+            child: None,
+            cancel: cancel.clone(),
+            channels: Mutex::default(),
+        };
+        guest.place.enter(&guest.entry)?;
+        guest.start(image, options)?;
+        guest.wait_for_agent(options.boot_limit)?;
+        if options.assay.is_some() {
+            guest.install(&tools::INSTALL)?;
+        }
+        if options.detached {
+            guest.entry.detached = true;
+            guest.place.enter(&guest.entry)?;
+            guest.place.owner = None;
+        }
+        Ok(guest)
+    }
+
+    fn start(&mut self, image: &Image, options: &Options) -> Result<(), LabError> {
+        let dir = self.place.dir.clone();
+        let (from, initrd) = (image.initrd(), dir.join("initrd"));
+        let mut bytes = fs::read(&from).map_err(LabError::io(&from))?;
+        // An archive begins at a multiple of four bytes; zeros in between are skipped.
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(cpio::one_file("assay-agent", AGENT));
+        fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
+        let claims = claim::devices(options)?;
+        let mut disks = Vec::new();
+        for disk in &options.disks {
+            disk.check()?;
+            let files = files::of(&dir, disk);
+            files::create(disk, &files)?;
+            disks.push((disk.clone(), files));
+        }
+        if let Some(program) = &options.assay {
+            tools::make(program, &dir)?;
+        }
+        let arguments = command::arguments(image, options, self.accel.accel, &disks)?;
+        let complaint = dir.join("stderr");
+        let stderr = File::create(&complaint).map_err(LabError::io(&complaint))?;
+        let mut command = Command::new(command::QEMU);
+        command
+            .args(arguments)
+            .current_dir(&dir)
+            // The nameless file for changes to the root file system is made here.
+            .env("TMPDIR", &dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr);
+        if options.detached {
+            child::survive_us(&mut command);
+        } else {
+            // Out of reach of the terminal's Ctrl-C: we end it ourselves.
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            child::die_with_us(&mut command);
+        }
+        child::hand_over(&mut command, claims);
+        let child = command.spawn().map_err(command::start_error)?;
+        self.entry.pid = child.id();
+        self.entry.start_time = child::start_time(child.id()).unwrap_or(0);
+        self.child = Some(child);
+        self.place.enter(&self.entry)
+    }
+
+    /// Connects as soon as QEMU has made its sockets, then waits for the agent.
+    fn wait_for_agent(&self, limit: Duration) -> Result<(), LabError> {
+        let deadline = Instant::now() + limit;
+        let told = |error: LabError| match error {
+            LabError::Gone { why, console } => match self.complaint() {
+                Some(reason) if console.is_empty() => LabError::Qemu(explain(reason)),
+                _ => LabError::Boot { why, console },
+            },
+            other => other,
+        };
+        while !self.place.dir.join(format!("port.{}", PORTS - 1)).exists() {
+            self.watch().map_err(told)?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut channel = Channel::open(&self.place.dir)?.ok_or(LabError::Busy(PORTS))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !channel.greet(left, &|| self.watch()).map_err(told)? {
+            return Err(LabError::Boot {
+                why: format!("no answer within {} s", limit.as_secs()),
+                console: self.console(),
+            });
+        }
+        self.put_back(channel);
+        // Links of disks in /dev/disk are made by then.
+        let settle = ["udevadm", "settle", "--timeout=240"].map(OsStr::new);
+        let limits = Limits {
+            timeout: Duration::from_secs(300),
+        };
+        self.run(&settle, limits).map_err(told)?;
+        Ok(())
+    }
+
+    /// Runs commands that have to succeed.
+    fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
+        let limits = Limits {
+            timeout: Duration::from_secs(300),
+        };
+        for command in commands {
+            let argv: Vec<_> = command.iter().map(OsStr::new).collect();
+            let output = self.run(&argv, limits)?;
+            if !output.success() {
+                return Err(LabError::Boot {
+                    why: format!("{}: {}", command.join(" "), output.complaint()),
+                    console: self.console(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_space(state: &State) -> Result<(), LabError> {
+    let path = state.root();
+    let found = Live.statfs(path).ok();
+    match found.map(|found| found.available) {
+        Some(free) if free < SPACE => Err(LabError::Space {
+            path: path.to_owned(),
+            free,
+            need: SPACE,
+            variable: "ASSAY_STATE",
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Adds the way out where there is one.
+fn explain(reason: String) -> String {
+    let way_out = match &reason {
+        reason if reason.contains("CPU model") => {
+            ": `qemu-system-x86_64 -cpu help` lists those there are"
+        }
+        reason if reason.contains("no slot") => {
+            ": take fewer disks, or bus=virtio-scsi, whose disks share one"
+        }
+        _ => "",
+    };
+    reason + way_out
+}

@@ -1,0 +1,206 @@
+//! The files under a guest's disks.
+
+use crate::disk::{Disk, Format, SECRET};
+use crate::error::LabError;
+use crate::sparse;
+use crate::state::scratch_prefix;
+use assay_host::{Host as _, Limits, Live};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What the names of a disk's files in the guest's directory begin with.
+const INSIDE: &str = "disk-";
+/// What the names end with: data, what the disk held at first, log of writes.
+const ENDINGS: [&str; 3] = ["img", "first", "log"];
+
+/// Where a disk's data lie; for a disk whose writes are logged, also what it held at first, and the
+/// log.
+pub(crate) struct DiskFiles {
+    pub(crate) data: PathBuf,
+    pub(crate) logged: Option<Logged>,
+}
+
+/// Files of a disk whose writes are logged.
+pub(crate) struct Logged {
+    pub(crate) first: PathBuf,
+    pub(crate) log: PathBuf,
+}
+
+impl DiskFiles {
+    fn all(self) -> impl Iterator<Item = PathBuf> {
+        let logged = self.logged.map(|logged| [logged.first, logged.log]);
+        std::iter::once(self.data).chain(logged.into_iter().flatten())
+    }
+}
+
+/// The files of a disk of the guest that works in `guest`.
+pub(crate) fn of(guest: &Path, disk: &Disk) -> DiskFiles {
+    if let Some(device) = &disk.device {
+        return DiskFiles {
+            data: device.clone(),
+            logged: None,
+        };
+    }
+    let (dir, prefix) = match &disk.dir {
+        Some(dir) => (dir.as_path(), scratch_prefix(guest)),
+        None => (guest, INSIDE.to_owned()),
+    };
+    let [data, first, log] = ENDINGS;
+    let file = |ending: &str| dir.join(format!("{prefix}{}.{ending}", disk.name));
+    DiskFiles {
+        data: file(data),
+        logged: disk.logged.then(|| Logged {
+            first: file(first),
+            log: file(log),
+        }),
+    }
+}
+
+/// The files of a disk of which only the name is known: `outside` are all files of the guest that do
+/// not lie in its directory.
+pub(crate) fn named(guest: &Path, disk: &str, outside: &[PathBuf]) -> Vec<PathBuf> {
+    let files = |dir: &Path, prefix: &str| {
+        ENDINGS.map(|ending| dir.join(format!("{prefix}{disk}.{ending}")))
+    };
+    let prefix = scratch_prefix(guest);
+    let dirs = outside.iter().filter_map(|file| file.parent());
+    let far: Vec<_> = dirs.flat_map(|dir| files(dir, &prefix)).collect();
+    let far = outside.iter().filter(|file| far.contains(file)).cloned();
+    files(guest, INSIDE).into_iter().chain(far).collect()
+}
+
+/// Files that will lie outside the guest's directory, absolute.
+pub(crate) fn outside(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
+    let outside = disks.iter().filter(|disk| disk.dir.is_some());
+    outside.flat_map(|disk| of(guest, disk).all()).collect()
+}
+
+/// Makes the files of a disk; one that is there already is somebody else's.
+pub(crate) fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
+    if disk.device.is_none() {
+        create_empty(&files.data, disk.size)?;
+    }
+    if disk.format != Format::Raw {
+        format(disk, &files.data)?;
+    }
+    if let Some(content) = &disk.content {
+        sparse::copy(content, &files.data)?;
+    }
+    if let Some(Logged { first, log }) = &files.logged {
+        create_empty(log, 0)?;
+        create_empty(first, disk.size)?;
+        if disk.format != Format::Raw || disk.content.is_some() {
+            sparse::copy(&files.data, first)?;
+        }
+    }
+    Ok(())
+}
+
+fn create_empty(path: &Path, size: u64) -> Result<(), LabError> {
+    File::create_new(path)
+        .and_then(|file| file.set_len(size))
+        .map_err(LabError::io(path))
+}
+
+/// Writes what a format needs besides the data.
+fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
+    let mut argv: Vec<OsString> = ["create", "-q", "-f"].map(OsString::from).into();
+    argv.push(disk.format.name().into());
+    match disk.format {
+        Format::Raw => {}
+        Format::Qcow2 {
+            cluster,
+            preallocated,
+            extended_l2,
+            lazy_refcounts,
+        } => {
+            let on = |flag| if flag { "on" } else { "off" };
+            let preallocation = if preallocated { "metadata" } else { "off" };
+            let options = format!(
+                "cluster_size={cluster},preallocation={preallocation},extended_l2={},lazy_refcounts={}",
+                on(extended_l2),
+                on(lazy_refcounts)
+            );
+            argv.extend(["-o".into(), options.into()]);
+        }
+        Format::Luks => {
+            // A short key derivation: this is about reading and writing, not about unlocking.
+            let secret = format!("secret,id=secret,data={SECRET}");
+            let options = "key-secret=secret,iter-time=10";
+            argv.extend([
+                "--object".into(),
+                secret.into(),
+                "-o".into(),
+                options.into(),
+            ]);
+        }
+    }
+    argv.extend([path.into(), disk.size.to_string().into()]);
+    let mut made = qemu_img(&argv, &disk.name);
+    // QEMU times its key stretching by getrusage, and gives up when a kernel that counts CPU time
+    // in ticks shows none (crypto/pbkdf.c, qcrypto_pbkdf2_count_iters).
+    for _ in 0..20 {
+        match &made {
+            Err(LabError::Disk { reason, .. }) if reason.contains("accurate CPU usage") => {
+                if disk.device.is_none() {
+                    let _ = std::fs::remove_file(path);
+                }
+                made = qemu_img(&argv, &disk.name);
+            }
+            _ => break,
+        }
+    }
+    made
+}
+
+/// Runs `qemu-img` for a disk.
+pub(crate) fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
+    let mut argv = vec![OsStr::new("qemu-img")];
+    argv.extend(arguments.iter().map(OsString::as_os_str));
+    let limits = Limits {
+        timeout: Duration::from_secs(300),
+    };
+    let refused = |reason: String| LabError::Disk {
+        name: disk.to_owned(),
+        reason,
+    };
+    let output = Live
+        .run(&argv, limits)
+        .map_err(|error| match error.is_absent() {
+            true => LabError::Missing {
+                tool: "qemu-img",
+                package: "qemu-utils",
+            },
+            false => refused(error.to_string()),
+        })?;
+    match output.success() {
+        true => Ok(()),
+        false => Err(refused(output.complaint())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disks_files_are_found_by_its_name_and_no_others() {
+        let guest = Path::new("/state/lab/g");
+        let mut near = Disk::scratch("d", 512);
+        near.logged = true;
+        let mut far = near.clone();
+        far.dir = Some("/srv".into());
+        let mut other = far.clone();
+        other.name = "dd".to_owned();
+        let outside = outside(guest, &[far.clone(), other]);
+        assert_eq!(outside.len(), 6);
+        let found = named(guest, "d", &outside);
+        let expected: Vec<_> = of(guest, &near)
+            .all()
+            .chain(of(guest, &far).all())
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,204 @@
+//! Disks plugged into a guest that runs, and pulled out of it.
+
+use crate::devices::{Names, Part, Places, SCSI_ID, SECRET_ID};
+use crate::disk::{Bus, Disk};
+use crate::error::LabError;
+use crate::files;
+use crate::guest::Guest;
+use crate::qmp::Qmp;
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::time::{Duration, Instant};
+
+/// An emulated guest on a busy machine takes its time to notice.
+const PATIENCE: Duration = Duration::from_secs(90);
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Guest {
+    /// Plugs a disk in and waits until the guest sees it.
+    ///
+    /// # Errors
+    /// SATA and IDE disks and block devices of the host cannot be plugged in; QEMU refuses (no slot
+    /// is left); the guest does not see it. The disk is gone again then.
+    pub fn plug(&mut self, disk: &Disk) -> Result<(), LabError> {
+        disk.check()?;
+        if matches!(disk.bus, Bus::Sata | Bus::Ide) {
+            return Err(disk.refuse(format!(
+                "QEMU 7.2 cannot plug {} disks into a running guest: give it at boot, or choose \
+                 virtio-blk, virtio-scsi or nvme",
+                disk.bus.name()
+            )));
+        }
+        if disk.device.is_some() {
+            return Err(disk.refuse("a block device of the host has to be there at boot"));
+        }
+        let _one = self.alone()?;
+        if self.entry.disks.iter().any(|(name, _)| *name == disk.name) {
+            return Err(disk.refuse("the guest has a disk of this name already"));
+        }
+        let files = files::of(&self.place.dir, disk);
+        self.entry.disks.push((disk.name.clone(), disk.size));
+        let outside = files::outside(&self.place.dir, std::slice::from_ref(disk));
+        self.entry.files.extend(outside);
+        self.place.enter(&self.entry)?;
+        let plugged = files::create(disk, &files)
+            .and_then(|()| self.add(disk, &files))
+            .and_then(|()| self.wait_for(&disk.name));
+        if plugged.is_err() {
+            // The first error is the one to tell.
+            let _ = self.take_away(&disk.name);
+        }
+        plugged
+    }
+
+    /// Pulls a disk out, as one pulls a drive: the guest is told, but not asked whether it still
+    /// uses it. The disk's files are removed.
+    ///
+    /// # Errors
+    /// There is no such disk, its bus does not allow it, or the guest does not let go of it.
+    pub fn unplug(&mut self, name: &str) -> Result<(), LabError> {
+        let _one = self.alone()?;
+        if !self.entry.disks.iter().any(|(known, _)| known == name) {
+            let known: Vec<_> = self.entry.disks.iter().map(|(name, _)| &**name).collect();
+            return Err(LabError::Disk {
+                name: name.to_owned(),
+                reason: format!("the guest has no such disk; it has {}", known.join(", ")),
+            });
+        }
+        self.take_away(name)
+    }
+
+    /// One at a time changes the disks of a guest; what others changed since is known then.
+    fn alone(&mut self) -> Result<File, LabError> {
+        let path = self.place.dir.join("plug.lock");
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(LabError::io(&path))?;
+        flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| LabError::io(&path)(error.into()))?;
+        if let Some(entry) = self.place.entered() {
+            self.entry = entry;
+        }
+        Ok(lock)
+    }
+
+    fn add(&self, disk: &Disk, files: &files::DiskFiles) -> Result<(), LabError> {
+        let mut monitor = self.monitor()?;
+        let mut places = Places {
+            secret: has(&mut monitor, "/objects", SECRET_ID)?,
+            scsi: has(&mut monitor, "/machine/peripheral", SCSI_ID)?,
+            ..Places::default()
+        };
+        for part in places.parts(disk, files)? {
+            let (command, value) = part.command();
+            monitor
+                .execute(command, value.clone())
+                .map_err(|error| explain(disk, &part, error))?;
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, name: &str) -> Result<(), LabError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.devices(&[name]) {
+                Err(LabError::Disk { .. }) if Instant::now() < deadline => {
+                    std::thread::sleep(PAUSE);
+                }
+                found => return found.map(drop),
+            }
+        }
+    }
+
+    fn take_away(&mut self, name: &str) -> Result<(), LabError> {
+        let names = Names::of(name);
+        let mut monitor = self.monitor()?;
+        for device in &names.devices {
+            if has(&mut monitor, "/machine/peripheral", device)? {
+                self.eject(&mut monitor, name, device)?;
+            }
+        }
+        let nodes = monitor.execute("query-named-block-nodes", json!({ "flat": true }))?;
+        for node in &names.nodes {
+            if contains(&nodes, "node-name", node) {
+                monitor.execute("blockdev-del", json!({ "node-name": node }))?;
+            }
+        }
+        for object in &names.objects {
+            if has(&mut monitor, "/objects", object)? {
+                monitor.execute("object-del", json!({ "id": object }))?;
+            }
+        }
+        drop(monitor);
+        let ours = files::named(&self.place.dir, name, &self.entry.files);
+        for file in &ours {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(LabError::io(file)(error));
+                }
+                _ => {}
+            }
+        }
+        self.entry.disks.retain(|(known, _)| known != name);
+        self.entry.files.retain(|file| !ours.contains(file));
+        self.place.enter(&self.entry)
+    }
+
+    /// Removes a device and waits until the guest has let go of it.
+    fn eject(&self, monitor: &mut Qmp, name: &str, device: &str) -> Result<(), LabError> {
+        let refuse = |reason: String| LabError::Disk {
+            name: name.to_owned(),
+            reason,
+        };
+        monitor
+            .execute("device_del", json!({ "id": device }))
+            .map_err(|error| refuse(error.to_string()))?;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            self.watch()?;
+            // Any command: events come with its answer.
+            monitor.execute("query-status", json!({}))?;
+            for event in monitor.take_events() {
+                if event["data"]["device"] == device {
+                    match event["event"].as_str() {
+                        Some("DEVICE_DELETED") => return Ok(()),
+                        Some("DEVICE_UNPLUG_GUEST_ERROR") => {
+                            return Err(refuse("the guest refuses to let go of it".to_owned()));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(refuse(format!(
+            "the guest has not let go of it for {} s; it is still there",
+            PATIENCE.as_secs()
+        )))
+    }
+}
+
+/// Whether QEMU's object tree has something of that name there.
+fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
+    let listed = monitor.execute("qom-list", json!({ "path": path }))?;
+    Ok(contains(&listed, "name", name))
+}
+
+fn contains(list: &Value, key: &str, name: &str) -> bool {
+    let mut items = list.as_array().into_iter().flatten();
+    items.any(|item| item[key] == name)
+}
+
+fn explain(disk: &Disk, part: &Part, error: LabError) -> LabError {
+    match (part, error) {
+        (Part::Device(_), LabError::Qmp { reason, .. }) if reason.contains("no slot") => disk
+            .refuse(format!(
+                "{reason}: disks of virtio-scsi share a slot; `assay lab unplug` frees one"
+            )),
+        (_, LabError::Qmp { reason, .. }) => disk.refuse(reason),
+        (_, other) => other,
+    }
+}
