@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Name of the backing file.
 const BACKING: &str = "backing";
 /// Name of the directory it is mounted on.
-const MOUNT: &str = "mnt";
+pub(crate) const MOUNT: &str = "mnt";
 /// The file to measure.
 pub(crate) const FILE: &str = "mnt/file";
 
@@ -64,6 +64,23 @@ pub(crate) fn build(
     size: Bytes,
     cancel: &Cancel,
 ) -> Result<FileSystem, ArmError> {
+    let device = empty(things, wanted, size, cancel)?;
+    lay_out(things, size, cancel)?;
+    Ok(FileSystem {
+        device,
+        fstype: wanted.fstype.to_owned(),
+        mkfs: wanted.mkfs.to_vec(),
+        mount: wanted.mount.to_vec(),
+    })
+}
+
+/// Makes and mounts it with room for `size` bytes, and returns its loop device.
+pub(crate) fn empty(
+    things: &mut Things<'_>,
+    wanted: Wanted<'_>,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<String, ArmError> {
     wanted.check()?;
     if !rustix::process::geteuid().is_root() {
         return Err(ArmError::NotRoot {
@@ -86,13 +103,7 @@ pub(crate) fn build(
     let (_, device) = attach(things, &path, true, cancel)?;
     wanted.make(things, &dir, &device, cancel)?;
     wanted.mount(things, &dir, &device, cancel)?;
-    lay_out(things, size, cancel)?;
-    Ok(FileSystem {
-        device,
-        fstype: wanted.fstype.to_owned(),
-        mkfs: wanted.mkfs.to_vec(),
-        mount: wanted.mount.to_vec(),
-    })
+    Ok(device)
 }
 
 /// Every byte of the file is written, with data that neither compress nor repeat.

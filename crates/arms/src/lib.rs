@@ -112,6 +112,40 @@ pub fn build<'a>(
     Ok(Built { kind, things })
 }
 
+/// A mounted file system with nothing in it. Dropping it takes it away.
+pub struct Mounted<'a> {
+    things: Things<'a>,
+}
+
+/// Makes a file system on a loop device and mounts it, with room for [`Place::size`] bytes.
+///
+/// # Errors
+/// As [`build`].
+pub fn mount<'a>(
+    host: &'a dyn HostMut,
+    session: &'a Session,
+    fstype: &str,
+    place: &Place,
+    cancel: &Cancel,
+) -> Result<Mounted<'a>, ArmError> {
+    let mut things = Things::new(host, session, place)?;
+    let wanted = filesystem::Wanted {
+        fstype,
+        mkfs: &[],
+        mount: &[],
+    };
+    filesystem::empty(&mut things, wanted, place.size, cancel)?;
+    Ok(Mounted { things })
+}
+
+impl Mounted<'_> {
+    /// Where it is mounted.
+    #[must_use]
+    pub fn dir(&self) -> PathBuf {
+        self.things.path(filesystem::MOUNT)
+    }
+}
+
 impl Built<'_> {
     /// What a load is pointed at.
     #[must_use]

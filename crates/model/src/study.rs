@@ -117,12 +117,21 @@ pub struct Configuration {
     /// and nothing to measure.
     #[serde(default)]
     pub published_only: bool,
+    /// The figures that are measured in it; all when left out.
+    pub figures: Option<Vec<String>>,
     /// What the bench makes of it.
     #[serde(flatten)]
     pub settings: toml::Table,
 }
 
 impl Configuration {
+    /// Whether that figure is measured in it.
+    #[must_use]
+    pub fn has(&self, figure: &Figure) -> bool {
+        let names = self.figures.as_ref();
+        names.is_none_or(|names| names.contains(&figure.name))
+    }
+
     /// As a reader sees it.
     #[must_use]
     pub fn title(&self) -> &str {

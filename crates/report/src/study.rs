@@ -1,14 +1,18 @@
 //! Studies as people read them: what was concluded and what became of it, ours beside the published
 //! figures, what could not be tried.
 
+mod html;
 mod json;
 mod list;
+mod markdown;
 mod plan;
 mod terminal;
 mod words;
 
+pub use html::html;
 pub use json::json;
 pub use list::{catalogue, catalogue_json, runs, runs_json};
+pub use markdown::markdown;
 pub use plan::{Before, plan};
 pub use terminal::terminal;
 

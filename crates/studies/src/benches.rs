@@ -3,6 +3,8 @@
 mod clones;
 mod commands;
 mod distribution;
+mod guest_disks;
+mod points;
 mod unequal;
 mod zpool;
 
@@ -46,6 +48,16 @@ pub const BENCHES: &[Known] = &[
         name: "unequal",
         guest: true,
         make: |place| Box::new(unequal::Unequal::new(place)),
+    },
+    Known {
+        name: "guest-disks",
+        guest: true,
+        make: |place| Box::new(guest_disks::GuestDisks::new(place)),
+    },
+    Known {
+        name: "points",
+        guest: true,
+        make: |place| Box::new(points::Points::new(place)),
     },
 ];
 

@@ -24,6 +24,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "mutt-drives",
         include_str!("../../../studies/mutt-drives.toml"),
     ),
+    (
+        "optane-points",
+        include_str!("../../../studies/optane-points.toml"),
+    ),
 ];
 
 /// Every built-in study.

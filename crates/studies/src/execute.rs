@@ -72,6 +72,36 @@ pub enum End {
 /// The steps of a form in the order that the seed gives them.
 #[must_use]
 pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
+    let groups = groups(study);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut all = Vec::new();
+    for round in 1..=form.rounds {
+        let mut steps: Vec<Step> = Vec::new();
+        for configuration in study.tried(form) {
+            for group in &groups {
+                let figures = group.iter().filter(|figure| configuration.has(figure));
+                let figures: Vec<&Figure> = figures.copied().collect();
+                if !figures.is_empty() {
+                    steps.push(Step {
+                        round,
+                        configuration,
+                        figures,
+                    });
+                }
+            }
+        }
+        // Fisher and Yates; the bias of the remainder is below 2^-50 for any study that ends.
+        for last in (1..steps.len()).rev() {
+            let other = random.next_u64() % (last as u64 + 1);
+            steps.swap(last, usize::try_from(other).unwrap_or(0));
+        }
+        all.extend(steps);
+    }
+    all
+}
+
+/// The figures that are measured in one go.
+pub(crate) fn groups(study: &Study) -> Vec<Vec<&Figure>> {
     let mut groups: Vec<Vec<&Figure>> = Vec::new();
     for figure in study.measured() {
         let mates = groups.iter_mut().find(|group| {
@@ -83,25 +113,7 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
             None => groups.push(vec![figure]),
         }
     }
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut all = Vec::new();
-    for round in 1..=form.rounds {
-        let mut steps: Vec<Step> = Vec::new();
-        for configuration in study.tried(form) {
-            steps.extend(groups.iter().map(|figures| Step {
-                round,
-                configuration,
-                figures: figures.clone(),
-            }));
-        }
-        // Fisher and Yates; the bias of the remainder is below 2^-50 for any study that ends.
-        for last in (1..steps.len()).rev() {
-            let other = random.next_u64() % (last as u64 + 1);
-            steps.swap(last, usize::try_from(other).unwrap_or(0));
-        }
-        all.extend(steps);
-    }
-    all
+    groups
 }
 
 /// Takes every step and hands over what it gives, as it comes.

@@ -4,10 +4,16 @@
 //! A study is a file (`studies/NAME.toml`), which a [`Bench`] carries out in a [`Place`]. What is
 //! observed is handed over raw; what it means is for `assay_judge::study` to say.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "benches make the files that they measure, and remove them"
+)]
+
 mod benches;
 pub mod catalogue;
 mod error;
 mod execute;
+mod fio;
 pub mod guest;
 mod place;
 pub mod settings;

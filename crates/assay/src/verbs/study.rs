@@ -88,6 +88,12 @@ struct Shape {
     /// Print one JSON document on standard output
     #[arg(long)]
     json: bool,
+    /// Print Markdown on standard output
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Runs the verb.

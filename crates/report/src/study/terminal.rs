@@ -12,13 +12,9 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     let (run, study) = (view.run, &view.run.study);
     let mut out = format!("{}\n", style.bold(&clean(&study.title)));
     style.paragraph(&mut out, "", 2, &clean(&study.question));
-    let year = study
-        .source
-        .year
-        .map_or(String::new(), |year| format!(", {year}"));
     let source = format!(
-        "{}{year}; measured on {}",
-        clean(&study.source.title),
+        "{}; measured on {}",
+        clean(&words::source(study)),
         clean(&study.source.machine)
     );
     out.push('\n');
@@ -29,12 +25,18 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
         ", cut off before its end"
     };
     let here = format!(
-        "{} form, {}{cut}, seed {}",
+        "{} form, {}, {}{cut}, seed {}",
         clean(&run.form),
+        words::rounds(run),
         time(run.started),
         run.seed
     );
     style.paragraph(&mut out, "Here", 8, &here);
+    if run.emulated {
+        let text = "The guest was emulated (TCG): compare figures of throughput with each other, \
+                    not with real machines.";
+        style.paragraph(&mut out, "", 8, text);
+    }
     out.push_str(&format!("\n{}\n", style.bold("Conclusions")));
     for one in &view.result.conclusions {
         conclusion(&mut out, view, one, style);
@@ -106,11 +108,12 @@ fn figures(out: &mut String, view: &View<'_>, style: Style) {
             .collect();
         out.push('\n');
         for line in 0..titles.iter().map(Vec::len).max().unwrap_or(0) {
-            out.push_str(&" ".repeat(NAME));
-            for title in &titles {
-                let text = title.get(line).map_or("", String::as_str);
-                out.push_str(&style.bold(&right(text, COLUMN)));
-            }
+            let columns: String = titles
+                .iter()
+                .map(|title| right(title.get(line).map_or("", String::as_str), COLUMN))
+                .collect();
+            let text = format!("{}{columns}", " ".repeat(NAME));
+            out.push_str(&style.bold(text.trim_end()));
             out.push('\n');
         }
         for configuration in &study.configurations {
@@ -167,7 +170,7 @@ fn row(
             false => format!("{label}\n{}", " ".repeat(NAME)),
         };
         let columns: String = texts.iter().map(|text| right(text, COLUMN)).collect();
-        let text = format!("{lead}{columns}");
+        let text = format!("{lead}{}", columns.trim_end());
         out.push_str(&if dim { style.dim(&text) } else { text });
         out.push('\n');
     };

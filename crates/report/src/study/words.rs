@@ -24,10 +24,11 @@ pub(super) fn value(unit: &str, value: f64) -> String {
 /// A number without a unit, three digits that count; a count as it is.
 pub(super) fn plain(value: f64) -> String {
     match value.abs() {
-        _ if value.fract() == 0.0 && value.abs() < 1e15 => significant(value),
+        a if value.fract() == 0.0 && a < 1000.0 => format!("{value:.0}"),
         a if a >= 100.0 => significant(value),
         a if a >= 10.0 => format!("{value:.1}"),
-        a if a >= 0.1 => format!("{value:.2}"),
+        a if a >= 1.0 => format!("{value:.2}"),
+        a if a >= 0.1 => format!("{value:.3}"),
         _ => format!("{value:.4}"),
     }
 }
@@ -77,7 +78,7 @@ pub(super) fn published_finding(found: Option<Finding>) -> Option<&'static str> 
     })
 }
 
-fn title<'a>(study: &'a Study, name: &'a str) -> &'a str {
+pub(super) fn title<'a>(study: &'a Study, name: &'a str) -> &'a str {
     study.configuration(name).map_or(name, Configuration::title)
 }
 
@@ -202,4 +203,33 @@ pub(super) fn doubts(cells: &[&assay_model::study::Cell]) -> Vec<(String, String
         )
     });
     told.collect()
+}
+
+/// Title and year of the source.
+pub(super) fn source(study: &Study) -> String {
+    match study.source.year {
+        Some(year) => format!("{}, {year}", study.source.title),
+        None => study.source.title.clone(),
+    }
+}
+
+/// `3 rounds`.
+pub(super) fn rounds(run: &assay_model::study::StudyRun) -> String {
+    let form = match run.form.as_str() {
+        "full" => &run.study.forms.full,
+        _ => &run.study.forms.quick,
+    };
+    crate::format::count(form.rounds as usize, "round")
+}
+
+/// What is to be said about a published figure.
+pub(super) fn published_note(study: &Study, one: &Published) -> String {
+    let figure = study.figure(&one.figure);
+    let name = figure.map_or(one.figure.as_str(), Figure::title);
+    let value = figure.map_or(String::new(), |figure| published(figure, one));
+    format!(
+        "{name} of {}, {value}: {}",
+        title(study, &one.configuration),
+        one.note
+    )
 }

@@ -98,6 +98,18 @@ fn names(study: &Study) -> Result<(), Wrong> {
             return wrong("configuration", number, format!("a second `{}`", one.name));
         }
     }
+    for (number, one) in study.configurations.iter().enumerate() {
+        for name in one.figures.iter().flatten() {
+            match study.figure(name) {
+                None => return wrong("configuration", number, no("figure", name)),
+                Some(figure) if figure.derived.is_some() => {
+                    let message = format!("`{name}` is derived: it is computed");
+                    return wrong("configuration", number, message);
+                }
+                Some(_) => {}
+            }
+        }
+    }
     let mut known = BTreeSet::new();
     for (number, one) in study.figures.iter().enumerate() {
         let at = |message| wrong("figure", number, message);

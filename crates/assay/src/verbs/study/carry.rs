@@ -13,6 +13,7 @@ use assay_store::Store;
 use assay_studies::{End, Event, Place, StudyError, Task, bench, execute, steps};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A study that begins.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
@@ -30,7 +31,7 @@ pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<
         not_tried: Vec::new(),
         complete: false,
     };
-    carry_out(args, run, global)
+    carry_out(args, run, &args.dir, global)
 }
 
 /// A study that goes on: what it is made of is made again, what was measured is not.
@@ -41,7 +42,9 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     if run.complete {
         bail!("study {id} went to its end; `assay study show {id}` shows it");
     }
-    carry_out(args, run, global)
+    // The run is named by the option, so that the first word that stands alone is the directory.
+    let dir = args.study.as_deref().map_or(args.dir.as_path(), Path::new);
+    carry_out(args, run, dir, global)
 }
 
 fn form(run: &StudyRun) -> &Form {
@@ -51,14 +54,19 @@ fn form(run: &StudyRun) -> &Form {
     }
 }
 
-fn carry_out(args: &Args, mut run: StudyRun, global: &Global) -> anyhow::Result<Status> {
+fn carry_out(
+    args: &Args,
+    mut run: StudyRun,
+    dir: &Path,
+    global: &Global,
+) -> anyhow::Result<Status> {
     let study = run.study.clone();
     let form = form(&run).clone();
     let known = bench(&study.bench)?;
     let lab = Lab::open()?;
     let dir = Live
-        .realpath(&std::path::absolute(&args.dir)?)
-        .with_context(|| format!("{} is no place for a study", args.dir.display()))?;
+        .realpath(&std::path::absolute(dir)?)
+        .with_context(|| format!("{} is no place for a study", dir.display()))?;
     if !dir.is_dir() {
         bail!(
             "{} is no directory: name one on the storage to be tried",

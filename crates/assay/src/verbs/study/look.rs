@@ -29,9 +29,14 @@ pub(super) fn shown(
         result: &result,
         id,
     };
-    print(&match shape.json {
-        true => format!("{:#}\n", study::json(&view)),
-        false => study::terminal(&view, context::style(global)),
+    if let Some(path) = &shape.html {
+        context::write_file(path, &study::html(&view))?;
+        eprintln!("report written to {}", path.display());
+    }
+    print(&match (shape.json, shape.markdown) {
+        (true, _) => format!("{:#}\n", study::json(&view)),
+        (_, true) => study::markdown(&view),
+        _ => study::terminal(&view, context::style(global)),
     })
 }
 

@@ -1,0 +1,254 @@
+//! A study as one HTML file, in the style of a run's report: no network, no script.
+
+use super::{View, words};
+use crate::format::{NONE, count, time};
+use crate::html::charts::{Chart, Table, rate_tick};
+use crate::html::page::{STYLE, fill};
+use crate::svg::{intervals, palette};
+use crate::text::clean;
+use assay_model::study::{Cell, Configuration, Figure, Finding, JudgedConclusion};
+use minijinja::context;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+const PAGE: &str = include_str!("html/study.html");
+const OWN_STYLE: &str = include_str!("html/study.css");
+
+#[derive(Serialize)]
+struct ConclusionView {
+    says: String,
+    word: &'static str,
+    class: &'static str,
+    why: String,
+    published: Option<&'static str>,
+    today: String,
+    claims: Vec<ClaimView>,
+}
+
+#[derive(Serialize)]
+struct ClaimView {
+    text: String,
+    word: &'static str,
+    class: &'static str,
+    evidence: String,
+    why: String,
+}
+
+/// The class of a finding: its colour, never without its word.
+fn class(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Supported => "met",
+        Finding::Contradicted => "missed",
+        Finding::Unresolved => "suspect",
+        Finding::NotTried => "untried",
+    }
+}
+
+fn conclusion(view: &View<'_>, one: &JudgedConclusion) -> ConclusionView {
+    let claims = one.claims.iter().map(|claim| ClaimView {
+        text: clean(&words::claim(&view.run.study, &claim.claim)),
+        word: words::finding(claim.finding),
+        class: class(claim.finding),
+        evidence: clean(&words::evidence(&view.run.study, claim)),
+        why: clean(&claim.why),
+    });
+    ConclusionView {
+        says: clean(&one.says),
+        word: words::finding(one.finding),
+        class: class(one.finding),
+        why: clean(&one.why),
+        published: words::published_finding(one.published_finding),
+        today: clean(&one.today),
+        claims: claims.collect(),
+    }
+}
+
+fn cell<'a>(view: &View<'a>, configuration: &Configuration, figure: &Figure) -> Option<&'a Cell> {
+    let mut cells = view.result.cells.iter();
+    cells.find(|cell| cell.configuration == configuration.name && cell.figure == figure.name)
+}
+
+fn tick(unit: &str, value: f64) -> String {
+    match unit {
+        "B/s" => rate_tick(value / 1e6),
+        "ns" => crate::format::latency(value)
+            .replace(".00 ", " ")
+            .replace(".0 ", " "),
+        "B" => words::value(unit, value),
+        _ => rate_tick(value),
+    }
+}
+
+fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
+    let mut rows = Vec::new();
+    let mut table = Vec::new();
+    for configuration in &view.run.study.configurations {
+        let Some(cell) = cell(view, configuration, figure) else {
+            continue;
+        };
+        let title = clean(configuration.title());
+        let ours = cell.estimate.as_ref();
+        let rounds = view.run.observations.iter().filter(|one| {
+            one.configuration == configuration.name && one.figure == figure.name && !one.void
+        });
+        if let Some(estimate) = ours.filter(|estimate| estimate.value > 0.0) {
+            let ends = estimate.interval.map(|one| (one.low, one.high));
+            rows.push(intervals::Row {
+                label: title.clone(),
+                value: estimate.value,
+                interval: ends.filter(|(low, _)| *low > 0.0),
+                rounds: rounds
+                    .map(|one| one.value)
+                    .filter(|value| *value > 0.0)
+                    .collect(),
+                shape: match cell.doubts.is_empty() {
+                    true => intervals::Shape::Plain,
+                    false => intervals::Shape::Doubtful,
+                },
+                text: words::value(&figure.unit, estimate.value),
+            });
+        }
+        if let Some(published) = cell.published.as_ref().filter(|one| one.value > 0.0) {
+            rows.push(intervals::Row {
+                label: match ours {
+                    Some(_) => "published".to_owned(),
+                    None => format!("{title}, published"),
+                },
+                value: published.value,
+                interval: None,
+                rounds: Vec::new(),
+                shape: intervals::Shape::Worse,
+                text: words::published(figure, published),
+            });
+        }
+        table.push(vec![
+            title,
+            ours.map_or(NONE.to_owned(), |one| words::value(&figure.unit, one.value)),
+            ours.and_then(|one| one.interval)
+                .map_or(NONE.to_owned(), |one| {
+                    let [low, high] =
+                        [one.low, one.high].map(|end| words::value(&figure.unit, end));
+                    format!("{low} to {high}")
+                }),
+            cell.published
+                .as_ref()
+                .map_or(NONE.to_owned(), |one| words::published(figure, one)),
+        ]);
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let unit = match figure.unit.as_str() {
+        "" => String::new(),
+        "B/s" => ", MB/s".to_owned(),
+        unit => format!(", {unit}"),
+    };
+    let title = format!("{}{}", clean(figure.title()), clean(&unit));
+    let plot = intervals::Plot {
+        id: format!("figure-{number}"),
+        title: title.clone(),
+        description: format!(
+            "Dot plot of {title} on a logarithmic axis, a row for each configuration: dots are \
+             measured here with their intervals, squares are published."
+        ),
+        rows,
+        reference: None,
+        tick: &|value| tick(&figure.unit, value),
+    };
+    Some(Chart {
+        title,
+        svg: intervals::draw(&plot),
+        table: Table {
+            head: ["configuration", "here", "interval", "published"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: table,
+        },
+    })
+}
+
+/// The page.
+#[must_use]
+pub fn html(view: &View<'_>) -> String {
+    let (run, study) = (view.run, &view.run.study);
+    let kinds = [
+        Finding::Supported,
+        Finding::Contradicted,
+        Finding::Unresolved,
+        Finding::NotTried,
+    ];
+    let tiles: Vec<(usize, &str)> = kinds
+        .into_iter()
+        .map(|kind| {
+            let all = view.result.conclusions.iter();
+            (
+                all.filter(|one| one.finding == kind).count(),
+                words::finding(kind),
+            )
+        })
+        .filter(|(n, _)| *n > 0)
+        .collect();
+    let conclusions: Vec<ConclusionView> = view
+        .result
+        .conclusions
+        .iter()
+        .map(|one| conclusion(view, one))
+        .collect();
+    let charts: Vec<Chart> = (0..)
+        .zip(&study.figures)
+        .filter_map(|(number, figure)| chart(view, number, figure))
+        .collect();
+    let doubtful: Vec<&Cell> = view
+        .result
+        .cells
+        .iter()
+        .filter(|one| !one.doubts.is_empty())
+        .collect();
+    let clean_pair = |(a, b): (String, String)| (clean(&a), clean(&b));
+    let doubts: Vec<_> = words::doubts(&doubtful)
+        .into_iter()
+        .map(clean_pair)
+        .collect();
+    let not_tried: Vec<String> = run
+        .not_tried
+        .iter()
+        .map(|not| clean(&words::not_tried(study, not)))
+        .collect();
+    let notes: Vec<String> = study
+        .published
+        .iter()
+        .filter(|one| !one.note.is_empty())
+        .map(|one| clean(&words::published_note(study, one)))
+        .collect();
+    let machine: Vec<_> = run
+        .machine
+        .iter()
+        .map(|(name, value)| (clean(name), clean(value)))
+        .collect();
+    fill(
+        PAGE,
+        context! {
+            style => format!("{}\n{STYLE}\n{OWN_STYLE}", palette::css()),
+            title => clean(&study.title),
+            name => clean(&study.name),
+            question => clean(&study.question),
+            source => clean(&words::source(study)),
+            source_machine => clean(&study.source.machine),
+            when => time(run.started),
+            form => clean(&run.form),
+            rounds => words::rounds(run),
+            complete => run.complete,
+            emulated => run.emulated,
+            seed => run.seed.to_string(),
+            version => clean(&run.assay_version),
+            observations => count(run.observations.len(), "figure"),
+            tiles => Serde(tiles),
+            conclusions => Serde(conclusions),
+            charts => Serde(charts),
+            doubts => Serde(doubts),
+            not_tried => Serde(not_tried),
+            notes => Serde(notes),
+            machine => Serde(machine),
+        },
+    )
+}

@@ -1,0 +1,98 @@
+//! A study as Markdown, for issues, wikis and commit messages.
+
+use super::{View, words};
+use crate::format::{NONE, time};
+use crate::markdown::{plain, sentence};
+
+/// GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
+#[must_use]
+pub fn markdown(view: &View<'_>) -> String {
+    let (run, study) = (view.run, &view.run.study);
+    let mut out = format!(
+        "# {}\n\n{}\n\n",
+        plain(&study.title),
+        plain(&study.question)
+    );
+    let cut = if run.complete {
+        ""
+    } else {
+        ", cut off before its end"
+    };
+    out.push_str(&format!(
+        "- Published: {}; {}\n- Here: {} form, {}, {}{cut}, seed {}\n",
+        plain(&words::source(study)),
+        plain(&study.source.machine),
+        plain(&run.form),
+        words::rounds(run),
+        time(run.started),
+        run.seed
+    ));
+    if run.emulated {
+        out.push_str("- The guest was emulated (TCG): figures of throughput compare with each other, not with real machines.\n");
+    }
+    out.push_str("\n## Conclusions\n\n");
+    for one in &view.result.conclusions {
+        out.push_str(&format!(
+            "- **{}**: {}\n",
+            words::finding(one.finding),
+            sentence(&plain(&one.says))
+        ));
+        for claim in &one.claims {
+            let evidence = words::evidence(study, claim);
+            let evidence = match evidence.is_empty() {
+                true => String::new(),
+                false => format!("{}: ", plain(&evidence)),
+            };
+            out.push_str(&format!(
+                "  - {}: {}: {evidence}{}\n",
+                plain(&words::claim(study, &claim.claim)),
+                words::finding(claim.finding),
+                sentence(&plain(&claim.why))
+            ));
+        }
+        let told = words::published_finding(one.published_finding);
+        let told = told.map(|told| format!("By the same rule {told}"));
+        let today = (!one.today.is_empty()).then(|| format!("Today: {}", one.today));
+        let why = (!one.why.is_empty()).then(|| one.why.clone());
+        for line in why.into_iter().chain(told).chain(today) {
+            out.push_str(&format!("  - {}\n", sentence(&plain(&line))));
+        }
+    }
+    figures(view, &mut out);
+    if !run.not_tried.is_empty() {
+        out.push_str("\n## Not tried\n\n");
+    }
+    for not in &run.not_tried {
+        out.push_str(&format!("- {}\n", plain(&words::not_tried(study, not))));
+    }
+    out.push_str("\n## Machine\n\n");
+    for (name, value) in &run.machine {
+        out.push_str(&format!("- {}: {}\n", plain(name), plain(value)));
+    }
+    out
+}
+
+fn figures(view: &View<'_>, out: &mut String) {
+    for figure in &view.run.study.figures {
+        let cells = view.result.cells.iter();
+        let cells: Vec<_> = cells.filter(|cell| cell.figure == figure.name).collect();
+        if cells.is_empty() {
+            continue;
+        }
+        out.push_str(&format!(
+            "\n## {}\n\n| configuration | here | published |\n|---|--:|--:|\n",
+            plain(figure.title())
+        ));
+        for cell in cells {
+            let ours = cell.estimate.as_ref();
+            let published = cell.published.as_ref();
+            let mark = if cell.doubts.is_empty() { "" } else { " ?" };
+            out.push_str(&format!(
+                "| {} | {} | {} |\n",
+                plain(words::title(&view.run.study, &cell.configuration)),
+                ours.map_or(NONE.to_owned(), |one| words::estimate(figure, one) + mark),
+                published.map_or(NONE.to_owned(), |one| words::published(figure, one)),
+            ));
+        }
+    }
+}

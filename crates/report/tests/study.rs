@@ -1,0 +1,240 @@
+//! What users read of a study: plan, list, terminal, Markdown, JSON, page. Every value is synthetic.
+
+mod common;
+
+use assay_model::Nanos;
+use assay_model::study::{StudyResult, StudyRun};
+use assay_report::study::{self, Before, View};
+use assay_report::terminal::Style;
+use assay_report::text::width;
+use common::page::check;
+use serde_json::{Value, json};
+
+const PLAIN: Style = Style {
+    color: false,
+    width: 80,
+};
+
+fn run() -> StudyRun {
+    let observed = |configuration: &str, figure: &str, round: u32, value: f64| json!({ "configuration": configuration, "figure": figure, "round": round, "value": value });
+    let mut observations = Vec::new();
+    for round in 1..=3 {
+        let drift = f64::from(round);
+        observations.push(observed("none", "write", round, 41_000_000.0 + drift * 1e5));
+        observations.push(observed(
+            "writethrough",
+            "write",
+            round,
+            4_100_000.0 + drift * 1e4,
+        ));
+        observations.push(observed("none", "lost", round, 0.0));
+    }
+    observations[1]["doubts"] = json!(["too-short"]);
+    serde_json::from_value(json!({
+        "uid": "0123456789abcdef", "assay_version": "0.1.0",
+        "started": "2026-01-02T03:04:05Z", "ended": "2026-01-02T03:09:05Z",
+        "study": {
+            "name": "synthetic", "title": "SYNTHETIC: cache modes of a disk",
+            "question": "Is writethrough slower than none, and does none lose what it acknowledged?",
+            "bench": "guest-disks",
+            "source": { "title": "An article", "year": 2013, "machine": "eight cores and one SSD" },
+            "forms": { "quick": { "rounds": 3 }, "full": { "rounds": 9 } },
+            "configuration": [
+                { "name": "none", "title": "raw, ext4, none", "figures": null },
+                { "name": "writethrough", "title": null, "figures": null },
+                { "name": "zvol", "title": "qcow2 on ext4 on a zvol, writeback", "figures": null },
+                { "name": "theirs", "title": "their disk", "figures": null, "published_only": true },
+            ],
+            "figure": [
+                { "name": "write", "title": "random write 4 KiB", "unit": "B/s", "better": "higher",
+                  "together": null, "derived": null },
+                { "name": "lost", "title": "acknowledged records lost", "better": "lower",
+                  "exact": true, "together": null, "derived": null },
+                { "name": "latency", "title": "mean latency", "unit": "ns", "better": "lower",
+                  "together": null, "derived": null },
+            ],
+            "published": [
+                { "configuration": "writethrough", "figure": "write", "value": 200_000.0,
+                  "is": "below", "note": "in some cases" },
+                { "configuration": "theirs", "figure": "latency", "value": 51_000.0 },
+            ],
+            "conclusion": [],
+        },
+        "form": "quick", "machine": { "guest": "emulated (TCG): no /dev/kvm", "fio": "fio-3.33" },
+        "seed": 7, "emulated": true, "observations": observations,
+        "not_tried": [{ "configuration": "zvol", "figure": null, "why": "this host has no ZFS" }],
+        "complete": true,
+    }))
+    .unwrap()
+}
+
+fn result() -> StudyResult {
+    let interval = |low: f64, high: f64| json!({ "low": low, "high": high, "confidence": 0.95 });
+    let ratio = json!({
+        "kind": "ratio", "figure": "write", "of": "writethrough", "to": "none",
+        "at_least": null, "at_most": 0.5,
+    });
+    let claim = |claim: Value, finding: &str, estimate: Value, published: Value, why: &str| {
+        json!({
+            "claim": claim, "finding": finding, "estimate": estimate, "published": published,
+            "published_finding": null, "why": why,
+        })
+    };
+    serde_json::from_value(json!({
+        "cells": [
+            { "configuration": "none", "figure": "write",
+              "estimate": { "value": 41_200_000.0, "interval": interval(40.9e6, 41.5e6), "rounds": 3 },
+              "rounds_void": 0, "doubts": {}, "published": null },
+            { "configuration": "none", "figure": "lost",
+              "estimate": { "value": 0.0, "interval": interval(0.0, 0.0), "rounds": 3 },
+              "rounds_void": 0, "doubts": {}, "published": null },
+            { "configuration": "writethrough", "figure": "write",
+              "estimate": { "value": 4_120_000.0, "interval": interval(4.0e6, 4.2e6), "rounds": 3 },
+              "rounds_void": 0, "doubts": { "too-short": 1 },
+              "published": { "configuration": "writethrough", "figure": "write",
+                             "value": 200_000.0, "is": "below", "note": "in some cases" } },
+            { "configuration": "theirs", "figure": "latency", "estimate": null,
+              "rounds_void": 0, "doubts": {},
+              "published": { "configuration": "theirs", "figure": "latency", "value": 51_000.0 } },
+        ],
+        "conclusions": [
+            { "says": "writethrough writes painfully slowly.", "finding": "supported",
+              "published_finding": null, "today": "It is slow on purpose: every write is flushed.",
+              "claims": [claim(ratio.clone(), "supported",
+                  json!({ "value": 0.1, "interval": interval(0.098, 0.102), "rounds": 3 }), json!(0.08),
+                  "the whole interval lies within what is claimed")] },
+            { "says": "none loses something.", "finding": "contradicted", "published_finding": "supported",
+              "claims": [claim(json!({ "kind": "value", "figure": "lost", "of": "none",
+                                       "at_least": 1.0, "at_most": null }), "contradicted",
+                  json!({ "value": 0.0, "interval": interval(0.0, 0.0), "rounds": 3 }), Value::Null,
+                  "the whole interval lies outside what is claimed")] },
+            { "says": "A zvol is best.", "finding": "not-tried", "published_finding": null,
+              "claims": [claim(json!({ "kind": "order", "figure": "write",
+                                       "best_first": ["zvol", "none"] }), "not-tried",
+                  Value::Null, Value::Null, "zvol: this host has no ZFS")] },
+            { "says": "It costs next to nothing.", "finding": "unresolved", "published_finding": null,
+              "why": "the guest was emulated", "claims": [claim(ratio, "supported",
+                  json!({ "value": 0.1, "interval": null, "rounds": 1 }), Value::Null, "one round")] },
+        ],
+    }))
+    .unwrap()
+}
+
+fn fits(text: &str) {
+    for line in text.lines() {
+        assert!(width(line) <= 80, "{} columns: {line}", width(line));
+        assert_eq!(line.trim_end(), line, "trailing blanks");
+    }
+}
+
+fn with_view<T>(act: impl FnOnce(&View) -> T) -> T {
+    let (run, result) = (run(), result());
+    act(&View {
+        run: &run,
+        result: &result,
+        id: Some(3),
+    })
+}
+
+#[test]
+fn a_study_in_a_terminal() {
+    let text = with_view(|view| study::terminal(view, PLAIN));
+    fits(&text);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_study_as_markdown() {
+    insta::assert_snapshot!(with_view(study::markdown));
+}
+
+#[test]
+fn a_plan_and_lists() {
+    let run = run();
+    let before = Before {
+        name: "quick",
+        form: &run.study.forms.quick,
+        place: "/srv/\u{202e}x",
+        makes: &[
+            "file systems on loop devices".to_owned(),
+            "a guest".to_owned(),
+        ],
+        steps: 9,
+        time: Nanos(400_000_000_000),
+        seed: 7,
+    };
+    let plan = study::plan(&run.study, &before, PLAIN);
+    let runs = with_view(|view| study::runs(&[*view], PLAIN));
+    let catalogue = study::catalogue(std::slice::from_ref(&run.study), PLAIN);
+    for text in [&plan, &runs, &catalogue] {
+        fits(text);
+    }
+    insta::assert_snapshot!(format!("{plan}\n----\n{runs}\n----\n{catalogue}"));
+}
+
+#[test]
+fn the_page_is_well_formed_and_says_what_the_terminal_says() {
+    let page = with_view(study::html);
+    check(&page);
+    assert!(page.len() < 500_000, "{} bytes", page.len());
+    for text in [
+        "contradicted",
+        "this host has no ZFS",
+        "too-short",
+        "emulated",
+        "below 0.2",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn hostile_text_is_shown_as_text() {
+    let evil = "<script>alert('1')</script>\"'&\u{202e}\u{7}\n|`*";
+    let (mut run, mut result) = (run(), result());
+    let first = &mut result.conclusions[0];
+    for text in [
+        &mut run.study.title,
+        &mut run.study.question,
+        &mut run.study.name,
+        &mut run.form,
+        &mut run.study.source.title,
+        &mut run.not_tried[0].why,
+        &mut run.study.published[0].note,
+        &mut first.says,
+        &mut first.today,
+        &mut first.claims[0].why,
+    ] {
+        evil.clone_into(text);
+    }
+    run.study.configurations[0].title = Some(evil.to_owned());
+    run.study.figures[0].title = Some(evil.to_owned());
+    run.machine.insert(evil.to_owned(), evil.to_owned());
+    result.cells[0].doubts.insert(evil.to_owned(), 1);
+    let view = View {
+        run: &run,
+        result: &result,
+        id: None,
+    };
+    let page = study::html(&view);
+    check(&page);
+    assert!(!page.contains("<script>alert"));
+    for text in [study::terminal(&view, PLAIN), study::markdown(&view)] {
+        assert!(
+            !text.contains('\u{202e}') && !text.contains('\u{7}'),
+            "{text}"
+        );
+    }
+    assert!(!study::markdown(&view).contains("<script>"));
+}
+
+#[test]
+fn the_document_holds_what_was_observed_and_what_it_came_to() {
+    let document = with_view(study::json);
+    assert_eq!(document["id"], 3);
+    assert_eq!(document["run"]["observations"].as_array().unwrap().len(), 9);
+    assert_eq!(
+        document["result"]["conclusions"][1]["finding"],
+        "contradicted"
+    );
+}

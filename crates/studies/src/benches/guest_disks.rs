@@ -1,0 +1,283 @@
+//! Virtual disks of one guest against each other: one boot, many disks, fio in the guest.
+//!
+//! A configuration says what its file lies on in the host (`on = "ext4"`, xfs or btrfs: made on a loop
+//! device; `here` for the directory itself; zfs and zvol are known and not tried), and what disk it
+//! is, as `assay lab` takes it (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` is no
+//! virtual disk but a file there, measured by the host's own fio. A figure is a workload of fio. The
+//! form says `runtime` of a sample and `size` of a disk.
+
+use crate::fio::{Jobs, here};
+use crate::{Bench, Outline, Place, StudyError, guest, settings};
+use assay_arms::Mounted;
+use assay_lab::{Disk, Guest};
+use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
+use assay_model::{Bytes, Nanos};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What fio's start and end and the talk with an emulated guest add to a sample.
+const AROUND: Duration = Duration::from_secs(2);
+/// An emulated guest boots in about this time.
+const BOOT: Duration = Duration::from_secs(60);
+/// Filling a disk in an emulated guest.
+const FILL: Duration = Duration::from_secs(4);
+/// File systems that assay makes on a loop device.
+const MADE: [&str; 3] = ["ext4", "xfs", "btrfs"];
+/// The guest needs little: fio bypasses its page cache.
+const MEMORY: u32 = 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    on: String,
+    #[serde(default)]
+    disk: String,
+    #[serde(default)]
+    bare: bool,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Length {
+    runtime: Nanos,
+    size: Bytes,
+}
+
+/// A configuration that can be measured.
+enum Thing {
+    /// A disk of the guest, and its device there.
+    Disk(PathBuf),
+    /// A file of the host.
+    File(PathBuf),
+}
+
+/// Measures virtual disks.
+pub(super) struct GuestDisks<'a> {
+    place: &'a Place<'a>,
+    length: Length,
+    // Dropped in this order: the guest holds files on the mounts.
+    guest: Option<Guest>,
+    things: BTreeMap<String, Thing>,
+    mounts: BTreeMap<String, Mounted<'a>>,
+    work: PathBuf,
+}
+
+fn wrong(one: &Configuration, message: impl Into<String>) -> StudyError {
+    StudyError::Setting {
+        of: format!("configuration `{}`", one.name),
+        message: message.into(),
+    }
+}
+
+fn wanted(one: &Configuration) -> Result<Wanted, StudyError> {
+    let wanted: Wanted = settings::of_configuration(one)?;
+    let known = [&MADE[..], &["here", "zfs", "zvol"]].concat();
+    if !known.contains(&wanted.on.as_str()) {
+        let message = format!("on = {:?}: there are {}", wanted.on, known.join(", "));
+        return Err(wrong(one, message));
+    }
+    match wanted.bare && !wanted.disk.is_empty() {
+        true => Err(wrong(one, "what is bare is no disk of a guest")),
+        false => Ok(wanted),
+    }
+}
+
+/// The disk of a configuration; its file is in `dir`.
+fn disk(
+    one: &Configuration,
+    wanted: &Wanted,
+    name: &str,
+    length: Length,
+    dir: &Path,
+) -> Result<Disk, StudyError> {
+    let mut text = length.size.0.to_string();
+    if !wanted.disk.is_empty() {
+        text = format!("{text},{}", wanted.disk);
+    }
+    let disk = Disk::parse(&text, name).map_err(|error| wrong(one, error.to_string()))?;
+    Ok(Disk {
+        name: name.to_owned(),
+        dir: Some(dir.to_owned()),
+        ..disk
+    })
+}
+
+impl<'a> GuestDisks<'a> {
+    pub fn new(place: &'a Place<'a>) -> Self {
+        Self {
+            place,
+            length: Length::default(),
+            guest: None,
+            things: BTreeMap::new(),
+            mounts: BTreeMap::new(),
+            work: PathBuf::new(),
+        }
+    }
+
+    fn zfs_reason(&self) -> &'static str {
+        match self.place.host.exists(Path::new("/dev/zfs")) {
+            Ok(true) => "assay makes no pool on a host, only in throwaway guests",
+            _ => "this host has no ZFS: a disk cannot lie on it",
+        }
+    }
+
+    /// The directory on a file system for this many configurations, made when it is asked for first.
+    fn directory(&mut self, on: &str, many: usize, base: &Path) -> Result<PathBuf, StudyError> {
+        if on == "here" {
+            return Ok(base.to_owned());
+        }
+        if let Some(mounted) = self.mounts.get(on) {
+            return Ok(mounted.dir());
+        }
+        (self.place.say)(&format!("making {on}"));
+        let place = assay_arms::Place {
+            dir: base.to_owned(),
+            name: on.to_owned(),
+            size: Bytes(self.length.size.0.saturating_mul(many as u64)),
+        };
+        let Place {
+            host,
+            session,
+            cancel,
+            ..
+        } = *self.place;
+        let mounted = assay_arms::mount(host, session, on, &place, cancel)?;
+        let dir = mounted.dir();
+        self.mounts.insert(on.to_owned(), mounted);
+        Ok(dir)
+    }
+
+    /// Every disk is filled, so that no read meets a hole.
+    fn fill(&self, guest: &Guest, device: &Path) -> Result<(), StudyError> {
+        let job = assay_fio::job::layout_job(device, self.length.size, self.place.seed);
+        let job = job.map_err(|error| StudyError::measure("layout", error))?;
+        guest::fio(guest, &job, Duration::from_secs(600)).map(drop)
+    }
+}
+
+impl Bench for GuestDisks<'_> {
+    fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
+        let length: Length = settings::of_form(form)?;
+        let (mut made, mut disks) = (BTreeSet::new(), 0);
+        for one in study.tried(form) {
+            let wanted = wanted(one)?;
+            disk(one, &wanted, "d", length, Path::new("/"))?;
+            disks += u32::from(!wanted.bare && !wanted.on.starts_with('z'));
+            if MADE.contains(&wanted.on.as_str()) {
+                made.insert(wanted.on);
+            }
+        }
+        let steps = crate::execute::groups(study);
+        let mut longest = Duration::ZERO;
+        for figures in &steps {
+            longest = longest.max(Jobs::of(figures, length.runtime, 1)?.time());
+        }
+        let made: Vec<String> = made.into_iter().collect();
+        Ok(Outline {
+            makes: vec![
+                format!(
+                    "file systems on loop devices in the directory: {}",
+                    made.join(", ")
+                ),
+                format!(
+                    "a throwaway guest with {disks} disks of {}, their files on those file systems",
+                    length.size
+                ),
+            ],
+            setup: BOOT + FILL * disks,
+            step: longest + AROUND,
+        })
+    }
+
+    fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
+        self.length = settings::of_form(form)?;
+        let (_, base) = self.place.scratch_dir("study")?;
+        self.work = base.join("fio");
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&self.work)
+            .map_err(StudyError::io(&self.work))?;
+        let tried = study.tried(form);
+        let (mut not_tried, mut disks) = (Vec::new(), Vec::new());
+        for (number, one) in tried.iter().enumerate() {
+            let wanted = wanted(one)?;
+            if wanted.on.starts_with('z') {
+                not_tried.push(NotTried {
+                    configuration: one.name.clone(),
+                    figure: None,
+                    why: self.zfs_reason().to_owned(),
+                });
+                continue;
+            }
+            let dir = self.directory(&wanted.on, tried.len(), &base)?;
+            if wanted.bare {
+                let path = dir.join(format!("bare{number}"));
+                lay_out(&path, self.length.size, self.place)?;
+                self.things.insert(one.name.clone(), Thing::File(path));
+                continue;
+            }
+            let disk = disk(one, &wanted, &format!("disk{number}"), self.length, &dir)?;
+            disks.push((one.name.clone(), disk));
+        }
+        if disks.is_empty() {
+            return Ok(not_tried);
+        }
+        let all = disks.iter().map(|(_, disk)| disk.clone()).collect();
+        let guest = self.place.boot("disks", MEMORY, 2, all)?;
+        let names: Vec<&str> = disks.iter().map(|(_, disk)| disk.name.as_str()).collect();
+        for ((name, _), device) in disks.iter().zip(guest::devices(&guest, &names)?) {
+            (self.place.say)(&format!("filling the disk {name}"));
+            self.fill(&guest, &device)?;
+            self.things.insert(name.clone(), Thing::Disk(device));
+        }
+        self.guest = Some(guest);
+        Ok(not_tried)
+    }
+
+    fn measure(
+        &mut self,
+        configuration: &Configuration,
+        figures: &[&Figure],
+        round: u32,
+    ) -> Result<Vec<Observation>, StudyError> {
+        let jobs = Jobs::of(figures, self.length.runtime, round)?;
+        let seed = self.place.seed ^ (u64::from(round) << 32);
+        let document = match (self.things.get(&configuration.name), &self.guest) {
+            (Some(Thing::File(file)), _) => {
+                here(self.place, &self.work, &jobs, file, self.length.size, seed)?
+            }
+            (Some(Thing::Disk(device)), Some(guest)) => {
+                let job = jobs.render(device, self.length.size, seed)?;
+                guest::fio(guest, &job, jobs.time() + Duration::from_secs(180))?
+            }
+            _ => return Err(StudyError::measure(&configuration.name, "it was not made")),
+        };
+        Ok(jobs.observations(configuration, round, &document))
+    }
+
+    fn machine(&self) -> Vec<(String, String)> {
+        let mut lines = self.guest.as_ref().map_or(Vec::new(), guest::machine);
+        lines.push(("disks".to_owned(), format!("{} each", self.length.size)));
+        lines
+    }
+
+    fn emulated(&self) -> bool {
+        self.guest.as_ref().is_some_and(guest::emulated)
+    }
+}
+
+/// A file of the host, written from end to end.
+fn lay_out(path: &Path, size: Bytes, place: &Place<'_>) -> Result<(), StudyError> {
+    fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(StudyError::io(path))?;
+    assay_instruments::layout::fill(path, size, place.seed, place.cancel, &mut |_, _| {})
+        .map_err(|error| StudyError::measure(path.to_string_lossy(), error))
+}

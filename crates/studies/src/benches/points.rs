@@ -1,0 +1,383 @@
+//! The points of a data sheet on this storage, and what a fast log or cache device does for a pool
+//! of slow disks, in a guest.
+//!
+//! A configuration with `here = true` is a file in the directory, measured by this machine's fio. One
+//! with `pool = "plain"`, `"log"` or `"cache"` is a pool in a throwaway guest on one disk that QEMU
+//! holds to `slow_iops` requests a second, alone or with a log or cache device that it does not hold.
+//! No disk of the guest waits for a flush: the fast ones are as devices with power-loss protection
+//! are. A figure is a workload of fio; with `log_share = true` it is what reached the log device, in
+//! bytes for each byte that fio wrote, counted by QEMU. The form says `runtime` of a sample, `size`
+//! of the file here, `pool_size` of those in the pools, and `slow_iops`.
+
+use crate::fio::{Jobs, here};
+use crate::guest::{command, fio};
+use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
+use assay_lab::disk::{CacheMode, Throttle};
+use assay_lab::{Disk, Guest};
+use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
+use assay_model::{Bytes, Nanos};
+use serde::Deserialize;
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What fio's start and end and the talk with an emulated guest add to a sample.
+const AROUND: Duration = Duration::from_secs(3);
+/// An emulated guest boots in about this time, and makes and fills three pools.
+const SETUP: Duration = Duration::from_secs(120);
+/// Longest time of a command in an emulated guest.
+const LIMIT: Duration = Duration::from_secs(300);
+/// Memory of the guest in MiB.
+const MEMORY: u32 = 1024;
+/// `zfs_arc_max`: the smallest that OpenZFS takes (`MIN_ARC_MAX`, module/zfs/arc.c), so that the
+/// files do not fit.
+const ARC: u64 = 64 << 20;
+
+/// Which pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Pool {
+    /// One slow disk.
+    Plain,
+    /// And a fast log device.
+    Log,
+    /// And a fast cache device.
+    Cache,
+}
+
+impl Pool {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Log => "log",
+            Self::Cache => "cache",
+        }
+    }
+
+    fn slow(self) -> String {
+        format!("slow-{}", self.name())
+    }
+
+    /// Its fast disk.
+    fn fast(self) -> Option<String> {
+        (self != Self::Plain).then(|| format!("fast-{}", self.name()))
+    }
+
+    /// Where its data are in the guest.
+    fn file(self) -> PathBuf {
+        Path::new("/pool").join(self.name()).join("file")
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(default)]
+    here: bool,
+    pool: Option<Pool>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Length {
+    runtime: Nanos,
+    size: Bytes,
+    pool_size: Bytes,
+    slow_iops: u32,
+}
+
+fn wanted(one: &Configuration) -> Result<Wanted, StudyError> {
+    let wanted: Wanted = settings::of_configuration(one)?;
+    match wanted.here == wanted.pool.is_some() {
+        true => Err(StudyError::Setting {
+            of: format!("configuration `{}`", one.name),
+            message: "say either here = true, or pool = \"plain\", \"log\" or \"cache\"".to_owned(),
+        }),
+        false => Ok(wanted),
+    }
+}
+
+/// The figure as fio sees it, and whether it is the share of the log.
+fn split(figure: &Figure) -> (Figure, bool) {
+    let mut plain = figure.clone();
+    let share = plain.settings.remove("log_share");
+    let share = share.and_then(|value| value.as_bool()).unwrap_or(false);
+    (plain, share)
+}
+
+/// Measures points and pools.
+pub(super) struct Points<'a> {
+    place: &'a Place<'a>,
+    length: Length,
+    guest: Option<Guest>,
+    file: PathBuf,
+    work: PathBuf,
+}
+
+impl<'a> Points<'a> {
+    pub fn new(place: &'a Place<'a>) -> Self {
+        Self {
+            place,
+            length: Length::default(),
+            guest: None,
+            file: PathBuf::new(),
+            work: PathBuf::new(),
+        }
+    }
+
+    fn pools(study: &Study, form: &Form) -> Result<Vec<Pool>, StudyError> {
+        let mut pools = Vec::new();
+        for one in study.tried(form) {
+            pools.extend(wanted(one)?.pool);
+        }
+        pools.sort_unstable();
+        pools.dedup();
+        Ok(pools)
+    }
+
+    fn file(&mut self) -> Result<(), StudyError> {
+        let (_, dir) = self.place.scratch_dir("study")?;
+        self.work = dir.join("fio");
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&self.work)
+            .map_err(StudyError::io(&self.work))?;
+        self.file = dir.join("file");
+        fs::File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&self.file)
+            .map_err(StudyError::io(&self.file))?;
+        (self.place.say)("writing the file");
+        let (size, seed) = (self.length.size, self.place.seed);
+        assay_instruments::layout::fill(&self.file, size, seed, self.place.cancel, &mut |_, _| {})
+            .map_err(|error| StudyError::measure(self.file.to_string_lossy(), error))
+    }
+
+    /// Boots the guest and makes the pools, each with a file that does not fit into the ARC.
+    fn guest(&mut self, pools: &[Pool]) -> Result<(), StudyError> {
+        let size = self.length.pool_size.0 * 3 + (256 << 20);
+        let disk = |name: &str, throttle| Disk {
+            cache: CacheMode::Unsafe,
+            throttle,
+            ..Disk::scratch(name, size)
+        };
+        let slow = Throttle {
+            iops: u64::from(self.length.slow_iops),
+            bytes: 0,
+        };
+        let mut disks = Vec::new();
+        for pool in pools {
+            disks.push(disk(&pool.slow(), Some(slow)));
+            disks.extend(pool.fast().map(|name| disk(&name, None)));
+        }
+        let guest = self.place.boot("pools", MEMORY, 2, disks)?;
+        let run = |argv: &[&str]| command(&guest, argv, LIMIT);
+        run(&["modprobe", "zfs"])?;
+        for (name, value) in [
+            ("zfs_arc_max", ARC),
+            // Everything that leaves the ARC may go to a cache device, at once.
+            ("l2arc_noprefetch", 0),
+            ("l2arc_write_max", 256 << 20),
+            ("l2arc_write_boost", 256 << 20),
+        ] {
+            set(&guest, name, value)?;
+        }
+        for pool in pools {
+            self.place.go_on()?;
+            (self.place.say)(&format!("making the pool {}", pool.name()));
+            let device = |name: &str| -> Result<String, StudyError> {
+                let found = guest::devices(&guest, &[name])?;
+                Ok(found
+                    .first()
+                    .map_or(String::new(), |path| path.display().to_string()))
+            };
+            let slow = device(&pool.slow())?;
+            let mount = format!("mountpoint=/pool/{}", pool.name());
+            let mut argv = vec!["zpool", "create", "-f", "-o", "ashift=12", "-O", &mount];
+            // As the page of a database or a virtual disk is.
+            argv.extend([
+                "-O",
+                "recordsize=16k",
+                "-O",
+                "compression=off",
+                pool.name(),
+                &slow,
+            ]);
+            let fast = pool.fast().map(|name| device(&name)).transpose()?;
+            if let Some(fast) = &fast {
+                argv.extend([pool.name(), fast.as_str()]);
+            }
+            run(&argv)?;
+            // Since 2.3 O_DIRECT would bypass the ARC; before there is no such property.
+            let _ = run(&["zfs", "set", "direct=disabled", pool.name()]);
+            let file = pool.file();
+            let job = assay_fio::job::layout_job(&file, self.length.pool_size, self.place.seed);
+            fio(
+                &guest,
+                &job.map_err(|error| StudyError::measure("layout", error))?,
+                LIMIT,
+            )?;
+            if *pool == Pool::Cache {
+                // Read through twice: what leaves the ARC gets into the cache device.
+                let from = format!("if={}", file.display());
+                for _ in 0..2 {
+                    run(&["dd", &from, "of=/dev/null", "bs=1M"])?;
+                }
+            }
+        }
+        self.guest = Some(guest);
+        Ok(())
+    }
+
+    fn in_pool(
+        &self,
+        pool: Pool,
+        configuration: &Configuration,
+        figures: &[&Figure],
+        round: u32,
+    ) -> Result<Vec<Observation>, StudyError> {
+        let lost = || StudyError::measure(&configuration.name, "it was not made");
+        let guest = self.guest.as_ref().ok_or_else(lost)?;
+        let parts: Vec<(Figure, bool)> = figures.iter().map(|figure| split(figure)).collect();
+        let plain: Vec<&Figure> = parts.iter().map(|(figure, _)| figure).collect();
+        let jobs = Jobs::of(&plain, self.length.runtime, round)?;
+        let seed = self.place.seed ^ (u64::from(round) << 32);
+        let job = jobs.render(&pool.file(), self.length.pool_size, seed)?;
+        // What an earlier sample has left to write must not be counted to this one.
+        command(guest, &["zpool", "sync", pool.name()], LIMIT)?;
+        let before = written(guest, pool.fast())?;
+        let document = fio(guest, &job, jobs.time() + LIMIT)?;
+        let after = written(guest, pool.fast())?;
+        let bytes: u64 = document
+            .jobs
+            .iter()
+            .filter_map(|job| Some(job.write.as_ref()?.bytes.0))
+            .sum();
+        let mut all = jobs.observations(configuration, round, &document);
+        for (figure, _) in parts.iter().filter(|(_, share)| *share) {
+            // Counted by QEMU: what is doubtful about a rate does not touch it.
+            all.retain(|one| one.figure != figure.name);
+            let share = after.saturating_sub(before) as f64 / (bytes as f64).max(1.0);
+            all.push(observed(configuration, figure, round, share));
+        }
+        Ok(all)
+    }
+}
+
+/// Sets a parameter of the ZFS module.
+fn set(guest: &Guest, name: &str, value: u64) -> Result<(), StudyError> {
+    let from = "/run/value";
+    guest.push_bytes(value.to_string().as_bytes(), Path::new(from), 0o600)?;
+    let to = format!("/sys/module/zfs/parameters/{name}");
+    command(guest, &["cp", "--no-preserve=all", from, &to], LIMIT).map(drop)
+}
+
+/// Bytes that a disk was asked to write so far; 0 for none.
+fn written(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
+    let Some(disk) = disk else {
+        return Ok(0);
+    };
+    let all = guest.qmp("query-blockstats", json!({}))?;
+    let ours = all.as_array().into_iter().flatten().find(|device| {
+        // `qdev` is the device's id or its path in QEMU's object tree.
+        let name = device["qdev"].as_str().unwrap_or_default();
+        name.split('/').any(|part| part == disk)
+    });
+    let bytes = ours.and_then(|device| device["stats"]["wr_bytes"].as_u64());
+    bytes.ok_or_else(|| StudyError::measure(disk, "QEMU has no counters for it"))
+}
+
+impl Bench for Points<'_> {
+    fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
+        let length: Length = settings::of_form(form)?;
+        let pools = Self::pools(study, form)?;
+        for figure in study.measured() {
+            Jobs::of(&[&split(figure).0], length.runtime, 1)?;
+        }
+        let mut makes = vec![format!("a file of {} in the directory", length.size)];
+        if !pools.is_empty() {
+            let names: Vec<&str> = pools.iter().map(|pool| pool.name()).collect();
+            makes.push(format!(
+                "a throwaway guest with pools ({}) on disks held to {} requests a second, log and \
+                 cache on disks that are not",
+                names.join(", "),
+                length.slow_iops
+            ));
+        }
+        Ok(Outline {
+            makes,
+            setup: SETUP,
+            step: Duration::from(length.runtime) + AROUND,
+        })
+    }
+
+    fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
+        self.length = settings::of_form(form)?;
+        let mut here = false;
+        for one in study.tried(form) {
+            here |= wanted(one)?.here;
+        }
+        if here {
+            self.file()?;
+        }
+        let pools = Self::pools(study, form)?;
+        if !pools.is_empty() {
+            self.guest(&pools)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn measure(
+        &mut self,
+        configuration: &Configuration,
+        figures: &[&Figure],
+        round: u32,
+    ) -> Result<Vec<Observation>, StudyError> {
+        if let Some(pool) = wanted(configuration)?.pool {
+            return self.in_pool(pool, configuration, figures, round);
+        }
+        let jobs = Jobs::of(figures, self.length.runtime, round)?;
+        let seed = self.place.seed ^ (u64::from(round) << 32);
+        let document = here(
+            self.place,
+            &self.work,
+            &jobs,
+            &self.file,
+            self.length.size,
+            seed,
+        )?;
+        Ok(jobs.observations(configuration, round, &document))
+    }
+
+    fn machine(&self) -> Vec<(String, String)> {
+        let mut lines = vec![("file here".to_owned(), self.length.size.to_string())];
+        let Some(guest) = &self.guest else {
+            return lines;
+        };
+        lines.extend(guest::machine(guest));
+        if let Ok(text) = command(guest, &["zfs", "version"], LIMIT) {
+            lines.push((
+                "OpenZFS".to_owned(),
+                text.lines().collect::<Vec<_>>().join(", "),
+            ));
+        }
+        lines.push((
+            "slow disks".to_owned(),
+            format!(
+                "held to {} requests a second by QEMU; no disk waits for a flush; ARC {}; files {}",
+                self.length.slow_iops,
+                Bytes(ARC),
+                self.length.pool_size
+            ),
+        ));
+        lines
+    }
+
+    fn emulated(&self) -> bool {
+        self.guest.as_ref().is_some_and(guest::emulated)
+    }
+}

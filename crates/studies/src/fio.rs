@@ -1,0 +1,268 @@
+//! Figures that fio measures: the workload of a figure, and what became of it.
+
+use crate::{StudyError, observed, settings};
+use assay_fio::json::Document;
+use assay_instruments::fio::{Ended, Fio, Request, complaint};
+use assay_model::doubt::Severity;
+use assay_model::sample::{Counters, IoStats, JobResult, Outcome};
+use assay_model::study::{Configuration, Figure, Observation};
+use assay_model::workload::{Durability, Engine, Pattern, Workload};
+use assay_model::{Bytes, Doubt, Nanos, Origin, Plan, Run, RunId, RunState, Sample};
+use serde::Deserialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a figure says of its workload.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    pattern: Pattern,
+    block_size: Bytes,
+    #[serde(default = "one")]
+    queue_depth: u32,
+    #[serde(default = "one")]
+    jobs: u32,
+    #[serde(default = "yes")]
+    direct: bool,
+    #[serde(default)]
+    durability: Durability,
+    of: Of,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Which figure of fio's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Of {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Rate,
+    /// Mean latency in nanoseconds.
+    Latency,
+}
+
+/// The workload of a figure, for `runtime`.
+///
+/// # Errors
+/// Names the figure and the setting.
+pub(crate) fn workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, Of), StudyError> {
+    let wanted: Wanted = settings::of_figure(figure)?;
+    let workload = Workload {
+        name: figure.name.clone(),
+        pattern: wanted.pattern,
+        block_size: wanted.block_size,
+        queue_depth: wanted.queue_depth,
+        jobs: wanted.jobs,
+        read_percent: None,
+        engine: match wanted.queue_depth {
+            1 => Engine::Psync,
+            _ => Engine::Libaio,
+        },
+        direct: wanted.direct,
+        durability: wanted.durability,
+        runtime: Some(runtime),
+        ramp: None,
+    };
+    Ok((workload, wanted.of))
+}
+
+/// The workloads of figures that are measured in one go, one after the other in one fio.
+pub(crate) struct Jobs<'a>(Vec<(Workload, Vec<(&'a Figure, Of)>)>);
+
+impl<'a> Jobs<'a> {
+    /// The jobs for some figures; those of the same workload share one. Each round begins with
+    /// another one, so that none always follows the same.
+    ///
+    /// # Errors
+    /// As [`workload`].
+    pub fn of(figures: &[&'a Figure], runtime: Nanos, round: u32) -> Result<Self, StudyError> {
+        let mut jobs: Vec<(Workload, Vec<(&Figure, Of)>)> = Vec::new();
+        for figure in figures {
+            let (workload, of) = workload(figure, runtime)?;
+            let same = jobs.iter_mut().find(|(known, _)| {
+                let name = known.name.clone();
+                *known
+                    == Workload {
+                        name,
+                        ..workload.clone()
+                    }
+            });
+            match same {
+                Some((_, wanted)) => wanted.push((figure, of)),
+                None => jobs.push((workload, vec![(figure, of)])),
+            }
+        }
+        let first = round as usize % jobs.len().max(1);
+        jobs.rotate_left(first);
+        Ok(Self(jobs))
+    }
+
+    /// The job file.
+    ///
+    /// # Errors
+    /// A workload that does not fit the file, or a file that fio cannot take.
+    pub fn render(&self, file: &Path, size: Bytes, seed: u64) -> Result<String, StudyError> {
+        let mut text = String::new();
+        for (workload, _) in &self.0 {
+            let job = assay_fio::job::render(workload, file, size, seed);
+            text += &job.map_err(|error| StudyError::measure("fio", error))?;
+            text += "stonewall\n";
+        }
+        Ok(text)
+    }
+
+    /// Measured time.
+    pub fn time(&self) -> Duration {
+        let times = self
+            .0
+            .iter()
+            .map(|(workload, _)| workload.runtime.unwrap_or_default());
+        times.map(Duration::from).sum()
+    }
+
+    /// What fio said, with the doubts that the judge has about it.
+    pub fn observations(
+        &self,
+        configuration: &Configuration,
+        round: u32,
+        document: &Document,
+    ) -> Vec<Observation> {
+        let mut all = Vec::new();
+        for (workload, wanted) in &self.0 {
+            let jobs: Vec<JobResult> = document
+                .jobs
+                .iter()
+                .filter(|job| job.name == workload.name)
+                .cloned()
+                .collect();
+            let (iops, rate, latency) = total(&jobs, workload);
+            let doubts = doubts(workload, jobs, &document.fio_version);
+            for (figure, of) in wanted {
+                let value = match of {
+                    Of::Iops => iops,
+                    Of::Rate => rate,
+                    Of::Latency => latency,
+                };
+                all.push(Observation {
+                    doubts: doubts.iter().map(|doubt| doubt.code.clone()).collect(),
+                    void: doubts.iter().any(|doubt| doubt.severity == Severity::Void),
+                    ..observed(configuration, figure, round, value)
+                });
+            }
+        }
+        all
+    }
+}
+
+/// Rate, bytes per second and mean latency over all jobs, of the direction that the workload has.
+fn total(jobs: &[JobResult], workload: &Workload) -> (f64, f64, f64) {
+    let side = |job: &JobResult| match workload.pattern.reads() {
+        true => job.read.clone(),
+        false => job.write.clone(),
+    };
+    let all: Vec<IoStats> = jobs.iter().filter_map(side).collect();
+    let ios: f64 = all.iter().map(|stats| stats.ios as f64).sum();
+    let time: f64 = all
+        .iter()
+        .map(|stats| stats.lat.mean * stats.ios as f64)
+        .sum();
+    (
+        all.iter().map(|stats| stats.iops).sum(),
+        all.iter().map(|stats| stats.bytes_per_s).sum(),
+        time / ios.max(1.0),
+    )
+}
+
+/// What the judge doubts about a sample; it is held against the workload that was asked for.
+fn doubts(workload: &Workload, jobs: Vec<JobResult>, version: &str) -> Vec<Doubt> {
+    let sample = Sample {
+        workload: workload.name.clone(),
+        target: String::new(),
+        round: 1,
+        slot: 0,
+        started: jiff::Timestamp::UNIX_EPOCH,
+        wall: Nanos(0),
+        outcome: Outcome::Completed,
+        tool: version.to_owned(),
+        jobs,
+        counters: Counters::default(),
+        file: None,
+        series: Vec::new(),
+    };
+    let run = Run {
+        id: RunId(0),
+        uid: String::new(),
+        assay_version: String::new(),
+        started: jiff::Timestamp::UNIX_EPOCH,
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        plan: Plan {
+            workloads: vec![workload.clone()],
+            ..Plan::default()
+        },
+        targets: Vec::new(),
+        facts: assay_model::Facts::default(),
+        ladder: None,
+        remarks: Vec::new(),
+    };
+    let judged = assay_judge::judge(&run, &[sample]);
+    judged
+        .samples
+        .into_iter()
+        .flat_map(|one| one.doubts)
+        .collect()
+}
+
+/// Runs jobs with this machine's fio on a file of `size` bytes. `work` is a directory for job
+/// files and results.
+///
+/// # Errors
+/// fio is missing, fails, or was interrupted.
+pub(crate) fn here(
+    place: &crate::Place<'_>,
+    work: &Path,
+    jobs: &Jobs<'_>,
+    file: &Path,
+    size: Bytes,
+    seed: u64,
+) -> Result<Document, StudyError> {
+    let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
+    let fio = Fio::find(place.host, place.fio).map_err(|error| fail(&error))?;
+    // fio never sees the name of a target: no name, however hostile, has to be escaped then.
+    let link = work.join("target");
+    if place.host.link(&link).ok().as_deref() != Some(file) {
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(file, &link).map_err(StudyError::io(&link))?;
+    }
+    let job = jobs.render(Path::new("target"), size, seed)?;
+    let request = Request {
+        job: &job,
+        work_dir: work,
+        log_every: Nanos(500_000_000),
+        block: Bytes(4096),
+        limit: Nanos::from(jobs.time() + Duration::from_secs(60)),
+    };
+    let output = fio
+        .run(&request, place.cancel)
+        .map_err(|error| fail(&error))?;
+    match output.ended {
+        Ended::Cancelled => return Err(StudyError::Cancelled),
+        Ended::TimedOut => return Err(fail(&"it did not end and was stopped")),
+        Ended::Exited(0) => {}
+        Ended::Exited(status) => {
+            let said = complaint(&output.stderr).unwrap_or("it says nothing");
+            return Err(fail(&format!("status {status}: {said}")));
+        }
+    }
+    let mut documents = assay_fio::json::parse(&output.json).map_err(|error| fail(&error))?;
+    documents.pop().ok_or_else(|| fail(&"it printed no result"))
+}
