@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod compare;
+pub mod disks;
 pub mod dups;
 pub mod export;
 pub mod facts;
@@ -32,6 +33,7 @@ pub enum Verb {
     Import(import::Args),
     Lint(lint::Args),
     Facts(facts::Args),
+    Disks(disks::Args),
     Advice(advice::Args),
     Dups(dups::Args),
     Plan(plan::Args),
@@ -53,6 +55,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Advice(args)) => advice::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
+        Some(Verb::Disks(args)) => disks::run(&args),
         Some(Verb::Lint(args)) => lint::run(&args),
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),

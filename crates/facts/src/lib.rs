@@ -13,6 +13,7 @@ mod formats;
 mod gather;
 pub mod mountinfo;
 pub mod redact;
+mod siblings;
 mod signatures;
 mod target;
 
@@ -21,6 +22,7 @@ pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
 pub use device_use::{DeviceInUse, device_use};
 pub use dm::kind as dm_kind;
 pub use redact::{redact, redact_output};
+pub use siblings::siblings;
 pub use target::{TargetError, target};
 
 use assay_host::Host;

@@ -19,6 +19,8 @@ mod latencies;
 pub mod layout;
 pub mod measured;
 pub mod scratch;
+mod watch;
 
 pub use cancel::Cancel;
 pub use measured::{Failures, LoadError, Measured, Timing};
+pub use watch::watch;

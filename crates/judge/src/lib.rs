@@ -10,6 +10,7 @@ mod estimate;
 mod figures;
 mod group;
 mod limit;
+pub mod siblings;
 mod steady;
 pub mod study;
 pub mod trial;

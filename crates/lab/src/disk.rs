@@ -242,8 +242,11 @@ impl Disk {
     /// Says what does not fit.
     pub fn check(&self) -> Result<(), LabError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        if self.name.is_empty() || self.name.len() > 20 || !self.name.bytes().all(plain) {
-            return Err(self.refuse("names are letters, digits and dashes, at most 20"));
+        let letter = self.name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !letter || self.name.len() > 20 || !self.name.bytes().all(plain) {
+            return Err(self.refuse(
+                "names are letters, digits and dashes, at most 20, and begin with a letter",
+            ));
         }
         if self.size == 0 || !self.size.is_multiple_of(512) {
             return Err(self.refuse("its size has to be a multiple of 512 bytes"));
@@ -366,6 +369,8 @@ mod tests {
         let error = disk.check().unwrap_err().to_string();
         assert!(error.contains("cache none or directsync"), "{error}");
         assert!(Disk::scratch("a,b", 512).check().is_err());
+        // QEMU takes the name as the identifier of the device.
+        assert!(Disk::scratch("1G", 512).check().is_err());
         assert!(Disk::scratch("a", 100).check().is_err());
         assert!(Disk::scratch("a", 512).check().is_ok());
     }

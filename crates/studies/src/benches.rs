@@ -1,9 +1,13 @@
 //! The benches, one module each.
 
+mod clones;
 mod commands;
+mod distribution;
 mod guest_disks;
 mod points;
+mod unequal;
 mod zfs;
+mod zpool;
 
 use crate::{Bench, Place, StudyError};
 
@@ -30,6 +34,21 @@ pub const BENCHES: &[Known] = &[
         name: "commands",
         guest: false,
         make: |place| Box::new(commands::Commands::new(place)),
+    },
+    Known {
+        name: "distribution",
+        guest: true,
+        make: |place| Box::new(distribution::Distribution::new(place)),
+    },
+    Known {
+        name: "clones",
+        guest: true,
+        make: |place| Box::new(clones::Clones::new(place)),
+    },
+    Known {
+        name: "unequal",
+        guest: true,
+        make: |place| Box::new(unequal::Unequal::new(place)),
     },
     Known {
         name: "guest-disks",

@@ -13,6 +13,18 @@ pub const BUILTIN: &[(&str, &str)] = &[
         include_str!("../../../studies/kvm-cache-modes.toml"),
     ),
     (
+        "write-distribution",
+        include_str!("../../../studies/write-distribution.toml"),
+    ),
+    (
+        "clone-divergence",
+        include_str!("../../../studies/clone-divergence.toml"),
+    ),
+    (
+        "mutt-drives",
+        include_str!("../../../studies/mutt-drives.toml"),
+    ),
+    (
         "optane-points",
         include_str!("../../../studies/optane-points.toml"),
     ),

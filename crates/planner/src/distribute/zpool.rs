@@ -13,6 +13,11 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
         let broken = |reason: String| PlanError::record(source, index + 1, reason);
         // Vdevs are indented by a tab; the pool itself is not.
         let Some(row) = line.strip_prefix('\t') else {
+            // The headings of what holds no data of its own are not indented and, even with -H,
+            // padded with spaces.
+            if !vdevs.is_empty() && !line.contains('\t') {
+                break;
+            }
             continue;
         };
         let columns: Vec<&str> = row.split('\t').collect();
@@ -115,6 +120,15 @@ mod tests {
         assert_eq!((vdevs[1].size, vdevs[1].used), (40, 4));
         assert!(parse_zpool_list("z", "tank\t1\n\tmirror-0\t6", 1.0).is_err());
         assert!(parse_zpool_list("z", "", 1.0).is_err());
+    }
+
+    #[test]
+    fn logs_caches_and_spares_are_no_vdevs() {
+        let text = include_str!("../../fixtures/zfs/zpool-list-vHp-2.1.11.txt");
+        let vdevs = parse_zpool_list("zpool list", text, 1e8).unwrap();
+        let names: Vec<_> = vdevs.iter().map(|vdev| vdev.name.as_str()).collect();
+        assert_eq!(names, ["raidz1-0", "mirror-1"]);
+        assert_eq!((vdevs[1].size, vdevs[1].used), (251_658_240, 9_293_824));
     }
 
     #[test]

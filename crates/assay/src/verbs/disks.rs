@@ -1,0 +1,181 @@
+//! `assay disks`: which disk is slower than its siblings.
+
+use crate::cli::{Status, Unreadable};
+use crate::context::{on_signals, print};
+use anyhow::bail;
+use assay_host::Live;
+use assay_model::siblings::{Comparison, Siblings, SlowDisk};
+use assay_model::{Nanos, SCHEMA_VERSION};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay disks                     a minute of what is going on anyway
+  assay disks tank --for 10m      only groups whose name begins so
+  assay disks --list              which disks are siblings here
+  assay disks --json
+
+Disks of one vdev of a ZFS pool, one md array or one btrfs share the same work, so each is the
+others' control. Nothing is written and no load is made: watch while there is some. A disk is called
+slow when its requests take at least twice as long as those of its siblings and it was the slowest
+more often than equal disks would be: one watch of equal disks in a thousand would say so.
+
+Exit status: 0 none is slow, 1 one is, 2 error, 3 the disks cannot be found out, 130 interrupted.";
+
+/// Find a disk that is slower than its siblings in a pool, array or btrfs
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Pools, arrays or file systems whose name begins so [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// How long to watch; Ctrl-C ends it and keeps what was seen
+    #[arg(long = "for", value_name = "TIME", default_value = "60s")]
+    time: Nanos,
+    /// Length of a window
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    window: Nanos,
+    /// Only say which disks are siblings
+    #[arg(long)]
+    list: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let (groups, unknown) = assay_facts::siblings(&Live);
+    for reason in &unknown {
+        eprintln!("note: {reason}");
+    }
+    let wanted = |group: &Siblings| {
+        args.names.is_empty() || args.names.iter().any(|name| group.name.starts_with(name))
+    };
+    let chosen: Vec<Siblings> = groups
+        .iter()
+        .filter(|group| wanted(group))
+        .cloned()
+        .collect();
+    if chosen.is_empty() {
+        if !unknown.is_empty() && groups.is_empty() {
+            return Err(Unreadable(unknown.join("; ")).into());
+        }
+        bail!("{}", nothing(args, &groups));
+    }
+    if args.list {
+        let list = |group: &Siblings| format!("{:<24} {}\n", group.name, group.disks.join(" "));
+        print(&match args.json {
+            true => format!(
+                "{:#}\n",
+                serde_json::json!({ "schema": SCHEMA_VERSION, "siblings": chosen })
+            ),
+            false => chosen.iter().map(list).collect(),
+        })?;
+        return Ok(Status::Ok);
+    }
+    if args.window.0 < 100_000_000 || args.window > args.time {
+        bail!("--window is at least 100 ms and at most the whole time");
+    }
+    let windows = u32::try_from(args.time.0 / args.window.0).unwrap_or(u32::MAX);
+    let cancel = on_signals()?;
+    let bar = bar(windows);
+    let window = Duration::from_nanos(args.window.0);
+    let watched = assay_instruments::watch(&Live, &chosen, window, windows, &cancel, &mut || {
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let found = assay_judge::siblings::judge(&watched);
+    let slow = found
+        .iter()
+        .any(|one| matches!(one.finding, SlowDisk::Slow { .. }));
+    print(&match args.json {
+        true => format!(
+            "{:#}\n",
+            serde_json::json!({ "schema": SCHEMA_VERSION, "comparisons": found })
+        ),
+        false => table(&found),
+    })?;
+    Ok(match (cancel.is_cancelled(), slow) {
+        (true, _) => Status::Interrupted,
+        (false, true) => Status::Findings,
+        (false, false) => Status::Ok,
+    })
+}
+
+/// Why there is nothing to watch, and the way out.
+fn nothing(args: &Args, groups: &[Siblings]) -> String {
+    let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+    match names.is_empty() {
+        true => "no disks share work here: no ZFS vdev, md array or btrfs of two disks or more; a \
+                 single disk has nothing to be compared with"
+            .to_owned(),
+        false => format!(
+            "no group begins with {}; there are {}",
+            args.names.join(" or "),
+            names.join(", ")
+        ),
+    }
+}
+
+fn bar(windows: u32) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("[{bar:20}] watching, {eta} left, Ctrl-C ends it")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=  ");
+    ProgressBar::new(u64::from(windows)).with_style(style)
+}
+
+fn table(found: &[Comparison]) -> String {
+    let mut text = String::new();
+    if found.is_empty() {
+        text.push_str("nothing was read or written on any of them: watch while there is load\n");
+    }
+    for one in found {
+        let _ = writeln!(
+            text,
+            "{}, {}s, {} windows",
+            one.siblings,
+            one.way.name(),
+            one.windows
+        );
+        for disk in &one.disks {
+            let _ = writeln!(
+                text,
+                "  {:<12} {:>8} requests  {:>9} each  {:>5.2} × its siblings, slowest in {}",
+                disk.disk,
+                disk.requests,
+                disk.mean.to_string(),
+                disk.ratio,
+                disk.slowest_in
+            );
+        }
+        let said = match one.finding {
+            SlowDisk::Slow { at, chance } => format!(
+                "{} is slow: {:.1} times the time of its siblings; chance that equal disks look \
+                 like this: below {}. Look at its SMART log, cable and port, and at what else uses it.",
+                one.disks[at].disk,
+                one.disks[at].ratio,
+                power_of_ten(chance)
+            ),
+            SlowDisk::Alike => "none is slow".to_owned(),
+            SlowDisk::TooLittle { needed } => format!(
+                "too little to say: {needed} windows with work for all of them are needed; watch \
+                 longer (--for) or under more load"
+            ),
+        };
+        let _ = writeln!(text, "  {said}");
+    }
+    text
+}
+
+/// The power of ten that a chance lies below: `10⁻⁶` is said as `1 in 1000000`.
+fn power_of_ten(chance: f64) -> String {
+    let zeros = (-chance.max(1e-12).log10()).floor().clamp(3.0, 12.0) as usize;
+    format!("1 in 1{}", "0".repeat(zeros))
+}

@@ -1,0 +1,160 @@
+//! Disks that share the work of a vdev of a ZFS pool, an md array or a btrfs.
+
+use crate::block::Device;
+use crate::zpool;
+use assay_host::{Host, HostError, Limits};
+use assay_model::siblings::Siblings;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// All groups of two disks or more on a machine, and what could not be looked at, with the reason.
+#[must_use]
+pub fn siblings(host: &dyn Host) -> (Vec<Siblings>, Vec<String>) {
+    let mut unknown = Vec::new();
+    let mut all = Vec::new();
+    for (what, found) in [("ZFS", zfs(host)), ("md", md(host)), ("btrfs", btrfs(host))] {
+        match found {
+            Ok(found) => all.extend(found),
+            Err(error) => unknown.push(format!("{what}: {error}")),
+        }
+    }
+    all.retain(|group: &Siblings| group.disks.len() >= 2);
+    (all, unknown)
+}
+
+fn zfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
+    let argv = ["zpool", "status", "-LP"].map(OsStr::new);
+    let output = match host.run(&argv, Limits::default()) {
+        Ok(output) => output,
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut groups = vdevs(&output.text());
+    for group in &mut groups {
+        // The name in /dev need not be the kernel's; leaves that are files have no counters.
+        let kernel = |node: &String| Device::of_node(host, Path::new(node)).ok().flatten();
+        group.disks = group
+            .disks
+            .iter()
+            .filter_map(kernel)
+            .map(|disk| disk.name)
+            .collect();
+    }
+    Ok(groups)
+}
+
+/// The vdevs of all pools in `zpool status -LP` with the nodes of their leaves that work: those that
+/// are offline or faulted do not do what the others do, and none does during a resilver. Single
+/// disks side by side are one group; caches and spares are none.
+fn vdevs(status: &str) -> Vec<Siblings> {
+    let mut groups: Vec<Siblings> = Vec::new();
+    for one in status.split("  pool: ").skip(1) {
+        let pool = one.lines().next().unwrap_or_default();
+        if one.contains("resilver in progress") {
+            continue;
+        }
+        for vdev in zpool::vdevs(one, pool) {
+            let class = match vdev.class {
+                "cache" | "spare" => continue,
+                "data" => String::new(),
+                class => format!(" {class}"),
+            };
+            let name = match vdev.kind.as_str() {
+                "disk" => format!("{pool}{class}"),
+                _ => format!("{pool}{class} {}", vdev.name),
+            };
+            let online = vdev.leaves.into_iter().filter(|leaf| leaf.1 == "ONLINE");
+            let disks = online.map(|(node, _)| node);
+            match groups.iter_mut().find(|group| group.name == name) {
+                Some(group) => group.disks.extend(disks),
+                None => groups.push(Siblings {
+                    name,
+                    disks: disks.collect(),
+                }),
+            }
+        }
+    }
+    groups
+}
+
+/// Arrays of md, by what sysfs says lies under them.
+fn md(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
+    let mut groups = Vec::new();
+    for name in host.list(Path::new("/sys/block"))? {
+        let array = Path::new("/sys/block").join(&name);
+        if !host.exists(&array.join("md"))? {
+            continue;
+        }
+        groups.push(Siblings {
+            name: name.to_string_lossy().into_owned(),
+            disks: names(host, &array.join("slaves"))?,
+        });
+    }
+    Ok(groups)
+}
+
+/// Mounted file systems of btrfs.
+fn btrfs(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
+    let base = Path::new("/sys/fs/btrfs");
+    let mut groups = Vec::new();
+    for uuid in or_none(host.list(base))? {
+        // `features` is not a file system.
+        let disks = names(host, &base.join(&uuid).join("devices"))?;
+        if let Some(first) = disks.first() {
+            groups.push(Siblings {
+                name: format!("btrfs {first}"),
+                disks,
+            });
+        }
+    }
+    Ok(groups)
+}
+
+fn names(host: &dyn Host, dir: &Path) -> Result<Vec<String>, HostError> {
+    let names = or_none(host.list(dir))?;
+    let text = |name: &std::ffi::OsString| name.to_string_lossy().into_owned();
+    Ok(names.iter().map(text).collect())
+}
+
+fn or_none<T>(found: Result<Vec<T>, HostError>) -> Result<Vec<T>, HostError> {
+    match found {
+        Err(error) if error.is_absent() => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_that_work_are_siblings() {
+        let status = include_str!("../fixtures/zpool-status-LP-2.1.11.txt");
+        let found: Vec<_> = vdevs(status)
+            .into_iter()
+            .map(|group| (group.name, group.disks.join(" ")))
+            .collect();
+        let wanted = [
+            ("p raidz1-0", "/dev/vdg2 /dev/vdc1 /dev/vdf1"),
+            // Its other half is offline.
+            ("p mirror-1", "/dev/vdd1"),
+            ("p log", "/dev/vdg1"),
+        ];
+        assert_eq!(found, wanted.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    }
+
+    #[test]
+    fn several_pools_one_of_which_resilvers() {
+        // From zpool-status(8) of OpenZFS 2.1: constructed, not recorded.
+        let status = "  pool: a\n state: ONLINE\nconfig:\n\n\tNAME  STATE READ WRITE CKSUM\n\
+                      \ta  ONLINE 0 0 0\n\t  /dev/sda1  ONLINE 0 0 0\n\t  /dev/sdb1  ONLINE 0 0 0\n\n\
+                      errors: No known data errors\n\n  pool: b\n state: ONLINE\n  scan: resilver in \
+                      progress since Sat Nov 21 10:00:00 2026\nconfig:\n\n\tNAME  STATE READ WRITE CKSUM\n\
+                      \tb  ONLINE 0 0 0\n\t  mirror-0  ONLINE 0 0 0\n\t    /dev/sde  ONLINE 0 0 0\n\
+                      \t    /dev/sdf  ONLINE 0 0 0\n\nerrors: No known data errors\n";
+        let found = vdevs(status);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].disks, ["/dev/sda1", "/dev/sdb1"]);
+        assert!(vdevs("no pools available\n").is_empty());
+    }
+}

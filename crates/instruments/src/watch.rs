@@ -1,0 +1,54 @@
+//! Disks watched while somebody else loads them.
+
+use crate::Cancel;
+use crate::counters::{Snapshot, Sources};
+use assay_host::Host;
+use assay_model::siblings::{Siblings, Watched};
+use std::time::{Duration, Instant};
+
+/// Reads the counters of all groups at the ends of `windows` windows. It only reads; when
+/// cancelled it returns what it has. `looked` is told after each window.
+pub fn watch(
+    host: &dyn Host,
+    groups: &[Siblings],
+    window: Duration,
+    windows: u32,
+    cancel: &Cancel,
+    looked: &mut dyn FnMut(),
+) -> Vec<Watched> {
+    /// How soon a cancel is seen.
+    const NAP: Duration = Duration::from_millis(100);
+    let mut watched: Vec<Watched> = groups
+        .iter()
+        .map(|group| Watched {
+            siblings: group.clone(),
+            windows: Vec::new(),
+        })
+        .collect();
+    let all: Vec<String> = groups
+        .iter()
+        .flat_map(|group| group.disks.clone())
+        .collect();
+    let sources = Sources::find(host, &all);
+    let mut before = Snapshot::take(host, &sources);
+    for _ in 0..windows {
+        let end = Instant::now() + window;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if cancel.is_cancelled() {
+                return watched;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        let now = Snapshot::take(host, &sources);
+        let counted = before.until(&now).devices;
+        before = now;
+        for group in &mut watched {
+            let ours = counted
+                .iter()
+                .filter(|disk| group.siblings.disks.contains(&disk.name));
+            group.windows.push(ours.cloned().collect());
+        }
+        looked();
+    }
+    watched
+}

@@ -1,0 +1,315 @@
+//! Disks of unequal sizes as one array: btrfs on loop devices of this machine, and ZFS in a guest.
+
+mod array;
+
+use super::zpool::{POOL, Pools};
+use crate::{Bench, Outline, Place, StudyError, observed, settings};
+use array::Array;
+use assay_host::Limits;
+use assay_model::Bytes;
+use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
+use assay_planner::btrfs::{Profile, simulate};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::time::Duration;
+
+/// An array.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Disks {
+    /// Sizes of the disks, TB of the article.
+    disks: Vec<f64>,
+    /// Profile of btrfs.
+    btrfs: Option<Profile>,
+    /// Words of `zpool create`; a number is a disk, counted from 0.
+    zfs: Option<Vec<String>>,
+    /// Which disk dies and is replaced by one of the same size.
+    dies: Option<usize>,
+    /// Size of the disk that is added when the array is nearly full.
+    grows: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    of: Of,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Of {
+    /// What can be stored, percent of all disks together.
+    Stored,
+    /// The same as `assay plan capacity` predicts it.
+    Planned,
+    /// Percentage points between the fullest and the emptiest disk of a half full array.
+    Unevenness,
+    /// 1 when every byte is there without the disk that died.
+    Intact,
+    /// Bytes written to the disks that remained while the new one was filled, against its own,
+    /// percent.
+    Disturbed,
+    /// 1 when every byte is there after the repair.
+    Mended,
+    /// What is stored at most after a disk was added, percent of what a new array of all disks
+    /// would take; nothing is balanced.
+    Added,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scale {
+    /// What stands for a TB.
+    tb: Bytes,
+    /// The same where data are written.
+    tb_written: Bytes,
+}
+
+/// Makes arrays.
+pub(super) struct Unequal<'a> {
+    place: &'a Place<'a>,
+    scale: Scale,
+    pools: Option<Pools>,
+}
+
+/// How full an array is when a disk is added: from then on one begins to worry.
+const NEARLY_FULL: f64 = 0.9;
+/// Share of what fits that is written before a disk dies.
+const WRITTEN: f64 = 0.25;
+
+fn bytes(tb: f64, unit: Bytes) -> u64 {
+    ((tb * unit.0 as f64) as u64).next_multiple_of(1 << 20)
+}
+
+impl<'a> Unequal<'a> {
+    pub fn new(place: &'a Place<'a>) -> Self {
+        Self {
+            place,
+            scale: Scale::default(),
+            pools: None,
+        }
+    }
+
+    fn array(&self, sizes: &[u64], data: Profile) -> Result<Array<'a>, StudyError> {
+        Array::new(self.place, "disks", sizes, data, data.metadata(sizes.len()))
+    }
+
+    fn filled(&self, sizes: &[u64], data: Profile) -> Result<Values, StudyError> {
+        let planned = planned(sizes, data)?;
+        let raw: u64 = sizes.iter().sum();
+        let array = self.array(sizes, data)?;
+        array.reserve(planned / 2)?;
+        let full = array.usage()?;
+        let full = full
+            .iter()
+            .map(|one| 100.0 - one.unallocated as f64 * 100.0 / one.size.max(1) as f64);
+        let (least, most) = full.fold((f64::MAX, f64::MIN), |(least, most), one| {
+            (least.min(one), most.max(one))
+        });
+        let stored = array.reserve(u64::MAX)?;
+        Ok(vec![
+            (Of::Stored, stored as f64 * 100.0 / raw as f64),
+            (Of::Planned, planned as f64 * 100.0 / raw as f64),
+            (Of::Unevenness, most - least),
+        ])
+    }
+
+    fn mended(&self, sizes: &[u64], data: Profile, dies: usize) -> Result<Values, StudyError> {
+        let size = (planned(sizes, data)? as f64 * WRITTEN) as u64;
+        let mut array = self.array(sizes, data)?;
+        array.write(size / (1 << 20) * (1 << 20))?;
+        let sum = array.sum()?;
+        array.lose(dies)?;
+        let same = |array: &Array<'_>| f64::from(array.sum().is_ok_and(|now| now == sum));
+        let intact = same(&array);
+        // mkfs numbers devices from 1.
+        let (new, others) = array.replace(dies + 1, sizes[dies])?;
+        array.again()?;
+        Ok(vec![
+            (Of::Intact, intact),
+            (Of::Disturbed, others as f64 * 100.0 / new.max(1) as f64),
+            (Of::Mended, same(&array)),
+        ])
+    }
+
+    fn grown(&self, sizes: &[u64], data: Profile, more: u64) -> Result<Values, StudyError> {
+        let mut array = self.array(sizes, data)?;
+        array.reserve((planned(sizes, data)? as f64 * NEARLY_FULL) as u64)?;
+        array.add(more)?;
+        let stored = array.reserve(u64::MAX)? as f64;
+        let whole = planned(&array.sizes(), data)? as f64;
+        Ok(vec![(Of::Added, stored * 100.0 / whole)])
+    }
+
+    /// USED and AVAIL of a new pool. It is not filled: a guest would take hours.
+    fn pool(&self, disks: &[f64], words: &[String]) -> Result<Values, StudyError> {
+        let none = || StudyError::measure("a pool", "there is no guest");
+        let pools = self.pools.as_ref().ok_or_else(none)?;
+        let names = names(disks, self.scale.tb);
+        let word = |word: &'_ String| match word.parse::<usize>() {
+            Ok(at) => names
+                .get(at)
+                .map_or("", |(name, _)| pools.node(name))
+                .to_owned(),
+            Err(_) => word.clone(),
+        };
+        let words: Vec<String> = words.iter().map(word).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        pools.create(128 << 10, &words)?;
+        let text = pools.run(&["zfs", "list", "-Hp", "-o", "used,available", POOL])?;
+        pools.destroy()?;
+        let sum: Option<u64> = text.split_whitespace().map(|n| n.parse::<u64>().ok()).sum();
+        let sum = sum.ok_or_else(|| StudyError::measure("zfs list", "no numbers"))?;
+        let raw: u64 = names.iter().map(|(_, size)| size).sum();
+        Ok(vec![(Of::Stored, sum as f64 * 100.0 / raw as f64)])
+    }
+}
+
+type Values = Vec<(Of, f64)>;
+
+fn planned(sizes: &[u64], data: Profile) -> Result<u64, StudyError> {
+    let planned = simulate(sizes, data, data.metadata(sizes.len()));
+    let planned = planned.map_err(|error| StudyError::measure("the prediction", error))?;
+    Ok(planned.stored)
+}
+
+/// Disks of a guest: equal sizes are numbered.
+fn names(disks: &[f64], unit: Bytes) -> Vec<(String, u64)> {
+    let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
+    let name = |tb: &f64| {
+        let size = bytes(*tb, unit);
+        let number = seen.entry(size).or_default();
+        *number += 1;
+        (format!("d{}-{number}", Bytes(size).short()), size)
+    };
+    disks.iter().map(name).collect()
+}
+
+impl Bench for Unequal<'_> {
+    fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
+        let scale: Scale = settings::of_form(form)?;
+        if scale.tb_written.0 < 128 << 20 || scale.tb < scale.tb_written {
+            return Err(StudyError::Setting {
+                of: "the form".to_owned(),
+                message: "tb_written is 128M or more, and tb not less than that".to_owned(),
+            });
+        }
+        for figure in study.measured() {
+            settings::of_figure::<Wanted>(figure)?;
+        }
+        let mut most: f64 = 0.0;
+        for one in study.tried(form) {
+            let disks: Disks = settings::of_configuration(one)?;
+            let wrong = |message: &str| StudyError::Setting {
+                of: format!("configuration `{}`", one.name),
+                message: message.to_owned(),
+            };
+            if disks.btrfs.is_some() == disks.zfs.is_some() {
+                return Err(wrong(
+                    "give either btrfs = \"PROFILE\" or zfs = [\"mirror\", \"0\", …]",
+                ));
+            }
+            if !disks.disks.iter().all(|tb| (0.5..=100.0).contains(tb)) {
+                return Err(wrong("disks are from 0.5 to 100 TB"));
+            }
+            if disks.dies.is_some_and(|at| at >= disks.disks.len()) {
+                return Err(wrong("dies is the number of a disk, counted from 0"));
+            }
+            most = most.max(disks.disks.iter().sum());
+        }
+        let size = |unit: Bytes| Bytes(bytes(most, unit));
+        Ok(Outline {
+            makes: vec![
+                format!(
+                    "btrfs on loop devices of up to {} together in sparse files; where a disk dies, \
+                     {} together, and a quarter of what fits is written",
+                    size(scale.tb),
+                    size(scale.tb_written)
+                ),
+                "one guest with sparse disks of the same sizes for ZFS".to_owned(),
+            ],
+            setup: Duration::from_secs(90),
+            step: Duration::from_secs(6),
+        })
+    }
+
+    fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
+        self.scale = settings::of_form(form)?;
+        let mut not_tried = Vec::new();
+        let mut all: BTreeMap<String, u64> = BTreeMap::new();
+        let root = rustix::process::geteuid().is_root();
+        for one in study.tried(form) {
+            let disks: Disks = settings::of_configuration(one)?;
+            if disks.zfs.is_some() {
+                all.extend(names(&disks.disks, self.scale.tb));
+            } else if !root {
+                not_tried.push(NotTried {
+                    configuration: one.name.clone(),
+                    figure: None,
+                    why: "only root may make loop devices and mount".to_owned(),
+                });
+            }
+        }
+        if !all.is_empty() {
+            let all: Vec<(String, u64)> = all.into_iter().collect();
+            self.pools = Some(Pools::boot(self.place, "disks", &all)?);
+        }
+        Ok(not_tried)
+    }
+
+    fn measure(
+        &mut self,
+        configuration: &Configuration,
+        figures: &[&Figure],
+        round: u32,
+    ) -> Result<Vec<Observation>, StudyError> {
+        self.place.go_on()?;
+        let disks: Disks = settings::of_configuration(configuration)?;
+        let sizes = |unit| -> Vec<u64> { disks.disks.iter().map(|tb| bytes(*tb, unit)).collect() };
+        let values = match (&disks.zfs, disks.btrfs) {
+            (Some(words), _) => self.pool(&disks.disks, words)?,
+            (None, Some(data)) => match (disks.dies, disks.grows) {
+                (Some(dies), _) => self.mended(&sizes(self.scale.tb_written), data, dies)?,
+                (_, Some(more)) => {
+                    let unit = self.scale.tb;
+                    self.grown(&sizes(unit), data, bytes(more, unit))?
+                }
+                (None, None) => self.filled(&sizes(self.scale.tb), data)?,
+            },
+            (None, None) => Vec::new(),
+        };
+        let mut all = Vec::new();
+        for figure in figures {
+            let of = settings::of_figure::<Wanted>(figure)?.of;
+            let value = values.iter().find(|(known, _)| *known == of);
+            all.extend(value.map(|(_, value)| observed(configuration, figure, round, *value)));
+        }
+        Ok(all)
+    }
+
+    fn machine(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for (name, argv) in [
+            ("kernel of btrfs", ["uname", "-sr"]),
+            ("btrfs-progs", ["btrfs", "version"]),
+        ] {
+            let said = self
+                .place
+                .host
+                .run(&argv.map(OsStr::new), Limits::default());
+            all.extend(said.map(|output| (name.to_owned(), output.text().trim().to_owned())));
+        }
+        all.push(("a TB is".to_owned(), self.scale.tb.to_string()));
+        all.push((
+            "where a disk dies".to_owned(),
+            self.scale.tb_written.to_string(),
+        ));
+        all.extend(self.pools.iter().flat_map(Pools::machine));
+        all
+    }
+
+    fn emulated(&self) -> bool {
+        self.pools.as_ref().is_some_and(Pools::emulated)
+    }
+}

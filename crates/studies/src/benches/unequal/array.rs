@@ -1,0 +1,353 @@
+//! A btrfs over loop devices of unequal sizes: made, filled, broken, mended.
+
+use crate::{Place, StudyError};
+use assay_changes::{Made, MadeId};
+use assay_host::Limits;
+use assay_model::Bytes;
+use assay_planner::btrfs::Profile;
+use rustix::fs::FallocateFlags;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(600);
+/// File systems give space in blocks of this size.
+const BLOCK: u64 = 4096;
+
+/// A disk of an array.
+#[derive(Clone, Debug)]
+struct Member {
+    /// `/dev/loop7`.
+    device: String,
+    size: u64,
+    made: MadeId,
+}
+
+/// A mounted btrfs with its loop devices; dropping it takes all of it away.
+pub(super) struct Array<'a> {
+    place: &'a Place<'a>,
+    dir: PathBuf,
+    members: Vec<Member>,
+    mount: Option<MadeId>,
+    dir_made: MadeId,
+    /// Disks made so far: files are never given twice.
+    count: usize,
+}
+
+/// What one device holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Use {
+    /// `/dev/loop7`; `missing` when it is gone.
+    pub device: String,
+    /// Bytes of it.
+    pub size: u64,
+    /// Bytes in no chunk.
+    pub unallocated: u64,
+}
+
+impl<'a> Array<'a> {
+    /// Makes and mounts it.
+    pub fn new(
+        place: &'a Place<'a>,
+        name: &str,
+        sizes: &[u64],
+        data: Profile,
+        metadata: Profile,
+    ) -> Result<Self, StudyError> {
+        let (dir_made, dir) = place.scratch_dir(name)?;
+        let mut array = Self {
+            place,
+            dir,
+            members: Vec::new(),
+            mount: None,
+            dir_made,
+            count: 0,
+        };
+        for size in sizes {
+            array.attach(*size)?;
+        }
+        let (data, metadata) = (data.to_string(), metadata.to_string());
+        let mut argv = vec!["mkfs.btrfs", "-f", "-K", "-q", "-d", &data, "-m", &metadata];
+        argv.extend(array.members.iter().map(|member| member.device.as_str()));
+        run(place, &argv)?;
+        array.mount(false)?;
+        Ok(array)
+    }
+
+    /// A new disk that is part of nothing yet; returns its place.
+    pub fn attach(&mut self, size: u64) -> Result<usize, StudyError> {
+        let backing = self.dir.join(format!("disk{}", self.count));
+        self.count += 1;
+        File::options()
+            .write(true)
+            .create_new(true)
+            .open(&backing)
+            .and_then(|file| file.set_len(size))
+            .map_err(StudyError::io(&backing))?;
+        let made = Made::Loop {
+            backing: backing.clone(),
+        };
+        let made = self.place.session.made(&made)?;
+        let argv = ["losetup", "--find", "--show", "--"].map(OsStr::new);
+        let shown = run_os(self.place, &[&argv[..], &[backing.as_os_str()]].concat())?;
+        self.members.push(Member {
+            device: shown.trim().to_owned(),
+            size,
+            made,
+        });
+        Ok(self.members.len() - 1)
+    }
+
+    fn mountpoint(&self) -> PathBuf {
+        self.dir.join("mnt")
+    }
+
+    fn target(&self) -> String {
+        self.mountpoint().display().to_string()
+    }
+
+    /// Mounts it by the names of its devices; `degraded` without one of them.
+    fn mount(&mut self, degraded: bool) -> Result<(), StudyError> {
+        let mountpoint = self.mountpoint();
+        if !mountpoint.exists() {
+            std::fs::create_dir(&mountpoint).map_err(StudyError::io(&mountpoint))?;
+        }
+        self.mount = Some(self.place.session.made(&Made::Mount { mountpoint })?);
+        let devices = self.members.iter().map(|member| &member.device);
+        let mut options: Vec<String> = devices.map(|device| format!("device={device}")).collect();
+        if degraded {
+            options.push("degraded".to_owned());
+        }
+        let first = self.members.first().map(|member| member.device.clone());
+        let argv = [
+            "mount",
+            "-t",
+            "btrfs",
+            "-o",
+            &options.join(","),
+            &first.unwrap_or_default(),
+            &self.target(),
+        ];
+        run(self.place, &argv).map(drop)
+    }
+
+    /// Unmounts it, forgets what is cached, and mounts it with all of its disks.
+    pub fn again(&mut self) -> Result<(), StudyError> {
+        if let Some(mount) = self.mount.take() {
+            self.place.remove(mount)?;
+        }
+        self.mount(false)
+    }
+
+    /// Takes a disk away, as if it had died, and mounts what is left.
+    pub fn lose(&mut self, at: usize) -> Result<(), StudyError> {
+        if let Some(mount) = self.mount.take() {
+            self.place.remove(mount)?;
+        }
+        let gone = self.members.remove(at);
+        // The kernel remembers devices that it has seen; only this one is to be forgotten. For a
+        // moment somebody who looks at new devices may hold it.
+        let forget = ["btrfs", "device", "scan", "--forget", &gone.device];
+        let mut tries = 50;
+        while let Err(error) = run(self.place, &forget) {
+            tries -= 1;
+            if tries == 0 {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.place.remove(gone.made)?;
+        self.mount(true)
+    }
+
+    /// Writes copies of what the missing disk held onto a new one. `id` is the number of the missing
+    /// one. Returns the bytes written to the new disk and to all others.
+    pub fn replace(&mut self, id: usize, size: u64) -> Result<(u64, u64), StudyError> {
+        let at = self.attach(size)?;
+        self.sync()?;
+        let before = self.written()?;
+        let device = self.members[at].device.clone();
+        let id = id.to_string();
+        let argv = [
+            "btrfs",
+            "replace",
+            "start",
+            "-B",
+            "-f",
+            &id,
+            &device,
+            &self.target(),
+        ];
+        run(self.place, &argv)?;
+        self.sync()?;
+        let after = self.written()?;
+        let moved = |at: usize| after[at].saturating_sub(before[at]);
+        let others = (0..at).map(moved).sum();
+        Ok((moved(at), others))
+    }
+
+    /// Adds a disk.
+    pub fn add(&mut self, size: u64) -> Result<(), StudyError> {
+        let at = self.attach(size)?;
+        let device = self.members[at].device.clone();
+        run(
+            self.place,
+            &["btrfs", "device", "add", "-f", &device, &self.target()],
+        )
+        .map(drop)
+    }
+
+    /// Reserves space for a file until `most` bytes or nothing is left: what the chunk allocator
+    /// gives, without a byte written. Returns the size of the file.
+    pub fn reserve(&self, most: u64) -> Result<u64, StudyError> {
+        let path = self.mountpoint().join("reserved");
+        let file = File::options().create(true).append(true).open(&path);
+        let file = file.map_err(StudyError::io(&path))?;
+        let size = || file.metadata().map(|found| found.len());
+        let mut at = size().map_err(StudyError::io(&path))?;
+        let mut step: u64 = 1 << 30;
+        while step >= BLOCK && at < most {
+            self.place.go_on()?;
+            let next = step.min((most - at).next_multiple_of(BLOCK));
+            match rustix::fs::fallocate(&file, FallocateFlags::empty(), at, next) {
+                Ok(()) => at += next,
+                Err(rustix::io::Errno::NOSPC) => step /= 2,
+                Err(error) => return Err(StudyError::io(&path)(error.into())),
+            }
+        }
+        Ok(at)
+    }
+
+    /// Writes a file of data that do not compress.
+    pub fn write(&self, size: u64) -> Result<(), StudyError> {
+        let path = self.mountpoint().join("data");
+        File::create_new(&path).map_err(StudyError::io(&path))?;
+        let (place, size) = (self.place, Bytes(size));
+        assay_instruments::layout::fill(&path, size, place.seed, place.cancel, &mut |_, _| {})
+            .map_err(|error| StudyError::measure("writing onto the array", error))?;
+        self.sync()
+    }
+
+    /// Checksum of the written file; an error when it cannot be read.
+    pub fn sum(&self) -> Result<String, StudyError> {
+        let path = self.mountpoint().join("data");
+        let argv = [OsStr::new("sha256sum"), path.as_os_str()];
+        run_os(self.place, &argv)
+    }
+
+    fn sync(&self) -> Result<(), StudyError> {
+        run(self.place, &["btrfs", "filesystem", "sync", &self.target()]).map(drop)
+    }
+
+    /// Bytes written to each disk since it was attached.
+    fn written(&self) -> Result<Vec<u64>, StudyError> {
+        let of = |member: &Member| {
+            let name = member.device.trim_start_matches("/dev/");
+            let path = PathBuf::from(format!("/sys/block/{name}/stat"));
+            let text = self.place.host.read_text(&path)?;
+            let sectors = text.split_whitespace().nth(6).and_then(|n| n.parse().ok());
+            let sectors: u64 = sectors
+                .ok_or_else(|| StudyError::measure(path.display().to_string(), "cut off"))?;
+            Ok(sectors * 512)
+        };
+        self.members.iter().map(of).collect()
+    }
+
+    /// What each device holds.
+    pub fn usage(&self) -> Result<Vec<Use>, StudyError> {
+        let text = run(
+            self.place,
+            &["btrfs", "device", "usage", "-b", &self.target()],
+        )?;
+        let found = usage(&text);
+        match found.len() == self.members.len() {
+            true => Ok(found),
+            false => Err(StudyError::measure(
+                "btrfs device usage",
+                "devices are missing in it",
+            )),
+        }
+    }
+
+    /// Sizes of its disks.
+    pub fn sizes(&self) -> Vec<u64> {
+        self.members.iter().map(|member| member.size).collect()
+    }
+}
+
+impl Drop for Array<'_> {
+    fn drop(&mut self) {
+        // What does not go now is in the journal, and is tried again when the session is closed.
+        if let Some(mount) = self.mount.take() {
+            let _ = self.place.remove(mount);
+        }
+        for member in self.members.drain(..).rev() {
+            let _ = self.place.remove(member.made);
+        }
+        let _ = self.place.remove(self.dir_made);
+    }
+}
+
+/// Reads `btrfs device usage -b`.
+pub(super) fn usage(text: &str) -> Vec<Use> {
+    let mut found: Vec<Use> = Vec::new();
+    for line in text.lines() {
+        if let Some((device, _)) = line.split_once(", ID:") {
+            found.push(Use {
+                device: device.to_owned(),
+                size: 0,
+                unallocated: 0,
+            });
+        }
+        let (Some(last), Some((name, value))) = (found.last_mut(), line.trim().split_once(':'))
+        else {
+            continue;
+        };
+        let value = value.trim().parse().unwrap_or(0);
+        match name {
+            "Device size" => last.size = value,
+            "Unallocated" => last.unallocated = value,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn run(place: &Place<'_>, argv: &[&str]) -> Result<String, StudyError> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    run_os(place, &words)
+}
+
+fn run_os(place: &Place<'_>, argv: &[&OsStr]) -> Result<String, StudyError> {
+    let output = place.host.run(argv, Limits { timeout: LIMIT })?;
+    match output.success() {
+        true => Ok(output.text()),
+        false => {
+            let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+            Err(StudyError::measure(words.join(" "), output.complaint()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_usage_is_read() {
+        // btrfs-progs 6.2 on Linux 6.18.
+        let text = include_str!("../../../fixtures/btrfs-device-usage-6.2.txt");
+        let found = usage(text);
+        assert_eq!(found.len(), 6);
+        assert_eq!(
+            found[5],
+            Use {
+                device: "/dev/loop6".to_owned(),
+                size: 536_870_912,
+                unallocated: 463_470_592
+            }
+        );
+        assert!(usage("ERROR: not a btrfs filesystem\n").is_empty());
+    }
+}

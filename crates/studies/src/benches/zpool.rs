@@ -1,0 +1,187 @@
+//! Pools in a guest that are made, filled and destroyed again and again.
+
+use crate::guest::{self, command};
+use crate::{Place, StudyError};
+use assay_lab::disk::Throttle;
+use assay_lab::{Disk, Guest};
+use assay_planner::distribute::{Vdev, parse_zpool_list};
+use assay_planner::zfs::Version;
+use std::time::Duration;
+
+/// Name of the pool.
+pub(super) const POOL: &str = "study";
+/// An emulated guest on a busy machine takes its time.
+const LIMIT: Duration = Duration::from_secs(300);
+/// MiB of random data in the guest's memory, which all files are written from. Pools do not
+/// compress here and do not look for blocks that they have already.
+const DATA_MIB: u64 = 16;
+const DATA: &str = "/dev/shm/data";
+
+/// A guest with disks for pools.
+pub(super) struct Pools {
+    guest: Guest,
+    disks: Vec<Disk>,
+    /// The partition of each disk that takes all of it.
+    nodes: Vec<String>,
+}
+
+impl Pools {
+    /// Boots it. Every disk can be slowed down later, and gets one partition: a pool on whole disks
+    /// would partition them each time, and wait for udev.
+    pub fn boot(
+        place: &Place<'_>,
+        name: &str,
+        disks: &[(String, u64)],
+    ) -> Result<Self, StudyError> {
+        let disk = |(name, size): &(String, u64)| Disk {
+            throttle: Some(Throttle::default()),
+            ..Disk::scratch(name, *size)
+        };
+        let disks: Vec<Disk> = disks.iter().map(disk).collect();
+        let guest = place.boot(name, 1024, 2, disks.clone())?;
+        let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+        let devices = guest.devices(&names)?;
+        let mut pools = Self {
+            guest,
+            disks,
+            nodes: Vec::new(),
+        };
+        (place.say)("partitioning the guest's disks");
+        for device in &devices {
+            let device = device.display().to_string();
+            let label = "printf 'label: gpt\\n,\\n' | sfdisk --quiet \"$1\"";
+            pools.run(&["sh", "-c", label, "sh", &device])?;
+            pools.nodes.push(format!("{device}1"));
+        }
+        pools.run(&["udevadm", "settle"])?;
+        let (input, count) = ("if=/dev/urandom".to_owned(), format!("count={DATA_MIB}"));
+        let to = format!("of={DATA}");
+        pools.run(&["dd", &input, &to, "bs=1M", &count, "status=none"])?;
+        Ok(pools)
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, argv: &[&str]) -> Result<String, StudyError> {
+        command(&self.guest, argv, LIMIT)
+    }
+
+    /// Whether a command ends well; what it says does not matter.
+    pub fn succeeds(&self, argv: &[&str]) -> Result<bool, StudyError> {
+        let words: Vec<_> = argv.iter().map(std::ffi::OsStr::new).collect();
+        let limits = assay_host::Limits { timeout: LIMIT };
+        Ok(self.guest.run(&words, limits)?.success())
+    }
+
+    /// The partition on a disk.
+    pub fn node(&self, disk: &str) -> &str {
+        let at = self.disks.iter().position(|known| known.name == disk);
+        at.map_or("", |at| &self.nodes[at])
+    }
+
+    /// Holds a disk to so many bytes a second; 0 lets it go.
+    pub fn slow(&self, disk: &str, bytes: u64) -> Result<(), StudyError> {
+        let Some(disk) = self.disks.iter().find(|known| known.name == disk) else {
+            return Ok(());
+        };
+        Ok(self.guest.set_throttle(disk, Throttle { iops: 0, bytes })?)
+    }
+
+    /// Makes the pool anew, without compression, with `record` bytes a record. `vdevs` are words of
+    /// `zpool create`.
+    pub fn create(&self, record: u64, vdevs: &[&str]) -> Result<(), StudyError> {
+        self.destroy()?;
+        let record = format!("recordsize={record}");
+        let options = [
+            "zpool",
+            "create",
+            "-f",
+            "-o",
+            "ashift=12",
+            "-O",
+            "compression=off",
+            "-O",
+            "atime=off",
+            "-O",
+            &record,
+            POOL,
+        ];
+        self.run(&[&options[..], vdevs].concat()).map(drop)
+    }
+
+    /// Destroys the pool, when there is one.
+    pub fn destroy(&self) -> Result<(), StudyError> {
+        if self.succeeds(&["zpool", "list", POOL])? {
+            self.run(&["zpool", "destroy", POOL])?;
+        }
+        Ok(())
+    }
+
+    /// Writes that many bytes, rounded up to whole pieces of 16 MiB, into new files whose names begin with
+    /// `prefix`, and waits until they are on the disks. Returns the seconds that it took.
+    pub fn write(&self, prefix: &str, bytes: u64) -> Result<f64, StudyError> {
+        const WRITE: &str = "s=$(date +%s%N); i=0; while [ $i -lt $1 ]; do \
+             dd if=$2 of=$3.$i bs=1M status=none || exit 1; i=$((i+1)); done; \
+             zpool sync || exit 1; e=$(date +%s%N); echo $((e - s))";
+        let count = pieces(bytes).to_string();
+        let text = self.run(&["sh", "-c", WRITE, "sh", &count, DATA, prefix])?;
+        let nanos: Option<u64> = text.trim().parse().ok();
+        nanos
+            .map(|nanos| nanos as f64 / 1e9)
+            .filter(|seconds| *seconds > 0.0)
+            .ok_or_else(|| StudyError::measure("writing in the guest", "its clock gave no time"))
+    }
+
+    /// The vdevs of the pool, as `zpool list` tells them, with a speed.
+    pub fn vdevs(&self, speed: f64) -> Result<Vec<Vdev>, StudyError> {
+        let text = self.run(&["zpool", "list", "-vHp", POOL])?;
+        parse_zpool_list("zpool list -vHp", &text, speed)
+            .map_err(|error| StudyError::measure("zpool list", error))
+    }
+
+    /// A number in a file of the guest's kernel.
+    pub fn number(&self, path: &str) -> Result<u64, StudyError> {
+        let text = self.run(&["cat", path])?;
+        text.trim()
+            .parse()
+            .map_err(|_| StudyError::measure(path, "not a number"))
+    }
+
+    /// Sets a parameter of the module.
+    pub fn set(&self, parameter: &str, value: u64) -> Result<(), StudyError> {
+        let path = format!("/sys/module/zfs/parameters/{parameter}");
+        let argv = ["sh", "-c", "echo $1 > $2", "sh", &value.to_string(), &path];
+        self.run(&argv).map(drop)
+    }
+
+    /// Version of OpenZFS, and the rules of it as far as the planner knows them.
+    pub fn version(&self) -> Result<(String, Option<Version>), StudyError> {
+        let text = self.run(&["cat", "/sys/module/zfs/version"])?;
+        let text = text.trim().to_owned();
+        let number = text.split('-').next().unwrap_or_default().parse().ok();
+        Ok((text, number))
+    }
+
+    /// What it ran on.
+    pub fn machine(&self) -> Vec<(String, String)> {
+        let mut all = guest::machine(&self.guest);
+        all.retain(|(name, _)| name != "fio");
+        if let Ok((version, _)) = self.version() {
+            all.push(("OpenZFS".to_owned(), version));
+        }
+        all
+    }
+
+    /// Whether the guest is emulated.
+    pub fn emulated(&self) -> bool {
+        guest::emulated(&self.guest)
+    }
+}
+
+/// Bytes that [`Pools::write`] really writes.
+pub(super) fn rounded(bytes: u64) -> u64 {
+    pieces(bytes) * (DATA_MIB << 20)
+}
+
+fn pieces(bytes: u64) -> u64 {
+    bytes.div_ceil(DATA_MIB << 20)
+}
