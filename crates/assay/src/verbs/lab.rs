@@ -30,7 +30,9 @@ Examples:
   assay lab up --disk 1G --disk 1G,bus=nvme,cache=none
                                   a guest that stays
   assay lab run -- zpool status   a command in it; its exit status is assay's
+  assay lab run -- assay facts    this very assay runs in it as well
   assay lab ssh                   a shell in it
+  assay lab plug 1G,bus=nvme      one more disk, while it runs
   assay lab list
   assay lab down                  the guest and its disks are gone
 
