@@ -78,10 +78,11 @@ pub(crate) fn arguments(
             &format!("virtserialport,chardev=port{port},name={PORT_NAME}{port}"),
         ]);
     }
-    // panic=-1 with -no-reboot: a guest that panics ends.
+    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated
+    // timer is late, and the kernel would panic for that.
     add(&[
         "-append",
-        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 net.ifnames=0 \
+        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
          systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning",
     ]);
     arguments.push("-kernel".into());
