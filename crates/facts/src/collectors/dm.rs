@@ -5,7 +5,6 @@ use crate::gather::{Gather, lossy};
 use assay_model::FactKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const ARGV: [&str; 2] = ["dmsetup", "table"];
 
@@ -44,15 +43,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// The format of an encrypted device, from its uuid, and how its passphrases are stretched.
 fn luks(g: &mut Gather<'_>, device: &str) {
-    let text = |g: &Gather<'_>, file: &str| {
-        let path = format!("/sys/block/{device}/{file}");
-        let text = g.host.read_text(Path::new(&path)).ok()?;
-        Some((text.trim().to_owned(), path))
-    };
-    let (Some((name, _)), Some((uuid, source))) = (text(g, "dm/name"), text(g, "dm/uuid")) else {
+    let dir = format!("/sys/block/{device}");
+    let source = format!("{dir}/dm/uuid");
+    let name = g.read("dm", &format!("{dir}/dm/name"));
+    let (Some(name), Some(uuid)) = (name, g.read("dm", &source)) else {
         return;
     };
-    if crate::dm::kind(&uuid) != "crypt" {
+    let (name, uuid) = (name.trim(), uuid.trim());
+    if crate::dm::kind(uuid) != "crypt" {
         return;
     }
     // CRYPT-LUKS2-…
@@ -64,13 +62,11 @@ fn luks(g: &mut Gather<'_>, device: &str) {
     if !format.starts_with("LUKS") {
         return;
     }
-    let slaves = g
-        .host
-        .list(Path::new(&format!("/sys/block/{device}/slaves")));
-    let Some(below) = slaves.ok().and_then(|slaves| slaves.into_iter().next()) else {
+    let slaves = g.list(&format!("dm.{name}.pbkdf"), &format!("{dir}/slaves"));
+    let Some(below) = slaves.first() else {
         return;
     };
-    let node = format!("/dev/{}", lossy(&below));
+    let node = format!("/dev/{}", lossy(below));
     let argv = ["cryptsetup", "luksDump", &node];
     let key = format!("dm.{name}.pbkdf");
     if let Some(output) = g.ask(&key, &argv) {

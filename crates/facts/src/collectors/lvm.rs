@@ -3,7 +3,6 @@
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
 use assay_model::FactKind;
-use std::path::Path;
 
 /// Fields that name the thing; the key says them.
 const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
@@ -11,15 +10,12 @@ const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
 const NUMBERS: [&str; 2] = ["lv_kernel_major", "lv_kernel_minor"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    let is_lvm = |g: &Gather<'_>, name: &str| {
-        let path = format!("/sys/block/{name}/dm/uuid");
-        let uuid = g.host.read_text(Path::new(&path));
-        uuid.is_ok_and(|uuid| crate::dm::kind(uuid.trim()) == "lvm")
-    };
     let names = g.list("lvm", "/sys/block");
-    let active = names.iter().any(|name| {
-        let name = lossy(name);
-        name.starts_with("dm-") && is_lvm(g, &name)
+    let devices = names.iter().map(|name| lossy(name));
+    let devices: Vec<String> = devices.filter(|name| name.starts_with("dm-")).collect();
+    let active = devices.iter().any(|name| {
+        let uuid = g.read("lvm", &format!("/sys/block/{name}/dm/uuid"));
+        uuid.is_some_and(|uuid| crate::dm::kind(uuid.trim()) == "lvm")
     });
     // The tools look at every device of the machine, so they are asked only where LVM is in use.
     if active {

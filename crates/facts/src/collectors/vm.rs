@@ -9,6 +9,8 @@ use std::path::Path;
 
 const LIBVIRT: &str = "/etc/libvirt/qemu";
 const PROXMOX: &str = "/etc/pve/qemu-server";
+/// It ended while it was looked at.
+const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
 
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
@@ -25,11 +27,17 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
             continue;
         }
         // Asked first, so that a capture holds no other command lines. Processes come and go.
-        let comm = g.host.read_text(Path::new(&format!("/proc/{pid}/comm")));
-        if !comm.is_ok_and(|comm| qemu::is_qemu(comm.trim())) {
-            continue;
-        }
         let (key, path) = (format!("vm.{pid}"), format!("/proc/{pid}/cmdline"));
+        let comm = format!("/proc/{pid}/comm");
+        match g.host.read_text(Path::new(&comm)) {
+            Ok(comm) if qemu::is_qemu(comm.trim()) => {}
+            Ok(_) => continue,
+            Err(error) if error.errno() == Some(ESRCH) => continue,
+            Err(error) => {
+                g.fault(&key, &error, FactKind::Runtime, &comm);
+                continue;
+            }
+        }
         let line = match g.host.read(Path::new(&path)) {
             Ok(line) if line.is_empty() => continue,
             Ok(line) if with_identity => line,

@@ -1,0 +1,55 @@
+//! `assay stack` on this machine: all its forms, and targets that are not there.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::Home;
+use serde_json::Value;
+
+#[test]
+fn the_layers_under_a_directory_in_all_forms() {
+    let home = Home::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let page = dir.path().join("page.html");
+
+    let text = home.assay(&["stack", path]);
+    assert_eq!(text.code, Some(0), "{}", text.stderr);
+    assert!(text.stdout.contains(&format!("path {path}")));
+    assert!(text.stdout.contains("\nfile system "), "{}", text.stdout);
+    assert!(text.stdout.contains("\nNext\n"));
+
+    let json = home.assay(&["stack", path, "--json", "--html", page.to_str().unwrap()]);
+    let document: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(document["target"], path);
+    let layers = document["layers"].as_array().unwrap();
+    assert_eq!(layers[0]["kind"], "path");
+    assert_eq!(layers[1]["kind"], "file-system");
+    assert_eq!(layers[0]["below"][0], 1);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<svg") && page.contains("file system"));
+
+    let markdown = home.assay(&["stack", path, "--markdown"]);
+    assert!(markdown.stdout.starts_with("# The layers under "));
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let home = Home::new();
+    for (target, said) in [
+        ("/no/such/place", "no such file or directory"),
+        ("no-such-guest", "no virtual machine \"no-such-guest\""),
+        (
+            "/dev/null",
+            "neither a directory, a file nor a block device",
+        ),
+    ] {
+        let ran = home.assay(&["stack", target]);
+        assert_eq!(ran.code, Some(2), "{target}");
+        assert!(
+            ran.stdout.is_empty() && ran.stderr.contains(said),
+            "{}",
+            ran.stderr
+        );
+    }
+}
