@@ -172,7 +172,7 @@ fn nothing_is_made_before_a_yes_and_bad_input_is_named() {
             "virtio-blk",
         ),
         (
-            &["stack", path, "--measure", "--disk", "dir=/srv"],
+            &["stack", path, "--measure", "--disk", "device=/dev/vda"],
             "TARGET",
         ),
         (

@@ -223,8 +223,8 @@ fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     };
     // The size is that of the test file, which the plan says.
     let disk = Disk::parse(&format!("512,{}", args.disk), "stack").context("--disk")?;
-    if disk.dir.is_some() {
-        bail!("--disk: images are made in TARGET, so there is no dir=");
+    if disk.dir.is_some() || disk.device.is_some() {
+        bail!("--disk: images are made in TARGET, so there is neither dir= nor device=");
     }
     let mut plan = plan(args)?;
     plan.rounds = args.rounds.or(plan.rounds);
