@@ -237,9 +237,10 @@ fn what_was_measured_before_a_failure_or_an_interruption_is_kept_and_gone_on_wit
     let ran = home.assay(&["study", "--resume=last"]);
     assert!(ran.stderr.contains("went to its end"), "{}", ran.stderr);
 
-    // Ctrl-C while a command of ten seconds is running.
-    let text = MINE.replace("[\"echo\", \"1\"]", "[\"sleep\", \"10\"]");
-    let study = write(&home, &text);
+    // Ctrl-C while a command of five seconds is running.
+    let begun = home.dir.path().join("begun");
+    let slow = format!("[\"sh\", \"-c\", \"touch {}; sleep 5\"]", begun.display());
+    let study = write(&home, &MINE.replace("[\"echo\", \"1\"]", &slow));
     let mut command = home.command(&args(
         &study,
         target.path(),
@@ -250,7 +251,13 @@ fn what_was_measured_before_a_failure_or_an_interruption_is_kept_and_gone_on_wit
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    for _ in 0..600 {
+        if begun.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(begun.exists());
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = common::ran(child.wait_with_output().unwrap());

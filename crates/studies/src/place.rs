@@ -8,6 +8,11 @@ use assay_lab::{Accel, Disk, Guest, Image, Options, State};
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A study is worth waiting for: an emulated guest on a machine that others load as well takes its
+/// time to boot.
+const BOOT_LIMIT: Duration = Duration::from_secs(900);
 
 /// Where a study is carried out, and with what. Benches borrow it for as long as they live.
 pub struct Place<'a> {
@@ -56,6 +61,7 @@ impl Place<'_> {
         options.cpus = cpus;
         options.disks = disks;
         options.accel = self.accel;
+        options.boot_limit = BOOT_LIMIT;
         Ok(Guest::boot(image, &options, self.guests, self.cancel)?)
     }
 

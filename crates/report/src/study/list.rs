@@ -60,14 +60,18 @@ pub fn runs(views: &[View<'_>], style: Style) -> String {
         let id = view.id.map_or(String::new(), |id| id.to_string());
         let state = if run.complete { "" } else { ", cut off" };
         out.push_str(&format!(
-            "{}  {}  {} {}{state}: {} ({})\n",
+            "{}  {}  {} {}{state}\n",
             left(&id, 4),
             time(run.started),
             style.bold(&clean(&run.study.name)),
             clean(&run.form),
-            findings(view),
-            count(run.observations.len(), "figure"),
         ));
+        let told = format!(
+            "{} ({})",
+            findings(view),
+            count(run.observations.len(), "figure")
+        );
+        style.paragraph(&mut out, "", 6, &told);
     }
     out
 }

@@ -108,11 +108,12 @@ fn figures(out: &mut String, view: &View<'_>, style: Style) {
             .collect();
         out.push('\n');
         for line in 0..titles.iter().map(Vec::len).max().unwrap_or(0) {
-            out.push_str(&" ".repeat(NAME));
-            for title in &titles {
-                let text = title.get(line).map_or("", String::as_str);
-                out.push_str(&style.bold(&right(text, COLUMN)));
-            }
+            let columns: String = titles
+                .iter()
+                .map(|title| right(title.get(line).map_or("", String::as_str), COLUMN))
+                .collect();
+            let text = format!("{}{columns}", " ".repeat(NAME));
+            out.push_str(&style.bold(text.trim_end()));
             out.push('\n');
         }
         for configuration in &study.configurations {
@@ -169,7 +170,7 @@ fn row(
             false => format!("{label}\n{}", " ".repeat(NAME)),
         };
         let columns: String = texts.iter().map(|text| right(text, COLUMN)).collect();
-        let text = format!("{lead}{columns}");
+        let text = format!("{lead}{}", columns.trim_end());
         out.push_str(&if dim { style.dim(&text) } else { text });
         out.push('\n');
     };

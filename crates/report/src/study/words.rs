@@ -24,10 +24,11 @@ pub(super) fn value(unit: &str, value: f64) -> String {
 /// A number without a unit, three digits that count; a count as it is.
 pub(super) fn plain(value: f64) -> String {
     match value.abs() {
-        _ if value.fract() == 0.0 && value.abs() < 1e15 => significant(value),
+        a if value.fract() == 0.0 && a < 1000.0 => format!("{value:.0}"),
         a if a >= 100.0 => significant(value),
         a if a >= 10.0 => format!("{value:.1}"),
-        a if a >= 0.1 => format!("{value:.2}"),
+        a if a >= 1.0 => format!("{value:.2}"),
+        a if a >= 0.1 => format!("{value:.3}"),
         _ => format!("{value:.4}"),
     }
 }
