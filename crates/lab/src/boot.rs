@@ -58,7 +58,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A small guest without disks: 1 GiB, two processors, five minutes to boot (an emulated guest
+    /// A small guest without disks: 1 GiB, two processors, ten minutes to boot (an emulated guest
     /// on a busy machine needs its time).
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -71,7 +71,7 @@ impl Options {
             disks: Vec::new(),
             destroy_data: false,
             accel: None,
-            boot_limit: Duration::from_secs(300),
+            boot_limit: Duration::from_secs(600),
             detached: false,
         }
     }
@@ -215,9 +215,9 @@ impl Guest {
         }
         self.put_back(channel);
         // Links of disks in /dev/disk are made by then.
-        let settle = ["udevadm", "settle", "--timeout=60"].map(OsStr::new);
+        let settle = ["udevadm", "settle", "--timeout=240"].map(OsStr::new);
         let limits = Limits {
-            timeout: Duration::from_secs(90),
+            timeout: Duration::from_secs(300),
         };
         self.run(&settle, limits).map_err(told)?;
         Ok(())
@@ -226,7 +226,7 @@ impl Guest {
     /// Runs commands that have to succeed.
     fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
         let limits = Limits {
-            timeout: Duration::from_secs(90),
+            timeout: Duration::from_secs(300),
         };
         for command in commands {
             let argv: Vec<_> = command.iter().map(OsStr::new).collect();

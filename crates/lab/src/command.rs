@@ -78,8 +78,8 @@ pub(crate) fn arguments(
             &format!("virtserialport,chardev=port{port},name={PORT_NAME}{port}"),
         ]);
     }
-    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy machine an
-    // emulator is so late with the first ticks that the kernel takes its timer for broken.
+    // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated
+    // timer is late, and the kernel would panic for that.
     add(&[
         "-append",
         "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \

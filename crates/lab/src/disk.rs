@@ -134,11 +134,18 @@ impl CacheMode {
         matches!(self, Self::None | Self::Directsync)
     }
 
-    /// `write-cache` of the device: whether the guest sees a cache that it has to flush.
+    /// Whether the guest sees a cache that it has to flush.
+    #[must_use]
+    pub fn shows_write_cache(self) -> bool {
+        !matches!(self, Self::Writethrough | Self::Directsync)
+    }
+
+    /// `write-cache` of the device.
     pub(crate) fn write_cache(self) -> &'static str {
-        match self {
-            Self::Writethrough | Self::Directsync => "off",
-            Self::Writeback | Self::None | Self::Unsafe => "on",
+        if self.shows_write_cache() {
+            "on"
+        } else {
+            "off"
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The host runs out of space under a guest: what the guest sees, whether it goes on once there is
 //! space again, and whether all that was acknowledged is still there.
 
+mod nested;
 mod seen;
+mod zfs;
 
 pub use crate::room::HostFs;
 pub use seen::{Ending, Event, Outcome};
+pub use zfs::{ZFS_CASES, ZfsTrial, run as run_zfs};
 
 use crate::boot::Options;
 use crate::disk::{Disk, Format};
@@ -17,10 +20,8 @@ use crate::record::SIZE;
 use crate::room::Room;
 use crate::state::State;
 use crate::wire::Sync;
-use assay_host::Limits;
 use assay_instruments::Cancel;
 use serde_json::json;
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,7 +43,10 @@ pub struct Trial {
     pub seed: u64,
 }
 
-/// Gets each outcome as it comes.
+/// What was found, and what ended it before everything was tried.
+pub type Found = (Vec<Outcome>, Option<LabError>);
+
+/// Gets each outcome as it comes, before the records were looked for.
 pub type Told<'a> = &'a mut (dyn FnMut(&Outcome) + Send);
 
 /// Boots a guest with its disks on a small file system, fills that up under one disk after the
@@ -57,7 +61,7 @@ pub fn run(
     state: &State,
     cancel: &Cancel,
     told: Told<'_>,
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Found, LabError> {
     for disk in &trial.disks {
         if disk.size < 4 * trial.room {
             return Err(LabError::Disk {
@@ -82,7 +86,7 @@ fn on_a_room(
     state: &State,
     cancel: &Cancel,
     told: Told<'_>,
-) -> Result<Vec<Outcome>, LabError> {
+) -> Result<Found, LabError> {
     let room = Room::make(state, &format!("{}-room", options.name), trial.host)?;
     let mut options = options.clone();
     options.disks.clone_from(&trial.disks);
@@ -93,10 +97,21 @@ fn on_a_room(
     let names: Vec<_> = trial.disks.iter().map(|disk| disk.name.as_str()).collect();
     let devices = guest.devices(&names)?;
     let mut outcomes = Vec::new();
+    let mut early = None;
     for (disk, device) in trial.disks.iter().zip(&devices) {
-        let outcome = fill(&guest, disk, device, trial, &room)?;
-        told(&outcome);
-        outcomes.push(outcome);
+        match fill(&guest, disk, device, trial, &room) {
+            Ok(outcome) => {
+                told(&outcome);
+                outcomes.push(outcome);
+            }
+            Err(error) => {
+                early = Some(error);
+                break;
+            }
+        }
+    }
+    if outcomes.is_empty() {
+        return early.map_or(Ok((outcomes, None)), Err);
     }
     // QEMU writes what it still has: this is not about power cuts.
     guest.quit(Duration::from_secs(60))?;
@@ -112,7 +127,7 @@ fn on_a_room(
         let lost = powercut::missing(content, trial.seed, outcome.acknowledged);
         outcome.lost = lost.map_err(LabError::io(content))?;
     }
-    Ok(outcomes)
+    Ok((outcomes, early))
 }
 
 /// What the one who watches QEMU shares with the one who listens to the guest.
@@ -215,22 +230,24 @@ fn write(
         let paused_at = shared.paused_at.load(Ordering::Relaxed);
         count < paused_at.saturating_add(trial.after)
     })?;
-    if trial.sync != Sync::Never {
-        return Ok(());
+    match trial.sync {
+        Sync::Never => sync_data(guest, device),
+        Sync::Dsync | Sync::Fsync => Ok(()),
     }
-    let argv = [OsStr::new("sync"), OsStr::new("--data"), device.as_os_str()];
-    let limits = Limits {
-        timeout: Duration::from_secs(300),
-    };
-    let output = guest.run(&argv, limits)?;
-    match output.success() {
-        true => Ok(()),
-        false => Err(LabError::Refused {
-            path: device.to_owned(),
-            errno: 0,
-            reason: output.complaint(),
-        }),
-    }
+}
+
+/// Asks for durability of all that was written to a file or device.
+fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
+    let text = path.to_string_lossy();
+    let synced = crate::pool::command(guest, &["sync", "--data", &text]);
+    synced.map(drop).map_err(|error| match error {
+        // `/usr/bin/sync: error syncing '/dev/vdb': Input/output error`
+        LabError::Refused { reason, .. } => {
+            let why = reason.rsplit(": ").next().unwrap_or(&reason);
+            crate::pool::refused(path, &format!("{why} (at the fsync)"))
+        }
+        other => other,
+    })
 }
 
 /// Watches QEMU until the writing is done. A guest that is paused gets space and goes on.

@@ -5,6 +5,10 @@
 //! disk is built again as a power cut would leave it: what was flushed is there, all else is lost.
 //! That is done for many moments, each that of an acknowledgement, the last one that of the kill.
 
+mod zfs;
+
+pub use zfs::run as run_zfs;
+
 use crate::boot::Options;
 use crate::disk::{CacheMode, Disk, Format, SECRET};
 use crate::error::LabError;
@@ -14,7 +18,7 @@ use crate::image::Image;
 use crate::record::{SIZE, record};
 use crate::state::State;
 use crate::wire::Sync;
-use crate::writelog::{self, Request};
+use crate::writelog;
 use assay_instruments::Cancel;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -56,6 +60,8 @@ pub struct Outcome {
     pub lossy: u64,
     /// Most acknowledged records that were missing after a cut.
     pub lost: u64,
+    /// What was in the way of looking for records, if anything was.
+    pub note: Option<String>,
 }
 
 impl Outcome {
@@ -63,6 +69,13 @@ impl Outcome {
     #[must_use]
     pub fn as_promised(&self) -> bool {
         self.lost == 0 || !self.claims
+    }
+
+    /// One more cut, after which so many acknowledged records were missing.
+    fn cut(&mut self, lost: u64) {
+        self.cuts += 1;
+        self.lossy += u64::from(lost > 0);
+        self.lost = self.lost.max(lost);
     }
 }
 
@@ -146,11 +159,9 @@ fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<O
         cuts: 0,
         lossy: 0,
         lost: 0,
+        note: None,
     };
-    let flushes = entries
-        .iter()
-        .filter(|entry| entry.request == Request::Flush);
-    outcome.flushes = flushes.count() as u64;
+    outcome.flushes = writelog::flushes(&entries, 0..u64::MAX);
     for (count, moment) in cuts(moments, trial.cuts) {
         fs::copy(&first, &image).map_err(LabError::io(&image))?;
         writelog::replay(&log, &entries, moment, &image)?;
@@ -161,10 +172,7 @@ fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<O
                 &plain
             }
         };
-        let lost = missing(content, trial.seed, count).map_err(LabError::io(content))?;
-        outcome.cuts += 1;
-        outcome.lossy += u64::from(lost > 0);
-        outcome.lost = outcome.lost.max(lost);
+        outcome.cut(missing(content, trial.seed, count).map_err(LabError::io(content))?);
     }
     Ok(outcome)
 }

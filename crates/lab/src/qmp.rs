@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -10,21 +10,32 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection to the monitor, ready for commands.
-#[derive(Debug)]
 pub(crate) struct Qmp {
-    reader: BufReader<UnixStream>,
+    reader: Box<dyn BufRead + Send>,
+    writer: Box<dyn Write + Send>,
     events: Vec<Value>,
 }
 
 impl Qmp {
-    /// Takes the greeting and leaves negotiation mode.
+    /// Over a socket of QEMU.
     pub(crate) fn new(stream: UnixStream) -> Result<Self, LabError> {
         let ready = stream
             .set_read_timeout(Some(PATIENCE))
             .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         ready.map_err(|error| refused("connection", error))?;
+        let writer = stream.try_clone();
+        let writer = writer.map_err(|error| refused("connection", error))?;
+        Self::over(Box::new(BufReader::new(stream)), Box::new(writer))
+    }
+
+    /// Takes the greeting and leaves negotiation mode.
+    pub(crate) fn over(
+        reader: Box<dyn BufRead + Send>,
+        writer: Box<dyn Write + Send>,
+    ) -> Result<Self, LabError> {
         let mut qmp = Self {
-            reader: BufReader::new(stream),
+            reader,
+            writer,
             events: Vec::new(),
         };
         qmp.read("greeting")?;
@@ -35,8 +46,7 @@ impl Qmp {
     /// Runs a command and returns what it returns. Events that come before it are kept.
     pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, LabError> {
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
-        self.reader
-            .get_mut()
+        self.writer
             .write_all(line.as_bytes())
             .map_err(|error| refused(command, error))?;
         loop {

@@ -1,15 +1,17 @@
 //! Copies of disk images that take no more room than their data.
 
 use crate::error::LabError;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::Read as _;
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Copies content and length into `to`, which may exist; where there are only zeros in 64 KiB,
-/// nothing is written, so `to` has to be empty or hold zeros there.
+/// Copies content and length into `to`, which may exist; holes are not written, so `to` has to be
+/// empty or hold zeros there.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
-    let mut source = File::open(from).map_err(LabError::io(from))?;
+    let source = File::open(from).map_err(LabError::io(from))?;
     let length = source.metadata().map_err(LabError::io(from))?.len();
     let target = File::options()
         .write(true)
@@ -18,20 +20,38 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
         .open(to)
         .map_err(LabError::io(to))?;
     target.set_len(length).map_err(LabError::io(to))?;
-    let mut buffer = vec![0; 64 << 10];
-    let mut at = 0;
+    let mut end = 0;
     loop {
-        let count = source.read(&mut buffer).map_err(LabError::io(from))?;
-        if count == 0 {
-            return Ok(());
-        }
-        if buffer[..count].iter().any(|byte| *byte != 0) {
-            target
-                .write_all_at(&buffer[..count], at)
-                .map_err(LabError::io(to))?;
-        }
-        at += count as u64;
+        let start = match seek(&source, SeekFrom::Data(end)) {
+            Ok(start) => start,
+            // No data from there on (lseek(2)).
+            Err(Errno::NXIO) => return Ok(()),
+            Err(error) => return Err(LabError::io(from)(error.into())),
+        };
+        end = seek(&source, SeekFrom::Hole(start))
+            .map_err(|error| LabError::io(from)(error.into()))?;
+        copy_range(&source, start, &target, start, end - start).map_err(LabError::io(to))?;
     }
+}
+
+/// Copies `length` bytes from one place to another.
+pub(crate) fn copy_range(
+    source: &File,
+    from: u64,
+    target: &File,
+    to: u64,
+    length: u64,
+) -> io::Result<()> {
+    const PIECE: u64 = 1 << 20;
+    let mut buffer = vec![0; usize::try_from(length.min(PIECE)).unwrap_or(0)];
+    let mut done = 0;
+    while done < length {
+        let count = usize::try_from((length - done).min(PIECE)).unwrap_or(0);
+        source.read_exact_at(&mut buffer[..count], from + done)?;
+        target.write_all_at(&buffer[..count], to + done)?;
+        done += count as u64;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

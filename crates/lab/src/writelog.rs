@@ -6,8 +6,9 @@
 //! superblock behind the truth, or none at all: the entries are read without it.
 
 use crate::error::LabError;
+use crate::sparse::copy_range;
 use std::fs::File;
-use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -92,6 +93,15 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, LabError> {
     Ok(found)
 }
 
+/// How many flushes were complete while the log grew from the start of `span` to its end, in bytes.
+#[must_use]
+pub fn flushes(entries: &[Entry], span: Range<u64>) -> u64 {
+    let inside = entries.iter().filter(|entry| span.contains(&entry.end));
+    inside
+        .filter(|entry| entry.request == Request::Flush)
+        .count() as u64
+}
+
 /// Does to `image`, which holds what the disk held at first, what survives a power cut at the
 /// moment the log was `moment` bytes long: all up to the last flush, and what was written durably
 /// since. Everything that was only in a cache is lost.
@@ -118,21 +128,8 @@ pub fn replay(log: &Path, entries: &[Entry], moment: u64, image: &Path) -> Resul
         } = entry.request
             && (index < flushed || durable)
         {
-            copy(&source, data, &target, offset, length).map_err(LabError::io(image))?;
+            copy_range(&source, data, &target, offset, length).map_err(LabError::io(image))?;
         }
-    }
-    Ok(())
-}
-
-fn copy(source: &File, from: u64, target: &File, to: u64, length: u64) -> io::Result<()> {
-    const PIECE: u64 = 1 << 20;
-    let mut buffer = vec![0; usize::try_from(length.min(PIECE)).unwrap_or(0)];
-    let mut done = 0;
-    while done < length {
-        let count = usize::try_from((length - done).min(PIECE)).unwrap_or(0);
-        source.read_exact_at(&mut buffer[..count], from + done)?;
-        target.write_all_at(&buffer[..count], to + done)?;
-        done += count as u64;
     }
     Ok(())
 }
@@ -184,6 +181,16 @@ mod tests {
                 flush
             ]
         );
+    }
+
+    #[test]
+    fn flushes_are_counted_where_they_were_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let entries = read(&log(&dir, LOG)).unwrap();
+        assert_eq!(flushes(&entries, 0..u64::MAX), 3);
+        assert_eq!(flushes(&entries, 0..entries[1].end), 0);
+        assert_eq!(flushes(&entries, 0..entries[1].end + 1), 1);
+        assert_eq!(flushes(&entries, entries[6].end..u64::MAX), 2);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `assay lab`: throwaway guests with real ZFS.
 
+mod crypto;
 mod full;
 mod measure;
 mod plug;
@@ -65,6 +66,8 @@ enum LabVerb {
     PowerCut(powercut::PowerCut),
     /// Let the host run out of space under a guest, and look what becomes of the guest
     Full(full::Full),
+    /// Compare what encryption costs in guests with different processors
+    Crypto(crypto::Crypto),
 }
 
 #[derive(clap::Args)]
@@ -218,6 +221,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         LabVerb::Plug(args) => lab.plug(&args),
         LabVerb::Unplug(args) => lab.unplug(&args),
         LabVerb::Measure(args) => measure::measure(&lab, &args),
+        LabVerb::Crypto(args) => crypto::crypto(&lab, &args),
         LabVerb::Full(args) => full::full(&lab, &args),
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     }

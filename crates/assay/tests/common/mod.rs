@@ -5,6 +5,8 @@
     reason = "tests drive the real program"
 )]
 
+pub mod guests;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;

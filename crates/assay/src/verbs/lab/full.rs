@@ -4,7 +4,8 @@ use super::powercut::SyncArg;
 use super::{Lab, Machine};
 use crate::cli::Status;
 use crate::context::print;
-use assay_lab::full::{Ending, HostFs, Outcome, Trial, run};
+use assay_lab::Options;
+use assay_lab::full::{Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTrial, run, run_zfs};
 use assay_model::Bytes;
 use clap::ValueEnum;
 use serde_json::json;
@@ -16,17 +17,25 @@ Examples:
   assay lab full                            raw and qcow2, every werror policy, every bus
   assay lab full --disk 32M,format=qcow2,bus=sata,werror=stop --fs xfs
   assay lab full --sync never               nobody asks for durability until the end
+  assay lab full --pool                     a full pool in the guest: zvol against qcow2
 
 The guest's disks lie on a small file system that assay makes for this (as root, on a loop device; it
 goes when assay ends, however it ends). The guest writes numbered, checksummed records until the host
 has no space. Then space is given back, a guest that QEMU paused goes on, one that got an error is
 asked to write again, and every record that its kernel called durable is read back on the host.
 
+With --pool the pool in the guest is made full instead, under a thin zvol, a raw file and a qcow2 image.
+They are written to by a program, and by a QEMU in the guest whose drive assay drives by its registers:
+that one decides whether a guest of its own would be paused.
+
 Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error.")]
 pub(super) struct Full {
     /// How the guest asks for durability; never: once, at the end
-    #[arg(long, value_enum, default_value_t = SyncArg::Dsync)]
+    #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]
     sync: SyncArg,
+    /// A full pool in the guest, instead of a full host
+    #[arg(long, conflicts_with_all = ["fs", "disk"])]
+    pool: bool,
     /// The host's file system under the disks
     #[arg(long, value_enum, default_value_t = FsArg::Ext4)]
     fs: FsArg,
@@ -69,57 +78,78 @@ const USUAL: [&str; 14] = [
 
 pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
     let mut options = lab.options(&format!("full-{}", std::process::id()), &args.machine)?;
-    lab.usual(&mut options, &USUAL)?;
-    for disk in &options.disks {
-        anyhow::ensure!(
-            disk.dir.is_none(),
-            "disk {}: dir= is not taken here: the disks lie on a small file system of their own",
-            disk.name
-        );
-    }
     anyhow::ensure!(
         args.room.0 >= 64 << 10,
         "--room {}: too little, 64 KiB at least",
         args.room
     );
-    let trial = Trial {
-        disks: std::mem::take(&mut options.disks),
-        sync: args.sync.into(),
-        host: match args.fs {
-            FsArg::Ext4 => HostFs::Ext4,
-            FsArg::Xfs => HostFs::Xfs,
-        },
-        room: args.room.0,
-        after: args.after,
-        seed: crate::context::random_seed()?,
-    };
+    let seed = crate::context::random_seed()?;
     let image = lab.image(args.machine.zfs)?;
-    let shown = super::progress::steps("writing until nothing is free", trial.disks.len() as u64);
-    let outcomes = run(
-        &image,
-        &options,
-        &trial,
-        &lab.state,
-        &lab.cancel,
-        &mut |_| shown.inc(1),
-    );
-    shown.finish_and_clear();
-    let outcomes = outcomes?;
+    let (place, (outcomes, early)) = match args.pool {
+        true => {
+            let trial = ZfsTrial {
+                room: args.room.0,
+                after: args.after,
+                seed,
+            };
+            let shown = super::progress::steps("writing until the pool is full", ZFS_CASES as u64);
+            let told = &mut |_: &Outcome| shown.inc(1);
+            let found = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
+            shown.finish_and_clear();
+            ("zfs", found?)
+        }
+        false => {
+            let trial = args.trial(lab, &mut options, seed)?;
+            let count = trial.disks.len() as u64;
+            let shown = super::progress::steps("writing until nothing is free", count);
+            let told = &mut |_: &Outcome| shown.inc(1);
+            let found = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
+            shown.finish_and_clear();
+            (trial.host.name(), found?)
+        }
+    };
     print(&match args.json {
-        true => document(&trial, &outcomes),
+        true => document(seed, place, &outcomes),
         false => table(&outcomes),
     })?;
+    if let Some(error) = early {
+        return Err(error.into());
+    }
     let kept = outcomes.iter().all(Outcome::kept);
     Ok(if kept { Status::Ok } else { Status::Findings })
 }
 
-fn document(trial: &Trial, outcomes: &[Outcome]) -> String {
+impl Full {
+    fn trial(&self, lab: &Lab, options: &mut Options, seed: u64) -> anyhow::Result<Trial> {
+        lab.usual(options, &USUAL)?;
+        for disk in &options.disks {
+            anyhow::ensure!(
+                disk.dir.is_none(),
+                "disk {}: dir= is not taken here: the disks lie on a small file system of their own",
+                disk.name
+            );
+        }
+        Ok(Trial {
+            disks: std::mem::take(&mut options.disks),
+            sync: self.sync.into(),
+            host: match self.fs {
+                FsArg::Ext4 => HostFs::Ext4,
+                FsArg::Xfs => HostFs::Xfs,
+            },
+            room: self.room.0,
+            after: self.after,
+            seed,
+        })
+    }
+}
+
+fn document(seed: u64, place: &str, outcomes: &[Outcome]) -> String {
     let disks: Vec<_> = outcomes
         .iter()
         .map(|one| {
             let error = one.error.as_ref();
             json!({
-                "disk": one.disk, "what": one.what, "free_bytes": one.free,
+                "disk": one.disk, "what": one.what, "sync": one.sync.name(), "free_bytes": one.free,
                 "ending": one.ending(), "pauses": one.pauses, "events": one.events,
                 "guest_error": error.map(|(errno, reason)| json!({ "errno": errno, "reason": reason })),
                 "resumed": one.resumed(),
@@ -129,20 +159,19 @@ fn document(trial: &Trial, outcomes: &[Outcome]) -> String {
         })
         .collect();
     let whole = json!({
-        "schema": 1, "seed": trial.seed, "host_file_system": trial.host.name(),
-        "sync": trial.sync.name(), "disks": disks,
+        "schema": 1, "seed": seed, "file_system": place, "disks": disks,
     });
     format!("{whole}\n")
 }
 
 fn table(outcomes: &[Outcome]) -> String {
     let mut text = format!(
-        "{:<46} {:<38} {:>10} {:>12} {:>5}\n",
-        "disk", "when the host was full, the guest", "wrote on", "acknowledged", "lost"
+        "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
+        "disk", "when nothing was free, the writer", "wrote on", "acknowledged", "lost"
     );
     for one in outcomes {
         text += &format!(
-            "{:<46} {:<38} {:>10} {:>12} {:>5}\n",
+            "{:<48} {:<40} {:>8} {:>12} {:>5}\n",
             one.what,
             seen(one),
             if one.resumed() { "yes" } else { "no" },
@@ -150,7 +179,7 @@ fn table(outcomes: &[Outcome]) -> String {
             one.lost
         );
     }
-    text + "acknowledged: records before the host was full + after there was space again\n"
+    text + "acknowledged: records before nothing was free + after there was space again\n"
 }
 
 fn seen(one: &Outcome) -> String {

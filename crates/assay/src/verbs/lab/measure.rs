@@ -6,6 +6,7 @@ use crate::context::print;
 use anyhow::Context as _;
 use assay_lab::Guest;
 use assay_lab::measure::{Plan, Sample, run};
+use assay_model::doubt::Severity;
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Nanos};
 use serde::de::DeserializeOwned;
@@ -118,11 +119,16 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
         run(&guest, &plan, &mut |sample| samples.push(sample))
     });
     shown.finish_and_clear();
-    measured?;
+    if samples.is_empty() {
+        measured?;
+        return Ok(Status::Ok);
+    }
     print(&match args.json {
         true => document(&plan, &samples)?,
         false => table(&plan, &samples)?,
     })?;
+    // What was measured before an error or Ctrl-C is told all the same.
+    measured?;
     Ok(Status::Ok)
 }
 
@@ -139,7 +145,8 @@ fn document(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
             Ok(json!({
                 "disk": plan.disks[sample.disk].name,
                 "workload": plan.workloads[sample.workload].name,
-                "round": sample.round, "host": sample.host, "fio": fio,
+                "round": sample.round, "guest": sample.guest, "host": sample.host,
+                "doubts": sample.doubts, "fio": fio,
             }))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -162,6 +169,37 @@ fn figures(sample: &Sample) -> anyhow::Result<(f64, u64)> {
     Ok(directions.fold((0.0, 0), |(iops, bytes), stats| {
         (iops + stats.iops, bytes + stats.bytes.0)
     }))
+}
+
+/// The doubts of a workload's samples: for each disk and doubt how many samples, and one's evidence.
+fn doubted(plan: &Plan, workload: usize, samples: &[Sample]) -> String {
+    let mut text = String::new();
+    for (index, disk) in plan.disks.iter().enumerate() {
+        let ours = samples
+            .iter()
+            .filter(|sample| (sample.disk, sample.workload) == (index, workload));
+        let doubts: Vec<_> = ours.flat_map(|sample| &sample.doubts).collect();
+        let mut codes: Vec<_> = doubts.iter().map(|doubt| doubt.code.as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        for code in codes {
+            let mut same = doubts.iter().filter(|doubt| doubt.code == code);
+            let count = same.clone().count();
+            let Some(doubt) = same.next() else { continue };
+            let severity = match doubt.severity {
+                Severity::Void => "void",
+                Severity::Suspect => "suspect",
+            };
+            text += &format!(
+                "{severity} {code}, {count} of {} samples of {}: {}\n  instead: {}\n",
+                plan.rounds,
+                disk.describe(),
+                doubt.evidence,
+                doubt.remedy
+            );
+        }
+    }
+    text
 }
 
 fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
@@ -208,6 +246,7 @@ fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
                 format!("{least:.0}…{most:.0}"),
             );
         }
+        text += &doubted(plan, index, samples);
         text.push('\n');
     }
     text += &format!("seed {}\n", plan.seed);

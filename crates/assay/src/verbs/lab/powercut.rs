@@ -4,7 +4,7 @@ use super::{Lab, Machine};
 use crate::cli::Status;
 use crate::context::print;
 use assay_lab::Sync;
-use assay_lab::powercut::{Outcome, Trial, run};
+use assay_lab::powercut::{Outcome, Trial, run, run_zfs};
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -14,11 +14,15 @@ use serde_json::json;
 Examples:
   assay lab power-cut                       every cache mode, bus and format
   assay lab power-cut --disk 64M,format=qcow2,cache=none,aio=native --records 500 --cuts 50
+  assay lab power-cut --zvol                zvols and files on ZFS in the guest
 
 Each disk gets numbered, checksummed records, each of which the guest's kernel calls durable. QEMU is
 killed in the middle of it. Everything that QEMU had not flushed to the host is then taken away, and
 the records that were acknowledged are looked for; the same is done for earlier moments (--cuts).
 cache=unsafe promises nothing and loses records: it shows that the test can fail.
+
+With --zvol each disk carries a pool. What a power cut leaves of it is imported in a second guest, once
+for every cut, and the records are read there. sync=disabled promises nothing.
 
 Exit status: 0 every disk kept what it promised, 1 one did not, 2 error.")]
 pub(super) struct PowerCut {
@@ -28,9 +32,12 @@ pub(super) struct PowerCut {
     /// Acknowledged records on each disk
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     records: u64,
-    /// Moments at which the power is cut, for each disk
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    cuts: u64,
+    /// Moments at which the power is cut, for each disk [default: 16, with --zvol 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    cuts: Option<u64>,
+    /// Write to zvols and a file of a pool on each disk instead: sync=standard, always, disabled
+    #[arg(long)]
+    zvol: bool,
     #[command(flatten)]
     machine: Machine,
     /// Print one JSON document instead of text
@@ -76,17 +83,29 @@ const USUAL: [&str; 12] = [
 
 pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
     let mut options = lab.options(&format!("cut-{}", std::process::id()), &args.machine)?;
-    lab.usual(&mut options, &USUAL)?;
+    lab.usual(&mut options, if args.zvol { &["256M"] } else { &USUAL })?;
     let trial = Trial {
         disks: std::mem::take(&mut options.disks),
         sync: args.sync.into(),
         records: args.records,
-        cuts: args.cuts,
+        cuts: args.cuts.unwrap_or(if args.zvol { 4 } else { 16 }),
         seed: crate::context::random_seed()?,
     };
     let image = lab.image(args.machine.zfs)?;
     let shown = super::progress::spinner("writing, and cutting the power");
-    let outcomes = run(&image, &options, &trial, &lab.state, &lab.cancel);
+    let outcomes = match args.zvol {
+        false => run(&image, &options, &trial, &lab.state, &lab.cancel),
+        true => run_zfs(
+            &image,
+            &options,
+            &trial,
+            &lab.state,
+            &lab.cancel,
+            &mut |done, all| {
+                shown.set_message(format!("importing what {all} power cuts left: {done}"));
+            },
+        ),
+    };
     shown.finish_and_clear();
     let outcomes = outcomes?;
     print(&match args.json {
@@ -105,7 +124,7 @@ fn document(outcomes: &[Outcome]) -> String {
                 "disk": one.disk, "what": one.what, "claims_durability": one.claims,
                 "acknowledged": one.acknowledged, "flushes": one.flushes, "cuts": one.cuts,
                 "cuts_with_loss": one.lossy, "most_lost": one.lost,
-                "as_promised": one.as_promised(),
+                "as_promised": one.as_promised(), "note": one.note,
             })
         })
         .collect();
@@ -114,7 +133,7 @@ fn document(outcomes: &[Outcome]) -> String {
 
 fn table(outcomes: &[Outcome]) -> String {
     let mut text = format!(
-        "{:<36} {:>7} {:>7} {:>5} {:>9}  verdict\n",
+        "{:<48} {:>7} {:>7} {:>5} {:>9}  verdict\n",
         "disk", "records", "flushes", "cuts", "most lost"
     );
     for one in outcomes {
@@ -125,9 +144,12 @@ fn table(outcomes: &[Outcome]) -> String {
             (_, true) => "LOST RECORDS that it called durable",
         };
         text += &format!(
-            "{:<36} {:>7} {:>7} {:>5} {:>9}  {verdict}\n",
+            "{:<48} {:>7} {:>7} {:>5} {:>9}  {verdict}\n",
             one.what, one.acknowledged, one.flushes, one.cuts, one.lost
         );
+        if let Some(note) = &one.note {
+            text += &format!("  {}\n", note.trim_end());
+        }
     }
     text
 }

@@ -1,0 +1,186 @@
+//! `assay lab crypto`: what encryption costs in a guest, per model of its processor.
+
+use super::{AccelArg, Lab, ZfsArg};
+use crate::cli::Status;
+use crate::context::print;
+use assay_host::Live;
+use assay_lab::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
+use assay_lab::{Accel, Choice, Options, choose_accel};
+use serde_json::json;
+
+/// Arguments of `assay lab crypto`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab crypto                           QEMU's and Proxmox' old defaults, one model with and
+                                             without aes, and the host's own processor
+  assay lab crypto --cpu host                is all well with this one?
+  assay lab crypto --cpu Haswell --cpu Haswell,-aes --json
+
+Each model gets a guest of its own. Host and guests run `openssl speed` and, where it is installed,
+`cryptsetup benchmark`; /proc/cpuinfo tells the flags and /proc/crypto the driver that the kernel
+chose. Where guests are emulated, rates mean little; flags and drivers are what they are.
+
+Exit status: 0 every model shows the guest what the host can do, 1 one hides AES, 2 error.")]
+pub(super) struct Crypto {
+    /// A model of the processor as QEMU's -cpu takes it (may be repeated)
+    #[arg(long, value_name = "MODEL")]
+    cpu: Vec<String>,
+    /// Time for each cipher of `openssl speed`, in seconds
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=60))]
+    seconds: u32,
+    /// kvm or tcg; found out when left out
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    accel: Option<AccelArg>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// QEMU's default, Proxmox' default before 8.0, a model with and without the flag, and all there is.
+const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
+
+pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
+    let mut options = Options::new(&format!("crypto-{}", std::process::id()));
+    options.accel = args.accel.map(Accel::from);
+    let image = lab.image(ZfsArg::Stable)?;
+    // Asked once, for all guests.
+    let choice = match options.accel {
+        Some(accel) => Choice { accel, why: None },
+        None => choose_accel(&image, &lab.state)?,
+    };
+    options.accel = Some(choice.accel);
+    let best = match choice.accel {
+        Accel::Kvm => "host",
+        Accel::Tcg => "max",
+    };
+    let models = match args.cpu.is_empty() {
+        true => USUAL.into_iter().chain([best]).map(str::to_owned).collect(),
+        false => args.cpu.clone(),
+    };
+    let trial = Trial {
+        models,
+        seconds: args.seconds,
+    };
+    let shown = super::progress::steps("guests, one for each model:", trial.models.len() as u64);
+    let mut comparison = Comparison::default();
+    let ended = run(
+        &image,
+        &options,
+        &trial,
+        (&Live, &lab.state),
+        &lab.cancel,
+        &mut comparison,
+        &mut || shown.inc(1),
+    );
+    shown.finish_and_clear();
+    if comparison.models.is_empty() {
+        ended?;
+        return Ok(Status::Ok);
+    }
+    let found = findings(&comparison);
+    let note = (choice.accel == Accel::Tcg).then(|| {
+        let why = choice.why.as_deref().unwrap_or("--accel tcg");
+        format!(
+            "the guests are emulated ({why}): their rates say nothing about real ones, and \
+             emulated AES instructions may even be slower than code without them; flags and drivers \
+             are what they are"
+        )
+    });
+    print(&match args.json {
+        true => document(&comparison, &found, note.as_deref()),
+        false => table(&comparison, &found, note.as_deref()),
+    })?;
+    // What was measured before is told all the same.
+    ended?;
+    Ok(if found.is_empty() {
+        Status::Ok
+    } else {
+        Status::Findings
+    })
+}
+
+fn document(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> String {
+    let whole = json!({
+        "schema": 1, "host": comparison.host, "models": comparison.models, "findings": found,
+        "note": note,
+    });
+    format!("{whole}\n")
+}
+
+fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> String {
+    let all: Vec<(&str, &Side)> = std::iter::once(("host", &comparison.host))
+        .chain(
+            comparison
+                .models
+                .iter()
+                .map(|model| (model.cpu.as_str(), &model.side)),
+        )
+        .collect();
+    let mut text = format!("{:<22} {:<34} driver of xts(aes)\n", "", "flags");
+    for (index, (name, side)) in all.iter().enumerate() {
+        let driver = side
+            .drivers
+            .get("xts(aes)")
+            .map_or("not set up", String::as_str);
+        let flags = side.flags.join(" ");
+        text += &format!("{:<22} {flags:<34} {driver}\n", label(index, name));
+    }
+    let mut ciphers: Vec<(&str, &str)> = Vec::new();
+    for (_, side) in &all {
+        for rate in &side.rates {
+            let key = (rate.tool, rate.cipher.as_str());
+            if !ciphers.contains(&key) {
+                ciphers.push(key);
+            }
+        }
+    }
+    for (tool, cipher) in ciphers {
+        text += &format!("\n{tool} {cipher}\n");
+        for (index, (name, side)) in all.iter().enumerate() {
+            let Some(rate) = side.rate(tool, cipher) else {
+                continue;
+            };
+            let against = match (index, ratio(side, &comparison.host, tool, cipher)) {
+                (1.., Some(ratio)) => format!("  {ratio:.3} of the host's"),
+                _ => String::new(),
+            };
+            let mib = |bytes: f64| format!("{:.1} MiB/s", bytes / f64::from(1 << 20));
+            let decrypt = rate
+                .decrypt
+                .map_or(String::new(), |rate| format!(", decrypts {}", mib(rate)));
+            text += &format!(
+                "  {:<20} {}{decrypt}{against}\n",
+                label(index, name),
+                mib(rate.encrypt)
+            );
+        }
+    }
+    text += "\n";
+    for (index, (name, side)) in all.iter().enumerate() {
+        for reason in &side.unknown {
+            text += &format!(
+                "not known of {}: {}\n",
+                label(index, name),
+                reason.trim_end()
+            );
+        }
+    }
+    for finding in found {
+        text += &format!(
+            "finding {} on -cpu {}: {}\n  way out: {}\n",
+            finding.code, finding.cpu, finding.evidence, finding.remedy
+        );
+    }
+    if let Some(note) = note {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+fn label(index: usize, name: &str) -> String {
+    match index {
+        0 => "this machine".to_owned(),
+        _ => format!("-cpu {name}"),
+    }
+}

@@ -1,0 +1,86 @@
+//! What the tools say.
+
+use super::FLAGS;
+use std::collections::BTreeMap;
+
+/// Those of [`FLAGS`] in /proc/cpuinfo; the first processor speaks for all.
+pub(super) fn flags(cpuinfo: &str) -> Vec<String> {
+    let line = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("flags"))
+        .unwrap_or_default();
+    let have: Vec<_> = line.split_whitespace().collect();
+    let known = FLAGS.iter().filter(|flag| have.contains(*flag));
+    known.map(|flag| (*flag).to_owned()).collect()
+}
+
+/// Bytes a second of the last size, from `openssl speed -mr`: `+F:25:AES-256-GCM:4180494628.57`
+/// (apps/speed.c, `print_result` of the machine-readable form).
+pub(super) fn openssl(text: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("+F:"))?;
+    let rate: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
+    (rate.is_finite() && rate > 0.0).then_some(rate)
+}
+
+/// Bytes a second encrypted and decrypted, from the one line of `cryptsetup benchmark --cipher`:
+/// `aes-xts        256b        77.7 MiB/s        78.6 MiB/s`.
+pub(super) fn cryptsetup(text: &str) -> Option<(f64, f64)> {
+    let line = text
+        .lines()
+        .find(|line| line.contains("MiB/s") && !line.starts_with('#'))?;
+    let words: Vec<_> = line.split_whitespace().collect();
+    let mut rates = words
+        .windows(2)
+        .filter(|pair| pair[1] == "MiB/s")
+        .filter_map(|pair| pair[0].parse::<f64>().ok());
+    let bytes = |rate: f64| rate * f64::from(1 << 20);
+    Some((bytes(rates.next()?), bytes(rates.next()?)))
+}
+
+/// The driver of the highest priority for each of these algorithms, from /proc/crypto. Internal
+/// ones serve others, not users of the algorithm.
+pub(super) fn drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, String> {
+    let mut best: BTreeMap<String, (i64, String)> = BTreeMap::new();
+    for block in text.split("\n\n") {
+        let field = |key: &str| {
+            block.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                (name.trim() == key).then(|| value.trim())
+            })
+        };
+        let (Some(name), Some(driver)) = (field("name"), field("driver")) else {
+            continue;
+        };
+        let priority = field("priority")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
+        let better = best.get(name).is_none_or(|(known, _)| priority > *known);
+        if algorithms.contains(&name) && field("internal") != Some("yes") && better {
+            best.insert(name.to_owned(), (priority, driver.to_owned()));
+        }
+    }
+    best.into_iter()
+        .map(|(name, (_, driver))| (name, driver))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OpenSSL 3.0.19: `openssl speed -mr -seconds 1 -bytes 16384 -evp aes-256-gcm`.
+    #[test]
+    fn openssl_tells_bytes_a_second() {
+        let text = "+H:16384\n+F:25:AES-256-GCM:4180494628.57\n";
+        assert_eq!(openssl(text), Some(4_180_494_628.57));
+        for bad in [
+            "",
+            "+H:16384\n",
+            "+F:25:AES-256-GCM:nan\n",
+            "+F:::\n",
+            "+F:25:x:0.00\n",
+        ] {
+            assert_eq!(openssl(bad), None, "{bad}");
+        }
+    }
+}
