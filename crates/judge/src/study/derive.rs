@@ -43,7 +43,7 @@ fn rests_on<'a>(derived: &'a Derived, configuration: &'a str) -> Vec<(&'a str, &
     all
 }
 
-fn each<'a>(study: &'a Study) -> impl Iterator<Item = (&'a Figure, &'a Derived, &'a str)> {
+fn each(study: &Study) -> impl Iterator<Item = (&Figure, &Derived, &str)> {
     let derived = study.figures.iter();
     let derived = derived.filter_map(|one| Some((one, one.derived.as_ref()?)));
     derived.flat_map(|(figure, derived)| {

@@ -70,12 +70,20 @@ fn cell<'a>(view: &View<'a>, configuration: &Configuration, figure: &Figure) -> 
 
 fn tick(unit: &str, value: f64) -> String {
     match unit {
-        "B/s" => rate_tick(value / 1e6),
+        "B/s" => small(value / 1e6),
         "ns" => crate::format::latency(value)
             .replace(".00 ", " ")
             .replace(".0 ", " "),
         "B" => words::value(unit, value),
-        _ => rate_tick(value),
+        _ => small(value),
+    }
+}
+
+/// A number on an axis, also one that [`rate_tick`] would round to 0.
+fn small(value: f64) -> String {
+    match value.abs() < 0.1 {
+        true => value.to_string(),
+        false => rate_tick(value),
     }
 }
 

@@ -48,11 +48,21 @@ enum Pool {
 }
 
 impl Pool {
+    /// Its name in the guest; `log` and `cache` are words that ZFS keeps for itself.
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
-            Self::Log => "log",
-            Self::Cache => "cache",
+            Self::Log => "logged",
+            Self::Cache => "cached",
+        }
+    }
+
+    /// What ZFS calls its fast disk.
+    fn role(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Log => Some("log"),
+            Self::Cache => Some("cache"),
         }
     }
 
@@ -62,7 +72,7 @@ impl Pool {
 
     /// Its fast disk.
     fn fast(self) -> Option<String> {
-        (self != Self::Plain).then(|| format!("fast-{}", self.name()))
+        self.role().map(|role| format!("fast-{role}"))
     }
 
     /// Where its data are in the guest.
@@ -208,8 +218,8 @@ impl<'a> Points<'a> {
                 &slow,
             ]);
             let fast = pool.fast().map(|name| device(&name)).transpose()?;
-            if let Some(fast) = &fast {
-                argv.extend([pool.name(), fast.as_str()]);
+            if let (Some(role), Some(fast)) = (pool.role(), &fast) {
+                argv.extend([role, fast.as_str()]);
             }
             run(&argv)?;
             // Since 2.3 O_DIRECT would bypass the ARC; before there is no such property.
