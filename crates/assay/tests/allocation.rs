@@ -54,10 +54,9 @@ fn writes_follow_free_space() {
     let value = study(
         "write-distribution",
         &[
-            (
-                "rounds = 3",
-                "rounds = 1\nconfigurations = [\"one-to-four\"]",
-            ),
+            ("rounds = 3", "rounds = 1"),
+            ("\"one-to-two\", \"one-to-four\"", "\"one-to-four\""),
+            (", \"slow\", \"slow-before-0.7\", \"added\"", ""),
             ("write = \"96M\"", "write = \"32M\""),
         ],
     );
