@@ -130,8 +130,6 @@ fn a_guest_is_a_machine_like_any_other() {
         Disk::parse("64M,bus=sata,format=qcow2", "slow").unwrap(),
         Disk::parse("64M,bus=virtio-scsi,format=luks,iothread", "secret").unwrap(),
     ];
-    // Less memory is sooner used up.
-    options.memory_mib = 512;
     let metal = common::Loop::new(32 << 20);
     if let Some(metal) = &metal {
         let text = format!("32M,device={}", metal.device);
@@ -182,21 +180,14 @@ fn a_guest_is_a_machine_like_any_other() {
     }
     disks_come_and_go(&mut guest, home.dir.path());
 
-    // Noise on every line of the guest that is not in use.
-    let noise = "head -c 99999 /dev/urandom | tee /dev/vport*p* > /dev/ttyS0; true";
     let limits = Limits {
         timeout: Duration::from_secs(240),
     };
+    // Noise on the console hides nothing of what comes after it.
+    let noise = "head -c 9999 /dev/urandom > /dev/ttyS0";
     guest
         .run(&["sh", "-c", noise].map(OsStr::new), limits)
         .unwrap();
-    // The kernel's own killer, called at once: an emulated guest that really runs out of memory
-    // pages its programs in and out for minutes before.
-    let hog = "$x = 'x' x 2e8; open F, '>/proc/sysrq-trigger'; print F 'f'; close F; sleep 99";
-    let hog = ["perl", "-e", hog].map(OsStr::new);
-    let killed = guest.run(&hog, limits).unwrap();
-    assert_eq!(killed.status, 128 + 9);
-    assert!(guest.verdict().is_some_and(|why| why.contains("--memory")));
 
     // A guest that dies says how.
     let panic = ["sh", "-c", "echo c > /proc/sysrq-trigger"].map(OsStr::new);

@@ -70,6 +70,9 @@ pub fn start(
             return None;
         }
     };
+    // The agent is protected from lack of memory, and that is inherited: what runs for assay has to
+    // be killed before the system that it runs in.
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "0");
     let (events, received) = channel();
     pump(child.stdout.take(), Reply::Out, &answer, &events);
     pump(child.stderr.take(), Reply::Err, &answer, &events);
