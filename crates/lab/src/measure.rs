@@ -264,7 +264,7 @@ fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {
 mod tests {
     use super::*;
 
-    /// Linux 6.1, a disk after 7 flushes; 5.4 has no such field.
+    /// Constructed from Documentation/block/stat.rst; before Linux 5.5 there is no such field.
     #[test]
     fn flushes_are_the_sixteenth_field() {
         let stat = "     105        0     4968       42       14        0      112        9        0       64       59        0        0        0        0        7        7\n";

@@ -23,7 +23,7 @@ pub(super) fn openssl(text: &str) -> Option<f64> {
 }
 
 /// Bytes a second encrypted and decrypted, from the one line of `cryptsetup benchmark --cipher`:
-/// `aes-xts        256b        77.7 MiB/s        78.6 MiB/s`.
+/// cipher, bits of the key followed by `b`, then each rate followed by `MiB/s`.
 pub(super) fn cryptsetup(text: &str) -> Option<(f64, f64)> {
     let line = text
         .lines()
