@@ -43,15 +43,14 @@ pub(super) fn ratio(pairs: &[(f64, f64)], exact: bool) -> Option<Estimate> {
         .collect();
     let logs = logs.filter(|logs| !logs.is_empty())?;
     let (mean, error) = moments(&logs);
-    let value = mean.exp();
+    let mut value = mean.exp();
     let interval = match (exact, logs.len()) {
         (true, _) => {
-            let logs = range(&logs);
-            Some(Interval {
-                low: logs.low.exp(),
-                high: logs.high.exp(),
-                confidence: logs.confidence,
-            })
+            // Not by way of logarithms, which would make 3 ÷ 1 a little more than 3.
+            let quotients: Vec<f64> = pairs.iter().map(|(of, to)| of / to).collect();
+            let span = range(&quotients);
+            value = value.clamp(span.low, span.high);
+            Some(span)
         }
         (false, 1) => None,
         (false, rounds) => around(value, error, rounds as f64 - 1.0),
