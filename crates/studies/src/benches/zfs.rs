@@ -208,7 +208,8 @@ impl Up {
     /// Fills what is worked on, so that no read meets a hole and no write a new block.
     fn lay_out(&self, built: &Built, seed: u64) -> Result<(), StudyError> {
         let mut options = toml::Table::new();
-        for (key, value) in [("rw", "write"), ("bs", "1m")] {
+        let block = self.form.size.0.min(1 << 20).to_string();
+        for (key, value) in [("rw", "write"), ("bs", block.as_str())] {
             options.insert(key.to_owned(), value.into());
         }
         options.insert("end_fsync".to_owned(), 1.into());
