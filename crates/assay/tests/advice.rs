@@ -62,12 +62,6 @@ fn explains_one() {
         "{}",
         keyfile.stdout
     );
-    let never = advice(&home, &["zfs-volblocksize"]);
-    assert!(
-        never.stdout.contains("cannot be tried in place"),
-        "{}",
-        never.stdout
-    );
 }
 
 #[test]

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(
             found[5],
             Use {
-                device: "/dev/loop6".to_owned(),
+                device: "/dev/loop8".to_owned(),
                 size: 536_870_912,
                 unallocated: 463_470_592
             }
