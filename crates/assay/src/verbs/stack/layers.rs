@@ -108,6 +108,18 @@ fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
         "whether access times cost anything here",
     );
     lines.truncate(2);
+    if let Target::Path(path) = target
+        && path.is_dir()
+        && let Some(dir) = path.to_str()
+    {
+        lines.insert(
+            0,
+            (
+                format!("assay stack {} --measure", shell_words::quote(dir)),
+                "what each layer costs, measured on scratch things there".to_owned(),
+            ),
+        );
+    }
     lines.push((
         "assay advice".to_owned(),
         "what else is said about such layers, and can be tried".to_owned(),
