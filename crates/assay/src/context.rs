@@ -9,6 +9,9 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// `$XDG_…_HOME/assay`, or below the home directory.
 fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
@@ -160,18 +163,24 @@ pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     written.with_context(fail)
 }
 
-/// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, the second ends at once: what is left
+/// Signals that come within this time are one wish: timeout(1) sends its signal twice at once.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
+/// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, a later one ends at once: what is left
 /// then is removed at the next start.
 pub fn on_signals() -> anyhow::Result<Cancel> {
-    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        let status = Status::Interrupted as i32;
-        signal_hook::flag::register_conditional_shutdown(signal, status, flag.clone())?;
-        signal_hook::flag::register(signal, flag.clone())?;
-    }
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let flag = Arc::new(AtomicBool::new(false));
+    let asked = flag.clone();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    std::thread::spawn(move || {
+        let mut first = None;
+        for _ in signals.forever() {
+            asked.store(true, Ordering::SeqCst);
+            if first.get_or_insert_with(crate::progress::now).elapsed() > ONE_WISH {
+                signal_hook::low_level::exit(Status::Interrupted as i32);
+            }
+        }
+    });
     Ok(Cancel::from_flag(flag))
 }
