@@ -112,6 +112,8 @@ impl<'a> Distribution<'a> {
             bytes: rounded(self.size.write.0),
             block: self.size.record.0,
             txg: self.txg,
+            // What one disk alone took is what the writer can give.
+            rate: Some(self.speed),
         };
         let planned = distribute(&vdevs, Rules::of(version, pool.throttle), writer)
             .map_err(|error| StudyError::measure("the prediction", error))?;

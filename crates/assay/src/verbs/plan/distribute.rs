@@ -19,6 +19,7 @@ Examples:
   assay plan distribute 512MiB 2GiB --write 512MiB        unequal sizes
   assay plan distribute 2T@80% 2T --write 500G            an old and a new vdev
   assay plan distribute 2T,180MB/s 2T,12MB/s --write 50G  one of them fails slowly
+  assay plan distribute 512G 2T --write 50G --rate 40MB/s a writer slower than the disks
   assay plan distribute --zfs 2.4 2T,500MB/s 2T,150MB/s
   assay plan distribute --pool tank --write 10G           vdevs of a pool here, by zpool list
 
@@ -55,6 +56,9 @@ pub struct Args {
     /// Size of a transaction group: writes end when its slowest part is on disk
     #[arg(long, default_value = "64MiB", value_parser = read::size, value_name = "SIZE")]
     txg: u64,
+    /// How fast it is written [default: as fast as the vdevs take it]
+    #[arg(long, value_parser = read::rate, value_name = "RATE")]
+    rate: Option<u64>,
     /// Only this version's rules [default: before 0.7, 0.7 to 2.3, and 2.4]
     #[arg(long, value_name = "VERSION")]
     zfs: Option<Version>,
@@ -145,6 +149,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         bytes: args.write,
         block: args.block,
         txg: args.txg,
+        rate: args.rate.map(|rate| rate as f64),
     };
     let rules = match args.zfs {
         Some(version) => vec![Rules::of(version, !args.no_throttle)],
