@@ -224,7 +224,7 @@ fn advice_that_does_not_apply_says_which_fact_speaks_against_it() {
     // A page without a trial can only be explained.
     let (head, _) = text_of.split_once("[parameters.to]").unwrap();
     let head = head
-        .replace(&when, "")
+        .replace(when, "")
         .replace("sleep(1)\"", "It cannot be changed in place.\"");
     let (_, body) = text_of.rsplit_once("+++\n").unwrap();
     fs::write(own.page(), format!("{head}+++\n{body}")).unwrap();
