@@ -49,8 +49,15 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
         }
     }
     out.push_str(&format!("\n{}\n", style.bold("Machine")));
+    let longest = run.machine.keys().map(|name| name.chars().count()).max();
+    let indent = longest.unwrap_or(0).clamp(14, 24) + 4;
     for (name, value) in &run.machine {
-        style.paragraph(&mut out, &format!("  {}", clean(name)), 18, &clean(value));
+        style.paragraph(
+            &mut out,
+            &format!("  {}", clean(name)),
+            indent,
+            &clean(value),
+        );
     }
     out
 }

@@ -62,7 +62,13 @@ impl Progress {
                 self.clock.expect(Nanos::from(left));
                 let figures: Vec<&str> = step.figures.iter().map(|one| one.title()).collect();
                 self.doing = format!("{} of {of}, {}", done + 1, step.configuration.title());
-                self.line(format!("{}: {}", self.doing, figures.join(", ")));
+                let figures = match figures[..] {
+                    [first, second, _, ..] => {
+                        format!("{first}, {second} and {} more", figures.len() - 2)
+                    }
+                    _ => figures.join(", "),
+                };
+                self.line(format!("{}: {figures}", self.doing));
             }
             Event::Observed(_) => {}
             Event::Failed(lost) => {
