@@ -50,7 +50,9 @@ fn observations(found: &Value) -> &Vec<Value> {
 
 #[test]
 fn writes_follow_free_space() {
-    let Some(_one) = guests::image() else { return };
+    let Some(_one) = guests::image_for_long() else {
+        return;
+    };
     let value = study(
         "write-distribution",
         &[
@@ -70,7 +72,9 @@ fn writes_follow_free_space() {
 
 #[test]
 fn a_clone_that_was_promoted_outlives_its_origin() {
-    let Some(_one) = guests::image() else { return };
+    let Some(_one) = guests::image_for_long() else {
+        return;
+    };
     let value = study(
         "clone-divergence",
         &[
@@ -96,7 +100,9 @@ fn unequal_disks_hold_what_the_planner_says() {
     if !root() {
         return;
     }
-    let Some(_one) = guests::image() else { return };
+    let Some(_one) = guests::image_for_long() else {
+        return;
+    };
     let value = study(
         "mutt-drives",
         &[(

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::guests::{image, nothing_left, working_in};
+use common::guests::{image, image_for_long, nothing_left, working_in};
 use common::{Home, root};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -75,7 +75,7 @@ fn a_guest_whose_host_is_full_is_paused_or_told_and_loses_nothing() {
 
 #[test]
 fn killed_while_the_host_is_full_it_leaves_neither_mount_nor_loop_device() {
-    let Some(_one) = image() else { return };
+    let Some(_one) = image_for_long() else { return };
     if !root() {
         return;
     }
@@ -108,7 +108,7 @@ fn killed_while_the_host_is_full_it_leaves_neither_mount_nor_loop_device() {
 
 #[test]
 fn a_full_pool_under_a_program_and_under_a_hypervisor() {
-    let Some(_one) = image() else { return };
+    let Some(_one) = image_for_long() else { return };
     let home = Home::new();
     let args = [
         "lab", "full", "--pool", "--room", "512K", "--after", "4", "--json",
@@ -149,7 +149,7 @@ fn a_full_pool_under_a_program_and_under_a_hypervisor() {
 
 #[test]
 fn zvols_keep_what_they_called_durable_unless_told_not_to() {
-    let Some(_one) = image() else { return };
+    let Some(_one) = image_for_long() else { return };
     let home = Home::new();
     let args = [
         "lab",
@@ -176,7 +176,7 @@ fn zvols_keep_what_they_called_durable_unless_told_not_to() {
 
 #[test]
 fn a_processor_without_aes_is_found() {
-    let Some(_one) = image() else { return };
+    let Some(_one) = image_for_long() else { return };
     let home = Home::new();
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     let host = cpuinfo.split_whitespace().any(|flag| flag == "aes");
@@ -209,7 +209,7 @@ fn a_processor_without_aes_is_found() {
 
 #[test]
 fn both_sides_of_a_sample_agree_on_its_flushes() {
-    let Some(_one) = image() else { return };
+    let Some(_one) = image_for_long() else { return };
     let home = Home::new();
     let args = [
         "lab",

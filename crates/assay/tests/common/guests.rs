@@ -35,6 +35,16 @@ pub fn image() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
     None
 }
 
+/// The same for tests that take minutes: all of them together are a quarter of an hour, which is too
+/// much for every change. `ASSAY_LAB_ALL=1` runs them.
+pub fn image_for_long() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
+    if std::env::var_os("ASSAY_LAB_ALL").is_none() {
+        eprintln!("skipped: it takes minutes; ASSAY_LAB_ALL=1 runs it");
+        return None;
+    }
+    image()
+}
+
 /// Where the verb keeps its images.
 fn cache_dir() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
