@@ -233,7 +233,13 @@ impl Index {
     /// # Errors
     /// When the index cannot be read or a block of it is damaged.
     pub fn load(&self, below: &[PathBuf]) -> Result<Files, Error> {
-        self.load_where(below, &|_, _| true)
+        let expected = match below.is_empty() {
+            true => {
+                std::fs::metadata(&self.path).map_or(0, |meta| meta.len()) as usize / blob::MEAN
+            }
+            false => 0,
+        };
+        self.load_where(below, expected, &|_, _| true)
     }
 
     /// The files of one folder of this machine, and from everywhere the files of equal content:
@@ -258,7 +264,7 @@ impl Index {
             )
             .optional()
             .map_err(failed(&self.path))?;
-        self.load_where(&[], &|path, entry| {
+        self.load_where(&[], 0, &|path, entry| {
             path == home || entry.hash.is_some_and(|hash| wanted.contains(&hash))
         })
     }
@@ -266,10 +272,12 @@ impl Index {
     fn load_where(
         &self,
         below: &[PathBuf],
+        expected: usize,
         wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
     ) -> Result<Files, Error> {
         let mut files = Files::default();
         files.kind = self.kind.unwrap_or_default();
+        files.expect_hashes(expected);
         let mut taken: HashSet<(String, Vec<u8>)> = HashSet::new();
         let mut damaged = None;
         let all = [None];

@@ -246,9 +246,20 @@ impl Files {
         }
     }
 
+    /// Makes room for this many hashes at once, rather than step by step.
+    pub(crate) fn expect_hashes(&mut self, number: usize) {
+        let wanted = number.saturating_add(number / 3).next_power_of_two();
+        if number > 0 && wanted > self.slots.len() {
+            self.lengthen_slots(wanted);
+        }
+    }
+
     fn grow_slots(&mut self) {
+        self.lengthen_slots((self.slots.len() * 2).max(1024));
+    }
+
+    fn lengthen_slots(&mut self, length: usize) {
         let old = std::mem::take(&mut self.slots);
-        let length = (old.len() * 2).max(1024);
         self.slots.resize(length, FREE);
         for slot in old.iter().filter(|slot| **slot != FREE) {
             let mut at = (slot >> 32) as usize & (length - 1);
