@@ -1,5 +1,5 @@
 """The programs that bench/dups/run measures: how each is started, and how its groups are read."""
-import json, os, shutil
+import json, os, shutil, sqlite3
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -37,6 +37,12 @@ def ddh(out):
     found = (entry['file_paths'] for entry in json.loads(out))
     return [[os.fsencode(path) for path in paths] for paths in found if len(paths) > 1]
 
+def dupd(out):
+    """SQLite, paths of a group with the byte 0x1C between them; names that have it are left out."""
+    database = sqlite3.connect(':memory:')
+    database.deserialize(out)
+    return [paths.split(b'\x1c') for (paths,) in database.execute('SELECT CAST(paths AS BLOB) FROM duplicates')]
+
 class Tool:
     """`arguments`: before the folder; OUT stands for a file that the groups go to, else they are
     read from standard output; `read` makes lists of paths of them; `own`: not a peer."""
@@ -44,6 +50,8 @@ class Tool:
         self.binary, self.arguments, self.read, self.own = binary, arguments, read, own
 
     def command(self, out, folder):
+        if self.binary == 'find':
+            return [find('find'), folder, '-printf', '%s %i %T@ %C@\n']
         return [find(self.binary), *(out if one == 'OUT' else one for one in self.arguments), folder]
 
     def to_file(self):
@@ -62,11 +70,13 @@ def tools(index):
         # Virtual disks often claim to rotate; then it would read with one thread.
         'fclones': Tool('fclones', ['group', '--hidden', '--no-ignore', '-s', '1', '-f', 'fdupes',
                                     '--threads', f'hdd:{4 * os.cpu_count()}']),
-        'czkawka': Tool('czkawka_cli', ['dup', '-m', '1', '--disable-cache', '-C', 'OUT', '-d'], czkawka),
+        'czkawka': Tool('czkawka_cli', ['dup', '-m', '1', '--disable-cache', '-N', '-C', 'OUT', '-d'], czkawka),
         'ddh': Tool('ddh', ['-v', 'quiet', '-f', 'json', '-o', 'OUT', '-d'], ddh),
         'jdupes': Tool('jdupes', ['-r', '-q']),
         'rdfind': Tool('rdfind', ['-dryrun', 'true', '-outputname', 'OUT'], rdfind),
         'fdupes': Tool('fdupes', ['-r', '-q']),
         'rmlint': Tool('rmlint', ['-T', 'df', '--hidden', '-o', 'fdupes:stdout']),
-        'dupd': Tool('dupd', ['scan', '-q', '--hidden', '--path'], None),
+        # Without what it remembers of earlier scans in the home folder, as all others here.
+        'dupd': Tool('dupd', ['scan', '-q', '--hidden', '--x-no-cache', '--db', 'OUT', '--path'], dupd),
+        'find': Tool('find', [], None, True),
     }

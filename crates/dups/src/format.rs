@@ -64,7 +64,7 @@ const PIECE: usize = 4096;
 fn in_pieces(
     out: &mut dyn Write,
     groups: &Groups,
-    say: &(dyn Fn(usize, Group<'_>, &mut Vec<u8>) -> io::Result<()> + Sync),
+    say: &(impl Fn(usize, Group<'_>, &mut Vec<u8>) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
     let piece = |begin: usize| -> io::Result<Vec<u8>> {
         let mut text = Vec::new();

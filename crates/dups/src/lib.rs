@@ -13,6 +13,7 @@
 pub mod act;
 mod blob;
 mod compare;
+mod contents;
 mod doors;
 mod error;
 pub mod filter;
