@@ -286,6 +286,9 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
                 "restored {}",
                 human::plural(undone.restored, "file", "files")
             );
+            if undone.restored > 0 {
+                eprintln!("assay: the index learns of it by `assay dups refresh`");
+            }
             refusals(&undone.refused);
         }
     }
@@ -322,8 +325,13 @@ fn list(journal: &std::path::Path, json: bool) -> anyhow::Result<()> {
         );
         return Ok(());
     }
+    // A run is named by the time at which it began.
+    let age = run.parse().map_or_else(
+        |_| String::new(),
+        |begun: i64| format!("{} ago, ", human::age(assay_dups::now() - begun)),
+    );
     println!(
-        "{run}  {action}: {} done, {} left alone, {} taken back{}",
+        "{run}  {age}{action}: {} done, {} left alone, {} taken back{}",
         human::count(count(State::Done)),
         human::count(count(State::Untouched)),
         human::count(count(State::Undone)),
