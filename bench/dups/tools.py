@@ -58,7 +58,7 @@ class Tool:
         return 'OUT' in self.arguments
 
 def tools(index):
-    scan = ['dups', 'scan', '--format', 'json']
+    scan = ['dups', 'scan', '--json']
     return {
         'assay': Tool('assay', ['dups', 'scan', '--format', 'fdupes', '--no-index'], blocks, True),
         'assay blake3': Tool('assay', [*scan, '--no-index'], assay, True),

@@ -10,8 +10,10 @@ use std::io::{self, Write};
 /// A format of the list of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// One object; see [`json`].
+    /// A list of groups, as in [`document`].
     Json,
+    /// One object; see [`document`].
+    Document,
     /// `size,hash,count,files…`, one line a group, as fclones writes it.
     Csv,
     /// Paths, an empty line after each group.
@@ -22,7 +24,7 @@ pub enum Format {
     Nul,
 }
 
-/// Writes groups in a format other than JSON.
+/// Writes groups.
 ///
 /// # Errors
 /// When the output cannot be written.
@@ -33,7 +35,11 @@ pub fn plain(
     groups: &Groups,
 ) -> io::Result<()> {
     match format {
-        Format::Json => json(out, files, groups, None),
+        Format::Json => {
+            json(out, files, groups)?;
+            out.write_all(b"\n")
+        }
+        Format::Document => document(out, files, groups, None),
         Format::Csv => csv(out, files, groups),
         Format::Fdupes => in_pieces(out, groups, &|_, group, text| {
             paths(files, group, b'\n', text);
@@ -151,7 +157,7 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
-/// Writes one JSON object: `groups`, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
+/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
 /// `files` (paths, one per inode), and, where there are any, `links` (further names of the same
 /// inodes: object from path to list of paths), `machines` (one per file, in merged indexes) and
 /// `bytes` (object from the position in `files` to the exact bytes of a path that is not UTF-8, in
@@ -161,7 +167,7 @@ pub struct Around<'a> {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn json(
+pub fn document(
     out: &mut dyn Write,
     files: &Files,
     groups: &Groups,
@@ -169,19 +175,15 @@ pub fn json(
 ) -> io::Result<()> {
     write!(
         out,
-        "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": [",
+        "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": ",
         files.kind.name()
     )?;
-    let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
-    in_pieces(out, groups, &|number, group, text| {
-        text.extend_from_slice(if number == 0 { b"\n" } else { b",\n" });
-        json_group(text, files, group, machines)
-    })?;
+    json(out, files, groups)?;
     let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     let copies: usize = groups.iter().map(|group| group.files.len() - 1).sum();
     write!(
         out,
-        "\n],\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}}}",
+        ",\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}}}",
         files.files.len(),
         groups.len(),
     )?;
@@ -216,6 +218,17 @@ pub fn json(
         write!(out, ",\n\"interrupted\": {}", around.interrupted)?;
     }
     out.write_all(b"\n}\n")
+}
+
+/// The list of groups.
+fn json(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
+    out.write_all(b"[")?;
+    let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
+    in_pieces(out, groups, &|number, group, text| {
+        text.extend_from_slice(if number == 0 { b"\n" } else { b",\n" });
+        json_group(text, files, group, machines)
+    })?;
+    out.write_all(b"\n]")
 }
 
 /// One object of the list; `machines`: whether to say on which machine each file is.
