@@ -99,7 +99,7 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         let rounds = view.run.observations.iter().filter(|one| {
             one.configuration == configuration.name && one.figure == figure.name && !one.void
         });
-        if let Some(estimate) = ours.filter(|estimate| estimate.value > 0.0) {
+        if let Some(estimate) = ours {
             let ends = estimate.interval.map(|one| (one.low, one.high));
             rows.push(intervals::Row {
                 label: title.clone(),
@@ -110,13 +110,14 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
                     .filter(|value| *value > 0.0)
                     .collect(),
                 shape: match cell.doubts.is_empty() {
+                    _ if estimate.value <= 0.0 => intervals::Shape::OffAxis,
                     true => intervals::Shape::Plain,
                     false => intervals::Shape::Doubtful,
                 },
                 text: words::value(&figure.unit, estimate.value),
             });
         }
-        if let Some(published) = cell.published.as_ref().filter(|one| one.value > 0.0) {
+        if let Some(published) = &cell.published {
             rows.push(intervals::Row {
                 label: match ours {
                     Some(_) => "published".to_owned(),
@@ -125,7 +126,10 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
                 value: published.value,
                 interval: None,
                 rounds: Vec::new(),
-                shape: intervals::Shape::Worse,
+                shape: match published.value > 0.0 {
+                    true => intervals::Shape::Worse,
+                    false => intervals::Shape::OffAxis,
+                },
                 text: words::published(figure, published),
             });
         }
@@ -157,7 +161,8 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         title: title.clone(),
         description: format!(
             "Dot plot of {title} on a logarithmic axis, a row for each configuration: dots are \
-             measured here with their intervals, squares are published."
+             measured here with their intervals, squares are published, arrows at the left edge \
+             are 0."
         ),
         rows,
         reference: None,

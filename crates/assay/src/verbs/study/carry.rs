@@ -10,10 +10,10 @@ use assay_host::{Host as _, Live};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
 use assay_store::Store;
-use assay_studies::{End, Event, Place, StudyError, Task, bench, execute, steps};
+use assay_studies::{End, Event, Own, Place, StudyError, Task, bench, execute, steps};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A study that begins.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
@@ -63,6 +63,7 @@ fn carry_out(
     let study = run.study.clone();
     let form = form(&run).clone();
     let known = bench(&study.bench)?;
+    own(args, &study, known.own)?;
     let lab = Lab::open()?;
     let dir = Live
         .realpath(&std::path::absolute(dir)?)
@@ -84,6 +85,8 @@ fn carry_out(
     };
     let mut place = Place {
         dir: dir.clone(),
+        on: args.on.clone(),
+        dirs: directories(&args.dirs)?,
         host: &Live,
         session: &session,
         scratch: &scratch,
@@ -101,7 +104,7 @@ fn carry_out(
     let before = assay_report::study::Before {
         name: &run.form,
         form: &form,
-        place: &dir.to_string_lossy(),
+        place: args.on.as_deref().unwrap_or(&dir.to_string_lossy()),
         makes: &outline.makes,
         steps: count as usize,
         time: Nanos::from(time),
@@ -119,7 +122,7 @@ fn carry_out(
         let style = context::error_style(global);
         eprint!("{}", assay_report::study::plan(&study, &before, style));
     }
-    if known.guest {
+    if outline.guest {
         place.image = Some(lab.image(args.zfs)?);
     }
     let mut store = context::open_store(global)?;
@@ -168,6 +171,37 @@ fn carry_out(
     run.complete = matches!(ended, Ok(End::Complete));
     id = finish(&mut store, &run).unwrap_or(id);
     tell(args, &run, id, ended, global)
+}
+
+/// Refuses what the study can do nothing with.
+fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
+    let name = &study.name;
+    if args.on.is_some() && own != Own::Dataset {
+        bail!("--on: {name} makes nothing on a ZFS file system of yours");
+    }
+    if !args.dirs.is_empty() && own != Own::Directories {
+        bail!("--dir: {name} knows no file systems by name; its directory is the word after it");
+    }
+    let asked = |word: &String| {
+        let mut all = study.configurations.iter();
+        all.any(|one| one.settings.get("on").and_then(|on| on.as_str()) == Some(word))
+    };
+    match args.dirs.iter().find(|(word, _)| !asked(word)) {
+        Some((word, _)) => bail!("--dir {word}=: no configuration of {name} is on = {word:?}"),
+        None => Ok(()),
+    }
+}
+
+/// Directories that are there, without links.
+fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let real = |(word, dir): &(String, PathBuf)| {
+        let dir = Live.realpath(&std::path::absolute(dir)?)?;
+        match dir.is_dir() {
+            true => Ok((word.clone(), dir)),
+            false => bail!("--dir {word}={}: that is no directory", dir.display()),
+        }
+    };
+    named.iter().map(real).collect()
 }
 
 fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {

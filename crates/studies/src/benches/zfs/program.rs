@@ -19,10 +19,16 @@ const CODE: [u8; 92] = [
 
 /// A boot disk whose program writes so many requests.
 pub(super) fn boot_disk(requests: u32) -> Vec<u8> {
+    let mut disk = sector(&CODE);
+    disk[COUNT..COUNT + 4].copy_from_slice(&requests.to_le_bytes());
+    disk
+}
+
+/// A disk with a boot sector of this code.
+pub(super) fn sector(code: &[u8]) -> Vec<u8> {
     // SeaBIOS takes a disk for what it is from 1 MiB on.
     let mut disk = vec![0; 1 << 20];
-    disk[..CODE.len()].copy_from_slice(&CODE);
-    disk[COUNT..COUNT + 4].copy_from_slice(&requests.to_le_bytes());
+    disk[..code.len()].copy_from_slice(code);
     disk[510..512].copy_from_slice(&[0x55, 0xaa]);
     disk
 }
