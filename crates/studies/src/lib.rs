@@ -71,6 +71,8 @@ pub trait Bench {
 pub struct Outline {
     /// What it makes, and where; a line each.
     pub makes: Vec<String>,
+    /// Configurations that cannot be tried here, as far as that is known before.
+    pub leaves_out: Vec<String>,
     /// Whether it needs the guest image.
     pub guest: bool,
     /// Time until the first round, roughly.

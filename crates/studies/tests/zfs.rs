@@ -192,6 +192,8 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     let cancel = Cancel::default();
     let place = Place {
         dir: dir.clone(),
+        on: None,
+        dirs: BTreeMap::new(),
         host: &Live,
         session: &session,
         scratch: &scratch,

@@ -185,10 +185,15 @@ impl Bench for GuestDisks<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let length: Length = settings::of_form(form)?;
         let (mut made, mut disks) = (BTreeSet::new(), 0);
+        let mut leaves_out = Vec::new();
         for one in study.tried(form) {
             let wanted = wanted(one)?;
             disk(one, &wanted, "d", length, Path::new("/"))?;
-            disks += u32::from(!wanted.bare && !self.lacks(&wanted.on));
+            if self.lacks(&wanted.on) {
+                leaves_out.push(one.name.clone());
+                continue;
+            }
+            disks += u32::from(!wanted.bare);
             let own = self.place.dirs.contains_key(&wanted.on);
             if MADE.contains(&wanted.on.as_str()) && !own {
                 made.insert(wanted.on);
@@ -224,6 +229,7 @@ impl Bench for GuestDisks<'_> {
         ));
         Ok(Outline {
             makes,
+            leaves_out,
             guest: disks > 0,
             setup: BOOT + FILL * disks,
             step: longest + AROUND,

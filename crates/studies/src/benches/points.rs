@@ -316,6 +316,7 @@ impl Bench for Points<'_> {
         }
         Ok(Outline {
             makes,
+            leaves_out: Vec::new(),
             guest: !pools.is_empty(),
             setup: SETUP,
             step: Duration::from(length.runtime) + AROUND,

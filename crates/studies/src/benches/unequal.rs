@@ -237,6 +237,7 @@ impl Bench for Unequal<'_> {
         }
         Ok(Outline {
             makes,
+            leaves_out: Vec::new(),
             guest: zfs > 0,
             setup: Duration::from_secs(if zfs > 0 { 90 } else { 0 }),
             step: Duration::from_secs(6),

@@ -99,12 +99,16 @@ impl Bench for Zfs<'_> {
         let settings: settings::Form = crate::settings::of_form(form)?;
         let tried = study.tried(form);
         let pool = &settings.pool;
+        let mut leaves_out = Vec::new();
         let (mut stay, mut guests, mut processors) = (0u32, 0u32, 0u32);
         for one in &tried {
             let layers = settings::layers(one)?;
             let here = self.place.on.is_some();
             match here && layers.not_here().is_some() {
-                true => continue,
+                true => {
+                    leaves_out.push(one.name.clone());
+                    continue;
+                }
                 false if layers.on == Base::Cpu => processors += 1,
                 false => stay += u32::from(!layers.fresh),
             }
@@ -144,6 +148,7 @@ impl Bench for Zfs<'_> {
         let each = if here { 1 } else { 3 };
         Ok(Outline {
             makes,
+            leaves_out,
             guest: !here,
             setup: Duration::from_secs(
                 boots + each * u64::from(stay) + 10 * u64::from(guests.min(1)),

@@ -10,7 +10,7 @@ use assay_host::{Host as _, Live};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
 use assay_store::Store;
-use assay_studies::{End, Event, Own, Place, StudyError, Task, bench, execute, steps};
+use assay_studies::{End, Event, Own, Place, Step, StudyError, Task, bench, execute, steps};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,13 +99,18 @@ fn carry_out(
         say: &say,
     };
     let outline = known.make(&place).outline(&study, &form)?;
-    let count = u32::try_from(steps(&study, &form, run.seed).len()).unwrap_or(u32::MAX);
+    let all = steps(&study, &form, run.seed);
+    let left_out = |step: &&Step<'_>| outline.leaves_out.contains(&step.configuration.name);
+    let count = all.iter().filter(|step| !left_out(step)).count();
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
     let time = outline.setup + outline.step.saturating_mul(count);
+    let named = dir.to_string_lossy();
     let before = assay_report::study::Before {
         name: &run.form,
         form: &form,
-        place: args.on.as_deref().unwrap_or(&dir.to_string_lossy()),
+        place: args.on.as_deref().unwrap_or(&named),
         makes: &outline.makes,
+        leaves_out: &outline.leaves_out,
         steps: count as usize,
         time: Nanos::from(time),
         seed: run.seed,
