@@ -1,7 +1,8 @@
 //! A pool or a quota that runs full under a running guest, with QEMU's own choices: a real QEMU in
 //! the guest writes to the image until there is no space, and on when there is again.
 
-use super::build::{Built, FENCE, FILLER, LIMIT, POOL};
+use super::build::{FENCE, FILLER, LIMIT, POOL};
+use super::built::Built;
 use super::program::{Check, REQUEST, Said, boot_disk};
 use super::settings::{Full, Image, Layers};
 use crate::StudyError;

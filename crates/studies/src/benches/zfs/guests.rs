@@ -5,7 +5,8 @@
 //! Its disks have no write cache (`write-cache=off`): QEMU makes each write durable before it says
 //! that it is done. That is what a guest asks for that writes with `O_SYNC`, one flush for each write.
 
-use super::build::{Built, LIMIT};
+use super::build::LIMIT;
+use super::built::Built;
 use super::ground::Ground;
 use super::serve::{ANSWER, Requests, Served, boot_disk};
 use super::settings::{Image, Layers};

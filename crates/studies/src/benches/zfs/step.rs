@@ -1,6 +1,7 @@
 //! One step of a study: figures of one configuration in one round.
 
-use super::build::{Built, LIMIT};
+use super::build::LIMIT;
+use super::built::Built;
 use super::counters::Counters;
 use super::ground::Ground;
 use super::serve::Requests;
