@@ -87,6 +87,9 @@ fn small(value: f64) -> String {
     }
 }
 
+/// Characters of a row's name beside a plot.
+const LABEL: usize = 28;
+
 fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut table = Vec::new();
@@ -94,7 +97,15 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         let Some(cell) = cell(view, configuration, figure) else {
             continue;
         };
-        let title = clean(configuration.title());
+        // Beside a plot long titles would be cut to the same words.
+        let (label, title) = match configuration.title() {
+            title if title.chars().count() <= LABEL => (title.to_owned(), title.to_owned()),
+            title => {
+                let name = &configuration.name;
+                (name.clone(), format!("{title} ({name})"))
+            }
+        };
+        let [label, title] = [label, title].map(|text| clean(&text));
         let ours = cell.estimate.as_ref();
         let rounds = view.run.observations.iter().filter(|one| {
             one.configuration == configuration.name && one.figure == figure.name && !one.void
@@ -102,7 +113,7 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         if let Some(estimate) = ours {
             let ends = estimate.interval.map(|one| (one.low, one.high));
             rows.push(intervals::Row {
-                label: title.clone(),
+                label: label.clone(),
                 value: estimate.value,
                 interval: ends.filter(|(low, _)| *low > 0.0),
                 rounds: rounds
@@ -121,7 +132,7 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
             rows.push(intervals::Row {
                 label: match ours {
                     Some(_) => "published".to_owned(),
-                    None => format!("{title}, published"),
+                    None => format!("{label}, published"),
                 },
                 value: published.value,
                 interval: None,
