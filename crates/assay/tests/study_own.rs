@@ -59,7 +59,7 @@ fs = "ext4"
 name = "fresh"
 figures = ["write"]
 on = "zvol"
-fs = "xfs"
+fs = "ext4"
 fresh = true
 
 [[configuration]]
