@@ -4,6 +4,7 @@
 //! is done only when ASSAY_LAB_BUILD is set; without an image the tests are skipped.
 
 use super::{Home, entries};
+use assay_lab::Zfs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -43,6 +44,20 @@ pub fn image_for_long() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
         return None;
     }
     image()
+}
+
+/// The same with that OpenZFS. Tests never build the newer one.
+pub fn image_for_long_with(zfs: Zfs) -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
+    let (_, one) = match zfs {
+        Zfs::Stable => return image_for_long(),
+        Zfs::Backports => image_for_long()?,
+    };
+    let found = cache_dir().and_then(|dir| assay_lab::Cache::new(&dir).with(zfs).find());
+    if found.is_none() {
+        let name = zfs.name();
+        eprintln!("skipped: no image with that OpenZFS; `assay lab build --zfs {name}` makes one");
+    }
+    Some((found?, one))
 }
 
 /// Where the verb keeps its images.
