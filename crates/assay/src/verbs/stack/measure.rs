@@ -4,7 +4,7 @@ use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use crate::pages;
 use crate::progress::{Meter, whole};
-use crate::verbs::lab::{AccelArg, cache_dir};
+use crate::verbs::lab::AccelArg;
 use crate::verbs::run::{OneWorkload, progress::swept, read_plan, set_times};
 use crate::verbs::trial::{journal, told};
 use anyhow::{Context as _, bail};
@@ -150,7 +150,7 @@ fn measure(
     let journal = journal()?;
     let guests = assay_lab::State::open(&state_dir)?;
     sweep(&state, &journal, &guests, &wanted.target)?;
-    let image = Cache::new(&cache_dir()?).find();
+    let image = Cache::of_user()?.find();
     let lab = image.as_ref().map(|image| Lab {
         image,
         state: &guests,
