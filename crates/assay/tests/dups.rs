@@ -45,6 +45,22 @@ impl Place {
             .unwrap()
     }
 
+    /// Starts it and ends it by SIGKILL after so many milliseconds.
+    fn kill_after(&self, wait: u64, arguments: &[&str]) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .arg("dups")
+            .args(arguments)
+            .env("ASSAY_DUPS_INDEX", self.0.path().join("index.db"))
+            .current_dir(self.root())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
     /// Standard output with the place's own path taken out; the status must be as expected.
     fn text(&self, arguments: &[&str], status: i32) -> String {
         let output = self.dups(arguments);
@@ -242,17 +258,7 @@ fn killed_while_acting() {
         }
         place.text(&["scan", "many"], 0);
         let action = ["--hardlink", "--delete"][round as usize % 2];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
-            .args(["dups", "act", action, "many", "--apply"])
-            .env("ASSAY_DUPS_INDEX", place.0.path().join("index.db"))
-            .current_dir(place.root())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(4 * round + 8));
-        let _ = child.kill();
-        let _ = child.wait();
+        place.kill_after(4 * round + 8, &["act", action, "many", "--apply"]);
         place.text(&["undo", "--recover"], 0);
         let mut found = std::collections::BTreeMap::<Vec<u8>, u32>::new();
         for entry in std::fs::read_dir(&many).unwrap() {
@@ -279,17 +285,7 @@ fn killed_while_scanning() {
     }
     for round in 0..8_u64 {
         std::fs::write(place.root().join(format!("new{round}")), "content 7").unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
-            .args(["dups", "scan", ".", "--format", "nul"])
-            .env("ASSAY_DUPS_INDEX", place.0.path().join("index.db"))
-            .current_dir(place.root())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(5 * round));
-        let _ = child.kill();
-        let _ = child.wait();
+        place.kill_after(5 * round, &["scan", ".", "--format", "nul"]);
         let text = place.text(&["scan", "."], 0);
         assert!(text.contains("202 groups"), "round {round}: {text}");
         let list = place.text(&["report", "--format", "csv"], 0);
