@@ -20,7 +20,8 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     let Some(_one) = image() else { return };
     let home = Home::new();
     let disks = ["--disk", "128M", "--disk", "128M", "--disk", "128M"];
-    let up = home.assay(&[&["lab", "up", "--json"], &disks[..]].concat());
+    let small = ["lab", "up", "--json", "--memory", "512M"];
+    let up = home.assay(&[&small[..], &disks].concat());
     assert_eq!(up.code, Some(0), "{}", up.stderr);
     let entry: serde_json::Value = serde_json::from_str(&up.stdout).unwrap();
     assert_eq!(entry["disks"][2]["name"], "disk3");
@@ -56,6 +57,13 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         "{}",
         none.stderr
     );
+
+    // What runs out of memory is killed, and nothing else.
+    let hog = run(&["tail", "/dev/zero"]);
+    assert_eq!(hog.code, Some(137), "{}", hog.stderr);
+    assert!(hog.stderr.contains("ran out of memory"), "{}", hog.stderr);
+    let journal = run(&["systemctl", "restart", "systemd-journald"]);
+    assert_eq!(journal.code, Some(0), "{}", journal.stderr);
 
     let again = home.assay(&["lab", "up"]);
     assert_eq!(again.code, Some(2));
