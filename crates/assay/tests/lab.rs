@@ -8,7 +8,7 @@ mod common;
 use assay_host::{Host as _, Limits};
 use assay_instruments::Cancel;
 use assay_lab::{Disk, Guest, LabError, Options, State};
-use common::guests::{image, nothing_left, working_in};
+use common::guests::{image, image_for_long, nothing_left, working_in};
 use common::{Home, Ran, entries};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -20,8 +20,7 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     let Some(_one) = image() else { return };
     let home = Home::new();
     let disks = ["--disk", "128M", "--disk", "128M", "--disk", "128M"];
-    let small = ["lab", "up", "--json", "--memory", "512M"];
-    let up = home.assay(&[&small[..], &disks].concat());
+    let up = home.assay(&[&["lab", "up", "--json"], &disks[..]].concat());
     assert_eq!(up.code, Some(0), "{}", up.stderr);
     let entry: serde_json::Value = serde_json::from_str(&up.stdout).unwrap();
     assert_eq!(entry["disks"][2]["name"], "disk3");
@@ -58,10 +57,6 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         none.stderr
     );
 
-    // What runs out of memory is killed, and nothing else.
-    let hog = run(&["tail", "/dev/zero"]);
-    assert_eq!(hog.code, Some(137), "{}", hog.stderr);
-    assert!(hog.stderr.contains("ran out of memory"), "{}", hog.stderr);
     let journal = run(&["systemctl", "restart", "systemd-journald"]);
     assert_eq!(journal.code, Some(0), "{}", journal.stderr);
 
@@ -85,6 +80,25 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         "{}",
         gone.stderr
     );
+}
+
+#[test]
+fn a_command_that_takes_all_memory_is_killed_and_nothing_else() {
+    let Some(_one) = image_for_long() else { return };
+    let home = Home::new();
+    let script = "tail /dev/zero; test $? = 137 && systemctl is-active assay-agent";
+    let args = ["lab", "run", "--memory", "384M", "--", "sh", "-c", script];
+    let ran = home.assay(&args);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "active\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = home.assay(&["lab", "run", "--memory", "384M", "--", "tail", "/dev/zero"]);
+    assert_eq!(ran.code, Some(137), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ran out of memory"), "{}", ran.stderr);
+    nothing_left(&home);
 }
 
 #[test]
