@@ -2,6 +2,8 @@
 
 use super::guest;
 use super::ladder::Recipe;
+use super::settle::Settle;
+use super::volume::{self, Held};
 use super::{Environment, Event, Lab, MeasureError, Prepared, Tell};
 use assay_arms::{Built, Endpoint};
 use assay_changes::Session;
@@ -17,7 +19,7 @@ use assay_model::run::Run;
 use assay_model::sample::{Counters, Sample};
 use assay_model::target::FileState;
 use assay_model::workload::Engine;
-use assay_model::{Bytes, Nanos, Workload};
+use assay_model::{Bytes, Nanos, TargetInfo, Workload};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,12 +47,19 @@ pub(super) struct Bench<'a> {
     cancel: &'a Cancel,
     now: &'a dyn Fn() -> Timestamp,
     work: PathBuf,
-    sources: Sources,
+    /// Where files and images are made.
+    home: PathBuf,
     places: Vec<Place>,
+    /// Of each rung.
+    sources: Vec<Sources>,
+    /// What became known of a rung only when it was made.
+    pub(super) learnt: Vec<(usize, TargetInfo)>,
+    settle: Settle,
     // What the places are, in the order in which it goes.
     guest: Option<Guest>,
     _images: Vec<Built<'a>>,
     _scratch: Vec<Scratch>,
+    volumes: Vec<Held<'a>>,
 }
 
 impl<'a> Bench<'a> {
@@ -63,34 +72,68 @@ impl<'a> Bench<'a> {
         tell: &mut Tell<'_>,
     ) -> Result<Self, MeasureError> {
         let run = &prepared.run;
-        let devices = run.targets.first().map_or(&[][..], |info| &info.devices);
         let mut bench = Self {
             host: env.host,
             fio: prepared.fio.clone(),
             cancel: env.cancel,
             now: env.now,
             work: scratch.dir().to_owned(),
-            sources: Sources::find(env.host, devices),
+            home: prepared.wanted.target.clone(),
             places: Vec::new(),
-            guest: boot(prepared, env, tell)?,
+            sources: Vec::new(),
+            learnt: Vec::new(),
+            settle: Settle::new(prepared),
+            guest: None,
             _images: Vec::new(),
             _scratch: Vec::new(),
+            volumes: Vec::new(),
         };
         for (index, recipe) in prepared.recipes.iter().enumerate() {
             if env.cancel.is_cancelled() {
                 return Err(MeasureError::Interrupted);
             }
-            let rung = &run.targets[index].name;
-            tell(Event::Making(rung));
+            let info = &run.targets[index];
+            let rung = &info.name;
             let seed = run.plan.seed ^ index as u64;
-            let place = match recipe {
+            let dir = match recipe {
+                Recipe::Home(_) | Recipe::Volume(_) => &prepared.wanted.target,
+                _ => &bench.home,
+            };
+            let place = assay_arms::Place {
+                dir: dir.clone(),
+                name: rung.clone(),
+                size: run.plan.file_size,
+            };
+            if matches!(recipe, Recipe::Disk { .. }) && bench.guest.is_none() {
+                tell(Event::Making("guest"));
+                bench.guest = boot(prepared, env, &bench.home)?;
+            }
+            if !matches!(recipe, Recipe::Again(_)) {
+                tell(Event::Making(rung));
+            }
+            let mut devices = info.devices.clone();
+            let made = match recipe {
                 Recipe::File => bench.file(prepared, scratch, seed, tell)?,
+                Recipe::Home(volume) | Recipe::Volume(volume) => {
+                    let held = volume::build(env, session, volume, &place)?;
+                    let path = held.path().to_owned();
+                    if let (Recipe::Home(_), Some(dir)) = (recipe, path.parent()) {
+                        bench.home = dir.to_owned();
+                    }
+                    if !volume.is_zfs() {
+                        let found = assay_facts::target(env.host, &path)?;
+                        devices.clone_from(&found.devices);
+                        bench.learnt.push((index, found));
+                    }
+                    bench.volumes.push(held);
+                    Place::File {
+                        link: bench.link(rung, &path)?,
+                        state: file_state::look(&path)
+                            .ok()
+                            .filter(|state| state.size.0 > 0),
+                    }
+                }
                 Recipe::Image(arm) => {
-                    let place = assay_arms::Place {
-                        dir: prepared.wanted.target.clone(),
-                        name: rung.clone(),
-                        size: run.plan.file_size,
-                    };
                     let arm = Arm::Image(arm.clone());
                     let built = assay_arms::build(env.host, session, &arm, &place, env.cancel);
                     bench.image(rung, built)?
@@ -104,9 +147,17 @@ impl<'a> Bench<'a> {
                     guest::lay_out(guest, rung, &job.map_err(|error| unfit("layout", &error))?)?;
                     Place::Guest { path }
                 }
-                Recipe::Again(of) => bench.places[*of].clone(),
+                Recipe::Again(of) => {
+                    let known = bench.learnt.iter().find(|(index, _)| index == of).cloned();
+                    if let Some((_, found)) = known {
+                        devices.clone_from(&found.devices);
+                        bench.learnt.push((index, found));
+                    }
+                    bench.places[*of].clone()
+                }
             };
-            bench.places.push(place);
+            bench.places.push(made);
+            bench.sources.push(Sources::find(env.host, &devices));
         }
         Ok(bench)
     }
@@ -191,10 +242,17 @@ impl<'a> Bench<'a> {
         let rung = &run.targets[slot.target].name;
         let place = &self.places[slot.target];
         let size = run.plan.file_size;
+        let sources = &self.sources[slot.target];
+        self.settle.host(self.host, &self.home);
         let started = (self.now)();
-        let before = Snapshot::take(self.host, &self.sources);
+        let before = Snapshot::take(self.host, sources);
         let mut output = self.fio(workload, rung, place, size, slot.seed)?;
-        let counters = before.until(&Snapshot::take(self.host, &self.sources));
+        let counters = before.until(&Snapshot::take(self.host, sources));
+        if let Place::Guest { .. } = place
+            && Settle::leaves_dirty(workload)
+        {
+            guest::sync(self.guest()?, rung)?;
+        }
         if let Place::Guest { .. } = place {
             output.wall = counters.elapsed;
         }
@@ -281,17 +339,19 @@ const BOOT_LIMIT: Duration = Duration::from_secs(600);
 fn boot(
     prepared: &Prepared,
     env: &Environment<'_>,
-    tell: &mut Tell<'_>,
+    dir: &Path,
 ) -> Result<Option<Guest>, MeasureError> {
     let disk = |recipe: &Recipe| match recipe {
-        Recipe::Disk { disk, .. } => Some(disk.clone()),
+        Recipe::Disk { disk, .. } => Some(Disk {
+            dir: Some(dir.to_owned()),
+            ..disk.clone()
+        }),
         _ => None,
     };
     let disks: Vec<Disk> = prepared.recipes.iter().filter_map(disk).collect();
     let (false, Ok(Lab { image, state })) = (disks.is_empty(), &env.lab) else {
         return Ok(None);
     };
-    tell(Event::Making("guest"));
     let mut options = Options::new(&format!("stack-{}", std::process::id()));
     options.disks = disks;
     options.memory_mib = prepared.wanted.memory_mib;
