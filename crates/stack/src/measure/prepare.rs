@@ -115,6 +115,10 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         ..info
     };
     let targets = ladder.rungs.iter().zip(&recipes).map(|(rung, recipe)| {
+        let recipe = match recipe {
+            Recipe::Again(of) => &recipes[*of],
+            own => own,
+        };
         let info = TargetInfo {
             name: rung.name.clone(),
             kind: match recipe {
@@ -124,11 +128,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
             size: plan.file_size,
             ..info.clone()
         };
-        let volume = match recipe {
-            Recipe::Again(of) => &recipes[*of],
-            other => other,
-        };
-        match (volume, &ground.home) {
+        match (recipe, &ground.home) {
             (Recipe::Volume(Volume::Dataset { parent, .. } | Volume::Zvol { parent, .. }), _)
             // What it does not set itself it inherits from there.
             | (_, Some(Volume::Dataset { parent, .. })) => of_pool(parent, info),

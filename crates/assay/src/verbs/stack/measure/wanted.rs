@@ -157,7 +157,8 @@ fn scratch(args: &Measure) -> anyhow::Result<Scratch> {
     };
     let plain = |name: &String| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "+_.-".contains(c);
-        !name.is_empty() && !name.starts_with('-') && name.chars().all(allowed)
+        let dots = matches!(name.as_str(), "." | "..");
+        !name.is_empty() && !dots && !name.starts_with('-') && name.chars().all(allowed)
     };
     if let Some(name) = group.iter().chain(&thin_pool).find(|name| !plain(name)) {
         bail!(
