@@ -60,20 +60,15 @@ pub fn logical_volume<'a>(
     things.enter(&made)?;
     let size = format!("{}b", place.size.0.next_multiple_of(SECTOR));
     let tag = things.tag();
-    let size = match thin_pool {
-        None => vec!["--size", &size],
+    let kind = match thin_pool {
+        // What an older volume left in these blocks must not be taken for a file system or a RAID.
+        None => vec!["--wipesignatures=y", "--zero=y", "--size", &size],
+        // Blocks of a thin volume are new.
         Some(pool) => vec!["--type=thin", "--virtualsize", &size, "--thinpool", pool],
     };
-    // What an older volume left in these blocks must not be taken for a file system or a RAID.
-    let fixed = [
-        "lvcreate",
-        "--yes",
-        "--quiet",
-        "--wipesignatures=y",
-        "--zero=y",
-    ];
+    let fixed = ["lvcreate", "--yes", "--quiet"];
     let named = ["--addtag", &tag, "--name", &name];
-    run(host, &[&fixed[..], &named, &size, &[group]].concat())?;
+    run(host, &[&fixed[..], &named, &kind, &[group]].concat())?;
     let path = Path::new("/dev").join(group).join(&name);
     crate::zfs::wait_for(&path, cancel)?;
     fill(&path, place.size, things.seed(), cancel)?;
