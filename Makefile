@@ -1,8 +1,9 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
+# `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test build lint
+.PHONY: run test test-guests build
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -12,7 +13,7 @@ build:
 	cargo build --release --locked
 
 test:
-	./scripts/install-needs test
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
+	./scripts/test
+
+test-guests:
+	./scripts/test --guests

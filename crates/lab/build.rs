@@ -11,6 +11,7 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=agent");
     println!("cargo::rerun-if-changed=src/wire.rs");
+    println!("cargo::rerun-if-changed=src/record.rs");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("agent");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let target = std::env::var_os("TARGET").unwrap_or_default();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Home, Ran, entries, ran, root};
+use common::{Home, Ran, ended, entries, ran, root};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,38 @@ fn only_root_builds() {
         return;
     }
     refused(&home, &built, &["needs root", "sudo assay lab build"]);
+}
+
+#[test]
+fn no_mirror_and_no_namespaces_for_the_image() {
+    if !root() {
+        return;
+    }
+    let home = Home::new();
+    let cache = home.dir.path().join("cache");
+    let build = |within: &[&str]| {
+        let mut command = Command::new(within[0]);
+        command
+            .args(&within[1..])
+            .arg(env!("CARGO_BIN_EXE_assay"))
+            .args(["lab", "build"])
+            .env("ASSAY_STATE", home.state())
+            .env("ASSAY_LAB_CACHE", &cache);
+        ended(command)
+    };
+    let bound = build(&["setpriv", "--bounding-set=-sys_admin"]);
+    if ["is not installed", "MiB free"]
+        .iter()
+        .any(|why| bound.stderr.contains(why))
+    {
+        eprintln!("skipped: {}", bound.stderr);
+        return;
+    }
+    let words = ["namespaces and mounts", "Operation not permitted"];
+    refused(&home, &bound, &words);
+    let alone = build(&["unshare", "--net"]);
+    refused(&home, &alone, &["the Debian mirror", "cannot be reached"]);
+    assert_eq!(entries(&cache), ["lock"]);
 }
 
 #[test]

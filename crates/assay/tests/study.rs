@@ -294,11 +294,8 @@ conclusion = [{ says = "x", claim = [{ kind = "ratio", figure = "read", of = "zf
 
 #[test]
 fn disks_of_a_real_guest_are_measured_and_gone_afterwards() {
-    let cached = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache/assay/lab"));
-    let place = std::env::var_os("ASSAY_LAB_CACHE")
-        .map(PathBuf::from)
-        .or(cached);
-    let image = place.and_then(|dir| assay_lab::Cache::new(&dir).find());
+    let cache = assay_lab::Cache::of_user().ok();
+    let image = cache.and_then(|cache| cache.find());
     if image.is_none() || !root() || !fio() {
         eprintln!("skipped: needs root, fio, and the guest image of `assay lab build`");
         return;

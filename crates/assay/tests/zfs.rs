@@ -19,10 +19,7 @@ fn image() -> Option<Image> {
         eprintln!("skipped: it takes minutes; ASSAY_LAB_ALL=1 runs it");
         return None;
     }
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    let dir = set("ASSAY_LAB_CACHE").or_else(|| Some(cache()?.join("assay/lab")));
-    let found = dir.and_then(|dir| Cache::new(&dir).find());
+    let found = Cache::of_user().ok().and_then(|cache| cache.find());
     if found.is_none() {
         eprintln!("skipped: no guest image; `assay lab build` makes one");
     }

@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let groups = group::by_hash(&files);
     say("grouped");
     let count = groups.len();
-    format::json(&mut std::io::sink(), &files, &groups, None)?;
+    format::document(&mut std::io::sink(), &files, &groups, None)?;
     say("printed");
     drop(groups);
     let path = folder.join("many_files.db");

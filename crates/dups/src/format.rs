@@ -10,8 +10,10 @@ use std::io::{self, Write};
 /// A format of the list of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// One object; see [`json`].
+    /// A list of groups, as in [`document`].
     Json,
+    /// One object; see [`document`].
+    Document,
     /// `size,hash,count,files…`, one line a group, as fclones writes it.
     Csv,
     /// Paths, an empty line after each group.
@@ -22,7 +24,7 @@ pub enum Format {
     Nul,
 }
 
-/// Writes groups in a format other than JSON.
+/// Writes groups.
 ///
 /// # Errors
 /// When the output cannot be written.
@@ -33,7 +35,11 @@ pub fn plain(
     groups: &Groups,
 ) -> io::Result<()> {
     match format {
-        Format::Json => json(out, files, groups, None),
+        Format::Json => {
+            json(out, files, groups)?;
+            out.write_all(b"\n")
+        }
+        Format::Document => document(out, files, groups, None),
         Format::Csv => csv(out, files, groups),
         Format::Fdupes => {
             for group in groups.iter() {
@@ -117,7 +123,7 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
-/// Writes one JSON object: `groups`, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
+/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
 /// `files` (paths, one per inode), and, where there are any, `links` (further names of the same
 /// inodes: object from path to list of paths), `machines` (one per file, in merged indexes) and
 /// `bytes` (object from the position in `files` to the exact bytes of a path that is not UTF-8, in
@@ -127,7 +133,7 @@ pub struct Around<'a> {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn json(
+pub fn document(
     out: &mut dyn Write,
     files: &Files,
     groups: &Groups,
@@ -135,9 +141,54 @@ pub fn json(
 ) -> io::Result<()> {
     write!(
         out,
-        "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": [",
+        "{{\n\"schema\": 1,\n\"hash\": \"{}\",\n\"groups\": ",
         files.kind.name()
     )?;
+    json(out, files, groups)?;
+    let gain: u64 = groups.iter().map(|group| group.gain()).sum();
+    let copies: usize = groups.iter().map(|group| group.files.len() - 1).sum();
+    write!(
+        out,
+        ",\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}}}",
+        files.files.len(),
+        groups.len(),
+    )?;
+    if let Some(around) = around {
+        let counts: serde_json::Map<String, serde_json::Value> = around
+            .skipped
+            .counts()
+            .map(|(reason, count)| (slug(reason), count.into()))
+            .collect();
+        out.write_all(b",\n\"skipped\": ")?;
+        serde_json::to_writer(&mut *out, &counts)?;
+        let problems: Vec<serde_json::Value> = around
+            .skipped
+            .details
+            .iter()
+            .map(|skip| {
+                let mut problem = serde_json::json!({
+                    "path": for_json(&skip.path),
+                    "reason": skip.reason,
+                    "detail": skip.detail,
+                });
+                if let Some(bytes) = lossless(&skip.path) {
+                    problem["bytes"] = bytes.into();
+                }
+                problem
+            })
+            .collect();
+        out.write_all(b",\n\"problems\": ")?;
+        serde_json::to_writer(&mut *out, &problems)?;
+        out.write_all(b",\n\"cost\": ")?;
+        serde_json::to_writer(&mut *out, &around.cost)?;
+        write!(out, ",\n\"interrupted\": {}", around.interrupted)?;
+    }
+    out.write_all(b"\n}\n")
+}
+
+/// The list of groups.
+fn json(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
+    out.write_all(b"[")?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
     // A line at a time: most of it is copied bytes, which many small writes would double.
     let mut line = Vec::new();
@@ -189,45 +240,7 @@ pub fn json(
         }
         out.write_all(b"}")?;
     }
-    let gain: u64 = groups.iter().map(|group| group.gain()).sum();
-    let copies: usize = groups.iter().map(|group| group.files.len() - 1).sum();
-    write!(
-        out,
-        "\n],\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}}}",
-        files.files.len(),
-        groups.len(),
-    )?;
-    if let Some(around) = around {
-        let counts: serde_json::Map<String, serde_json::Value> = around
-            .skipped
-            .counts()
-            .map(|(reason, count)| (slug(reason), count.into()))
-            .collect();
-        out.write_all(b",\n\"skipped\": ")?;
-        serde_json::to_writer(&mut *out, &counts)?;
-        let problems: Vec<serde_json::Value> = around
-            .skipped
-            .details
-            .iter()
-            .map(|skip| {
-                let mut problem = serde_json::json!({
-                    "path": for_json(&skip.path),
-                    "reason": skip.reason,
-                    "detail": skip.detail,
-                });
-                if let Some(bytes) = lossless(&skip.path) {
-                    problem["bytes"] = bytes.into();
-                }
-                problem
-            })
-            .collect();
-        out.write_all(b",\n\"problems\": ")?;
-        serde_json::to_writer(&mut *out, &problems)?;
-        out.write_all(b",\n\"cost\": ")?;
-        serde_json::to_writer(&mut *out, &around.cost)?;
-        write!(out, ",\n\"interrupted\": {}", around.interrupted)?;
-    }
-    out.write_all(b"\n}\n")
+    out.write_all(b"\n]")
 }
 
 /// Bytes that stand for themselves in a JSON string (RFC 8259, section 7), among ASCII.

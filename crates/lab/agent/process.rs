@@ -11,6 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+/// How often the agent says that a command runs on.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
 enum Event {
     /// One of the two pipes is at its end.
     Eof,
@@ -78,7 +81,7 @@ pub fn start(
     pump(child.stderr.take(), Reply::Err, &answer, &events);
     let input = child.stdin.take().map(|stdin| feed(stdin, answer.clone()));
     std::thread::spawn(move || {
-        let reply = supervise(&mut child, &received, limit);
+        let reply = supervise(&mut child, &received, limit, &answer);
         answer.send(&reply);
     });
     Some(Running { events, input })
@@ -120,7 +123,13 @@ fn feed(mut stdin: std::process::ChildStdin, answer: Answer) -> Sender<Vec<u8>> 
 }
 
 /// Waits for both pipes and the process itself, or kills them all.
-fn supervise(child: &mut Child, events: &Receiver<Event>, limit: Option<Duration>) -> Reply {
+fn supervise(
+    child: &mut Child,
+    events: &Receiver<Event>,
+    limit: Option<Duration>,
+    answer: &Answer,
+) -> Reply {
+    let mut told = Instant::now();
     let deadline = limit.map(|limit| Instant::now() + limit);
     let mut open = 2;
     let mut pause = Duration::from_micros(200);
@@ -135,7 +144,7 @@ fn supervise(child: &mut Child, events: &Receiver<Event>, limit: Option<Duration
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let wait = match open {
             0 => pause,
-            _ => Duration::from_secs(3600),
+            _ => HEARTBEAT,
         };
         match events.recv_timeout(left.map_or(wait, |left| left.min(wait))) {
             Ok(Event::Eof) => open -= 1,
@@ -147,7 +156,12 @@ fn supervise(child: &mut Child, events: &Receiver<Event>, limit: Option<Duration
                 kill_group(child);
                 return Reply::TimedOut;
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                if told.elapsed() >= HEARTBEAT {
+                    told = Instant::now();
+                    answer.send(&Reply::Alive);
+                }
+            }
             // Nobody holds the other end any more; both pipes are at their end.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
         }

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 /// Room for a guest's changes to its root file system; scratch disks come on top as they fill.
 const SPACE: u64 = 512 << 20;
-/// Least memory with which the guest boots.
-const LEAST_MEMORY: u32 = 256;
+/// Least memory with which the guest boots, in MiB.
+pub const LEAST_MEMORY: u32 = 256;
 
 /// What a guest is to be like.
 #[derive(Clone, Debug)]

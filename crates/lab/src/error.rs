@@ -31,11 +31,31 @@ pub enum LabError {
         "this assay was built without its guest agent: install the static C library (Debian: libc6-dev, Fedora: glibc-static) and build assay again"
     )]
     NoAgent,
-    /// Only root can unpack a system.
+    /// Only root can unpack a system, or a user with subordinate ids.
     #[error(
-        "building the guest image needs root: run `sudo assay lab build` once; ASSAY_LAB_CACHE names where it is kept"
+        "building the guest image needs root, or subordinate ids (the package uidmap, and lines for you in /etc/subuid and /etc/subgid): {0}; run `sudo assay lab build` once, or install them; ASSAY_LAB_CACHE names where the image is kept"
     )]
-    NotRoot,
+    NotRoot(String),
+    /// Root is not allowed what a build needs.
+    #[error(
+        "building the guest image needs namespaces and mounts of its own, and this machine does not allow them, as in a container: {0}; build it elsewhere and copy it (ASSAY_LAB_CACHE names where it is kept)"
+    )]
+    Namespaces(String),
+    /// The packages cannot be fetched.
+    #[error(
+        "the Debian mirror {mirror} cannot be reached: {said}; building the guest image needs it once (assay takes the mirror that apt uses here)"
+    )]
+    Mirror {
+        /// Where from.
+        mirror: String,
+        /// What apt said.
+        said: String,
+    },
+    /// The disk was full before the build ended.
+    #[error(
+        "no room for the guest image: {0}; free some space, or set ASSAY_LAB_CACHE to a directory with more"
+    )]
+    Full(String),
     /// The directory for images refused.
     #[error(
         "{}: {source}; there is no guest image in it yet: set ASSAY_LAB_CACHE to a directory that can be written to",
@@ -47,6 +67,11 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Nobody said where images are kept.
+    #[error(
+        "neither HOME nor XDG_CACHE_HOME is set; set ASSAY_LAB_CACHE to a directory for the guest image"
+    )]
+    NoCache,
     /// No room.
     #[error(
         "{}: {} MiB free, {} MiB needed; free some space, or set {variable} to a directory with more",

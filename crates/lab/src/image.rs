@@ -1,5 +1,7 @@
 //! The guest image: found in the cache, or built there once.
 
+use crate::builder::{self, Builder};
+use crate::cachedir;
 use crate::child::die_with_us;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 const BUILD_SPACE: u64 = 5 << 30;
 const BUILDING: &str = "building-";
 const LOG: &str = "build.log";
+const LOCK: &str = "lock";
 
 /// What the user may want to see of a build.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +102,15 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// The user's: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else
+    /// `~/.cache/assay/lab`.
+    ///
+    /// # Errors
+    /// None of these variables is set.
+    pub fn of_user() -> Result<Self, LabError> {
+        Ok(Self::new(&cachedir::of(|name| std::env::var_os(name))?))
+    }
+
     /// Keeps images below `root`. Those that it finds and builds have the release's own OpenZFS.
     #[must_use]
     pub fn new(root: &Path) -> Self {
@@ -164,9 +176,7 @@ impl Cache {
         }
         self.sweep();
         check_tools()?;
-        if !rustix::process::geteuid().is_root() {
-            return Err(LabError::NotRoot);
-        }
+        Builder::of_us().check()?;
         let free = rustix::fs::statvfs(&self.root)
             .map_err(|error| LabError::io(&self.root)(error.into()))?;
         let free = free.f_bavail.saturating_mul(free.f_frsize);
@@ -175,12 +185,12 @@ impl Cache {
                 path: self.root.clone(),
                 free,
                 need: BUILD_SPACE,
-                variable: "ASSAY_LAB_CACHE",
+                variable: cachedir::VARIABLE,
             });
         }
         let work = self.root.join(format!("{BUILDING}{}", std::process::id()));
         let built = self.build_in(&work, progress, cancel);
-        let _ = fs::remove_dir_all(&work);
+        Builder::of_us().remove(&work);
         built
     }
 
@@ -190,7 +200,7 @@ impl Cache {
         progress: &mut dyn FnMut(Progress<'_>),
         cancel: &Cancel,
     ) -> Result<File, LabError> {
-        let path = self.root.join("lock");
+        let path = self.root.join(LOCK);
         let file = File::options()
             .create(true)
             .append(true)
@@ -210,14 +220,26 @@ impl Cache {
         Ok(file)
     }
 
-    /// Removes what killed builds left. They ran in a mount namespace of their own, which ended
-    /// with them: nothing is mounted in what they left.
-    fn sweep(&self) {
+    /// Removes what killed builds left, unless one is going on. True when there was something.
+    #[must_use]
+    pub fn tidy(&self) -> bool {
+        let Ok(lock) = File::options().append(true).open(self.root.join(LOCK)) else {
+            return false;
+        };
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && self.sweep()
+    }
+
+    /// Killed builds ran in a mount namespace of their own, which ended with them: nothing is
+    /// mounted in what they left. True when there was something.
+    fn sweep(&self) -> bool {
+        let mut found = false;
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(BUILDING) {
-                let _ = fs::remove_dir_all(entry.path());
+                Builder::of_us().remove(&entry.path());
+                found = true;
             }
         }
+        found
     }
 
     fn build_in(
@@ -238,10 +260,16 @@ impl Cache {
                 .and_then(|mut file| std::io::Write::write_all(&mut file, content.as_bytes()))
                 .map_err(LabError::io(&path))?;
         }
-        let ended = run(&self.root, work, self.zfs, progress, cancel)?;
+        let mirror = mirror();
+        let ended = run(&self.root, work, (self.zfs, &mirror), progress, cancel)?;
         if let Some(reason) = ended {
+            let log = work.join(LOG);
+            let text = fs::read(&log).map_err(LabError::io(&log))?;
+            if let Some(refused) = builder::refusal(&String::from_utf8_lossy(&text), &mirror) {
+                return Err(refused);
+            }
             let kept = self.root.join("build-failed.log");
-            let _ = fs::rename(work.join(LOG), &kept);
+            let _ = fs::rename(&log, &kept);
             return Err(LabError::Build {
                 reason,
                 log: crate::console::tail(&kept, 15),
@@ -317,7 +345,7 @@ fn mirror() -> String {
 fn run(
     cache: &Path,
     work: &Path,
-    zfs: Zfs,
+    (zfs, mirror): (Zfs, &str),
     progress: &mut dyn FnMut(Progress<'_>),
     cancel: &Cancel,
 ) -> Result<Option<String>, LabError> {
@@ -329,16 +357,15 @@ fn run(
         hook.push(work.join(name));
         hook
     };
-    let mirror = mirror();
     let mut command = Command::new("unshare");
     command
-        .args(["--mount", "--propagation", "private", "--pid", "--fork"])
-        .args(["--kill-child", "--mount-proc", "mmdebstrap"])
+        .args(Builder::of_us().namespaces())
+        .arg("mmdebstrap")
         .args(recipe::arguments())
         .arg(hook("customize", "customize"))
         .args((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)))
-        .args([recipe::RELEASE, "-", &mirror])
-        .args(recipe::more_sources(zfs, &mirror))
+        .args([recipe::RELEASE, "-", mirror])
+        .args(recipe::more_sources(zfs, mirror))
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
         .current_dir(work)

@@ -10,6 +10,8 @@
 
 mod accel;
 mod boot;
+mod builder;
+mod cachedir;
 mod channel;
 mod child;
 mod claim;
@@ -45,7 +47,7 @@ mod wire;
 pub mod writelog;
 
 pub use accel::{Accel, Choice, choose as choose_accel};
-pub use boot::Options;
+pub use boot::{LEAST_MEMORY, Options};
 pub use disk::Disk;
 pub use error::LabError;
 pub use guest::Guest;

@@ -79,7 +79,8 @@ impl Outcome {
     }
 }
 
-/// Boots a guest with the disks, writes, cuts the power, and counts.
+/// Boots a guest with the disks, writes, cuts the power, and counts. `told` hears how many disks are
+/// written and then judged, and of how many.
 ///
 /// # Errors
 /// As [`Guest::boot`]; or the files cannot be read. Nothing is left behind.
@@ -89,7 +90,14 @@ pub fn run(
     trial: &Trial,
     state: &State,
     cancel: &Cancel,
+    told: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Outcome>, LabError> {
+    let all = 2 * trial.disks.len() as u64;
+    let mut done = 0;
+    let mut one_more = || {
+        done += 1;
+        told(done, all);
+    };
     let mut options = options.clone();
     options.disks.clone_from(&trial.disks);
     for disk in &mut options.disks {
@@ -112,12 +120,17 @@ pub fn run(
     let mut moments = Vec::new();
     for (disk, device) in options.disks.iter().zip(&devices) {
         moments.push(write(&guest, disk, device, trial)?);
+        one_more();
     }
     // The last writer was not waited for: the cut comes in the middle of its work.
     guest.cut_power();
     let judged = options.disks.iter().zip(&moments);
     judged
-        .map(|(disk, moments)| judge(&guest, disk, moments, trial))
+        .map(|(disk, moments)| {
+            let outcome = judge(&guest, disk, moments, trial);
+            one_more();
+            outcome
+        })
         .collect()
 }
 

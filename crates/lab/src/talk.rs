@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 /// that has no limit of its own: an emulated guest on a busy machine is slow.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// A command's agent says every five seconds that it runs on. This many of them late, and the guest
+/// hangs.
+const SILENCE: Duration = Duration::from_secs(120);
+
 /// Output of a command while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output<'a> {
@@ -81,8 +85,11 @@ impl Guest {
         let feeder = input.map(|input| feed(&channel, input)).transpose()?;
         let deadline = limit.map(|limit| Instant::now() + limit + GRACE);
         let ended = loop {
-            let Some(reply) = channel.receive(deadline, &watch)? else {
-                return Err(self.silent(limit.unwrap_or_default() + GRACE));
+            let silent = Instant::now() + SILENCE;
+            let until = deadline.map_or(silent, |deadline| deadline.min(silent));
+            let Some(reply) = channel.receive(Some(until), &watch)? else {
+                let late = limit.filter(|_| until < silent);
+                return Err(self.silent(late.map_or(SILENCE, |limit| limit + GRACE)));
             };
             match reply {
                 Reply::Out(bytes) => output(Output::Out(&bytes)),

@@ -273,6 +273,9 @@ pub enum Reply {
     Logged(u64),
     /// The command took its input: more may follow.
     Ready,
+    /// The command runs on; sent now and then, so that a guest that hangs is told from a command
+    /// that takes its time.
+    Alive,
 }
 
 /// Writes and reads the fields of a message.
@@ -425,6 +428,7 @@ impl Reply {
             Self::Failed { errno, reason } => (137, fields.number((*errno).into()).bytes(reason)),
             Self::Logged(count) => (138, fields.number(*count)),
             Self::Ready => (139, fields),
+            Self::Alive => (140, fields),
         };
         Frame {
             request,
@@ -452,6 +456,7 @@ impl Reply {
             },
             138 => Self::Logged(fields.number()?),
             139 => Self::Ready,
+            140 => Self::Alive,
             _ => return None,
         };
         fields.0.is_empty().then_some(found)

@@ -19,16 +19,7 @@ use assay_model::stack::Stack;
 use assay_stack::{Target, discover, hints};
 use common::{chain, layer};
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::time::Duration;
-
-/// The cached image of guests, if there is one.
-fn cache() -> Option<Cache> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    let dir = set("ASSAY_LAB_CACHE").or_else(|| Some(cache()?.join("assay/lab")))?;
-    Some(Cache::new(&dir))
-}
 
 fn disk(name: &str, bus: Bus) -> Disk {
     Disk {
@@ -50,7 +41,7 @@ fn text(stack: &Stack, kind: LayerKind, setting: &str) -> String {
 
 #[test]
 fn every_layer_from_inside_and_from_outside() {
-    let Some(image) = cache().and_then(|cache| cache.find()) else {
+    let Some(image) = Cache::of_user().ok().and_then(|cache| cache.find()) else {
         return eprintln!("skipped: no guest image; `assay lab build` makes one");
     };
     let dir = tempfile::tempdir().unwrap();

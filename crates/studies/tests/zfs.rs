@@ -9,7 +9,6 @@ use assay_lab::{Cache, Image, State};
 use assay_model::study::Observation;
 use assay_studies::{End, Event, Place, Task, bench, catalogue, execute};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// One of everything, as little of it as possible: one boot.
 const STUDY: &str = r#"name = "tiny"
@@ -168,10 +167,7 @@ claim = [{ kind = "value", figure = "paused", of = "full-none", at_least = 1 }]
 "#;
 
 fn image() -> Option<Image> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    let dir = set("ASSAY_LAB_CACHE").or_else(|| Some(cache()?.join("assay/lab")));
-    let found = Cache::new(&dir?).find();
+    let found = Cache::of_user().ok().and_then(|cache| cache.find());
     if found.is_none() {
         eprintln!("skipped: no guest image; `assay lab build` makes one");
     }

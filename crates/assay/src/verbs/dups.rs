@@ -71,8 +71,11 @@ enum DupsVerb {
 enum Format {
     /// A summary for people.
     Text,
-    /// One object with `groups`, counts and what was left out.
+    /// A list of groups, each with `size`, `hash` and `files`.
     Json,
+    /// What `--json` prints: one object with `groups`, counts and what was left out.
+    #[value(skip)]
+    Document,
     /// `size,hash,count,files…`.
     Csv,
     /// Paths, an empty line after each group.
@@ -89,6 +92,7 @@ impl Format {
         match self {
             Self::Text => None,
             Self::Json => Some(F::Json),
+            Self::Document => Some(F::Document),
             Self::Csv => Some(F::Csv),
             Self::Fdupes => Some(F::Fdupes),
             Self::Fclones => Some(F::Fclones),

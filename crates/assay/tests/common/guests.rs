@@ -1,56 +1,36 @@
 //! Guests for tests: the image, and that nothing is left of them.
 //!
-//! The image comes from the user's cache. Building one takes ten minutes of processor time, so that
-//! is done only when ASSAY_LAB_BUILD is set; without an image the tests are skipped.
+//! The image comes from the user's cache; `make test-guests` puts it there. Without it the tests are
+//! skipped.
 
 use super::{Home, entries};
+use assay_lab::{Cache, Image};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 /// An emulated guest takes all processors: one at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// The image, or why there is none.
-pub fn image() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
+/// The image, and the turn to boot from it.
+pub fn image() -> Option<(Image, MutexGuard<'static, ()>)> {
     let one = ONE
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let asked = std::env::var_os("ASSAY_LAB_BUILD").is_some();
-    let cached = |dir: PathBuf| assay_lab::Cache::new(&dir).find();
-    if !asked && cache_dir().and_then(cached).is_none() {
+    let found = Cache::of_user().unwrap().find();
+    if found.is_none() {
         eprintln!("skipped: no guest image; `assay lab build` makes one");
-        return None;
     }
-    let built = Home::new().assay(&["lab", "build", "--json"]);
-    if built.code == Some(0) {
-        let found: serde_json::Value = serde_json::from_str(&built.stdout).unwrap();
-        let cache =
-            assay_lab::Cache::new(Path::new(found["dir"].as_str().unwrap()).parent().unwrap());
-        return Some((cache.find().unwrap(), one));
-    }
-    let excused = ["not installed", "needs root", "MiB free"];
-    let said = &built.stderr;
-    assert!(excused.iter().any(|why| said.contains(why)), "{said}");
-    eprintln!("skipped: {said}");
-    None
+    Some((found?, one))
 }
 
 /// The same for tests that take minutes: all of them together are a quarter of an hour, which is too
 /// much for every change. `ASSAY_LAB_ALL=1` runs them.
-pub fn image_for_long() -> Option<(assay_lab::Image, MutexGuard<'static, ()>)> {
+pub fn image_for_long() -> Option<(Image, MutexGuard<'static, ()>)> {
     if std::env::var_os("ASSAY_LAB_ALL").is_none() {
         eprintln!("skipped: it takes minutes; ASSAY_LAB_ALL=1 runs it");
         return None;
     }
     image()
-}
-
-/// Where the verb keeps its images.
-fn cache_dir() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let lab = set("ASSAY_LAB_CACHE");
-    let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    lab.or_else(|| Some(cache()?.join("assay/lab")))
 }
 
 /// Processes that work in a directory.

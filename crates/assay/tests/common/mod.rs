@@ -9,6 +9,8 @@ pub mod guests;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub struct Home {
@@ -53,8 +55,28 @@ impl Home {
     }
 
     pub fn assay<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Ran {
-        ran(self.command(args).output().unwrap())
+        ended(self.command(args))
     }
+}
+
+/// No command of a test takes longer: one that hangs is killed, and with it the guest that it booted.
+const LONGEST: Duration = Duration::from_secs(900);
+
+/// Runs a command to its end.
+pub fn ended(mut command: Command) -> Ran {
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        if ended.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(end);
+    watch.join().unwrap();
+    ran(output)
 }
 
 pub fn ran(output: Output) -> Ran {

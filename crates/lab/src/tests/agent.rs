@@ -80,7 +80,7 @@ impl Agent {
             match self.receive() {
                 Reply::Out(bytes) => out.extend(bytes),
                 Reply::Err(bytes) => err.extend(bytes),
-                Reply::Ready => {}
+                Reply::Ready | Reply::Alive => {}
                 other => return (out, err, other),
             }
         }
@@ -121,6 +121,18 @@ fn a_command_that_hangs_is_killed_with_its_children() {
     assert_eq!(ended, Reply::TimedOut);
     let (out, _, ended) = agent.run(0, &["echo", "next"]);
     assert_eq!((out.as_slice(), ended), (&b"next\n"[..], Reply::Exit(0)));
+}
+
+#[test]
+fn a_command_that_says_nothing_is_known_to_run_on() {
+    let mut agent = Agent::start();
+    agent.begin(&Request::Run {
+        timeout_ms: 0,
+        input: false,
+        argv: ["sleep", "8"].map(|word| word.as_bytes().to_vec()).into(),
+    });
+    assert_eq!(agent.receive(), Reply::Alive);
+    assert_eq!(agent.finish().2, Reply::Exit(0));
 }
 
 #[test]

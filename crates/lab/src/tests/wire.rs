@@ -41,6 +41,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         Just(Reply::TimedOut),
         Just(Reply::NoCommand),
         Just(Reply::Ready),
+        Just(Reply::Alive),
         bytes().prop_map(Reply::Out),
         bytes().prop_map(Reply::Err),
         bytes().prop_map(Reply::Piece),

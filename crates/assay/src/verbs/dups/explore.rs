@@ -196,7 +196,7 @@ fn dated(index: &Index) -> anyhow::Result<()> {
 pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     let (index, files, mut groups) = load(place, &args.paths)?;
     let default = if place.json {
-        Format::Json
+        Format::Document
     } else {
         Format::Text
     };

@@ -16,7 +16,7 @@ Examples:
   assay dups scan /srv/data
   assay dups scan /home /srv --min-size 1M -g '!*.iso' --gitignore
   assay dups scan . --format fdupes --no-index | less
-  assay dups scan /srv/data --format json | jq '.summary'
+  assay dups scan /srv/data --json | jq '.summary'
 
 The default compares the bytes themselves, or BLAKE3 of the whole content where many files are alike
 or the index knows one side. Files that the index remembers are not opened while device, inode, size,
@@ -145,7 +145,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
         false => Some(Index::open(&place.path()?)?),
     };
     let format = args.format.unwrap_or(if place.json {
-        Format::Json
+        Format::Document
     } else {
         Format::Text
     });
@@ -182,7 +182,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
         "nothing was scanned yet; `assay dups scan PATH` does"
     );
     let format = if place.json {
-        Format::Json
+        Format::Document
     } else {
         Format::Text
     };
@@ -202,13 +202,13 @@ fn go(
     let stdout = std::io::stdout().lock();
     let mut out = BufWriter::with_capacity(256 * 1024, stdout);
     match format.machine() {
-        Some(format::Format::Json) => {
+        Some(format::Format::Document) => {
             let around = format::Around {
                 skipped: &found.skipped,
                 cost: found.cost,
                 interrupted: found.interrupted,
             };
-            format::json(&mut out, &found.files, &found.groups, Some(&around))?;
+            format::document(&mut out, &found.files, &found.groups, Some(&around))?;
         }
         Some(other) => format::plain(&mut out, other, &found.files, &found.groups)?,
         None => summary(&mut out, &found, index.is_some())?,
@@ -245,7 +245,7 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
             "assay: interrupted; what was compared so far is right and remembered, the rest is missing"
         )?;
     }
-    if format != Format::Text && format != Format::Json {
+    if format != Format::Text && format != Format::Document {
         left_out(&mut err, &found.skipped)?;
     }
     err.flush()?;

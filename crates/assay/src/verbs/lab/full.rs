@@ -77,7 +77,9 @@ const USUAL: [&str; 14] = [
 ];
 
 pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
-    let mut options = lab.options(&format!("full-{}", std::process::id()), &args.machine)?;
+    let usual: &[&str] = if args.pool { &[] } else { &USUAL };
+    let name = format!("full-{}", std::process::id());
+    let mut options = args.machine.options(&name, usual)?;
     anyhow::ensure!(
         args.room.0 >= 64 << 10,
         "--room {}: too little, 64 KiB at least",
@@ -99,7 +101,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
             ("zfs", found?)
         }
         false => {
-            let trial = args.trial(lab, &mut options, seed)?;
+            let trial = args.trial(&mut options, seed)?;
             let count = trial.disks.len() as u64;
             let shown = super::progress::steps("writing until nothing is free", count);
             let told = &mut |_: &Outcome| shown.inc(1);
@@ -120,8 +122,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
 }
 
 impl Full {
-    fn trial(&self, lab: &Lab, options: &mut Options, seed: u64) -> anyhow::Result<Trial> {
-        lab.usual(options, &USUAL)?;
+    fn trial(&self, options: &mut Options, seed: u64) -> anyhow::Result<Trial> {
         for disk in &options.disks {
             anyhow::ensure!(
                 disk.dir.is_none(),

@@ -101,8 +101,9 @@ impl Measure {
 }
 
 pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
-    let mut options = lab.options(&format!("measure-{}", std::process::id()), &args.machine)?;
-    lab.usual(&mut options, &USUAL)?;
+    let options = args
+        .machine
+        .options(&format!("measure-{}", std::process::id()), &USUAL)?;
     let plan = Plan {
         disks: options.disks.clone(),
         workloads: args.workloads()?,
@@ -112,13 +113,19 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     let image = lab.image(args.machine.zfs)?;
     let shown = super::progress::spinner("booting a guest");
     let booted = Guest::boot(&image, &options, &lab.state, &lab.cancel);
-    shown.set_message("measuring");
+    shown.finish_and_clear();
     let mut samples = Vec::new();
     let measured = booted.and_then(|guest| {
         super::emulation_note(&guest, &args.machine);
-        run(&guest, &plan, &mut |sample| samples.push(sample))
+        let count = u64::from(plan.rounds) * (plan.disks.len() * plan.workloads.len()) as u64;
+        let shown = super::progress::steps("disks are filled, then sampled:", count);
+        let ended = run(&guest, &plan, &mut |sample| {
+            samples.push(sample);
+            shown.inc(1);
+        });
+        shown.finish_and_clear();
+        ended
     });
-    shown.finish_and_clear();
     if samples.is_empty() {
         measured?;
         return Ok(Status::Ok);

@@ -46,7 +46,7 @@ impl Lab {
         let mut guest = self.running(plug.guest.as_deref())?;
         let mut plugged = Vec::new();
         for text in &plug.disks {
-            let disk = super::disk(text, &free_name(&guest))?;
+            let disk = super::machine::disk(text, &free_name(&guest))?;
             guest.plug(&disk)?;
             let device = guest.devices(&[&disk.name])?.remove(0);
             if !plug.json {

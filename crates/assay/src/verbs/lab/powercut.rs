@@ -82,8 +82,9 @@ const USUAL: [&str; 12] = [
 ];
 
 pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
-    let mut options = lab.options(&format!("cut-{}", std::process::id()), &args.machine)?;
-    lab.usual(&mut options, if args.zvol { &["256M"] } else { &USUAL })?;
+    let usual: &[&str] = if args.zvol { &["256M"] } else { &USUAL };
+    let name = format!("cut-{}", std::process::id());
+    let mut options = args.machine.options(&name, usual)?;
     let trial = Trial {
         disks: std::mem::take(&mut options.disks),
         sync: args.sync.into(),
@@ -92,19 +93,19 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         seed: crate::context::random_seed()?,
     };
     let image = lab.image(args.machine.zfs)?;
-    let shown = super::progress::spinner("writing, and cutting the power");
+    let what = match args.zvol {
+        false => "disks written, then judged:",
+        true => "pools imported after a cut:",
+    };
+    let shown = super::progress::steps(what, 0);
+    let told = &mut |done, all| {
+        shown.set_length(all);
+        shown.set_position(done);
+    };
+    let (state, cancel) = (&lab.state, &lab.cancel);
     let outcomes = match args.zvol {
-        false => run(&image, &options, &trial, &lab.state, &lab.cancel),
-        true => run_zfs(
-            &image,
-            &options,
-            &trial,
-            &lab.state,
-            &lab.cancel,
-            &mut |done, all| {
-                shown.set_message(format!("importing what {all} power cuts left: {done}"));
-            },
-        ),
+        false => run(&image, &options, &trial, state, cancel, told),
+        true => run_zfs(&image, &options, &trial, state, cancel, told),
     };
     shown.finish_and_clear();
     let outcomes = outcomes?;

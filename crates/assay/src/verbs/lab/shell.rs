@@ -46,7 +46,7 @@ pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
     let raw = terminal.then(Raw::enter).transpose()?;
     let ended = guest.stream(&argv, None, Some(standard_input()), &mut |output| {
         // A terminal that went away ends the shell with our process.
-        let _ = super::pass_on(output);
+        let _ = super::session::pass_on(output);
     });
     drop(raw);
     exit(ended?)

@@ -7,7 +7,7 @@ mod wanted;
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use crate::progress::Meter;
-use crate::verbs::lab::{AccelArg, cache_dir};
+use crate::verbs::lab::AccelArg;
 use crate::verbs::run::OneWorkload;
 use crate::verbs::trial::journal;
 use assay_host::Live;
@@ -165,7 +165,7 @@ fn measure(
     let journal = journal()?;
     let guests = assay_lab::State::open(&state_dir)?;
     sweep(&state, &journal, &guests, &wanted.target)?;
-    let image = Cache::new(&cache_dir()?).find();
+    let image = Cache::of_user()?.find();
     let lab = image.as_ref().map(|image| Lab {
         image,
         state: &guests,

@@ -1,0 +1,54 @@
+//! `assay lab build`, and the image for all else.
+
+use super::{Lab, ZfsArg};
+use crate::cli::Status;
+use crate::context::print;
+use assay_lab::Image;
+use assay_model::Bytes;
+use serde_json::json;
+
+#[derive(clap::Args)]
+pub(super) struct Build {
+    /// OpenZFS of the image: that of Debian stable, or the newer one of its backports
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
+    zfs: ZfsArg,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Lab {
+    pub(super) fn build(&self, build: &Build) -> anyhow::Result<Status> {
+        let image = self.image(build.zfs)?;
+        let packages = image.packages();
+        print(&match build.json {
+            true => format!(
+                "{}\n",
+                json!({
+                    "schema": 1, "image": image.hash(), "dir": image.dir(),
+                    "packages": packages, "disk_bytes": image.disk_bytes(),
+                })
+            ),
+            false => format!(
+                "guest image {}: {}, {} on disk; its packages: {}\n",
+                image.hash(),
+                image.dir().display(),
+                Bytes(image.disk_bytes()),
+                packages.display()
+            ),
+        })?;
+        Ok(Status::Ok)
+    }
+
+    /// The image, built when it is missing.
+    pub(in crate::verbs) fn image(&self, zfs: ZfsArg) -> anyhow::Result<Image> {
+        let cache = self.cache.with(zfs.into());
+        if let Some(image) = cache.find() {
+            return Ok(image);
+        }
+        let mut shown = super::progress::Progress::new();
+        let built = cache.build(&mut |progress| shown.tell(&progress), &self.cancel);
+        shown.end();
+        Ok(built?)
+    }
+}

@@ -1,0 +1,93 @@
+//! `assay lab list`.
+
+use super::Lab;
+use crate::cli::Status;
+use crate::context::print;
+use assay_lab::{Entry, Zfs};
+use assay_model::Bytes;
+use serde_json::json;
+
+#[derive(clap::Args)]
+pub(super) struct List {
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Lab {
+    pub(super) fn list(&self, list: &List) -> anyhow::Result<Status> {
+        let guests = self.state.list();
+        let images = self.cache.all();
+        if list.json {
+            let guests: Vec<_> = guests.iter().map(entry_json).collect();
+            let images: Vec<_> = images
+                .iter()
+                .map(|image| {
+                    json!({
+                        "image": image.hash(), "dir": image.dir(),
+                        "disk_bytes": image.disk_bytes(),
+                        "current": image.zfs().is_some(),
+                        "zfs": image.zfs().map(Zfs::name),
+                    })
+                })
+                .collect();
+            print(&format!(
+                "{}\n",
+                json!({ "schema": 1, "guests": guests, "images": images })
+            ))?;
+            return Ok(Status::Ok);
+        }
+        let mut text = String::new();
+        for entry in &guests {
+            let disks: Vec<_> = entry
+                .disks
+                .iter()
+                .map(|(name, size)| format!("{name} {}", Bytes(*size)))
+                .collect();
+            text += &format!(
+                "guest {}  {}{}, {} cpus, {}, process {}{}{}\n",
+                entry.name,
+                Zfs::of(&entry.image)
+                    .map_or(String::new(), |zfs| format!("OpenZFS of {}, ", zfs.name())),
+                entry.accel,
+                entry.cpus,
+                Bytes(u64::from(entry.memory_mib) << 20),
+                entry.pid,
+                if disks.is_empty() { "" } else { ", disks " },
+                disks.join(", ")
+            );
+        }
+        if guests.is_empty() {
+            text += "no guest is up\n";
+        }
+        if images.is_empty() {
+            text += "no guest image yet: the first guest builds it, or `assay lab build`\n";
+        }
+        for image in &images {
+            let note = match image.zfs() {
+                Some(zfs) => format!("OpenZFS of {}", zfs.name()),
+                None => "of another version of assay".to_owned(),
+            };
+            text += &format!(
+                "image {}  {}, {}, {note}\n",
+                image.hash(),
+                image.dir().display(),
+                Bytes(image.disk_bytes())
+            );
+        }
+        print(&text)?;
+        Ok(Status::Ok)
+    }
+}
+
+pub(super) fn entry_json(entry: &Entry) -> serde_json::Value {
+    let disks: Vec<_> = entry
+        .disks
+        .iter()
+        .map(|(name, size)| json!({ "name": name, "bytes": size }))
+        .collect();
+    json!({
+        "name": entry.name, "detached": entry.detached, "pid": entry.pid, "accel": entry.accel,
+        "memory_mib": entry.memory_mib, "cpus": entry.cpus, "disks": disks, "image": entry.image,
+    })
+}

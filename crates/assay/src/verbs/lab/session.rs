@@ -1,0 +1,151 @@
+//! `assay lab up`, `run`, `ssh` and `down`.
+
+use super::list::entry_json;
+use super::{Lab, Machine, ZfsArg, shell};
+use crate::cli::Status;
+use crate::context::print;
+use anyhow::Context as _;
+use assay_lab::{Guest, Output};
+use assay_model::Nanos;
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub(super) struct Up {
+    /// Its name
+    #[arg(default_value = "lab")]
+    name: String,
+    #[command(flatten)]
+    machine: Machine,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab run -- zpool status -v
+  assay lab run --fresh --disk 512M -- mkfs.xfs /dev/vdb
+  assay lab run --input -- sh -s < script.sh")]
+pub(super) struct Run {
+    /// The guest; not needed when just one is up
+    #[arg(long, value_name = "NAME")]
+    guest: Option<String>,
+    /// A new guest even when one is up; so do --disk, --cpu and --zfs backports
+    #[arg(long, conflicts_with = "guest")]
+    fresh: bool,
+    /// Give the command our standard input
+    #[arg(short, long)]
+    input: bool,
+    /// Kill the command after this
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Nanos>,
+    #[command(flatten)]
+    machine: Machine,
+    /// The command and its arguments
+    #[arg(required = true, last = true)]
+    command: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Ssh {
+    /// The guest; not needed when just one is up
+    name: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Down {
+    /// The guests; not needed when just one is up
+    names: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+}
+
+/// Exit status of a command that was killed (SIGKILL).
+const KILLED: i32 = 128 + 9;
+
+impl Lab {
+    pub(super) fn up(&self, up: &Up) -> anyhow::Result<Status> {
+        let guest = self.boot(&up.name, &up.machine, true)?;
+        let entry = guest.entry();
+        print(&match up.json {
+            true => format!("{}\n", entry_json(entry)),
+            false => format!(
+                "guest {0} is up: `assay lab ssh {0}` for a shell, `assay lab down {0}` removes it\n",
+                entry.name
+            ),
+        })?;
+        Ok(Status::Ok)
+    }
+
+    pub(super) fn run(&self, run: &Run) -> anyhow::Result<Status> {
+        let machine = &run.machine;
+        let special = machine.cpu.is_some() || machine.zfs != ZfsArg::Stable;
+        let fresh = run.fresh || special || !machine.disk.is_empty();
+        let guest = match fresh && run.guest.is_none() {
+            true => None,
+            false => self.chosen(run.guest.as_deref())?,
+        };
+        let guest = match guest {
+            Some(guest) => guest,
+            None => self.boot(&format!("run-{}", std::process::id()), &run.machine, false)?,
+        };
+        let argv: Vec<&OsStr> = run.command.iter().map(OsString::as_os_str).collect();
+        let input = run.input.then(shell::standard_input);
+        let limit = run.timeout.map(Duration::from);
+        let mut failed = None;
+        let status = guest.stream(&argv, limit, input, &mut |output| {
+            let written = pass_on(output);
+            if let Err(error) = written {
+                failed.get_or_insert(error);
+                self.cancel.cancel();
+            }
+        });
+        if matches!(status, Ok(KILLED))
+            && let Some(why) = guest.verdict()
+        {
+            eprintln!("note: {why}");
+        }
+        drop(guest);
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        shell::exit(status?)
+    }
+
+    pub(super) fn ssh(&self, ssh: &Ssh) -> anyhow::Result<Status> {
+        let guest = self.chosen(ssh.name.as_deref())?;
+        let guest = guest.context("no guest is up: `assay lab up` boots one")?;
+        shell::open(&guest)
+    }
+
+    pub(super) fn down(&self, down: &Down) -> anyhow::Result<Status> {
+        let names = match (down.all, down.names.as_slice()) {
+            (true, _) => self.up_names(),
+            (false, []) => {
+                let guest = self.chosen(None)?;
+                let guest = guest.context("no guest is up")?;
+                vec![guest.entry().name.clone()]
+            }
+            (false, names) => names.to_vec(),
+        };
+        for name in names {
+            Guest::attach(&self.state, &name, &self.cancel)?.kill()?;
+            print(&format!("guest {name} is gone\n"))?;
+        }
+        Ok(Status::Ok)
+    }
+}
+
+pub(super) fn pass_on(output: Output<'_>) -> std::io::Result<()> {
+    match output {
+        Output::Out(bytes) => {
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush())
+        }
+        Output::Err(bytes) => std::io::stderr().lock().write_all(bytes),
+    }
+}

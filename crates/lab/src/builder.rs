@@ -1,0 +1,114 @@
+//! Who builds an image: root, or a user who is root of a namespace of their own.
+
+use crate::error::LabError;
+use assay_host::{Host as _, Limits, Live};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Namespaces of a build, whoever builds: with its first process all it mounted and started goes.
+const OWN: [&str; 7] = [
+    "--mount",
+    "--propagation",
+    "private",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+];
+/// The user is root in there, their subordinate ids (subuid(5)) are all others (unshare(1),
+/// util-linux 2.38).
+const MAPPED: [&str; 3] = ["--user", "--map-root-user", "--map-auto"];
+
+/// How a build comes to be root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builder {
+    /// It is.
+    Root,
+    /// In a user namespace.
+    Mapped,
+}
+
+impl Builder {
+    /// Whoever runs this.
+    pub(crate) fn of_us() -> Self {
+        match rustix::process::geteuid().is_root() {
+            true => Self::Root,
+            false => Self::Mapped,
+        }
+    }
+
+    /// Arguments of unshare(1), before the command.
+    pub(crate) fn namespaces(self) -> Vec<&'static str> {
+        let mapped: &[&str] = match self {
+            Self::Root => &[],
+            Self::Mapped => &MAPPED,
+        };
+        [mapped, &OWN].concat()
+    }
+
+    /// Makes such namespaces, for nothing: better now than after minutes.
+    ///
+    /// # Errors
+    /// The kernel or newuidmap(1) refuses.
+    pub(crate) fn check(self) -> Result<(), LabError> {
+        let limits = Limits {
+            timeout: Duration::from_secs(60),
+        };
+        let namespaces = self.namespaces();
+        let words = ["unshare"].iter().chain(&namespaces).chain(&["true"]);
+        let argv: Vec<_> = words.map(OsStr::new).collect();
+        let refused = match Live.run(&argv, limits) {
+            Ok(output) if output.success() => return Ok(()),
+            Ok(output) => output.complaint(),
+            Err(error) => error.to_string(),
+        };
+        Err(match self {
+            Self::Root => LabError::Namespaces(refused),
+            Self::Mapped => LabError::NotRoot(refused),
+        })
+    }
+
+    /// Removes a directory in which a build worked. Files of subordinate ids are out of the user's
+    /// own reach.
+    pub(crate) fn remove(self, dir: &Path) {
+        if fs::remove_dir_all(dir).is_ok() || self == Self::Root {
+            return;
+        }
+        let words = ["unshare"]
+            .iter()
+            .chain(&MAPPED)
+            .chain(&["rm", "-rf", "--"]);
+        let mut argv: Vec<_> = words.map(OsStr::new).collect();
+        argv.push(dir.as_os_str());
+        let limits = Limits {
+            timeout: Duration::from_secs(300),
+        };
+        // What stays is removed by the next build.
+        let _ = Live.run(&argv, limits);
+    }
+}
+
+/// What of a failed build is the machine's doing and not the recipe's, from mmdebstrap's log; none
+/// when that is not known.
+pub(crate) fn refusal(log: &str, mirror: &str) -> Option<LabError> {
+    let line = |words: &[&str]| {
+        let found = |line: &&str| words.iter().any(|word| line.contains(word));
+        log.lines().find(found).map(|line| line.trim().to_owned())
+    };
+    let network = [
+        "Temporary failure resolving",
+        "Could not resolve",
+        "Could not connect",
+        "Unable to connect",
+        "Connection failed",
+        "Connection timed out",
+        "Failed to fetch",
+    ];
+    if let Some(said) = line(&network) {
+        let mirror = mirror.to_owned();
+        return Some(LabError::Mirror { mirror, said });
+    }
+    line(&["No space left on device"]).map(LabError::Full)
+}
