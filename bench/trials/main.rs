@@ -39,7 +39,7 @@ fn main() -> io::Result<()> {
         ("Failures", n / 4, unsimulated::failures),
         ("Campaigns", few, unsimulated::campaigns),
         ("Strict levels", few, unsimulated::strict),
-        ("Units of several pairs", n, unsimulated::units),
+        ("Sides made anew", n, unsimulated::makings),
     ];
     for (title, n, table) in tables {
         if !title.starts_with(only) {

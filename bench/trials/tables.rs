@@ -2,7 +2,7 @@
 
 use crate::noise::{self, Noise};
 use crate::parallel::repeat;
-use assay_judge::trial::{Design, Rule, decide};
+use assay_judge::trial::{Rule, decide};
 use assay_model::trial::{MAX_PAIRS, PairOutcome, Verdict};
 use std::fmt::Write as _;
 
@@ -19,7 +19,6 @@ pub fn rule(seed: u64) -> Rule {
         seed,
         safety_broken: None,
         unproved: None,
-        design: Design::Interleaved,
         aa: false,
     }
 }

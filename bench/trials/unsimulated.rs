@@ -1,10 +1,10 @@
 //! What the literature and our own first simulations leave open: the printed interval, guardrails,
-//! failures, campaigns, units of several pairs.
+//! failures, campaigns, sides made anew.
 
 use crate::noise::{Noise, normal};
 use crate::parallel::repeat;
 use crate::tables::{End, cells, mean, measured, noises, percent, rule, share};
-use assay_judge::trial::{Design, Rule, campaign, decide, evidence, judge};
+use assay_judge::trial::{Rule, campaign, decide, evidence, judge};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Look, MAX_PAIRS, PairOutcome, Verdict};
@@ -246,34 +246,34 @@ fn by_evidence(x: &[f64], alpha: f64) -> End {
 }
 
 /// Sides that have to be made anew: each making has luck of its own (5 %), which all its pairs
-/// share. Pairs taken for independent find gains where there are none.
-pub fn units(n: usize) -> String {
+/// share. Pairs taken for independent find gains where there are none; the mean of each making does
+/// not.
+pub fn makings(n: usize) -> String {
     let mut out = String::from(
         "| made anew | judged by | true gain, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for (makings, pairs) in [(4, 15), (6, 10), (12, 5)] {
-        for (name, design) in [
-            ("pair", Design::Interleaved),
-            ("unit", Design::Blocks { pairs }),
-        ] {
+        for name in ["pair", "making"] {
             for gain in [0.0f64, 0.1] {
                 let ends = repeat(&format!("units {makings} {gain}"), n, |seed, random| {
-                    let rule = Rule {
-                        design,
-                        ..rule(seed)
-                    };
                     let mut x = Vec::new();
                     for _ in 0..makings {
                         let luck = 0.05 * normal(random);
-                        let noise = Noise::Even(0.03).pairs(random, pairs as usize, gain.ln_1p());
+                        let noise = Noise::Even(0.03).pairs(random, pairs, gain.ln_1p());
                         x.extend(noise.iter().map(|d| d + luck));
                     }
-                    let (verdict, units) = decide(&rule, &measured(&x));
-                    match design {
-                        Design::Interleaved => (verdict, units),
-                        Design::Blocks { pairs } => (verdict, units * pairs as usize),
+                    if name == "pair" {
+                        return decide(&rule(seed), &measured(&x));
                     }
+                    let mean = |making: &[f64]| making.iter().sum::<f64>() / pairs as f64;
+                    let means: Vec<f64> = x.chunks(pairs).map(mean).collect();
+                    let rule = Rule {
+                        max_pairs: makings,
+                        ..rule(seed)
+                    };
+                    let (verdict, judged) = decide(&rule, &measured(&means));
+                    (verdict, judged * pairs)
                 });
                 let gain = gain * 100.0;
                 let _ = writeln!(

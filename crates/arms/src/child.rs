@@ -3,24 +3,25 @@
 //! them. The kernel kills them when assay ends.
 
 use crate::ArmError;
+use assay_host::process::{self, Dies};
 use assay_instruments::Cancel;
-use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock, mpsc};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A running program; killed when dropped.
 pub(crate) struct Running {
-    child: Child,
+    process: process::Running,
     /// As messages name it.
     name: String,
     log: PathBuf,
 }
+
+/// How often a wish to stop is looked for.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What to run.
 pub(crate) struct Program<'a> {
@@ -51,14 +52,11 @@ impl Program<'_> {
             .args(args)
             .current_dir(self.dir)
             .env("LC_ALL", "C")
-            .stdin(Stdio::null())
             .stdout(stdout)
-            .stderr(stderr)
-            // Ctrl-C is for assay, which ends its children in order.
-            .process_group(0);
-        let child = spawn(command).map_err(ArmError::io(self.path))?;
+            .stderr(stderr);
+        let process = process::Running::start(command, Dies::WithAssay);
         Ok(Running {
-            child,
+            process: process.map_err(ArmError::io(self.path))?,
             name: self.name(),
             log,
         })
@@ -69,46 +67,40 @@ impl Program<'_> {
         let out = self.dir.join("stdout");
         let file = File::create(&out).map_err(ArmError::io(&out))?;
         let mut running = self.spawn(args, file.into())?;
-        let mut pause = Duration::from_millis(1);
-        let status = loop {
-            match running.child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) => {}
-                Err(source) => return Err(ArmError::io(self.path)(source)),
+        let ended = loop {
+            let waited = running.process.wait(LOOK);
+            if waited.map_err(ArmError::io(self.path))? {
+                break running.process.reap().map_err(ArmError::io(self.path))?;
             }
             if cancel.is_cancelled() {
                 return Err(ArmError::Cancelled);
             }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(50));
         };
         let text = read_start(&out);
         let _ = fs::remove_file(&out);
-        match status.success() {
+        match ended.success() {
             true => Ok(text),
-            false => Err(ArmError::Tool {
-                complaint: running.complaint().unwrap_or_else(|| match status.code() {
-                    Some(code) => format!("exit status {code}"),
-                    None => format!("ended by signal {}", status.signal().unwrap_or(0)),
-                }),
-                program: running.name.clone(),
-            }),
+            false => Err(running.complained(&ended)),
         }
     }
 }
 
 impl Running {
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// Why it ended, when it did.
     pub fn ended(&mut self) -> Option<ArmError> {
-        let status = self.child.try_wait().ok().flatten()?;
-        Some(ArmError::Tool {
+        let ended = self.process.ended().ok().flatten()?;
+        Some(self.complained(&ended))
+    }
+
+    fn complained(&self, ended: &process::Ended) -> ArmError {
+        ArmError::Tool {
             program: self.name.clone(),
-            complaint: self.complaint().unwrap_or_else(|| status.to_string()),
-        })
+            complaint: self.complaint().unwrap_or_else(|| ended.to_string()),
+        }
     }
 
     /// Waits until `ready` says yes.
@@ -152,62 +144,10 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn read_start(path: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(file) = File::open(path) {
         let _ = file.take(1 << 20).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-type Order = (Command, mpsc::Sender<io::Result<Child>>);
-
-/// Starts a child that the kernel kills when assay ends. PR_SET_PDEATHSIG is about the thread that
-/// forked, so one thread, which lives as long as assay, forks them all.
-fn spawn(mut command: Command) -> io::Result<Child> {
-    static SPAWNER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
-    die_with_us(&mut command);
-    let spawner = SPAWNER.get_or_init(|| {
-        let (sender, orders) = mpsc::channel::<Order>();
-        std::thread::spawn(move || {
-            for (mut command, answer) in orders {
-                let _ = answer.send(command.spawn());
-            }
-        });
-        Mutex::new(sender)
-    });
-    let (answer, child) = mpsc::channel();
-    let gone = || io::Error::other("the thread that starts programs has ended");
-    match spawner.lock() {
-        Ok(sender) => sender.send((command, answer)).map_err(|_| gone())?,
-        Err(_) => return Err(gone()),
-    }
-    child.recv().map_err(|_| gone())?
-}
-
-#[allow(
-    unsafe_code,
-    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
-)]
-fn die_with_us(command: &mut Command) {
-    let us = rustix::process::getpid();
-    // SAFETY: between fork and exec the closure makes two system calls and nothing else; it does
-    // not allocate and takes no lock.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            match rustix::process::getppid() == Some(us) {
-                true => Ok(()),
-                // It ended before the wish was known.
-                false => Err(rustix::io::Errno::SRCH.into()),
-            }
-        });
-    }
 }

@@ -5,7 +5,8 @@ use anyhow::Context as _;
 use assay_instruments::Cancel;
 use assay_report::terminal::Style;
 use assay_store::Store;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -134,6 +135,11 @@ fn width(to: &impl AsFd) -> usize {
         .max(40)
 }
 
+/// Writes to standard error, if anybody listens.
+pub fn tell(words: std::fmt::Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_fmt(words);
+}
+
 /// Writes to standard output; a reader that went away is an error that `main` forgives.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
@@ -142,21 +148,27 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file that the user named, whole or not at all.
+/// Writes a file that the user named, whole or not at all. Where the name is a link, the file behind
+/// it is written.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"
 )]
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let fail = || format!("cannot write {}", path.display());
-    let mut name = path.file_name().with_context(fail)?.to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
     // A pipe or /dev/stdout cannot be replaced by a new file.
     if path.exists() && !path.is_file() {
         return std::fs::write(path, text).with_context(fail);
     }
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = OsString::from(".");
+    name.push(path.file_name().with_context(fail)?);
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let mut file = File::create_new(&part).with_context(fail)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| std::fs::rename(&part, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&part);
     }

@@ -3,6 +3,19 @@
 //! Arguments in, calls, output out. Each verb is a module of the same name in `verbs/`; what it
 //! does lives in the library crates.
 
+/// As the standard one, which panics when standard error cannot be written: that nobody listens any
+/// more must not end a trial in the middle.
+macro_rules! eprintln {
+    ($($words:tt)*) => {
+        $crate::context::tell(format_args!("{}\n", format_args!($($words)*)))
+    };
+}
+
+/// As the standard one; see [`eprintln!`].
+macro_rules! eprint {
+    ($($words:tt)*) => { $crate::context::tell(format_args!($($words)*)) };
+}
+
 mod cli;
 mod context;
 mod pages;
@@ -38,10 +51,31 @@ fn describe(error: &anyhow::Error) -> String {
     text
 }
 
-/// `assay … | head` is no error.
+/// `assay … | head` is no error. Only our own output comes as a bare error of I/O: a pipe to a server
+/// or a guest that broke is the cause of an error of its own.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    let bare = error.downcast_ref::<std::io::Error>();
+    let json = error.downcast_ref::<serde_json::Error>();
+    let kind = bare.map(std::io::Error::kind);
+    kind.or(json.and_then(serde_json::Error::io_error_kind)) == Some(std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, ErrorKind};
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the server went away")]
+    struct Server {
+        source: Error,
+    }
+
+    #[test]
+    fn only_a_reader_of_our_output_may_go_away() {
+        let broken = || Error::from(ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&broken().into()));
+        assert!(!is_broken_pipe(&Server { source: broken() }.into()));
+        assert!(!is_broken_pipe(&Error::from(ErrorKind::StorageFull).into()));
+    }
 }

@@ -1,17 +1,15 @@
 //! Running a command to its end or to its time limit.
 
 use crate::error::{HostError, command_line};
+use crate::process::{Dies, Keep, Leftovers, Running};
 use crate::{CommandOutput, Limits, MAX_BYTES};
-use rustix::process::Signal;
 use std::ffi::OsStr;
-use std::io::Read;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-/// Runs `program` with the arguments `argv[1..]`.
+/// Runs `program` with the arguments `argv[1..]`. It dies with us: a command that outlives a killed
+/// assay could still change something after another assay has put everything back.
 pub(crate) fn run(
     program: &Path,
     argv: &[&OsStr],
@@ -21,131 +19,47 @@ pub(crate) fn run(
         argv: command_line(argv),
         reason,
     };
-    let timeout = || HostError::Timeout {
-        argv: command_line(argv),
-        limit: limits.timeout,
-    };
-    let deadline = Instant::now() + limits.timeout;
+    let begin = Instant::now();
     let mut command = Command::new(program);
-    die_with_us(&mut command);
-    let mut child = command
+    command
         .args(argv.iter().skip(1))
         .env("LC_ALL", "C")
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .current_dir("/")
-        // A group of its own, so that its children end with it.
-        .process_group(0)
-        .spawn()
-        .map_err(|error| failed(error.to_string()))?;
-    let stdout = reader(child.stdout.take());
-    let stderr = reader(child.stderr.take());
-    let ended = (|| {
-        let stdout = receive(&stdout, deadline)
-            .ok_or_else(timeout)?
-            .map_err(failed)?;
-        let stderr = receive(&stderr, deadline)
-            .ok_or_else(timeout)?
-            .map_err(failed)?;
-        let status = wait(&mut child, deadline)
-            .map_err(|error| failed(error.to_string()))?
-            .ok_or_else(timeout)?;
-        let status = status
-            .code()
-            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Ok(CommandOutput {
-            status,
-            stdout,
-            stderr,
+        .current_dir("/");
+    let keep = Keep {
+        stdout: MAX_BYTES,
+        stderr: MAX_BYTES,
+        leftovers: Leftovers::Leave,
+    };
+    let collected = Running::start(command, Dies::WithThread)
+        .and_then(|running| {
+            running.collect(keep, |look| {
+                look.overfull || look.now - begin >= limits.timeout
+            })
         })
-    })();
-    if ended.is_err() {
-        kill(&mut child);
+        .map_err(|error| failed(error.to_string()))?;
+    if collected.overfull {
+        return Err(failed(format!("wrote more than {} MiB", MAX_BYTES >> 20)));
     }
-    ended
-}
-
-/// The kernel kills the command when the thread that waits for it ends: a command that outlives a
-/// killed assay could still change something after another assay has put everything back.
-#[allow(
-    unsafe_code,
-    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
-)]
-fn die_with_us(command: &mut Command) {
-    let us = rustix::process::getpid();
-    // SAFETY: between fork and exec the closure makes two system calls and nothing else; it does
-    // not allocate and takes no lock.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            match rustix::process::getppid() == Some(us) {
-                true => Ok(()),
-                // It ended before the wish was known.
-                false => Err(rustix::io::Errno::SRCH.into()),
-            }
+    if collected.stopped {
+        return Err(HostError::Timeout {
+            argv: command_line(argv),
+            limit: limits.timeout,
         });
     }
-}
-
-type Bytes = Result<Vec<u8>, String>;
-
-/// Reads a pipe to its end on a thread of its own, so that neither pipe fills up and blocks.
-fn reader(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Bytes> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let read = pipe.map_or(Ok(0), |pipe| {
-            pipe.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)
-        });
-        let outcome = match read {
-            Ok(_) if bytes.len() > MAX_BYTES => {
-                Err(format!("wrote more than {} MiB", MAX_BYTES >> 20))
-            }
-            Ok(_) => Ok(bytes),
-            Err(error) => Err(error.to_string()),
-        };
-        let _ = sender.send(outcome);
-    });
-    receiver
-}
-
-fn receive(receiver: &mpsc::Receiver<Bytes>, deadline: Instant) -> Option<Bytes> {
-    receiver
-        .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        .ok()
-}
-
-/// Waits for a child whose pipes are closed already, which nearly always has ended too.
-fn wait(child: &mut Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
-    let mut pause = Duration::from_micros(100);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= deadline {
-            return Ok(None);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
-    }
-}
-
-fn kill(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    {
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.kill();
-    let _ = child.wait();
+    Ok(CommandOutput {
+        status: collected.ended.code(),
+        stdout: collected.stdout,
+        stderr: collected.stderr,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Host as _, Live};
+    use std::time::Duration;
 
     fn argv<'a>(words: &'a [&'a str]) -> Vec<&'a OsStr> {
         words.iter().map(OsStr::new).collect()
@@ -174,71 +88,30 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_killed_with_its_children() {
+    fn a_command_that_hangs_is_not_waited_for() {
         let limits = Limits {
             timeout: Duration::from_millis(200),
         };
-        // The inner sleep keeps the pipe open; it has to go as well.
-        let error = Live
-            .run(&argv(&["sh", "-c", "sleep 77.7 & sleep 77.7"]), limits)
-            .unwrap_err();
+        let error = Live.run(&argv(&["sleep", "1000"]), limits).unwrap_err();
         assert!(matches!(error, HostError::Timeout { .. }), "{error}");
-        let mut left = 1;
-        for _ in 0..100 {
-            let processes = Live.list(Path::new("/proc")).unwrap();
-            left = processes
-                .iter()
-                .filter_map(|pid| {
-                    Live.read(&Path::new("/proc").join(pid).join("cmdline"))
-                        .ok()
-                })
-                .filter(|line| line.as_slice() == b"sleep\x0077.7\0")
-                .count();
-            if left == 0 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(left, 0);
-    }
-
-    /// The child of the next test: waits for a command until it is killed.
-    #[test]
-    fn waiter() {
-        if std::env::var_os("ASSAY_TEST_WAIT").is_some() {
-            let _ = Live.run(&argv(&["sleep", "66.6"]), Limits::default());
-        }
     }
 
     #[test]
-    fn a_command_dies_with_the_process_that_waits_for_it() {
-        let sleeping = || {
-            let processes = Live.list(Path::new("/proc")).unwrap();
-            let line = |pid: &std::ffi::OsString| {
-                let path = Path::new("/proc").join(pid).join("cmdline");
-                Live.read(&path).ok()
-            };
-            let lines = processes.iter().filter_map(line);
-            lines
-                .filter(|line| line.ends_with(b"sleep\x0066.6\0"))
-                .count()
-        };
-        let until = |count: usize| {
-            (0..500).any(|_| {
-                std::thread::sleep(Duration::from_millis(10));
-                sleeping() == count
-            })
-        };
-        let mut waiter = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "command::tests::waiter"])
-            .env("ASSAY_TEST_WAIT", "1")
-            .stdout(Stdio::null())
-            .spawn()
+    fn a_service_that_it_started_is_neither_waited_for_nor_killed() {
+        // As an old start script does: its service keeps both pipes open.
+        let script = "sleep 1000 & echo $!";
+        let found = Live
+            .run(&argv(&["sh", "-c", script]), Limits::default())
             .unwrap();
-        let began = until(1);
-        waiter.kill().unwrap();
-        waiter.wait().unwrap();
-        assert!(began && until(0));
+        let pid = found.text().trim().parse().unwrap();
+        let service = crate::ProcessId::of(pid).expect("it runs on");
+        crate::HostMut::kill(&Live, service).unwrap();
+    }
+
+    #[test]
+    fn endless_output_is_an_error_and_ends_it() {
+        let error = Live.run(&argv(&["yes"]), Limits::default()).unwrap_err();
+        assert_eq!(error.to_string(), "yes: wrote more than 32 MiB");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod command;
 mod error;
 mod faulty;
 mod live;
+pub mod process;
 mod recorded;
 mod recording;
 mod root;

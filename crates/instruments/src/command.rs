@@ -1,16 +1,12 @@
 //! A command as a load: run again and again, timed from spawn to exit.
 
 use crate::Cancel;
-use crate::measured::{Done, LOOK, LoadError, Measured, Tally, Timing, finish, rest};
+use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest};
+use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
 use assay_model::Nanos;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What to run.
@@ -42,7 +38,7 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
     let mut cpu = Duration::ZERO;
     while tally.goes_on(Instant::now()) && !cancel.is_cancelled() {
         let start = Instant::now();
-        let mut child = start_child(&request.argv).map_err(|source| match source.kind() {
+        let running = start_command(&request.argv).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => LoadError::NoCommand {
                 program: program.clone(),
             },
@@ -51,16 +47,21 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
                 source,
             },
         })?;
-        let ended = wait(&mut child, start, request.timing.limit, cancel);
-        let ended = ended.map_err(|source| LoadError::Io {
+        let limit = request.timing.limit;
+        let collected = running.collect(KEEP, |look| {
+            cancel.is_cancelled() || look.now - start >= Duration::from(limit)
+        });
+        let collected = collected.map_err(|source| LoadError::Io {
             what: "waiting for a command",
             source,
         })?;
-        let Some(ended) = ended else { break };
-        cpu += ended.cpu;
-        let done = ended.judge(&program, request.timing.limit);
+        if collected.stopped && cancel.is_cancelled() {
+            break;
+        }
+        cpu += collected.ended.cpu;
+        let done = judge(&collected, &program, limit);
         let failed = done.is_err();
-        tally.record(start, ended.at, done);
+        tally.record(start, collected.at, done);
         if failed {
             rest(cancel);
         }
@@ -68,180 +69,39 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
     finish("command", vec![tally], begin.elapsed(), cpu, cancel)
 }
 
-fn start_child(argv: &[OsString]) -> io::Result<Child> {
+/// Enough of standard error for a message.
+const KEEP: Keep = Keep {
+    stdout: 0,
+    stderr: 4096,
+    leftovers: Leftovers::Kill,
+};
+
+fn start_command(argv: &[OsString]) -> io::Result<Running> {
     let mut command = Command::new(&argv[0]);
     command
         .args(&argv[1..])
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    die_with_us(&mut command);
-    command.spawn()
+        .stderr(Stdio::piped());
+    Running::start(command, Dies::WithThread)
 }
 
-/// The kernel kills the command when the thread that started it ends, so that `kill -9` of assay
-/// leaves no load behind.
-#[allow(
-    unsafe_code,
-    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
-)]
-fn die_with_us(command: &mut Command) {
-    // SAFETY: between fork and exec the closure makes one prctl system call and nothing else; it
-    // does not allocate and takes no lock.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            Ok(())
+fn judge(collected: &Collected, program: &str, limit: Nanos) -> Done {
+    if collected.stopped {
+        return Err(LoadError::TimedOut {
+            what: program.to_owned(),
+            limit,
         });
     }
-}
-
-/// How one run ended.
-struct Ended {
-    at: Instant,
-    status: ExitStatus,
-    timed_out: bool,
-    stderr: Vec<u8>,
-    cpu: Duration,
-}
-
-impl Ended {
-    fn judge(&self, program: &str, limit: Nanos) -> Done {
-        if self.timed_out {
-            return Err(LoadError::TimedOut {
-                what: program.to_owned(),
-                limit,
-            });
-        }
-        if self.status.success() {
-            return Ok(0);
-        }
-        let stderr = String::from_utf8_lossy(&self.stderr);
-        let stderr = stderr.lines().map(str::trim).find(|line| !line.is_empty());
-        Err(LoadError::Exit {
-            program: program.to_owned(),
-            status: match (self.status.code(), self.status.signal()) {
-                (Some(code), _) => format!("exit status {code}"),
-                (None, signal) => format!("signal {}", signal.unwrap_or(0)),
-            },
-            stderr: stderr.unwrap_or_default().to_owned(),
-        })
+    if collected.ended.success() {
+        return Ok(0);
     }
-}
-
-/// An output of the command; what is read is thrown away but for the start.
-struct Pipe {
-    /// `None` at its end.
-    file: Option<File>,
-    start: Vec<u8>,
-}
-
-impl Pipe {
-    /// Kept of standard error for a message.
-    const KEPT: usize = 4096;
-
-    fn new(fd: Option<OwnedFd>) -> io::Result<Self> {
-        if let Some(fd) = &fd {
-            rustix::io::ioctl_fionbio(fd, true)?;
-        }
-        Ok(Self {
-            file: fd.map(File::from),
-            start: Vec::new(),
-        })
-    }
-
-    /// Takes what is there, a few buffers at a time.
-    fn drain(&mut self) {
-        let mut buffer = [0; 16 << 10];
-        for _ in 0..16 {
-            let Some(file) = &mut self.file else { return };
-            match file.read(&mut buffer) {
-                Ok(0) => self.file = None,
-                Ok(n) => {
-                    let room = Self::KEPT - self.start.len();
-                    self.start.extend(&buffer[..n.min(room)]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.file = None,
-            }
-        }
-    }
-}
-
-/// Takes the ended process from the kernel, with its CPU time and that of the children it waited
-/// for.
-#[allow(unsafe_code, reason = "only wait4 tells the CPU time of one child")]
-fn reap(pid: Pid) -> io::Result<(ExitStatus, Duration)> {
-    let mut status = 0;
-    // SAFETY: an all-zero rusage is a valid value of a struct of integers.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live values of the types that wait4 fills in.
-    let waited = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &mut status, 0, &mut usage) };
-    if waited < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let time = |time: libc::timeval| {
-        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
-    };
-    Ok((
-        ExitStatus::from_raw(status),
-        time(usage.ru_utime) + time(usage.ru_stime),
-    ))
-}
-
-/// Waits for the end and drains the output; kills at the limit and when cancelled (`None`).
-fn wait(
-    child: &mut Child,
-    start: Instant,
-    limit: Nanos,
-    cancel: &Cancel,
-) -> io::Result<Option<Ended>> {
-    let pid = Pid::from_child(child);
-    let handle = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut pipes = [
-        Pipe::new(child.stdout.take().map(OwnedFd::from))?,
-        Pipe::new(child.stderr.take().map(OwnedFd::from))?,
-    ];
-    let limit = Duration::from(limit);
-    let mut stopped = None;
-    let at = loop {
-        let left = limit.saturating_sub(start.elapsed()).min(LOOK);
-        let slice = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(left.as_nanos().max(1_000_000) as u32),
-        };
-        let mut fds = vec![PollFd::new(&handle, PollFlags::IN)];
-        let open = pipes.iter().filter_map(|pipe| pipe.file.as_ref());
-        fds.extend(open.map(|file| PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)));
-        match poll(&mut fds, Some(&slice)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let ended = !fds[0].revents().is_empty();
-        let now = Instant::now();
-        drop(fds);
-        pipes.iter_mut().for_each(Pipe::drain);
-        if ended {
-            break now;
-        }
-        if stopped.is_none() && (cancel.is_cancelled() || now - start >= limit) {
-            stopped = Some(cancel.is_cancelled());
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-        }
-    };
-    // What it left running in its group goes too.
-    let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-    let (status, cpu) = reap(pid)?;
-    let [_, stderr] = pipes;
-    Ok((stopped != Some(true)).then(|| Ended {
-        at,
-        status,
-        timed_out: stopped == Some(false),
-        stderr: stderr.start,
-        cpu,
-    }))
+    let stderr = String::from_utf8_lossy(&collected.stderr);
+    let stderr = stderr.lines().map(str::trim).find(|line| !line.is_empty());
+    Err(LoadError::Exit {
+        program: program.to_owned(),
+        status: collected.ended.to_string(),
+        stderr: stderr.unwrap_or_default().to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -3,18 +3,17 @@
 mod log;
 
 use crate::Cancel;
+use assay_host::process::{Dies, Running};
 use assay_host::{Host, HostError, Limits};
 use assay_model::sample::RatePoint;
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Oldest fio whose options assay uses: `sync=dsync` came with 3.23 (fio commit eb9f8d7f).
@@ -102,7 +101,7 @@ pub struct Output {
     pub ended: Ended,
     /// From start to end.
     pub wall: Nanos,
-    /// User and system time of the process.
+    /// User and system time of the process; not known of one in a guest.
     pub cpu: Option<Nanos>,
     /// Rate over time, all jobs together.
     pub series: Vec<RatePoint>,
@@ -262,106 +261,60 @@ impl Fio {
             ))
             .arg("--allow_mounted_write=0")
             .arg("job.fio")
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(errors)
-            .process_group(0);
-        die_with_us(&mut command);
+            .stderr(errors);
         let start = Instant::now();
-        let mut child = command.spawn().map_err(|source| match source.kind() {
+        // Jobs run as threads of that process (`thread=1`), so none is left when it is killed.
+        let running = Running::start(command, Dies::WithThread);
+        let running = running.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => FioError::Missing,
             _ => FioError::Start {
                 program: self.program.clone(),
                 source,
             },
         })?;
-        let waited = wait(&mut child, start, request.limit, cancel);
+        let waited = wait(running, start, request.limit, cancel);
         let (ended, cpu) = waited.map_err(io(&self.program))?;
         Ok(Output {
             wall: start.elapsed().into(),
             json: fs::read(&json).unwrap_or_default(),
             stderr: read_start(&stderr),
             ended,
-            cpu,
+            cpu: Some(cpu),
             series: log::read(dir, request.log_every, request.block),
         })
     }
 }
 
-/// The kernel kills fio when the thread that started it ends, so that `kill -9` of assay leaves no
-/// load behind. (Jobs run as threads of that process: `thread=1`.)
-#[allow(
-    unsafe_code,
-    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
-)]
-fn die_with_us(command: &mut Command) {
-    // SAFETY: between fork and exec the closure makes one prctl system call and nothing else; it
-    // does not allocate and takes no lock.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            Ok(())
-        });
-    }
-}
-
-fn exit_code(status: ExitStatus) -> i32 {
-    status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
-}
-
-/// CPU time of a process that has ended and is not yet reaped: utime and stime of
-/// proc_pid_stat(5), in ticks of USER_HZ, which is 100 on every architecture that Linux supports.
-fn cpu_time(pid: u32) -> Option<Nanos> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
-    Some(Nanos(ticks * 10_000_000))
-}
-
 /// Waits for the end; asks first (SIGINT: fio then still writes its result), then kills.
 fn wait(
-    child: &mut Child,
+    mut running: Running,
     start: Instant,
     limit: Nanos,
     cancel: &Cancel,
-) -> io::Result<(Ended, Option<Nanos>)> {
+) -> io::Result<(Ended, Nanos)> {
     const PATIENCE: Duration = Duration::from_secs(5);
-    let pid = Pid::from_child(child);
-    let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    /// A signal handler's flag is seen at once or within this time.
+    const LOOK: Duration = Duration::from_millis(200);
     let limit = Duration::from(limit);
     let mut asked: Option<(Instant, Ended)> = None;
-    loop {
-        // A signal handler's flag is seen at once (EINTR) or within this time.
-        let slice = Timespec {
-            tv_sec: 0,
-            tv_nsec: 200_000_000,
-        };
-        let mut fds = [PollFd::new(&handle, PollFlags::IN)];
-        match poll(&mut fds, Some(&slice)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => break,
-            Err(error) => return Err(error.into()),
-        }
+    while !running.wait(LOOK)? {
         let now = Instant::now();
         match asked {
             None if cancel.is_cancelled() => asked = Some((now, Ended::Cancelled)),
             None if now - start > limit => asked = Some((now, Ended::TimedOut)),
             Some((since, _)) if now - since > PATIENCE => {
-                let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+                running.signal(Signal::KILL);
                 continue;
             }
             _ => continue,
         }
-        let _ = rustix::process::kill_process_group(pid, Signal::INT);
+        running.signal(Signal::INT);
     }
-    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    let _ = rustix::process::waitid(WaitId::Pid(pid), peek);
-    let cpu = cpu_time(child.id());
-    let code = exit_code(child.wait()?);
+    let ended = running.reap()?;
     // One that was started between our signal and its own end still counts as interrupted.
-    Ok((asked.map_or(Ended::Exited(code), |(_, why)| why), cpu))
+    let why = asked.map_or(Ended::Exited(ended.code()), |(_, why)| why);
+    Ok((why, ended.cpu.into()))
 }
 
 fn read_start(path: &Path) -> String {

@@ -13,17 +13,17 @@ mod flips;
 pub mod forecast;
 mod interval;
 mod looks;
+mod measured;
 mod pairs;
 mod rule;
 mod shown;
 mod test;
-mod units;
 mod verdict;
 mod words;
 
 pub use looks::next_look;
 pub use pairs::pairs;
-pub use rule::{ALPHA, Design, Rule};
+pub use rule::{ALPHA, Rule};
 pub use shown::{Shown, shown};
 pub use verdict::{decide, judge};
 

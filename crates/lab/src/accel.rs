@@ -1,10 +1,10 @@
 //! Whether guests run on the processor itself (KVM) or are emulated (TCG).
 
-use crate::child::die_with_us;
 use crate::console;
 use crate::error::LabError;
 use crate::image::Image;
 use crate::state::State;
+use assay_host::process::{Dies, Running};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::Path;
@@ -131,21 +131,18 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
         .arg("-chardev")
         .arg(chardev)
         .args(["-serial", "chardev:console"])
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr);
-    die_with_us(&mut command);
-    let mut child = command.spawn().map_err(crate::command::start_error)?;
+    let qemu = Running::start(command, Dies::WithThread);
+    let qemu = qemu.map_err(crate::command::start_error)?;
     let deadline = Instant::now() + PATIENCE;
     let why = loop {
         if console::verdict(log).is_some_and(|found| found.contains("Kernel panic")) {
             break None;
         }
-        match child.try_wait() {
-            Ok(None) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Ok(None) => {
+        match qemu.wait(Duration::from_millis(50)) {
+            Ok(false) if Instant::now() < deadline => {}
+            Ok(false) => {
                 break Some(format!(
                     "/dev/kvm exists, but a kernel got nowhere on it in {} s",
                     PATIENCE.as_secs()
@@ -166,8 +163,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
             }
         }
     };
-    let _ = child.kill();
-    let _ = child.wait();
+    drop(qemu);
     for file in &files {
         let _ = fs::remove_file(file);
     }

@@ -2,7 +2,6 @@
 
 use crate::accel::{Accel, Choice, choose};
 use crate::channel::Channel;
-use crate::child;
 use crate::claim;
 use crate::command;
 use crate::cpio;
@@ -14,7 +13,8 @@ use crate::image::Image;
 use crate::state::{Entry, State};
 use crate::tools;
 use crate::wire::PORTS;
-use assay_host::{Host as _, Limits, Live};
+use assay_host::process::{self, Dies, Running};
+use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_instruments::Cancel;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -127,7 +127,7 @@ impl Guest {
             place,
             entry,
             accel,
-            child: None,
+            qemu: None,
             cancel: cancel.clone(),
             channels: Mutex::default(),
         };
@@ -173,21 +173,18 @@ impl Guest {
             .current_dir(&dir)
             // The nameless file for changes to the root file system is made here.
             .env("TMPDIR", &dir)
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr);
-        if options.detached {
-            child::survive_us(&mut command);
-        } else {
-            // Out of reach of the terminal's Ctrl-C: we end it ourselves.
-            std::os::unix::process::CommandExt::process_group(&mut command, 0);
-            child::die_with_us(&mut command);
-        }
-        child::hand_over(&mut command, claims);
-        let child = command.spawn().map_err(command::start_error)?;
-        self.entry.pid = child.id();
-        self.entry.start_time = child::start_time(child.id()).unwrap_or(0);
-        self.child = Some(child);
+        process::hand_over(&mut command, claims);
+        let dies = match options.detached {
+            true => Dies::OnItsOwn,
+            // The disks may lie on a mount that only this thread sees.
+            false => Dies::WithThread,
+        };
+        let qemu = Running::start(command, dies).map_err(command::start_error)?;
+        self.entry.pid = qemu.pid();
+        self.entry.start_time = ProcessId::of(qemu.pid()).map_or(0, |id| id.start);
+        self.qemu = Some(qemu);
         self.place.enter(&self.entry)
     }
 

@@ -10,12 +10,12 @@ use crate::qmp::Qmp;
 use crate::state::{self, Entry, Place, State};
 use crate::wire::PORTS;
 use assay_host::Limits;
+use assay_host::process::Running;
 use assay_instruments::Cancel;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub struct Guest {
     pub(crate) place: Place,
     pub(crate) entry: Entry,
     pub(crate) accel: Choice,
-    pub(crate) child: Option<Child>,
+    pub(crate) qemu: Option<Running>,
     pub(crate) cancel: Cancel,
     pub(crate) channels: Mutex<Vec<Channel>>,
 }
@@ -46,7 +46,7 @@ impl Guest {
             place,
             entry,
             accel: Choice { accel, why: None },
-            child: None,
+            qemu: None,
             cancel: cancel.clone(),
             channels: Mutex::default(),
         })
@@ -168,6 +168,9 @@ impl Guest {
             },
             false => LabError::Silent {
                 after,
+                why: self
+                    .verdict()
+                    .unwrap_or_else(|| "it hangs, or gets too little of the processors".to_owned()),
                 console: self.console(),
             },
         }
@@ -229,9 +232,8 @@ impl Guest {
 
     /// Kills QEMU and leaves the disks in place until the guest is dropped: a power cut.
     pub fn cut_power(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
+        if let Some(mut qemu) = self.qemu.take() {
+            let _ = qemu.kill();
         }
     }
 

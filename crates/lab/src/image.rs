@@ -2,10 +2,10 @@
 
 use crate::builder::{self, Builder};
 use crate::cachedir;
-use crate::child::die_with_us;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
 use crate::steps::Steps;
+use assay_host::process::{Dies, Running};
 use assay_host::{Host, Limits, Live};
 use assay_instruments::Cancel;
 use rustix::fs::{FlockOperation, flock};
@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Room that a build needs for a while: the tree, its packages and the image.
@@ -369,27 +369,22 @@ fn run(
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
         .current_dir(work)
-        .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
-    die_with_us(&mut command);
-    let mut child = command
-        .spawn()
-        .map_err(LabError::io(Path::new("unshare")))?;
+    let running = Running::start(command, Dies::WithThread);
+    let mut running = running.map_err(LabError::io(Path::new("unshare")))?;
     let begun = Instant::now();
     let mut steps = Steps::new(cache);
     let mut reader = File::open(&log).map_err(LabError::io(&log))?;
     loop {
-        if let Some(status) = child.try_wait().map_err(LabError::io(&log))? {
-            if !status.success() {
-                return Ok(Some(format!("mmdebstrap ended with {status}")));
+        if let Some(ended) = running.ended().map_err(LabError::io(&log))? {
+            if !ended.success() {
+                return Ok(Some(format!("mmdebstrap ended with {ended}")));
             }
             steps.ended(begun.elapsed());
             return Ok(None);
         }
         if cancel.is_cancelled() {
-            let _ = child.kill();
-            let _ = child.wait();
             return Err(LabError::Interrupted);
         }
         let mut text = String::new();
@@ -400,7 +395,8 @@ fn run(
         }
         steps.read(&text, begun.elapsed());
         progress(steps.progress(begun.elapsed()));
-        std::thread::sleep(Duration::from_millis(300));
+        let waited = running.wait(Duration::from_millis(300));
+        waited.map_err(LabError::io(&log))?;
     }
 }
 

@@ -5,8 +5,9 @@
 //! when the process ends, however it ends. A guest of `assay lab up` is held by nobody: it is
 //! entered as detached, with the number and start time of its process.
 
-use crate::child;
+use crate::child::working_in;
 use crate::error::LabError;
+use assay_host::ProcessId;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ impl Entry {
     /// Whether its QEMU runs.
     #[must_use]
     pub fn alive(&self) -> bool {
-        child::is_alive(self.pid, self.start_time)
+        ProcessId::of(self.pid).is_some_and(|process| process.start == self.start_time)
     }
 }
 
@@ -212,7 +213,7 @@ fn read(dir: &Path) -> Option<Entry> {
 pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
-        let left = child::working_in(dir);
+        let left = working_in(dir);
         if left.is_empty() {
             break;
         }
@@ -308,7 +309,7 @@ mod tests {
         let pid = std::process::id();
         let mut known = entry("up", Vec::new());
         known.pid = pid;
-        known.start_time = child::start_time(pid).unwrap();
+        known.start_time = ProcessId::of(pid).unwrap().start;
         place.enter(&known).unwrap();
         place.owner = None;
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new());

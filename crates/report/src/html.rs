@@ -2,6 +2,7 @@
 //! narrow screen.
 
 pub(crate) mod charts;
+mod lines;
 pub(crate) mod page;
 
 use assay_model::result::{Judged, RunComparison};

@@ -1,12 +1,13 @@
 //! A network namespace of its own whose only resolver takes its time.
 
-use crate::{Guard, check, needed, open_dir, text};
+use crate::{check, is_running, needed, open_dir, start, text};
+use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -22,7 +23,7 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// alone; it has no name, and ends with the rig.
 #[derive(Debug)]
 pub struct SlowDns {
-    holder: Guard,
+    holder: Running,
     stop: Arc<AtomicBool>,
     queries: Arc<AtomicU64>,
     server: Option<JoinHandle<()>>,
@@ -41,8 +42,8 @@ impl SlowDns {
         let dir = open_dir()?;
         let mut command = Command::new(needed("unshare")?);
         command.args(["--net", "--mount", "sleep", "infinity"]);
-        let mut holder = Guard::spawn(command.stderr(Stdio::null()))?;
-        wait_for_namespace(&mut holder)?;
+        let holder = start(command)?;
+        wait_for_namespace(&holder)?;
         let mut rig = Self {
             holder,
             stop: Arc::default(),
@@ -128,12 +129,12 @@ impl Drop for SlowDns {
 }
 
 /// Waits until the holder has left our namespace.
-fn wait_for_namespace(holder: &mut Guard) -> io::Result<()> {
+fn wait_for_namespace(holder: &Running) -> io::Result<()> {
     let ours = fs::read_link("/proc/self/ns/net")?;
     let theirs = format!("/proc/{}/ns/net", holder.pid());
     let comm = format!("/proc/{}/comm", holder.pid());
     let end = Instant::now() + Duration::from_secs(10);
-    while Instant::now() < end && !holder.ended() {
+    while Instant::now() < end && is_running(holder) {
         // Both namespaces are there once unshare has become what it starts.
         let moved = fs::read_link(&theirs).is_ok_and(|theirs| theirs != ours);
         if moved && fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n") {

@@ -1,11 +1,12 @@
 //! A mail server of our own with two passdbs.
 
-use crate::{Guard, needed, open_dir, start_listening, text};
+use crate::{needed, open_dir, start, start_listening, text};
+use assay_host::process::Running;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The user, known to SQL alone.
 pub const USER: &str = "ann@example.org";
@@ -17,7 +18,7 @@ const NOBODY: u32 = 65_534;
 /// Dovecot 2.3 with PAM before SQLite, in one file.
 #[derive(Debug)]
 pub struct Dovecot {
-    _master: Guard,
+    _master: Running,
     port: u16,
     dir: tempfile::TempDir,
 }
@@ -40,12 +41,8 @@ impl Dovecot {
         let (master, port) = start_listening(&log, |port| {
             fs::write(&config, configuration(dir.path(), port))?;
             let mut command = Command::new(&program);
-            command
-                .arg("-F")
-                .arg("-c")
-                .arg(&config)
-                .stderr(Stdio::null());
-            Guard::spawn(&mut command)
+            command.arg("-F").arg("-c").arg(&config);
+            start(command)
         })?;
         Ok(Self {
             _master: master,

@@ -23,12 +23,12 @@ pub mod dovecot;
 pub mod nginx;
 pub mod sshd;
 
+use assay_host::process::{Dies, Running};
 use std::ffi::OsStr;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What this machine lacks for a rig, `None` when it has all: programs, and root if asked.
@@ -56,49 +56,14 @@ fn needed(program: &str) -> io::Result<PathBuf> {
     find(program).ok_or_else(|| io::Error::other(format!("{program} is not installed")))
 }
 
-/// A process that is killed when it is dropped, or when the thread that started it ends.
-#[derive(Debug)]
-struct Guard(Child);
-
-impl Guard {
-    #[allow(
-        unsafe_code,
-        reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
-    )]
-    fn spawn(command: &mut Command) -> io::Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        // SAFETY: between fork and exec the closure makes one prctl system call and nothing else.
-        unsafe {
-            command.pre_exec(|| {
-                let signal = rustix::process::Signal::TERM;
-                rustix::process::set_parent_process_death_signal(Some(signal))?;
-                Ok(())
-            });
-        }
-        command.spawn().map(Self)
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    fn ended(&mut self) -> bool {
-        !matches!(self.0.try_wait(), Ok(None))
-    }
+/// A service. A master process is asked to end, so that it takes its workers along.
+fn start(mut command: Command) -> io::Result<Running> {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Running::start(command, Dies::Asked)
 }
 
-impl Drop for Guard {
-    /// Asks first: a master process then takes its workers along.
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let end = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < end && matches!(self.0.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn is_running(service: &Running) -> bool {
+    matches!(service.wait(Duration::ZERO), Ok(false))
 }
 
 /// A directory that a service's unprivileged processes can enter.
@@ -119,16 +84,16 @@ fn free_port() -> io::Result<u16> {
 /// Starts a service until it listens. Another process may take the free port first: tried anew.
 fn start_listening(
     log: &Path,
-    mut start: impl FnMut(u16) -> io::Result<Guard>,
-) -> io::Result<(Guard, u16)> {
+    mut start: impl FnMut(u16) -> io::Result<Running>,
+) -> io::Result<(Running, u16)> {
     for _ in 0..5 {
         let port = free_port()?;
-        let mut guard = start(port)?;
+        let service = start(port)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let end = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < end && !guard.ended() {
+        while Instant::now() < end && is_running(&service) {
             if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
-                return Ok((guard, port));
+                return Ok((service, port));
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -1,16 +1,17 @@
 //! A web server of our own.
 
-use crate::{Guard, needed, open_dir, start_listening, text};
+use crate::{needed, open_dir, start, start_listening, text};
+use assay_host::process::Running;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// nginx with its own configuration; one worker, `sendfile on`, no access log.
 #[derive(Debug)]
 pub struct Nginx {
     program: PathBuf,
-    _master: Guard,
+    _master: Running,
     port: u16,
     dir: tempfile::TempDir,
 }
@@ -30,8 +31,8 @@ impl Nginx {
             fs::write(&config, configuration(dir.path(), port, server))?;
             let mut command = Command::new(&program);
             command.arg("-c").arg(&config).arg("-e").arg(&log);
-            command.args(["-g", "daemon off;"]).stderr(Stdio::null());
-            Guard::spawn(&mut command)
+            command.args(["-g", "daemon off;"]);
+            start(command)
         })?;
         Ok(Self {
             program,

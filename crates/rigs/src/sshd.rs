@@ -1,12 +1,13 @@
 //! An OpenSSH server of our own, in a namespace with a slow resolver.
 
 use crate::dns::{ADDRESS, SlowDns};
-use crate::{Guard, check, needed, open_dir, text};
+use crate::{check, is_running, needed, open_dir, start, text};
+use assay_host::process::Running;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Port of the server; the namespace has no other.
@@ -16,7 +17,7 @@ const PORT: u16 = 22;
 #[derive(Debug)]
 pub struct Sshd {
     program: PathBuf,
-    server: Guard,
+    server: Running,
     /// The namespace it runs in.
     pub dns: SlowDns,
     dir: tempfile::TempDir,
@@ -58,10 +59,10 @@ UseDNS yes
         let mut argv = dns.inside(&argv);
         argv.push(dir.path().join("log").into());
         let mut command = Command::new(&argv[0]);
-        command.args(&argv[1..]).stderr(Stdio::null());
-        let mut sshd = Self {
+        command.args(&argv[1..]);
+        let sshd = Self {
             program,
-            server: Guard::spawn(&mut command)?,
+            server: start(command)?,
             dns,
             dir,
         };
@@ -70,10 +71,10 @@ UseDNS yes
     }
 
     /// Until it has written its process id: it listens then.
-    fn wait(&mut self) -> io::Result<()> {
+    fn wait(&self) -> io::Result<()> {
         let pid = self.dir.path().join("pid");
         let end = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < end && !self.server.ended() {
+        while Instant::now() < end && is_running(&self.server) {
             if pid.exists() {
                 return Ok(());
             }

@@ -3,6 +3,7 @@
 //!
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
+mod claim;
 pub mod estimate;
 pub mod event;
 mod execute;
@@ -12,6 +13,7 @@ mod remarks;
 mod sample;
 mod targets;
 
+pub use claim::{Claim, claim};
 pub use event::Event;
 pub use execute::{Finished, execute};
 pub use prepare::{Environment, Prepared, prepare, prepare_resume};

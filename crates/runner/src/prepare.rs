@@ -4,7 +4,7 @@ use crate::RunError;
 use crate::estimate::{self, Pace};
 use crate::relevant::relevant;
 use crate::remarks::{part_of, remarks};
-use crate::targets::{Checked, Permission, check};
+use crate::targets::{Checked, Held, Permission, check};
 use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::fio::Fio;
@@ -15,7 +15,6 @@ use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
 use assay_model::{Nanos, Sample, TargetInfo};
 use jiff::Timestamp;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// What a run needs from outside.
@@ -53,7 +52,7 @@ pub struct Prepared {
     pub(crate) fio: Fio,
     pub(crate) session: Session,
     pub(crate) targets: Vec<PathBuf>,
-    pub(crate) _claims: Vec<File>,
+    pub(crate) _held: Vec<Held>,
     pub(crate) pace: Pace,
 }
 
@@ -215,9 +214,9 @@ fn finish(
         estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace).0
             + estimate::layout(assay_model::Bytes(layouts), &pace).0,
     );
-    let (targets, claims): (Vec<PathBuf>, Vec<Option<File>>) = checked
+    let (targets, held) = checked
         .into_iter()
-        .map(|target| (target.path, target.claim))
+        .map(|target| (target.path, target.held))
         .unzip();
     Ok(Prepared {
         run,
@@ -227,7 +226,7 @@ fn finish(
         fio,
         session,
         targets,
-        _claims: claims.into_iter().flatten().collect(),
+        _held: held,
         pace,
     })
 }

@@ -1,5 +1,6 @@
 //! Whether a target may be used, and for what: said before anything is touched.
 
+use crate::claim::{Claim, claim};
 use assay_facts::TargetError;
 use assay_host::Host;
 use assay_model::plan::Plan;
@@ -89,6 +90,16 @@ pub enum TargetRefused {
         /// All reasons.
         reasons: String,
     },
+    /// Another assay measures it.
+    #[error(
+        "{target} is being measured by another assay{by}, and two would measure each other: wait for it to end"
+    )]
+    Measured {
+        /// Target.
+        target: String,
+        /// Which process, when that is known.
+        by: String,
+    },
     /// Neither directory, file nor block device.
     #[error("{target} is neither a directory, a regular file nor a block device")]
     WrongKind {
@@ -126,9 +137,17 @@ pub(crate) struct Checked {
     pub path: PathBuf,
     /// Size of the whole file or device, of which `info.size` is measured.
     pub whole: Bytes,
-    /// A device that will be overwritten is held with O_EXCL until the run ends, so that nobody
-    /// mounts it or adds it to an array in between.
-    pub claim: Option<File>,
+    /// Held until the run ends.
+    pub held: Held,
+}
+
+/// What keeps others off a target.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _measuring: Claim,
+    /// A device that will be overwritten, opened with O_EXCL, so that nobody mounts it or adds it to
+    /// an array in between.
+    _device: Option<File>,
 }
 
 /// Stays free on the file system: 5 % of the test file and at least 64 MiB.
@@ -170,7 +189,7 @@ fn check_one(
     };
     let mut info = assay_facts::target(host, &real)?;
     info.name = name.clone();
-    let mut claim = None;
+    let mut device = None;
     let mut whole = plan.file_size;
     match info.kind {
         TargetKind::Directory => {
@@ -195,15 +214,18 @@ fn check_one(
             whole = info.size;
             info.size = Bytes(info.size.0.min(plan.file_size.0));
             if plan.writes() {
-                claim = destroyable(host, plan, &info, path, &real, permission)?;
+                device = destroyable(host, plan, &info, path, &real, permission)?;
             }
         }
     }
     Ok(Checked {
+        held: Held {
+            _measuring: claim(&real, target)?,
+            _device: device,
+        },
         info,
         whole,
         path: real,
-        claim,
     })
 }
 
@@ -270,8 +292,8 @@ fn destroyable(
         reasons: in_use.reasons.join("; "),
     })?;
     let flags = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or(0);
-    let claim = File::options().read(true).custom_flags(flags).open(real);
-    claim.map(Some).map_err(|error| TargetRefused::InUse {
+    let held = File::options().read(true).custom_flags(flags).open(real);
+    held.map(Some).map_err(|error| TargetRefused::InUse {
         target,
         reasons: format!("it was taken by something else just now: {error}"),
     })

@@ -4,11 +4,13 @@ use crate::event::Event;
 use crate::machine::Machine;
 use crate::pairs::{Stop, Tell, measure, noise};
 use crate::{Environment, TrialError};
-use assay_changes::{Outcome, Switch, never_kept};
+use assay_changes::{Outcome, Recovered, Switch, never_kept};
 use assay_model::advice::RiskLevel;
 use assay_model::trial::{Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Change, Facts, TargetInfo};
+use assay_runner::{Claim, claim};
 use assay_store::Store;
+use std::path::Path;
 
 /// How a trial ended.
 #[derive(Debug)]
@@ -98,11 +100,14 @@ pub fn execute(
     store: &mut Store,
     tell: &mut Tell<'_>,
 ) -> Result<Finished, TrialError> {
-    // Begun before anything is stored: another assay on the same target is refused here.
+    // Taken before anything is stored: another assay on the same target is refused here.
+    let _claim = claimed(&trial)?;
     let session = env.journal.begin(&label(&trial), &key(&trial))?;
     let scratch = env.state.begin(&trial.uid)?;
     trial.state = TrialState::Running;
     trial.ended = None;
+    // Of a trial that goes on: not known again until its end.
+    trial.kept = trial.kept.filter(|kept| *kept == Kept::Kept);
     match trial.id.0 {
         0 => store.create_trial(&mut trial)?,
         _ => store.update_trial(&trial)?,
@@ -117,18 +122,12 @@ pub fn execute(
         Ok((_, Stop::Verdict)) => TrialState::Complete,
         _ => TrialState::Stopped,
     };
-    if trial.kept.is_none() {
+    let set_back = set_back.map_err(TrialError::from).and_then(all_set_back);
+    if trial.kept.is_none() && set_back.is_ok() {
         trial.kept = Some(Kept::Reverted);
     }
     store.update_trial(&trial)?;
-    for left in set_back? {
-        if let Outcome::Failed(error) = left.outcome {
-            return Err(TrialError::NotSetBack {
-                what: left.what,
-                error,
-            });
-        }
-    }
+    set_back?;
     let (judgement, stop) = done?;
     Ok(Finished {
         trial,
@@ -136,6 +135,27 @@ pub fn execute(
         judgement,
         stop,
     })
+}
+
+/// Services and commands have no file to measure; the journal tells two trials of them apart.
+fn claimed(trial: &Trial) -> Result<Option<Claim>, TrialError> {
+    let target = &trial.plan.target;
+    Ok(match trial.target {
+        Some(_) => Some(claim(Path::new(target), target)?),
+        None => None,
+    })
+}
+
+fn all_set_back(taken_back: Vec<Recovered>) -> Result<(), TrialError> {
+    for left in taken_back {
+        if let Outcome::Failed(error) = left.outcome {
+            return Err(TrialError::NotSetBack {
+                what: left.what,
+                error,
+            });
+        }
+    }
+    Ok(())
 }
 
 #[allow(clippy::too_many_arguments, reason = "what `execute` has, once")]
@@ -206,7 +226,7 @@ fn label(trial: &Trial) -> String {
 
 /// Two trials on one target would measure each other.
 fn key(trial: &Trial) -> String {
-    let path = std::path::Path::new(&trial.plan.target).canonicalize();
+    let path = Path::new(&trial.plan.target).canonicalize();
     match path {
         Ok(path) => path.to_string_lossy().into_owned(),
         Err(_) => trial.plan.target.clone(),

@@ -14,7 +14,6 @@ use crate::context::write_file;
 use assay_model::SCHEMA_VERSION;
 use assay_planner::picture::{Section, sheet};
 use serde_json::{Map, Value};
-use std::io::Write as _;
 use std::path::Path;
 
 const EXAMPLES: &str = "\
@@ -75,8 +74,7 @@ fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<
 
 /// Prints text.
 fn print_text(text: &str) -> anyhow::Result<()> {
-    std::io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(())
+    crate::context::print(text)
 }
 
 /// A duration as people say it.

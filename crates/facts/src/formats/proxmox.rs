@@ -123,7 +123,14 @@ fn disk(
     if volume == "none" || options.get("media").is_some_and(|media| *media == "cdrom") {
         return None;
     }
-    let mode = options.get("cache").copied().unwrap_or("none");
+    let store = volume.split_once(':').and_then(|(id, _)| stores.get(id));
+    // PVE/QemuServer.pm of qemu-server, drive_uses_cache_direct: O_DIRECT unless something else is
+    // asked for, but for btrfs, whose checksums it would break.
+    let breaks = store.is_some_and(|store| {
+        store.kind == "btrfs" && store.settings.get("nocow").is_none_or(|nocow| nocow == "0")
+    });
+    let default = if breaks { "writeback" } else { "none" };
+    let mode = options.get("cache").copied().unwrap_or(default);
     let on = |on: bool| if on { "on" } else { "off" }.to_owned();
     let direct = matches!(mode, "none" | "directsync");
     let no_flush = mode == "unsafe";
@@ -190,7 +197,12 @@ fn place(volume: &str, stores: &BTreeMap<String, Store>) -> (Storage, &'static s
     let path = match store.kind.as_str() {
         "zfspool" => get("pool").map(|pool| format!("/dev/zvol/{pool}/{name}")),
         "lvm" | "lvmthin" => get("vgname").map(|vg| format!("/dev/{vg}/{name}")),
-        "dir" | "btrfs" => get("path").map(|path| format!("{path}/images/{name}")),
+        "dir" => get("path").map(|path| format!("{path}/images/{name}")),
+        // Raw images lie in a subvolume each (PVE/Storage/BTRFSPlugin.pm of libpve-storage-perl).
+        "btrfs" => get("path").map(|path| match name.strip_suffix(".raw") {
+            Some(name) => format!("{path}/images/{name}/disk.raw"),
+            None => format!("{path}/images/{name}"),
+        }),
         "nfs" | "cifs" | "cephfs" => mounted().map(|path| format!("{path}/images/{name}")),
         _ => None,
     };
@@ -234,7 +246,7 @@ pub(crate) fn redact(line: &str) -> String {
 
 /// A line of `storage.cfg` without servers, users and passwords.
 pub(crate) fn redact_store(line: &str) -> String {
-    const KEPT: [&str; 5] = ["pool", "vgname", "thinpool", "path", "sparse"];
+    const KEPT: [&str; 6] = ["pool", "vgname", "thinpool", "path", "sparse", "nocow"];
     let indented = line.starts_with(char::is_whitespace);
     let key = line.trim().split(char::is_whitespace).next();
     match indented {
@@ -298,6 +310,21 @@ mod tests {
         assert_eq!(config.disks[0].formats, ["qcow2"]);
         assert_eq!(config.disks[1].settings["iothread"], "yes");
         assert_eq!(config.disks[1].settings["discard"], "unmap");
+    }
+
+    #[test]
+    fn btrfs_is_not_opened_directly_and_keeps_raw_images_in_subvolumes() {
+        let config = "scsi0: b:100/vm-100-disk-0.raw\nscsi1: b:100/vm-100-disk-1.raw,cache=none\n";
+        let found = |settings: &str| {
+            let stores = stores(&format!("btrfs: b\n\tpath /srv/b\n{settings}"));
+            let disks = parse(config, &stores).disks;
+            let modes = disks.iter().map(|disk| disk.settings["cache"].clone());
+            (disks[0].storage.clone(), modes.collect::<Vec<_>>())
+        };
+        let file = Storage::File("/srv/b/images/100/vm-100-disk-0/disk.raw".into());
+        let modes = |first: &str| vec![first.to_owned(), "none".to_owned()];
+        assert_eq!(found(""), (file.clone(), modes("writeback")));
+        assert_eq!(found("\tnocow 1\n"), (file, modes("none")));
     }
 
     #[test]

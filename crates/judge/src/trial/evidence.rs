@@ -43,5 +43,5 @@ fn middle(sorted: &[f64]) -> f64 {
 /// The first look by which the fortune once reached 1/α.
 pub(super) fn rejects(x: &[f64], looks: &[At], alpha: f64) -> Option<usize> {
     let reached = fortunes(x).iter().position(|e| *e >= 1.0 / alpha)?;
-    looks.iter().position(|look| look.units > reached)
+    looks.iter().position(|look| look.pairs > reached)
 }

@@ -29,21 +29,17 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Counts them. A unit of several pairs had one coin and counts once, or once for each kind.
-    pub(super) fn of(pairs: &[PairOutcome], unit: usize) -> Self {
+    /// Counts them.
+    pub(super) fn of(pairs: &[PairOutcome]) -> Self {
         let mut failures = Self::default();
-        for unit in pairs.chunks(unit.max(1)) {
-            let changed = unit.iter().rev().find_map(|pair| match pair {
-                PairOutcome::FailedChanged { error } => Some(error),
-                _ => None,
-            });
-            failures.other += u32::from(
-                unit.iter()
-                    .any(|pair| matches!(pair, PairOutcome::Failed { .. })),
-            );
-            if let Some(error) = changed {
-                failures.changed += 1;
-                failures.said = Some(error.clone());
+        for pair in pairs {
+            match pair {
+                PairOutcome::FailedChanged { error } => {
+                    failures.changed += 1;
+                    failures.said = Some(error.clone());
+                }
+                PairOutcome::Failed { .. } => failures.other += 1,
+                _ => {}
             }
             failures.convicted |= failures.changed >= CONVICT + EACH_OTHER * failures.other;
         }

@@ -17,12 +17,12 @@ use rand_chacha::ChaCha8Rng;
 const STREAM: u64 = 0x0061_7373_6179; // "assay"
 /// Weights are integers in this unit, so that sums are exact in whatever order, and ties are ties.
 const ONE: f64 = (1u32 << 24) as f64;
-/// Most units a sign vector holds.
+/// Most pairs a sign vector holds.
 pub(super) const MOST: usize = 64;
 /// Signs that are looked up at once.
 const CHUNK: usize = 8;
 
-/// Random sign vectors: bit `j` of a word is the sign of unit `j`.
+/// Random sign vectors: bit `j` of a word is the sign of pair `j`.
 #[derive(Clone, Debug)]
 pub(super) struct Flips(Vec<u64>);
 
@@ -46,7 +46,7 @@ impl Flips {
     }
 
     /// The first look at which `x > 0` is proved, by its index. Every look that was reached is
-    /// replayed. `x` holds at least as many units as the last look.
+    /// replayed. `x` holds at least as many pairs as the last look.
     pub(super) fn rejects(&self, x: &[f64], looks: &[At]) -> Option<usize> {
         let all = self.0.len() + 1;
         let mut alive: Vec<(i32, u64)> = self.0.iter().map(|&flip| (0, flip)).collect();
@@ -55,7 +55,7 @@ impl Flips {
             // The sum guards against 0.02 × 10,000 being 199.999….
             let budget = (look.spent * all as f64 + 1e-6) as usize;
             let q = budget.saturating_sub(used).min(alive.len());
-            let x = &x[..look.units.min(x.len()).min(MOST)];
+            let x = &x[..look.pairs.min(x.len()).min(MOST)];
             // What this many signs cannot reach is left to later looks.
             if q == 0 || look.spent < floor(x.len()) {
                 continue;
@@ -81,9 +81,9 @@ impl Flips {
     }
 }
 
-/// Smallest error that `units` signs can have: 2⁻ⁿ.
-pub(super) fn floor(units: usize) -> f64 {
-    0.5f64.powi(i32::try_from(units).unwrap_or(i32::MAX))
+/// Smallest error that `signs` signs can have: 2⁻ⁿ.
+pub(super) fn floor(signs: usize) -> f64 {
+    0.5f64.powi(i32::try_from(signs).unwrap_or(i32::MAX))
 }
 
 /// Signed sums of the weights |x|: of each eight of them, the sums under all 256 sign vectors.

@@ -52,8 +52,8 @@ pub(super) fn at_last_look(test: &Test, x: &[f64]) -> Ends {
 /// The largest effect that is known to be too small, to 2 % of the noise. `known` is one that an
 /// earlier look ruled out. None when nothing is ruled out.
 fn low(test: &Test, x: &[f64], looks: usize, known: Option<f64>) -> Option<f64> {
-    let units = test.looks[looks - 1].units.min(x.len());
-    let x = &x[..units];
+    let pairs = test.looks[looks - 1].pairs.min(x.len());
+    let x = &x[..pairs];
     let ruled_out = |effect: f64| {
         let shifted: Vec<f64> = x.iter().map(|x| x - effect).collect();
         test.rejects_by(&shifted, looks).is_some()
@@ -63,7 +63,7 @@ fn low(test: &Test, x: &[f64], looks: usize, known: Option<f64>) -> Option<f64> 
     let mut high = x.iter().copied().reduce(f64::max)?;
     let mut low = match known {
         Some(known) => known,
-        // With every unit above it: if that is not proof, nothing is.
+        // With every pair above it: if that is not proof, nothing is.
         None => Some(least - step).filter(|effect| ruled_out(*effect))?,
     };
     while high - low > step {

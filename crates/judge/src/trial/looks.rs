@@ -3,7 +3,7 @@
 use super::rule::ALPHA;
 use assay_model::trial::MAX_PAIRS;
 
-/// Units measured at each look. Six is the first number at which chance cannot do the same in one
+/// Pairs measured at each look. Six is the first number at which chance cannot do the same in one
 /// of 20 trials (2⁻⁶ = 1.6 %); each step is about 1.4 times the one before.
 pub(super) const LOOKS: [u32; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
 
@@ -14,13 +14,13 @@ const SPENT: [f64; 8] = [0.020, 0.022, 0.025, 0.028, 0.032, 0.037, 0.043, 0.050]
 /// One look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct At {
-    /// Units it rests on.
-    pub units: usize,
+    /// Pairs it rests on.
+    pub pairs: usize,
     /// Level that may be spent by then, cumulative.
     pub spent: f64,
 }
 
-/// The looks that were reached after `measured` of at most `planned` units. When all were tried
+/// The looks that were reached after `measured` of at most `planned` pairs. When all were tried
 /// (`over`) and some were left out, there is a last look at what there is: pairs are left out for
 /// reasons that do not know which side was better, so their number says nothing about the sign.
 pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> Vec<At> {
@@ -29,12 +29,12 @@ pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> 
     let mut looks: Vec<At> = LOOKS
         .iter()
         .zip(SPENT)
-        .filter(|(units, _)| **units < planned)
-        .map(|(units, spent)| At {
-            units: *units as usize,
+        .filter(|(pairs, _)| **pairs < planned)
+        .map(|(pairs, spent)| At {
+            pairs: *pairs as usize,
             spent: spent * scale,
         })
-        .filter(|look| look.units <= measured)
+        .filter(|look| look.pairs <= measured)
         .collect();
     let last = if over {
         measured.min(planned as usize)
@@ -42,9 +42,9 @@ pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> 
         planned as usize
     };
     if measured >= last && last > 0 {
-        looks.retain(|look| look.units < last);
+        looks.retain(|look| look.pairs < last);
         looks.push(At {
-            units: last,
+            pairs: last,
             spent: alpha,
         });
     }
@@ -57,7 +57,7 @@ pub fn next_look(planned: u32, measured: u32) -> Option<u32> {
     let next = match planned > MAX_PAIRS {
         true => open_ended(ALPHA, planned as usize)
             .iter()
-            .map(|look| look.units as u32)
+            .map(|look| look.pairs as u32)
             .find(|look| *look > measured),
         false => LOOKS.into_iter().find(|look| *look > measured),
     };
@@ -69,9 +69,9 @@ pub fn next_look(planned: u32, measured: u32) -> Option<u32> {
 /// no level spent.
 pub(super) fn open_ended(alpha: f64, measured: usize) -> Vec<At> {
     std::iter::successors(Some(LOOKS[0] as usize), |n| Some(n + (n / 20).max(1)))
-        .take_while(|units| *units <= measured)
-        .map(|units| At {
-            units,
+        .take_while(|pairs| *pairs <= measured)
+        .map(|pairs| At {
+            pairs,
             spent: alpha,
         })
         .collect()

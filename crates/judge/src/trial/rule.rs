@@ -6,20 +6,6 @@ use assay_model::trial::{DurabilityProof, MAX_PAIRS, Side, TrialPlan};
 /// Level of a false verdict, in each direction, of a trial on its own.
 pub const ALPHA: f64 = 0.05;
 
-/// How the coins were thrown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Design {
-    /// One coin for each pair.
-    Interleaved,
-    /// One coin for this many pairs in a row, because the change is too dear to make for every
-    /// slot (a reboot, a new volume). Such a unit counts once: with n units no error below 2⁻ⁿ can
-    /// be claimed, however many pairs they have.
-    Blocks {
-        /// Pairs in a unit, at least 1.
-        pairs: u32,
-    },
-}
-
 /// What a trial is judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
@@ -37,8 +23,6 @@ pub struct Rule {
     pub safety_broken: Option<String>,
     /// A safety rule whose proof is missing, in words: nothing may be kept without it.
     pub unproved: Option<String>,
-    /// How the coins were thrown.
-    pub design: Design,
     /// Both sides are the same: what is measured is noise, and nothing can be better.
     pub aa: bool,
 }
@@ -78,7 +62,6 @@ impl Rule {
             seed: plan.seed,
             safety_broken,
             unproved,
-            design: Design::Interleaved,
             aa: plan.aa,
         }
     }
@@ -95,14 +78,6 @@ impl Rule {
             self.alpha
         } else {
             ALPHA
-        }
-    }
-
-    /// Pairs in a unit.
-    pub(super) fn unit(&self) -> usize {
-        match self.design {
-            Design::Interleaved => 1,
-            Design::Blocks { pairs } => pairs.max(1) as usize,
         }
     }
 }

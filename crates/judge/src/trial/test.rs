@@ -41,7 +41,7 @@ impl Test {
     /// The same among the first `looks` looks.
     pub(super) fn rejects_by(&self, x: &[f64], looks: usize) -> Option<usize> {
         let looks = &self.looks[..looks];
-        let x = &x[..looks.last()?.units.min(x.len())];
+        let x = &x[..looks.last()?.pairs.min(x.len())];
         match &self.kind {
             Kind::Flips(flips) => flips.rejects(x, looks),
             Kind::Evidence(alpha) => evidence::rejects(x, looks, *alpha),

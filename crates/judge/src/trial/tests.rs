@@ -18,7 +18,6 @@ pub(super) fn rule() -> Rule {
         seed: 1,
         safety_broken: None,
         unproved: None,
-        design: Design::Interleaved,
         aa: false,
     }
 }
@@ -270,32 +269,6 @@ fn a_short_trial_spends_its_level_at_its_end() {
             .contains("4 pairs cannot give an error below 1 in 16"),
         "{}",
         judgement.reason
-    );
-}
-
-#[test]
-fn a_unit_counts_once_however_many_pairs_it_has() {
-    let rule = Rule {
-        design: Design::Blocks { pairs: 10 },
-        ..rule()
-    };
-    let pairs = measured(&about(0.3, 0.02, 60));
-    let open = judge(&rule, &pairs[..50]);
-    assert_eq!((open.verdict, open.done), (Verdict::Undecided, false));
-    let all = judge(&rule, &pairs);
-    assert_eq!((all.verdict, all.pairs), (Verdict::Better, 60));
-    assert_eq!(all.looks.last().unwrap().pairs, 60);
-    let rule = Rule {
-        design: Design::Blocks { pairs: 15 },
-        ..rule
-    };
-    let four = judge(&rule, &pairs);
-    assert_eq!((four.verdict, four.done), (Verdict::Undecided, true));
-    assert!(
-        four.reason
-            .contains("4 units cannot give an error below 1 in 16"),
-        "{}",
-        four.reason
     );
 }
 

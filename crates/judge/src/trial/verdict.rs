@@ -6,9 +6,9 @@ use super::failures::{Failures, stuck};
 use super::forecast::{pairs_for_effect, pairs_for_equality};
 use super::interval::{self, Ends};
 use super::looks;
+use super::measured::Measured;
 use super::rule::Rule;
 use super::test::Test;
-use super::units::Units;
 use super::words;
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome, Verdict};
@@ -17,13 +17,13 @@ use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome
 /// foresees is replayed, and the first one that decides, decides.
 #[must_use]
 pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
-    let units = Units::of(rule, pairs);
+    let measured = Measured::of(rule, pairs);
     let over = over(rule, pairs);
-    let test = test(rule, units.effects.len(), over);
-    let failures = Failures::of(pairs, rule.unit());
-    let proofs = Proofs::of(rule, &units, &test);
+    let test = test(rule, measured.pairs(), over);
+    let failures = Failures::of(pairs);
+    let proofs = Proofs::of(rule, &measured, &test);
     let decision = proofs.decision(rule, &failures, test.looks.len());
-    let ends = interval::at_each_look(&test, &units.effects);
+    let ends = interval::at_each_look(&test, &measured.effects);
     let last = ends.last().copied().unwrap_or_default();
     let stuck = stuck(pairs);
     let looks = test.looks.iter().zip(&ends);
@@ -31,39 +31,38 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
         verdict: decision.verdict,
         done: decision.verdict != Verdict::Undecided || decision.false_alarm || over || stuck,
         reason: String::new(),
-        pairs: units.pairs,
-        left_out: pairs.len() as u32 - units.pairs,
-        ratio: centre(&units.effects).map(f64::exp),
+        pairs: measured.pairs() as u32,
+        left_out: (pairs.len() - measured.pairs()) as u32,
+        ratio: centre(&measured.effects).map(f64::exp),
         interval: interval(last, rule),
-        guards: guards(rule, &units, &test, &proofs),
+        guards: guards(rule, &measured, &test, &proofs),
         looks: looks
-            .map(|(at, ends)| look(&units, rule, at.units, *ends))
+            .map(|(at, ends)| look(&measured, at.pairs, *ends))
             .collect(),
-        pair_sd: deviation(&units.effects),
-        forecast: forecast(rule, &units),
-        e_value: fortunes(&units.effects).last().copied(),
+        pair_sd: deviation(&measured.effects),
+        forecast: forecast(rule, &measured),
+        e_value: fortunes(&measured.effects).last().copied(),
     };
     judgement.reason = words::reason(&words::Case {
         rule,
         judgement: &judgement,
         failures: &failures,
         decision,
-        units: units.effects.len(),
         over,
         pairs,
     });
     judgement
 }
 
-/// The verdict alone, many times cheaper than all that [`judge`] says, and the units it rests on.
+/// The verdict alone, many times cheaper than all that [`judge`] says, and the pairs it rests on.
 #[must_use]
 pub fn decide(rule: &Rule, pairs: &[PairOutcome]) -> (Verdict, usize) {
-    let units = Units::of(rule, pairs);
-    let test = test(rule, units.effects.len(), over(rule, pairs));
-    let failures = Failures::of(pairs, rule.unit());
-    let decision = Proofs::of(rule, &units, &test).decision(rule, &failures, test.looks.len());
-    let at = decision.look.map(|look| test.looks[look].units);
-    (decision.verdict, at.unwrap_or(units.effects.len()))
+    let measured = Measured::of(rule, pairs);
+    let test = test(rule, measured.pairs(), over(rule, pairs));
+    let failures = Failures::of(pairs);
+    let decision = Proofs::of(rule, &measured, &test).decision(rule, &failures, test.looks.len());
+    let at = decision.look.map(|look| test.looks[look].pairs);
+    (decision.verdict, at.unwrap_or(measured.pairs()))
 }
 
 fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
@@ -75,7 +74,7 @@ fn test(rule: &Rule, measured: usize, over: bool) -> Test {
     if rule.open_ended() {
         return Test::evidence(alpha, looks::open_ended(alpha, measured));
     }
-    let planned = rule.max_pairs.min(MAX_PAIRS) / rule.unit() as u32;
+    let planned = rule.max_pairs.min(MAX_PAIRS);
     Test::flips(
         rule.seed,
         alpha,
@@ -101,14 +100,14 @@ struct GuardProof {
 }
 
 impl Proofs {
-    fn of(rule: &Rule, units: &Units, test: &Test) -> Self {
+    fn of(rule: &Rule, measured: &Measured, test: &Test) -> Self {
         let margin = rule.margin.max(0.0).ln_1p();
         let proof = |x: &[f64], of: &dyn Fn(f64) -> f64| {
             let x: Vec<f64> = x.iter().map(|x| of(*x)).collect();
             test.rejects(&x)
         };
-        let d = &units.effects;
-        let guards = rule.guards.iter().zip(&units.guards).map(|(guard, g)| {
+        let d = &measured.effects;
+        let guards = rule.guards.iter().zip(&measured.guards).map(|(guard, g)| {
             let margin = guard.margin.max(0.0).ln_1p();
             GuardProof {
                 worse: proof(g, &|g| g),
@@ -216,8 +215,8 @@ pub(super) enum Why {
     Unproved,
 }
 
-fn guards(rule: &Rule, units: &Units, test: &Test, proofs: &Proofs) -> Vec<GuardJudgement> {
-    let rows = rule.guards.iter().zip(&units.guards).zip(&proofs.guards);
+fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec<GuardJudgement> {
+    let rows = rule.guards.iter().zip(&measured.guards).zip(&proofs.guards);
     rows.map(|((guard, g), proof)| GuardJudgement {
         metric: guard.metric,
         margin: guard.margin,
@@ -240,18 +239,18 @@ fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
     })
 }
 
-fn look(units: &Units, rule: &Rule, at: usize, ends: Ends) -> Look {
+fn look(measured: &Measured, at: usize, ends: Ends) -> Look {
     Look {
-        pairs: (at * rule.unit()) as u32,
-        ratio: centre(&units.effects[..at]).unwrap_or_default().exp(),
+        pairs: at as u32,
+        ratio: centre(&measured.effects[..at]).unwrap_or_default().exp(),
         low: ends.low.map(f64::exp),
         high: ends.high.map(f64::exp),
     }
 }
 
-/// Pairs until an answer at the effect and noise seen so far; from three units on.
-fn forecast(rule: &Rule, units: &Units) -> Option<u32> {
-    let effects = &units.effects;
+/// Pairs until an answer at the effect and noise seen so far; from three pairs on.
+fn forecast(rule: &Rule, measured: &Measured) -> Option<u32> {
+    let effects = &measured.effects;
     if effects.len() < 3 {
         return None;
     }
@@ -260,12 +259,11 @@ fn forecast(rule: &Rule, units: &Units) -> Option<u32> {
     let margin = rule.margin.max(0.0).ln_1p();
     let mut different = pairs_for_effect(noise(effects), effect);
     if effect > 0.0 {
-        for (guard, g) in rule.guards.iter().zip(&units.guards) {
+        for (guard, g) in rule.guards.iter().zip(&measured.guards) {
             let room = guard.margin.max(0.0).ln_1p() - centre(g)?;
             different = different.max(pairs_for_effect(noise(g), room.max(0.0)));
         }
     }
     let equal = pairs_for_equality(noise(effects), effect, margin);
-    let units = different.min(equal);
-    (units < u32::MAX).then(|| units.saturating_mul(rule.unit() as u32))
+    Some(different.min(equal)).filter(|pairs| *pairs < u32::MAX)
 }

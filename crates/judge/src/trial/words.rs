@@ -3,7 +3,7 @@
 use super::failures::Failures;
 use super::flips::floor;
 use super::forecast::smallest_effect;
-use super::rule::{Design, Rule};
+use super::rule::Rule;
 use super::verdict::{Decision, Why};
 use assay_model::result::Interval;
 use assay_model::trial::{Judgement, MAX_PAIRS, PairOutcome, Verdict};
@@ -14,8 +14,6 @@ pub(super) struct Case<'a> {
     pub judgement: &'a Judgement,
     pub failures: &'a Failures,
     pub decision: Decision,
-    /// Units measured.
-    pub units: usize,
     /// All pairs were tried.
     pub over: bool,
     pub pairs: &'a [PairOutcome],
@@ -72,7 +70,7 @@ pub(super) fn reason(case: &Case) -> String {
 
 fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
     let (rule, judgement) = (case.rule, case.judgement);
-    let planned = rule.max_pairs.min(MAX_PAIRS) as usize / rule.unit();
+    let planned = rule.max_pairs.min(MAX_PAIRS) as usize;
     if judgement.pairs == 0 {
         return match case.pairs.last().and_then(why_left_out) {
             Some(why) => format!(
@@ -83,13 +81,9 @@ fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
         };
     }
     if !rule.open_ended() && floor(planned) > rule.level() {
-        let units = match rule.design {
-            Design::Interleaved => "pair",
-            Design::Blocks { .. } => "unit",
-        };
         return format!(
             "{seen} in {pairs}; {} cannot give an error below 1 in {:.0}, so no verdict is possible",
-            count(planned as u32, units),
+            count(planned as u32, "pair"),
             1.0 / floor(planned)
         );
     }
@@ -127,7 +121,7 @@ fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
             share(sd.exp_m1()),
             share(smallest_effect(sd, MAX_PAIRS).exp_m1())
         ));
-    } else if let Some(forecast) = judgement.forecast.filter(|n| *n as usize > case.units) {
+    } else if let Some(forecast) = judgement.forecast.filter(|n| *n > judgement.pairs) {
         out.push_str(&format!(
             "; at this noise an answer takes about {}",
             count(forecast, "pair")

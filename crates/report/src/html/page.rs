@@ -2,6 +2,7 @@
 //! template; only the charts, which escape for themselves, are passed on as markup.
 
 use super::charts::{self, Chart, HeatColumn};
+use super::lines;
 use crate::format::{NONE, count, heading, plus_minus, range, value};
 use crate::grid::{self, Grid};
 use crate::subject;
@@ -275,8 +276,8 @@ fn sections(run: &Run, judged: &Judged) -> Vec<Section> {
                 heads: FIGURES.into_iter().map(heading).collect(),
                 rows: all.iter().map(|result| row(result)).collect(),
                 intervals: charts::intervals(judged, shown, &format!("dots{id}")),
-                curves: charts::curves(&grids, &rest, &format!("curves{id}")),
-                rates: charts::rates(&all, &format!("rates{id}")),
+                curves: lines::curves(&grids, &rest, &format!("curves{id}")),
+                rates: lines::rates(&all, &format!("rates{id}")),
                 left_out: (all.len() > most)
                     .then(|| format!("Charts show the first {most} of {} workloads; the table of figures has all.", all.len())),
             }

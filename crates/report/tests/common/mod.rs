@@ -1,6 +1,10 @@
 //! Synthetic runs for tests of layout. Their figures are made from a formula, measured nowhere, and
 //! carry the word SYNTHETIC wherever a reader could take them for real.
-#![allow(dead_code, reason = "each test file uses what it needs")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test file uses what it needs"
+)]
 
 pub mod page;
 pub mod trials;

@@ -1,7 +1,9 @@
 //! `assay dups act` and `undo`.
 
+use super::explore::print_json;
 use super::{Place, explore, human, progress};
 use crate::cli::Status;
+use crate::context::print;
 use assay_dups::Index;
 use assay_dups::act::execute::{Options, execute, unfinished};
 use assay_dups::act::journal::{Journal, State};
@@ -165,22 +167,19 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default();
     if place.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&serde_json::json!({
-                "schema": 1, "done": outcome.done, "gained_bytes": outcome.gain,
-                "refused": outcome.refused, "run": run,
-            }))?
-        );
+        print_json(&serde_json::json!({
+            "schema": 1, "done": outcome.done, "gained_bytes": outcome.gain,
+            "refused": outcome.refused, "run": run,
+        }))?;
     } else {
-        println!(
-            "{}: {}, {} gained",
+        print(&format!(
+            "{}: {}, {} gained\n",
             action.word(),
             human::plural(outcome.done, "file", "files"),
             human::bytes(outcome.gain)
-        );
+        ))?;
         if outcome.done > 0 && action != Action::Reflink {
-            println!("take it back with `assay dups undo {run}`");
+            print(&format!("take it back with `assay dups undo {run}`\n"))?;
         }
         refusals(&outcome.refused);
     }
@@ -264,8 +263,11 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
         if journals.is_empty() {
             eprintln!("assay: `assay dups act` has not run with this index");
         }
-        for journal in &journals {
-            list(journal, place.json)?;
+        let runs = journals.iter().map(|journal| Run::of(journal));
+        let runs = runs.collect::<anyhow::Result<Vec<Run>>>()?;
+        match place.json {
+            true => print_json(&serde_json::json!({ "schema": 1, "runs": runs }))?,
+            false => print(&runs.iter().map(Run::to_string).collect::<String>())?,
         }
         return Ok(Status::Ok);
     };
@@ -277,15 +279,14 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     finish_crashed(&path)?;
     let undone = take_back(journal)?;
     match place.json {
-        true => println!(
-            "{}",
-            serde_json::json!({ "schema": 1, "restored": undone.restored, "refused": undone.refused })
-        ),
+        true => print_json(&serde_json::json!({
+            "schema": 1, "restored": undone.restored, "refused": undone.refused
+        }))?,
         false => {
-            println!(
-                "restored {}",
+            print(&format!(
+                "restored {}\n",
                 human::plural(undone.restored, "file", "files")
-            );
+            ))?;
             refusals(&undone.refused);
         }
     }
@@ -295,42 +296,51 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     })
 }
 
-fn list(journal: &std::path::Path, json: bool) -> anyhow::Result<()> {
-    let entries = Journal::load(journal)?;
-    let count = |state: State| {
-        entries
-            .values()
-            .filter(|entry| entry.state == state)
-            .count() as u64
-    };
-    let run = journal
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let action = entries
-        .values()
-        .next()
-        .map_or("nothing", |entry| entry.step.action.word());
-    if json {
-        println!(
-            "{}",
-            serde_json::json!({
-                "schema": 1, "run": run, "action": action, "done": count(State::Done),
-                "untouched": count(State::Untouched), "undone": count(State::Undone),
-                "half_done": count(State::Open),
-            })
-        );
-        return Ok(());
+/// A run of `assay dups act`, as lists show it.
+#[derive(serde::Serialize)]
+struct Run {
+    run: String,
+    action: &'static str,
+    done: u64,
+    untouched: u64,
+    undone: u64,
+    half_done: u64,
+}
+
+impl Run {
+    fn of(journal: &std::path::Path) -> anyhow::Result<Self> {
+        let entries = Journal::load(journal)?;
+        let count = |state: State| {
+            let those = entries.values().filter(|entry| entry.state == state);
+            those.count() as u64
+        };
+        let name = journal.file_stem().unwrap_or_default();
+        let first = entries.values().next();
+        Ok(Self {
+            run: name.to_string_lossy().into_owned(),
+            action: first.map_or("nothing", |entry| entry.step.action.word()),
+            done: count(State::Done),
+            untouched: count(State::Untouched),
+            undone: count(State::Undone),
+            half_done: count(State::Open),
+        })
     }
-    println!(
-        "{run}  {action}: {} done, {} left alone, {} taken back{}",
-        human::count(count(State::Done)),
-        human::count(count(State::Untouched)),
-        human::count(count(State::Undone)),
-        match count(State::Open) {
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let half_done = match self.half_done {
             0 => String::new(),
             open => format!(", {} half done (--recover)", human::count(open)),
-        }
-    );
-    Ok(())
+        };
+        writeln!(
+            f,
+            "{}  {}: {} done, {} left alone, {} taken back{half_done}",
+            self.run,
+            self.action,
+            human::count(self.done),
+            human::count(self.untouched),
+            human::count(self.undone),
+        )
+    }
 }

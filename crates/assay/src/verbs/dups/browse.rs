@@ -234,7 +234,7 @@ pub fn run(args: &Browse, place: &Place) -> anyhow::Result<Status> {
     );
     let (_, files, groups) = explore::load(place, &args.paths)?;
     if groups.is_empty() {
-        println!("no duplicates");
+        crate::context::print("no duplicates\n")?;
         return Ok(Status::Ok);
     }
     let root = tree(&files, &groups);

@@ -3,6 +3,7 @@
 use super::explore::{load, out, path_json, print_json, shown};
 use super::{Place, human, progress};
 use crate::cli::Status;
+use crate::context::print;
 use assay_dups::name::readable;
 use assay_dups::{Index, report as ask, treemap as draw};
 use clap::Args;
@@ -144,7 +145,10 @@ pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     for (name, folders, unhashed) in lines {
-        println!("{name}: {}", human::plural(folders, "folder", "folders"));
+        print(&format!(
+            "{name}: {}\n",
+            human::plural(folders, "folder", "folders")
+        ))?;
         if unhashed > 0 {
             eprintln!(
                 "assay: {name}: {} without a hash cannot be compared with other machines; \
@@ -158,13 +162,26 @@ pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
 
 pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
     let mut index = Index::open(&place.path()?)?;
+    let mut forgotten = Vec::new();
     for path in super::absolute(&args.paths)? {
-        let count = index.forget(&path)?;
-        println!(
-            "{}: forgot {}",
+        forgotten.push((index.forget(&path)?, path));
+    }
+    if place.json {
+        let list = forgotten.iter().map(|(folders, path)| {
+            let mut value = path_json(path.as_os_str().as_bytes());
+            value["folders"] = (*folders).into();
+            value
+        });
+        let list: Vec<_> = list.collect();
+        print_json(&serde_json::json!({ "schema": 1, "forgotten": list }))?;
+        return Ok(Status::Ok);
+    }
+    for (folders, path) in forgotten {
+        print(&format!(
+            "{}: forgot {}\n",
             readable(path.as_os_str().as_bytes()),
-            human::plural(count as u64, "folder", "folders")
-        );
+            human::plural(folders as u64, "folder", "folders")
+        ))?;
     }
     Ok(Status::Ok)
 }

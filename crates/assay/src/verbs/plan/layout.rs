@@ -1,18 +1,21 @@
 //! `assay plan layout`.
 
-use super::{duration, print_json, print_text, probability, read, wrap};
+mod words;
+
+use super::{print_json, print_text, read, wrap};
 use crate::cli::Status;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
-    BlockShare, Context, Disk, Io, Layout, Plan, Want, describe, pareto, rank, search,
+    Context, Disk, Io, Layout, Plan, Want, describe, pareto, rank, search,
 };
-use assay_planner::size::{self, Unit, binary, vendor};
+use assay_planner::size::{self, Unit, vendor};
 use assay_planner::zfs::Version;
 use assay_planner::{PlanError, lsblk, picture};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use words::{assumptions, detail, said, shown, table, title};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -285,224 +288,4 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     } else {
         Status::Ok
     })
-}
-
-/// The disks in words, equal ones counted.
-fn title(disks: &[Disk]) -> String {
-    let mut runs: Vec<(usize, u64)> = Vec::new();
-    for disk in disks {
-        match runs.last_mut() {
-            Some((times, size)) if *size == disk.size => *times += 1,
-            _ => runs.push((1, disk.size)),
-        }
-    }
-    let total: u64 = disks.iter().map(|disk| disk.size).sum();
-    let words: Vec<String> = runs
-        .iter()
-        .take(12)
-        .map(|&(times, size)| match times {
-            1 => vendor(size),
-            _ => format!("{times} × {}", vendor(size)),
-        })
-        .collect();
-    let more = if runs.len() > 12 { ", …" } else { "" };
-    format!(
-        "{} disk{} ({}{more}), {} = {} raw",
-        disks.len(),
-        if disks.len() == 1 { "" } else { "s" },
-        words.join(", "),
-        vendor(total),
-        binary(total)
-    )
-}
-
-/// In which units the sizes were given.
-fn said(units: &[Unit]) -> &'static str {
-    let has = |unit| units.contains(&unit);
-    match (has(Unit::Vendor), has(Unit::Binary)) {
-        (true, true) => "sizes given in vendor and in binary units, kept apart",
-        (true, false) => "sizes given in vendor units, T = 10^12",
-        (false, true) => "sizes given in binary units, TiB = 2^40",
-        (false, false) => "sizes in bytes",
-    }
-}
-
-fn assumptions(context: &Context) -> Vec<String> {
-    let failures = &context.failures;
-    vec![
-        format!(
-            "ZFS: OpenZFS {}, ashift {}{}. btrfs: progs 6.2, Linux 6.18.",
-            context.zfs,
-            context.ashift,
-            match context.whole_disk {
-                Some(lba) => format!(", whole disks with {lba}-byte sectors"),
-                None => ", disks used as they are".into(),
-            }
-        ),
-        format!(
-            "Assumed: {:.1} % of disks fail a year, {:.0} h until replaced, rebuild at {}/s and \
-             {:.0} % full, 1 unreadable bit in {:.0e}, others fail {:.0} times as often while one is down.",
-            failures.afr * 100.0,
-            failures.replace_hours,
-            vendor(context.disk_speed),
-            context.fill * 100.0,
-            1.0 / failures.ure_per_bit.max(1e-30),
-            failures.correlation
-        ),
-    ]
-}
-
-fn table(plans: &[Plan], found: usize) -> String {
-    let mut text = format!(
-        "\n   {:<27} {:>10} {:>5} {:>4} {:>8} {:>8} {:>9}\n",
-        "layout", "usable", "raw", "any", "loss/yr", "rebuild", "random rw"
-    );
-    for plan in plans {
-        let mut layout = plan.layout.clone();
-        if layout.chars().count() > 26 {
-            layout = layout.chars().take(25).collect::<String>() + "…";
-        }
-        let _ = writeln!(
-            text,
-            "{}{} {layout:<27} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
-            if plan.pareto { '*' } else { ' ' },
-            if advised_against(plan) { '!' } else { ' ' },
-            format!(
-                "{}{}",
-                if plan.exact { "" } else { "~" },
-                binary(plan.usable)
-            ),
-            plan.efficiency * 100.0,
-            plan.survives,
-            probability(plan.loss_per_year),
-            plan.rebuild_seconds.map_or("-".into(), duration),
-            format!(
-                "{:.1}/{:.1}",
-                plan.scaling.random_read, plan.scaling.random_write
-            ),
-        );
-    }
-    let _ = writeln!(
-        text,
-        "\n  * not beaten in everything by another; ! advised against by its own manual;\n  \
-         any: failed disks survived, whichever; random rw: in multiples of one disk;\n  \
-         ~ a bound.{}",
-        match found.saturating_sub(plans.len()) {
-            0 => String::new(),
-            more => format!(" {more} more with --limit {found}."),
-        }
-    );
-    text
-}
-
-/// btrfs(5), "RAID56 status and recommended practices": not for production.
-fn advised_against(plan: &Plan) -> bool {
-    ["btrfs-raid5", "btrfs-raid6"]
-        .iter()
-        .any(|layout| plan.layout.starts_with(layout))
-}
-
-/// The layout to show in full: the first that a file system really offers.
-fn shown(plans: &[Plan]) -> &Plan {
-    let real = plans.iter().find(|plan| plan.family != "declustered");
-    real.unwrap_or(&plans[0])
-}
-
-fn detail(plan: &Plan) -> String {
-    let mut text = format!(
-        "\n{}: {} usable of {} raw ({:.1} %)\n\n",
-        plan.layout,
-        binary(plan.usable),
-        vendor(plan.raw),
-        plan.efficiency * 100.0
-    );
-    text.push_str(&picture::bars(&plan.disks));
-    let _ = writeln!(text, "\n  {}\n", picture::legend(&plan.disks));
-    let mut line = |name: &str, value: String| {
-        let value = wrap(&value, 25);
-        let _ = writeln!(text, "  {name:<22} {}", value.trim_start());
-    };
-    if let Some(zfs) = &plan.zfs {
-        line(
-            "zpool list SIZE",
-            format!("{} ({} bytes)", binary(zfs.zpool_size), zfs.zpool_size),
-        );
-        line(
-            "zfs list USED+AVAIL",
-            format!("{} ({} bytes)", binary(zfs.zfs_usable), zfs.zfs_usable),
-        );
-        line(
-            "kept back",
-            format!(
-                "slop {}, log {}, tail {}",
-                binary(zfs.slop),
-                binary(zfs.embedded_log),
-                binary(zfs.tail)
-            ),
-        );
-    }
-    if let Some(fs) = &plan.btrfs {
-        line(
-            "can be stored",
-            format!("{} ({} bytes)", binary(fs.stored), fs.stored),
-        );
-        line(
-            "btrfs fi usage, new",
-            format!(
-                "free (estimated) {}, min {}",
-                binary(fs.usage_free_estimated),
-                binary(fs.usage_free_min)
-            ),
-        );
-        line("metadata profile", fs.metadata.to_string());
-    }
-    line(
-        "survives",
-        format!("any {}, at best {}", plan.survives, plan.survives_at_best),
-    );
-    line(
-        "unlucky",
-        format!(
-            "{} ({:.0} % of the sets of {})",
-            plan.unlucky,
-            plan.unlucky_share * 100.0,
-            plan.survives + 1
-        ),
-    );
-    if let Some(seconds) = plan.rebuild_seconds {
-        line("rebuild", format!("about {}", duration(seconds)));
-    }
-    line("loss a year", probability(plan.loss_per_year));
-    line(
-        "speed, × one disk",
-        format!(
-            "stream {:.1} read {:.1} write, random {:.1} read {:.1} write",
-            plan.scaling.stream_read,
-            plan.scaling.stream_write,
-            plan.scaling.random_read,
-            plan.scaling.random_write
-        ),
-    );
-    if plan.zfs.is_some() && !plan.blocks.is_empty() {
-        let shares: Vec<String> = plan.blocks.iter().map(block).collect();
-        line("efficiency by block", shares.join("  "));
-    }
-    if let (Some(cost), Some(each)) = (plan.cost, plan.cost_per_tib) {
-        line("cost", format!("{cost:.2}, {each:.2} a usable TiB"));
-    }
-    for step in &plan.growth {
-        line(
-            "next",
-            format!("{}: {} more", step.action, binary(step.gives)),
-        );
-    }
-    for warning in &plan.warnings {
-        let _ = writeln!(text, "{}", wrap(&format!("! {warning}"), 2));
-    }
-    text
-}
-
-fn block(share: &BlockShare) -> String {
-    let name = assay_model::Bytes(share.block).short();
-    format!("{name} {:.0}%", share.share * 100.0)
 }

@@ -10,7 +10,7 @@ fn slowly(flips: &Flips, x: &[f64], looks: &[At]) -> Option<usize> {
     let mut alive = flips.0.clone();
     let mut used = 0;
     for (index, look) in looks.iter().enumerate() {
-        let x = &x[..look.units];
+        let x = &x[..look.pairs];
         let mut sizes: Vec<f64> = x.iter().map(|x| x.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         let n = sizes.len();
@@ -133,7 +133,7 @@ fn a_level_that_few_signs_cannot_reach_is_not_wasted_on_them() {
     let looks = reached(60, 0.00125, 15, false);
     let first = flips
         .rejects(&[0.1; 15], &looks)
-        .map(|look| looks[look].units);
+        .map(|look| looks[look].pairs);
     assert!(matches!(first, Some(11 | 15)), "{first:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use super::{measured, rule};
 use crate::trial::failures::{CONVICT, EACH_OTHER};
-use crate::trial::{Design, Rule, judge};
+use crate::trial::judge;
 use assay_model::trial::{PairOutcome, Verdict};
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -86,17 +86,6 @@ fn a_load_that_never_works_ends_the_trial() {
     let ten = judge(&rule(), &vec![other(); 10]);
     assert_eq!((ten.verdict, ten.done), (Verdict::Undecided, true));
     assert!(ten.reason.contains("no space left"), "{}", ten.reason);
-}
-
-#[test]
-fn failures_of_one_unit_are_one_failure() {
-    let rule = Rule {
-        design: Design::Blocks { pairs: 5 },
-        ..rule()
-    };
-    let judgement = judge(&rule, &vec![changed(); 20]);
-    assert_ne!(judgement.verdict, Verdict::Unsafe);
-    assert_eq!(judge(&rule, &vec![changed(); 25]).verdict, Verdict::Unsafe);
 }
 
 /// The walk of one-sided failures by coins reaches its end in 4.75 % of all cases.

@@ -1,0 +1,325 @@
+//! Starting programs. Everything that assay starts is started here, so that nothing outlives assay
+//! unless it is meant to, and what a program starts in turn ends with it.
+//!
+//! Every program gets a process group of its own: Ctrl-C in the terminal is for assay, which ends
+//! its programs in order, and a signal for the group reaches what the program started too. When
+//! assay itself is killed, the kernel kills the program (`PR_SET_PDEATHSIG`, prctl(2)) and only
+//! that: its own children live on, so a program that forks is started as [`Dies::Asked`], or below
+//! something that takes a whole namespace along (`unshare --kill-child`).
+
+mod collect;
+#[cfg(test)]
+mod tests;
+
+pub use collect::{Collected, Keep, Leftovers, Look};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+/// When a program ends at the latest. Dropping its [`Running`] ends it as well, but for
+/// [`Dies::OnItsOwn`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dies {
+    /// Killed when the thread that starts it ends. For what this thread waits for: nothing stands
+    /// between the call and the fork that would be measured as part of the program, and the program
+    /// sees the thread's mounts.
+    WithThread,
+    /// Killed when assay ends. For servers that one thread starts and others use or drop. They see
+    /// the mounts that assay began with.
+    WithAssay,
+    /// As [`Dies::WithThread`], but asked with SIGTERM, so that a master process takes its workers
+    /// along, also those that left its process group.
+    Asked,
+    /// Lives on, in a session of its own: neither Ctrl-C nor the end of the terminal reaches it.
+    OnItsOwn,
+}
+
+/// How long a program that is asked to end may take before it is killed.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    dies: Dies,
+    /// Readable when the program has ended; kernels before 5.3 know no such thing.
+    handle: Option<OwnedFd>,
+    ended: Option<Ended>,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Exit status or signal.
+    pub status: ExitStatus,
+    /// CPU time of the program and of those of its children that it waited for (getrusage(2)).
+    pub cpu: Duration,
+}
+
+impl Ended {
+    /// Exit status; 128 + signal when a signal ended it, as shells count.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        let signal = || 128 + self.status.signal().unwrap_or(0);
+        self.status.code().unwrap_or_else(signal)
+    }
+
+    /// Whether the exit status is 0.
+    #[must_use]
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => write!(f, "exit status {code}"),
+            (None, signal) => write!(f, "signal {}", signal.unwrap_or(0)),
+        }
+    }
+}
+
+impl Running {
+    /// Starts a program with nothing to read. Where its output goes, its environment and its
+    /// directory are the caller's choice.
+    ///
+    /// # Errors
+    /// As fork(2) and execve(2).
+    pub fn start(mut command: Command, dies: Dies) -> io::Result<Self> {
+        command.stdin(Stdio::null());
+        match dies {
+            Dies::OnItsOwn => own_session(&mut command),
+            Dies::Asked => die_with_us(&mut command, Signal::TERM),
+            Dies::WithThread | Dies::WithAssay => die_with_us(&mut command, Signal::KILL),
+        }
+        let child = match dies {
+            Dies::WithAssay => start_on_lasting_thread(command)?,
+            _ => command.spawn()?,
+        };
+        let handle = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        Ok(Self {
+            child,
+            dies,
+            handle: handle.ok(),
+            ended: None,
+        })
+    }
+
+    /// Its number, which is its process group's too.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn number(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for its end, at most that long, and less when a signal comes in between. Returns
+    /// whether it has ended.
+    ///
+    /// # Errors
+    /// As poll(2) and waitid(2).
+    pub fn wait(&self, time: Duration) -> io::Result<bool> {
+        if self.ended.is_some() {
+            return Ok(true);
+        }
+        self.pause([], time)?;
+        self.has_ended()
+    }
+
+    /// How it ended, when it has. Does not wait.
+    ///
+    /// # Errors
+    /// As waitid(2).
+    pub fn ended(&mut self) -> io::Result<Option<Ended>> {
+        match self.ended.is_some() || self.has_ended()? {
+            true => self.reap().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Sends a signal to the program and everything in its process group. Does nothing once its
+    /// end was taken note of: the number may be another's by then.
+    pub fn signal(&self, signal: Signal) {
+        if self.ended.is_none() {
+            let _ = rustix::process::kill_process_group(self.number(), signal);
+        }
+    }
+
+    /// Kills it with everything in its process group.
+    ///
+    /// # Errors
+    /// As wait4(2).
+    pub fn kill(&mut self) -> io::Result<Ended> {
+        self.signal(Signal::KILL);
+        self.reap()
+    }
+
+    /// Waits for its end, however long, and takes it from the kernel.
+    ///
+    /// # Errors
+    /// As wait4(2).
+    #[allow(unsafe_code, reason = "only wait4 tells the CPU time of one child")]
+    pub fn reap(&mut self) -> io::Result<Ended> {
+        if let Some(ended) = self.ended {
+            return Ok(ended);
+        }
+        let pid = self.number().as_raw_nonzero().get();
+        let mut status = 0;
+        // SAFETY: an all-zero rusage is a valid value of a struct of integers.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: both pointers are to live values of the types that wait4 fills in.
+        while unsafe { libc::wait4(pid, &mut status, 0, &mut usage) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        let time = |time: libc::timeval| {
+            let part = |number| u64::try_from(number).unwrap_or(0);
+            Duration::from_secs(part(time.tv_sec)) + Duration::from_micros(part(time.tv_usec))
+        };
+        let ended = Ended {
+            status: ExitStatus::from_raw(status),
+            cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        };
+        self.ended = Some(ended);
+        Ok(ended)
+    }
+
+    /// Whether it has ended; it stays a zombie, which keeps its number from being given away.
+    fn has_ended(&self) -> io::Result<bool> {
+        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        Ok(rustix::process::waitid(WaitId::Pid(self.number()), peek)?.is_some())
+    }
+
+    /// Sleeps until it ends, one of the pipes has something, a signal comes, or the time is over.
+    fn pause<'a>(
+        &'a self,
+        pipes: impl IntoIterator<Item = BorrowedFd<'a>>,
+        time: Duration,
+    ) -> io::Result<()> {
+        const BLIND: Duration = Duration::from_millis(10);
+        let time = match self.handle {
+            Some(_) => time,
+            None => time.min(BLIND),
+        };
+        let time = Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let handle = self.handle.as_ref().map(|handle| handle.as_fd());
+        let mut fds: Vec<_> = pipes
+            .into_iter()
+            .chain(handle)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.dies == Dies::OnItsOwn || self.ended.is_some() {
+            return;
+        }
+        if self.dies == Dies::Asked {
+            self.signal(Signal::TERM);
+            let end = Instant::now() + PATIENCE;
+            let left = || end.saturating_duration_since(Instant::now());
+            while !left().is_zero() && matches!(self.wait(left()), Ok(false)) {}
+        }
+        let _ = self.kill();
+    }
+}
+
+/// The program inherits these files and holds them open, under whatever number.
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is the only way to clear FD_CLOEXEC in the child alone"
+)]
+pub fn hand_over(command: &mut Command, files: Vec<File>) {
+    // SAFETY: between fork and exec the closure makes one system call for each file; it does not
+    // allocate and takes no lock.
+    unsafe {
+        command.pre_exec(move || {
+            for file in &files {
+                rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// The kernel sends the signal when the thread that forked ends.
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
+)]
+fn die_with_us(command: &mut Command, signal: Signal) {
+    command.process_group(0);
+    let us = rustix::process::getpid();
+    // SAFETY: between fork and exec the closure makes two system calls and nothing else; it does
+    // not allocate and takes no lock.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(signal))?;
+            match rustix::process::getppid() == Some(us) {
+                true => Ok(()),
+                // It ended before the wish was known.
+                false => Err(rustix::io::Errno::SRCH.into()),
+            }
+        });
+    }
+}
+
+#[allow(
+    unsafe_code,
+    reason = "pre_exec is the only way to call setsid in the child"
+)]
+fn own_session(command: &mut Command) {
+    // SAFETY: as above, one system call.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+}
+
+type Order = (Command, mpsc::Sender<io::Result<Child>>);
+
+/// `PR_SET_PDEATHSIG` is about the thread that forked, so one thread, which lives as long as assay,
+/// forks for all.
+fn start_on_lasting_thread(command: Command) -> io::Result<Child> {
+    static STARTER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (sender, orders) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in orders {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (answer, child) = mpsc::channel();
+    let gone = || io::Error::other("the thread that starts programs has ended");
+    let order = (command, answer);
+    match starter.lock() {
+        Ok(starter) => starter.send(order).map_err(|_| gone())?,
+        Err(_) => return Err(gone()),
+    }
+    child.recv().map_err(|_| gone())?
+}
