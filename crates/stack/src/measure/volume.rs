@@ -13,7 +13,10 @@ pub(super) struct Held<'a> {
 }
 
 enum What<'a> {
-    Zfs { _built: Built<'a>, path: PathBuf },
+    Zfs {
+        _built: Box<Built<'a>>,
+        path: PathBuf,
+    },
     Logical(LogicalVolume<'a>),
 }
 
@@ -56,7 +59,7 @@ pub(super) fn build<'a>(
     match built.endpoint() {
         Endpoint::Path(path) => Ok(Held {
             what: What::Zfs {
-                _built: built,
+                _built: Box::new(built),
                 path,
             },
         }),
