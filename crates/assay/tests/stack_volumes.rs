@@ -284,10 +284,11 @@ fn killed_in_the_middle(machine: &Machine) {
             "{ENV} assay stack {arguments} {long} >/dev/null 2>&1 </dev/null & echo $! > /root/pid"
         ));
         machine.wait_for(there);
-        // A second one beside it takes nothing away from it.
-        let once = SHORT.replace("--rounds 2", "--rounds 1 --rw randread --bs 4k");
-        let other = machine.assay(&format!("stack {arguments} {once}"));
-        assert_eq!(other.status, 0, "{arguments}: {}", other.err);
+        // A second one would measure the first: it is refused, and takes nothing away from it.
+        let other = machine.assay(&format!("stack {arguments} {SHORT}"));
+        assert_eq!(other.status, 2, "{arguments}: {}", other.out);
+        let busy = other.err.contains("another assay is at work");
+        assert!(busy, "{arguments}: {}", other.err);
         machine.sh(there);
         machine.sh("kill -9 $(cat /root/pid); sleep 1");
         assert_ne!(machine.sh(THINGS), before, "{arguments}");
