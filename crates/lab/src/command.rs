@@ -79,11 +79,13 @@ pub(crate) fn arguments(
         ]);
     }
     // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated
-    // timer is late, and the kernel would panic for that.
+    // timer is late, and the kernel would panic for that. machine_id: the image has none of its own (all
+    // zeros), without which systemd-journald does not start a second time; no network, so any will do.
     add(&[
         "-append",
         "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
-         systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning",
+         systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning \
+         systemd.machine_id=6173736179206c61622067756573740a",
     ]);
     arguments.push("-kernel".into());
     arguments.push(image.kernel().into());

@@ -120,10 +120,12 @@ pub enum LabError {
         console: String,
     },
     /// The guest is there but does not answer.
-    #[error("the guest has not answered for {} s: it hangs, or gets too little of the processors; `assay lab down` removes one that stays{}", after.as_secs(), tail(console))]
+    #[error("the guest has not answered for {} s: {why}; `assay lab down` removes one that stays{}", after.as_secs(), tail(console))]
     Silent {
         /// How long it was waited for.
         after: Duration,
+        /// As far as its console tells.
+        why: String,
         /// The last lines of its console.
         console: String,
     },

@@ -168,6 +168,9 @@ impl Guest {
             },
             false => LabError::Silent {
                 after,
+                why: self
+                    .verdict()
+                    .unwrap_or_else(|| "it hangs, or gets too little of the processors".to_owned()),
                 console: self.console(),
             },
         }
