@@ -134,19 +134,12 @@ impl Fio {
     /// # Errors
     /// Missing, too old, or not fio at all.
     pub fn find(host: &dyn Host, program: Option<&Path>) -> Result<Self, FioError> {
-        let named = program.is_some();
         let program = program.unwrap_or(Path::new("fio")).to_owned();
         let argv = [program.as_os_str(), OsStr::new("--version")];
         let output = host
             .run(&argv, Limits::default())
             .map_err(|error| match error {
-                HostError::NoCommand { .. } | HostError::NotFound { .. } if !named => {
-                    FioError::Missing
-                }
-                error if error.is_absent() => FioError::Start {
-                    program: program.clone(),
-                    source: io::Error::other("there is no such program"),
-                },
+                HostError::NoCommand { .. } | HostError::NotFound { .. } => FioError::Missing,
                 error => FioError::Version {
                     program: program.clone(),
                     answer: error.reason(),
