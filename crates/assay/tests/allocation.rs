@@ -79,7 +79,7 @@ fn a_clone_that_was_promoted_outlives_its_origin() {
         "clone-divergence",
         &[
             (
-                "rounds = 2",
+                "rounds = 1",
                 "rounds = 1\nconfigurations = [\"diverged\", \"promoted\", \"freed\"]",
             ),
             ("data = \"32M\"", "data = \"16M\""),

@@ -155,6 +155,7 @@ fn a_plan_and_lists() {
         name: "quick",
         form: &run.study.forms.quick,
         place: "/srv/\u{202e}x",
+        leaves_out: &[],
         makes: &[
             "file systems on loop devices".to_owned(),
             "a guest".to_owned(),

@@ -15,9 +15,20 @@ use crate::{Bench, Place, StudyError};
 pub struct Known {
     /// As studies name it.
     pub name: &'static str,
-    /// Whether it needs the guest image.
-    pub guest: bool,
+    /// What of the user's own it can work on.
+    pub own: Own,
     make: for<'a> fn(&'a Place<'a>) -> Box<dyn Bench + 'a>,
+}
+
+/// What of the user's own a bench can work on, besides the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// Nothing else.
+    Nothing,
+    /// A ZFS file system ([`Place::on`]); no guest image is needed then.
+    Dataset,
+    /// Directories on file systems ([`Place::dirs`]).
+    Directories,
 }
 
 impl Known {
@@ -32,37 +43,37 @@ impl Known {
 pub const BENCHES: &[Known] = &[
     Known {
         name: "commands",
-        guest: false,
+        own: Own::Nothing,
         make: |place| Box::new(commands::Commands::new(place)),
     },
     Known {
         name: "distribution",
-        guest: true,
+        own: Own::Nothing,
         make: |place| Box::new(distribution::Distribution::new(place)),
     },
     Known {
         name: "clones",
-        guest: true,
+        own: Own::Nothing,
         make: |place| Box::new(clones::Clones::new(place)),
     },
     Known {
         name: "unequal",
-        guest: true,
+        own: Own::Nothing,
         make: |place| Box::new(unequal::Unequal::new(place)),
     },
     Known {
         name: "guest-disks",
-        guest: true,
+        own: Own::Directories,
         make: |place| Box::new(guest_disks::GuestDisks::new(place)),
     },
     Known {
         name: "points",
-        guest: true,
+        own: Own::Nothing,
         make: |place| Box::new(points::Points::new(place)),
     },
     Known {
         name: "zfs",
-        guest: true,
+        own: Own::Dataset,
         make: |place| Box::new(zfs::Zfs::new(place)),
     },
 ];

@@ -69,6 +69,23 @@ pub fn builtin(name: &str) -> Result<Study, StudyError> {
     })
 }
 
+/// A stored study with what is said today of the same experiment: the published figures and the
+/// conclusions of the built-in study of its name, where that still measures the same.
+#[must_use]
+pub fn renewed(stored: Study) -> Study {
+    match builtin(&stored.name) {
+        Ok(today)
+            if today.configurations == stored.configurations && today.figures == stored.figures =>
+        {
+            Study {
+                forms: stored.forms,
+                ..today
+            }
+        }
+        _ => stored,
+    }
+}
+
 /// Reads a study; `file` is only named in errors.
 ///
 /// # Errors

@@ -9,8 +9,12 @@ use assay_model::study::{Configuration, Figure, Observation};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Doubt, Nanos, Origin, Plan, Run, RunId, RunState, Sample};
 use serde::Deserialize;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What a job file of [`Work::run`] calls its file, directory or device.
+pub(crate) const TARGET: &str = "target";
 
 /// What a figure says of its workload.
 #[derive(Deserialize)]
@@ -222,47 +226,75 @@ fn doubts(workload: &Workload, jobs: Vec<JobResult>, version: &str) -> Vec<Doubt
         .collect()
 }
 
-/// Runs jobs with this machine's fio on a file of `size` bytes. `work` is a directory for job
-/// files and results.
-///
-/// # Errors
-/// fio is missing, fails, or was interrupted.
-pub(crate) fn here(
-    place: &crate::Place<'_>,
-    work: &Path,
-    jobs: &Jobs<'_>,
-    file: &Path,
-    size: Bytes,
-    seed: u64,
-) -> Result<Document, StudyError> {
-    let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
-    let fio = Fio::find(place.host, place.fio).map_err(|error| fail(&error))?;
-    // fio never sees the name of a target: no name, however hostile, has to be escaped then.
-    let link = work.join("target");
-    if place.host.link(&link).ok().as_deref() != Some(file) {
-        let _ = std::fs::remove_file(&link);
-        std::os::unix::fs::symlink(file, &link).map_err(StudyError::io(&link))?;
+/// A directory for the job files and results of this machine's fio.
+pub(crate) struct Work(PathBuf);
+
+impl Work {
+    /// Makes it, for this user alone.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new(dir: PathBuf) -> Result<Self, StudyError> {
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
+        made.map_err(StudyError::io(&dir))?;
+        Ok(Self(dir))
     }
-    let job = jobs.render(Path::new("target"), size, seed)?;
-    let request = Request {
-        job: &job,
-        work_dir: work,
-        log_every: Nanos(500_000_000),
-        block: Bytes(4096),
-        limit: Nanos::from(jobs.time() + Duration::from_secs(60)),
-    };
-    let output = fio
-        .run(&request, place.cancel)
-        .map_err(|error| fail(&error))?;
-    match output.ended {
-        Ended::Cancelled => return Err(StudyError::Cancelled),
-        Ended::TimedOut => return Err(fail(&"it did not end and was stopped")),
-        Ended::Exited(0) => {}
-        Ended::Exited(status) => {
-            let said = complaint(&output.stderr).unwrap_or("it says nothing");
-            return Err(fail(&format!("status {status}: {said}")));
+
+    /// Runs jobs on a file of `size` bytes.
+    ///
+    /// # Errors
+    /// fio is missing, fails, or was interrupted.
+    pub fn jobs(
+        &self,
+        place: &crate::Place<'_>,
+        jobs: &Jobs<'_>,
+        file: &Path,
+        size: Bytes,
+        seed: u64,
+    ) -> Result<Document, StudyError> {
+        let job = jobs.render(Path::new(TARGET), size, seed)?;
+        self.run(place, file, &job, jobs.time() + Duration::from_secs(60))
+    }
+
+    /// Runs a job file that knows its file, directory or device as [`TARGET`]: fio never sees its
+    /// name, so no name, however hostile, has to be escaped.
+    ///
+    /// # Errors
+    /// fio is missing, fails, takes longer than `limit`, or was interrupted.
+    pub fn run(
+        &self,
+        place: &crate::Place<'_>,
+        target: &Path,
+        job: &str,
+        limit: Duration,
+    ) -> Result<Document, StudyError> {
+        let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
+        let fio = Fio::find(place.host, place.fio).map_err(|error| fail(&error))?;
+        let link = self.0.join(TARGET);
+        if place.host.link(&link).ok().as_deref() != Some(target) {
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(target, &link).map_err(StudyError::io(&link))?;
         }
+        let request = Request {
+            job,
+            work_dir: &self.0,
+            log_every: Nanos(500_000_000),
+            block: Bytes(4096),
+            limit: Nanos::from(limit),
+        };
+        let output = fio
+            .run(&request, place.cancel)
+            .map_err(|error| fail(&error))?;
+        match output.ended {
+            Ended::Cancelled => return Err(StudyError::Cancelled),
+            Ended::TimedOut => return Err(fail(&"it did not end and was stopped")),
+            Ended::Exited(0) => {}
+            Ended::Exited(status) => {
+                let said = complaint(&output.stderr).unwrap_or("it says nothing");
+                return Err(fail(&format!("status {status}: {said}")));
+            }
+        }
+        let mut documents = assay_fio::json::parse(&output.json).map_err(|error| fail(&error))?;
+        documents.pop().ok_or_else(|| fail(&"it printed no result"))
     }
-    let mut documents = assay_fio::json::parse(&output.json).map_err(|error| fail(&error))?;
-    documents.pop().ok_or_else(|| fail(&"it printed no result"))
 }

@@ -72,7 +72,7 @@ pub fn emulated(guest: &Guest) -> bool {
 
 /// How long a guest may take to find its disks: behind an emulated controller they are looked for
 /// one after the other, after udev has settled.
-const FINDING: Duration = Duration::from_secs(90);
+pub(crate) const FINDING: Duration = Duration::from_secs(90);
 
 /// The device node of each disk; waits until all are there.
 ///

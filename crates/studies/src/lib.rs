@@ -18,7 +18,7 @@ pub mod guest;
 mod place;
 pub mod settings;
 
-pub use benches::{BENCHES, Known, bench};
+pub use benches::{BENCHES, Known, Own, bench};
 pub use error::StudyError;
 pub use execute::{End, Event, Step, Task, execute, steps};
 pub use place::Place;
@@ -71,6 +71,10 @@ pub trait Bench {
 pub struct Outline {
     /// What it makes, and where; a line each.
     pub makes: Vec<String>,
+    /// Configurations that cannot be tried here, as far as that is known before.
+    pub leaves_out: Vec<String>,
+    /// Whether it needs the guest image.
+    pub guest: bool,
     /// Time until the first round, roughly.
     pub setup: Duration,
     /// Time of one step, roughly: what `measure` is called for once.

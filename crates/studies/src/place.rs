@@ -5,6 +5,7 @@ use assay_changes::{Made, MadeId, Session};
 use assay_host::HostMut;
 use assay_instruments::Cancel;
 use assay_lab::{Accel, Disk, Guest, Image, Options, State};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,11 @@ const BOOT_LIMIT: Duration = Duration::from_secs(900);
 pub struct Place<'a> {
     /// An existing directory on the storage that is to be tried: the user named it for that.
     pub dir: PathBuf,
+    /// A ZFS file system that the user named for it: zvols and file systems are made below it, on
+    /// this machine, and no guest has a pool.
+    pub on: Option<String>,
+    /// Directories that the user named for file systems that a study asks for, by its words for them.
+    pub dirs: BTreeMap<String, PathBuf>,
     /// The machine.
     pub host: &'a dyn HostMut,
     /// Where things are entered before they are made.
@@ -71,7 +77,15 @@ impl Place<'_> {
     /// # Errors
     /// The journal cannot be written, or the directory cannot be made.
     pub fn scratch_dir(&self, name: &str) -> Result<(MadeId, PathBuf), StudyError> {
-        let dir = self.host.realpath(&self.dir)?;
+        self.scratch_dir_in(&self.dir, name)
+    }
+
+    /// The same in another directory that the user named.
+    ///
+    /// # Errors
+    /// As [`Place::scratch_dir`].
+    pub fn scratch_dir_in(&self, dir: &Path, name: &str) -> Result<(MadeId, PathBuf), StudyError> {
+        let dir = self.host.realpath(dir)?;
         let dir = dir.join(self.session.name(name));
         let id = self.session.made(&Made::Directory(dir.clone()))?;
         fs::DirBuilder::new()

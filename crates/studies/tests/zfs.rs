@@ -188,6 +188,8 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     let cancel = Cancel::default();
     let place = Place {
         dir: dir.clone(),
+        on: None,
+        dirs: BTreeMap::new(),
         host: &Live,
         session: &session,
         scratch: &scratch,
@@ -249,8 +251,10 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
     let outcome = ["paused", "errors", "lost", "kept"].map(full);
     assert_eq!(outcome, [1.0, 0.0, 0.0, 64.0]);
     let full = |figure| found[&("full-writeback", figure)];
-    let [paused, _, lost, kept] = ["paused", "errors", "lost", "kept"].map(full);
-    assert!(paused == 0.0 && lost > 0.0 && kept < 64.0, "{found:?}");
+    // The page cache answers for the zvol, with EIO, at which QEMU pauses nobody.
+    let [paused, errors, lost, kept] = ["paused", "errors", "lost", "kept"].map(full);
+    assert!(paused == 0.0 && lost == 0.0, "{found:?}");
+    assert!(errors > 0.0 && errors + kept >= 64.0, "{found:?}");
     // The guest is gone, and the virtual disk on this file system with it.
     assert!(guests.list().is_empty());
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);

@@ -25,6 +25,10 @@ Examples:
                                     what would be made in /srv, and how long it takes
   assay study kvm-cache-modes /srv  the quick form: minutes
   assay study kvm-cache-modes /srv --full --html study.html
+  assay study kvm-cache-modes /srv --dir zfs=/tank/vm
+                                    a directory of yours on a file system that it asks for
+  assay study zfs-tuning --on tank/scratch
+                                    on your pool: what is made below it is destroyed at the end
   assay study ./mine.toml           a study of your own
   assay study --list                what was carried out
   assay study show last --markdown  judged again, by today's rules
@@ -41,6 +45,14 @@ pub struct Args {
     /// A directory on the storage to be tried
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
+    /// A ZFS file system of yours: zvols and file systems are made below it, on this machine and
+    /// without a pool in a guest, and destroyed at the end; nothing else of the pool is touched
+    #[arg(long, value_name = "POOL/DATASET")]
+    on: Option<String>,
+    /// A directory of yours for a file system that the study asks for, such as zfs=/tank/vm; may be
+    /// given several times
+    #[arg(long = "dir", value_name = "FS=DIR", value_parser = named)]
+    dirs: Vec<(String, PathBuf)>,
     /// The long form, as the author did it
     #[arg(long)]
     full: bool,
@@ -94,6 +106,15 @@ struct Shape {
     /// Write an HTML report
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+fn named(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((word, dir)) if !word.is_empty() && !dir.is_empty() => {
+            Ok((word.to_owned(), PathBuf::from(dir)))
+        }
+        _ => Err("give a file system and a directory: zfs=/tank/vm".to_owned()),
+    }
 }
 
 /// Runs the verb.

@@ -53,18 +53,29 @@ fn each(study: &Study) -> impl Iterator<Item = (&Figure, &Derived, &str)> {
 }
 
 /// What was observed, and what is derived from it, round by round. What rests on a void
-/// observation is void, and doubts are handed on.
+/// observation is void, and doubts are handed on. What is counted is observed once, and stands for
+/// every round; what rests on nothing else is derived once.
 pub(super) fn observations(study: &Study, raw: &[Observation]) -> Vec<Observation> {
     let mut all = raw.to_vec();
     let rounds: BTreeSet<u32> = raw.iter().map(|one| one.round).collect();
     for (figure, derived, configuration) in each(study) {
         for round in &rounds {
             let rests_on = rests_on(derived, configuration);
-            let under: Vec<&Observation> = all
+            let under: Vec<&Observation> = rests_on
                 .iter()
-                .filter(|one| one.round == *round)
-                .filter(|one| rests_on.contains(&(&one.configuration, &one.figure)))
+                .filter_map(|(configuration, figure)| {
+                    let exact = study.figure(figure).is_some_and(|figure| figure.exact);
+                    let of = all
+                        .iter()
+                        .filter(|one| one.configuration == *configuration && one.figure == *figure);
+                    let mut of = of.filter(|one| one.round == *round || exact);
+                    // Its own round, where a counted one was counted again.
+                    of.clone().find(|one| one.round == *round).or(of.next())
+                })
                 .collect();
+            if under.iter().all(|one| one.round != *round) {
+                continue;
+            }
             let values: Values = under
                 .iter()
                 .map(|one| ((one.configuration.as_str(), one.figure.as_str()), one.value))

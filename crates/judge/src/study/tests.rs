@@ -18,6 +18,8 @@ fn study(claims: &[Claim]) -> Study {
             { "name": "seq", "title": null, "unit": "B/s", "better": "higher", "together": null, "derived": null },
             { "name": "rand", "title": null, "unit": "B/s", "better": "higher", "together": null, "derived": null },
             { "name": "count", "title": null, "better": "neither", "exact": true, "together": null, "derived": null },
+            { "name": "by-count", "title": null, "better": "neither", "together": null,
+              "derived": { "kind": "quotient", "of": "seq", "by": "count" } },
             { "name": "weighted", "title": null, "unit": "B/s", "better": "higher", "together": null,
               "derived": { "kind": "weighted", "a": "seq", "b": "rand", "baseline": "bare" } },
         ],
@@ -151,6 +153,20 @@ fn what_is_counted_needs_no_interval() {
     let judged = only(&run(&[ratio("seq", Some(2.0), None)], &once));
     assert_eq!(judged.finding, Finding::Unresolved);
     assert!(judged.claims[0].why.contains("one round"));
+}
+
+/// What is counted is there in the first round only, and stands for all of them.
+#[test]
+fn a_figure_derived_from_what_is_counted_and_what_is_measured_has_every_round() {
+    let values: [(&str, &str, &[f64]); 2] = [
+        ("a", "seq", &[200.0, 220.0, 210.0]),
+        ("a", "count", &[10.0]),
+    ];
+    let result = judge(&run(&[], &values));
+    let mut cells = result.cells.iter();
+    let cell = cells.find(|cell| cell.figure == "by-count").unwrap();
+    let estimate = cell.estimate.unwrap();
+    assert_eq!((estimate.rounds, estimate.value), (3, 21.0));
 }
 
 #[test]

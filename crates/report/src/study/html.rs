@@ -87,6 +87,9 @@ fn small(value: f64) -> String {
     }
 }
 
+/// Characters of a row's name beside a plot.
+const LABEL: usize = 28;
+
 fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut table = Vec::new();
@@ -94,15 +97,23 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         let Some(cell) = cell(view, configuration, figure) else {
             continue;
         };
-        let title = clean(configuration.title());
+        // Beside a plot long titles would be cut to the same words.
+        let (label, title) = match configuration.title() {
+            title if title.chars().count() <= LABEL => (title.to_owned(), title.to_owned()),
+            title => {
+                let name = &configuration.name;
+                (name.clone(), format!("{title} ({name})"))
+            }
+        };
+        let [label, title] = [label, title].map(|text| clean(&text));
         let ours = cell.estimate.as_ref();
         let rounds = view.run.observations.iter().filter(|one| {
             one.configuration == configuration.name && one.figure == figure.name && !one.void
         });
-        if let Some(estimate) = ours.filter(|estimate| estimate.value > 0.0) {
+        if let Some(estimate) = ours {
             let ends = estimate.interval.map(|one| (one.low, one.high));
             rows.push(intervals::Row {
-                label: title.clone(),
+                label: label.clone(),
                 value: estimate.value,
                 interval: ends.filter(|(low, _)| *low > 0.0),
                 rounds: rounds
@@ -110,22 +121,26 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
                     .filter(|value| *value > 0.0)
                     .collect(),
                 shape: match cell.doubts.is_empty() {
+                    _ if estimate.value <= 0.0 => intervals::Shape::OffAxis,
                     true => intervals::Shape::Plain,
                     false => intervals::Shape::Doubtful,
                 },
                 text: words::value(&figure.unit, estimate.value),
             });
         }
-        if let Some(published) = cell.published.as_ref().filter(|one| one.value > 0.0) {
+        if let Some(published) = &cell.published {
             rows.push(intervals::Row {
                 label: match ours {
                     Some(_) => "published".to_owned(),
-                    None => format!("{title}, published"),
+                    None => format!("{label}, published"),
                 },
                 value: published.value,
                 interval: None,
                 rounds: Vec::new(),
-                shape: intervals::Shape::Worse,
+                shape: match published.value > 0.0 {
+                    true => intervals::Shape::Worse,
+                    false => intervals::Shape::OffAxis,
+                },
                 text: words::published(figure, published),
             });
         }
@@ -157,7 +172,8 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         title: title.clone(),
         description: format!(
             "Dot plot of {title} on a logarithmic axis, a row for each configuration: dots are \
-             measured here with their intervals, squares are published."
+             measured here with their intervals, squares are published, arrows at the left edge \
+             are 0."
         ),
         rows,
         reference: None,

@@ -17,6 +17,8 @@ pub struct Before<'a> {
     pub place: &'a str,
     /// What is made, a line each.
     pub makes: &'a [String],
+    /// Names of configurations that cannot be tried.
+    pub leaves_out: &'a [String],
     /// Steps.
     pub steps: usize,
     /// Roughly how long it takes.
@@ -50,6 +52,9 @@ pub fn plan(study: &Study, before: &Before<'_>, style: Style) -> String {
     line("Where", clean(before.place));
     for (index, one) in before.makes.iter().enumerate() {
         line(if index == 0 { "Makes" } else { "" }, clean(one));
+    }
+    if !before.leaves_out.is_empty() {
+        line("Not tried", clean(&before.leaves_out.join(", ")));
     }
     line("Time", format!("about {}", words::about(before.time)));
     line("Seed", before.seed.to_string());

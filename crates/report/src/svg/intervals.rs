@@ -16,6 +16,8 @@ pub enum Shape {
     Worse,
     /// No figure: the word `void`.
     Void,
+    /// 0 or less, which a log axis does not have: an arrow at its low end, and the figure as text.
+    OffAxis,
 }
 
 /// One row.
@@ -72,7 +74,7 @@ pub fn draw(plot: &Plot) -> String {
     let all = plot
         .rows
         .iter()
-        .filter(|row| row.shape != Shape::Void)
+        .filter(|row| !matches!(row.shape, Shape::Void | Shape::OffAxis))
         .flat_map(|row| {
             let ends = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
             // An interval may reach to zero or beyond; the axis follows the figures, not that end.
@@ -113,6 +115,12 @@ pub fn draw(plot: &Plot) -> String {
         );
         if row.shape == Shape::Void {
             svg.text(left + 4.0, y + 4.0, Anchor::Start, "bad", "void");
+            continue;
+        }
+        if row.shape == Shape::OffAxis {
+            let arrow = [(left + 4.0, y - 3.5), (left, y), (left + 4.0, y + 3.5)];
+            svg.path(&arrow, "bar");
+            svg.text(WIDTH - 2.0, y + 4.0, Anchor::End, "n val", &row.text);
             continue;
         }
         for round in row.rounds.iter().filter(|round| round.is_finite()) {
@@ -159,6 +167,6 @@ fn shape(svg: &mut Svg, x: f64, y: f64, shape: Shape) {
             svg.path(&points, "good");
         }
         Shape::Worse => svg.rect(x - 4.0, y - 4.0, 8.0, 8.0, "worse"),
-        Shape::Void => {}
+        Shape::Void | Shape::OffAxis => {}
     }
 }

@@ -266,6 +266,8 @@ impl Bench for Clones<'_> {
                 "one guest with a pool of one sparse disk; up to three times {} are written",
                 Bytes(rounded(size.data.0))
             )],
+            leaves_out: Vec::new(),
+            guest: true,
             setup: Duration::from_secs(90),
             step: Duration::from_secs(8 + size.data.0 / (4 << 20)),
         })

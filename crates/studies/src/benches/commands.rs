@@ -108,6 +108,8 @@ impl Bench for Commands<'_> {
         let length: Length = settings::of_form(form)?;
         Ok(Outline {
             makes,
+            leaves_out: Vec::new(),
+            guest: false,
             setup: Duration::ZERO,
             step: length.time.into(),
         })

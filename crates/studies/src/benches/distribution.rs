@@ -186,6 +186,8 @@ impl Bench for Distribution<'_> {
                 Bytes(most),
                 Bytes(rounded(size.write.0))
             )],
+            leaves_out: Vec::new(),
+            guest: true,
             setup: Duration::from_secs(90),
             step: Duration::from_secs(12 + size.write.0 / (8 << 20)),
         })

@@ -1,12 +1,13 @@
 //! Virtual disks of one guest against each other: one boot, many disks, fio in the guest.
 //!
 //! A configuration says what its file lies on in the host (`on = "ext4"`, xfs or btrfs: made on a loop
-//! device; `here` for the directory itself; zfs and zvol are known and not tried), and what disk it
+//! device, unless the user names a directory for the word; `here` for the directory itself; zfs and
+//! zvol, an ext4 on a zvol, only in directories that the user names), and what disk it
 //! is, as `assay lab` takes it (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` is no
 //! virtual disk but a file there, measured by the host's own fio. A figure is a workload of fio. The
 //! form says `runtime` of a sample and `size` of a disk.
 
-use crate::fio::{Jobs, here};
+use crate::fio::{Jobs, Work};
 use crate::{Bench, Outline, Place, StudyError, guest, settings};
 use assay_arms::Mounted;
 use assay_lab::{Disk, Guest};
@@ -15,7 +16,7 @@ use assay_model::{Bytes, Nanos};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -63,7 +64,9 @@ pub(super) struct GuestDisks<'a> {
     guest: Option<Guest>,
     things: BTreeMap<String, Thing>,
     mounts: BTreeMap<String, Mounted<'a>>,
-    work: PathBuf,
+    /// Directories of ours in those that the user named.
+    own: BTreeMap<String, PathBuf>,
+    work: Option<Work>,
 }
 
 fn wrong(one: &Configuration, message: impl Into<String>) -> StudyError {
@@ -114,13 +117,14 @@ impl<'a> GuestDisks<'a> {
             guest: None,
             things: BTreeMap::new(),
             mounts: BTreeMap::new(),
-            work: PathBuf::new(),
+            own: BTreeMap::new(),
+            work: None,
         }
     }
 
     fn zfs_reason(&self) -> &'static str {
         match self.place.host.exists(Path::new("/dev/zfs")) {
-            Ok(true) => "assay makes no pool on a host, only in throwaway guests",
+            Ok(true) => "assay makes no pool on a host; --dir zfs=DIRECTORY names a place on yours",
             _ => "this host has no ZFS: a disk cannot lie on it",
         }
     }
@@ -129,6 +133,9 @@ impl<'a> GuestDisks<'a> {
     fn directory(&mut self, on: &str, many: usize, base: &Path) -> Result<PathBuf, StudyError> {
         if on == "here" {
             return Ok(base.to_owned());
+        }
+        if let Some(named) = self.place.dirs.get(on) {
+            return self.own(on, named);
         }
         if let Some(mounted) = self.mounts.get(on) {
             return Ok(mounted.dir());
@@ -151,6 +158,21 @@ impl<'a> GuestDisks<'a> {
         Ok(dir)
     }
 
+    /// A scratch directory in one that the user named, on the file system that the study asks for.
+    fn own(&mut self, on: &str, named: &Path) -> Result<PathBuf, StudyError> {
+        if let Some(made) = self.own.get(on) {
+            return Ok(made.clone());
+        }
+        let (_, dir) = self.place.scratch_dir_in(named, on)?;
+        self.own.insert(on.to_owned(), dir.clone());
+        Ok(dir)
+    }
+
+    /// What a configuration lies on cannot be had.
+    fn lacks(&self, on: &str) -> bool {
+        on.starts_with('z') && !self.place.dirs.contains_key(on)
+    }
+
     /// Every disk is filled, so that no read meets a hole.
     fn fill(&self, guest: &Guest, device: &Path) -> Result<(), StudyError> {
         let job = assay_fio::job::layout_job(device, self.length.size, self.place.seed);
@@ -163,31 +185,52 @@ impl Bench for GuestDisks<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let length: Length = settings::of_form(form)?;
         let (mut made, mut disks) = (BTreeSet::new(), 0);
+        let mut leaves_out = Vec::new();
         for one in study.tried(form) {
             let wanted = wanted(one)?;
             disk(one, &wanted, "d", length, Path::new("/"))?;
-            disks += u32::from(!wanted.bare && !wanted.on.starts_with('z'));
-            if MADE.contains(&wanted.on.as_str()) {
+            if self.lacks(&wanted.on) {
+                leaves_out.push(one.name.clone());
+                continue;
+            }
+            disks += u32::from(!wanted.bare);
+            let own = self.place.dirs.contains_key(&wanted.on);
+            if MADE.contains(&wanted.on.as_str()) && !own {
                 made.insert(wanted.on);
             }
         }
         let steps = crate::execute::groups(study);
         let mut longest = Duration::ZERO;
         for figures in &steps {
-            longest = longest.max(Jobs::of(figures, length.runtime, 1)?.time());
+            let mut asked = figures.clone();
+            asked.retain(|one| {
+                form.figures
+                    .as_ref()
+                    .is_none_or(|names| names.contains(&one.name))
+            });
+            // All are read, so that a mistake in one is found.
+            Jobs::of(figures, length.runtime, 1)?;
+            longest = longest.max(Jobs::of(&asked, length.runtime, 1)?.time());
         }
         let made: Vec<String> = made.into_iter().collect();
+        let mut makes = Vec::new();
+        if !made.is_empty() {
+            let made = made.join(", ");
+            makes.push(format!(
+                "file systems on loop devices in the directory: {made}"
+            ));
+        }
+        for (on, dir) in &self.place.dirs {
+            makes.push(format!("files for {on} in {}", dir.display()));
+        }
+        makes.push(format!(
+            "a throwaway guest with {disks} disks of {}, their files there",
+            length.size
+        ));
         Ok(Outline {
-            makes: vec![
-                format!(
-                    "file systems on loop devices in the directory: {}",
-                    made.join(", ")
-                ),
-                format!(
-                    "a throwaway guest with {disks} disks of {}, their files on those file systems",
-                    length.size
-                ),
-            ],
+            makes,
+            leaves_out,
+            guest: disks > 0,
             setup: BOOT + FILL * disks,
             step: longest + AROUND,
         })
@@ -196,16 +239,13 @@ impl Bench for GuestDisks<'_> {
     fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         self.length = settings::of_form(form)?;
         let (_, base) = self.place.scratch_dir("study")?;
-        self.work = base.join("fio");
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&self.work)
-            .map_err(StudyError::io(&self.work))?;
+        let work = Work::new(base.join("fio"))?;
+        self.work = Some(work);
         let tried = study.tried(form);
         let (mut not_tried, mut disks) = (Vec::new(), Vec::new());
         for (number, one) in tried.iter().enumerate() {
             let wanted = wanted(one)?;
-            if wanted.on.starts_with('z') {
+            if self.lacks(&wanted.on) {
                 not_tried.push(NotTried {
                     configuration: one.name.clone(),
                     figure: None,
@@ -246,11 +286,12 @@ impl Bench for GuestDisks<'_> {
     ) -> Result<Vec<Observation>, StudyError> {
         let jobs = Jobs::of(figures, self.length.runtime, round)?;
         let seed = self.place.seed ^ (u64::from(round) << 32);
-        let document = match (self.things.get(&configuration.name), &self.guest) {
-            (Some(Thing::File(file)), _) => {
-                here(self.place, &self.work, &jobs, file, self.length.size, seed)?
+        let thing = self.things.get(&configuration.name);
+        let document = match (thing, &self.guest, &self.work) {
+            (Some(Thing::File(file)), _, Some(work)) => {
+                work.jobs(self.place, &jobs, file, self.length.size, seed)?
             }
-            (Some(Thing::Disk(device)), Some(guest)) => {
+            (Some(Thing::Disk(device)), Some(guest), _) => {
                 let job = jobs.render(device, self.length.size, seed)?;
                 guest::fio(guest, &job, jobs.time() + Duration::from_secs(180))?
             }

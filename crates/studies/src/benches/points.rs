@@ -9,7 +9,7 @@
 //! bytes for each byte that fio wrote, counted by QEMU. The form says `runtime` of a sample, `size`
 //! of the file here, `pool_size` of those in the pools, and `slow_iops`.
 
-use crate::fio::{Jobs, here};
+use crate::fio::{Jobs, Work};
 use crate::guest::{command, fio};
 use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
 use assay_lab::disk::{CacheMode, Throttle};
@@ -19,7 +19,7 @@ use assay_model::{Bytes, Nanos};
 use serde::Deserialize;
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ pub(super) struct Points<'a> {
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
-    work: PathBuf,
+    work: Option<Work>,
 }
 
 impl<'a> Points<'a> {
@@ -133,7 +133,7 @@ impl<'a> Points<'a> {
             length: Length::default(),
             guest: None,
             file: PathBuf::new(),
-            work: PathBuf::new(),
+            work: None,
         }
     }
 
@@ -149,11 +149,7 @@ impl<'a> Points<'a> {
 
     fn file(&mut self) -> Result<(), StudyError> {
         let (_, dir) = self.place.scratch_dir("study")?;
-        self.work = dir.join("fio");
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&self.work)
-            .map_err(StudyError::io(&self.work))?;
+        self.work = Some(Work::new(dir.join("fio"))?);
         self.file = dir.join("file");
         fs::File::options()
             .write(true)
@@ -320,6 +316,8 @@ impl Bench for Points<'_> {
         }
         Ok(Outline {
             makes,
+            leaves_out: Vec::new(),
+            guest: !pools.is_empty(),
             setup: SETUP,
             step: Duration::from(length.runtime) + AROUND,
         })
@@ -352,14 +350,9 @@ impl Bench for Points<'_> {
         }
         let jobs = Jobs::of(figures, self.length.runtime, round)?;
         let seed = self.place.seed ^ (u64::from(round) << 32);
-        let document = here(
-            self.place,
-            &self.work,
-            &jobs,
-            &self.file,
-            self.length.size,
-            seed,
-        )?;
+        let lost = || StudyError::measure(&configuration.name, "it was not made");
+        let work = self.work.as_ref().ok_or_else(lost)?;
+        let document = work.jobs(self.place, &jobs, &self.file, self.length.size, seed)?;
         Ok(jobs.observations(configuration, round, &document))
     }
 

@@ -198,7 +198,7 @@ impl Bench for Unequal<'_> {
         for figure in study.measured() {
             settings::of_figure::<Wanted>(figure)?;
         }
-        let mut most: f64 = 0.0;
+        let (mut btrfs, mut zfs) = (0.0f64, 0);
         for one in study.tried(form) {
             let disks: Disks = settings::of_configuration(one)?;
             let wrong = |message: &str| StudyError::Setting {
@@ -216,20 +216,30 @@ impl Bench for Unequal<'_> {
             if disks.dies.is_some_and(|at| at >= disks.disks.len()) {
                 return Err(wrong("dies is the number of a disk, counted from 0"));
             }
-            most = most.max(disks.disks.iter().sum());
+            match disks.btrfs {
+                Some(_) => btrfs = btrfs.max(disks.disks.iter().sum()),
+                None => zfs += 1,
+            }
         }
-        let size = |unit: Bytes| Bytes(bytes(most, unit));
+        let size = |unit: Bytes| Bytes(bytes(btrfs, unit));
+        let mut makes = Vec::new();
+        if btrfs > 0.0 {
+            makes.push(format!(
+                "btrfs on loop devices of up to {} together in sparse files; where a disk dies, {} \
+                 together, and a quarter of what fits is written",
+                size(scale.tb),
+                size(scale.tb_written)
+            ));
+        }
+        if zfs > 0 {
+            let guest = "one guest with sparse disks of the same sizes for ZFS";
+            makes.push(guest.to_owned());
+        }
         Ok(Outline {
-            makes: vec![
-                format!(
-                    "btrfs on loop devices of up to {} together in sparse files; where a disk dies, \
-                     {} together, and a quarter of what fits is written",
-                    size(scale.tb),
-                    size(scale.tb_written)
-                ),
-                "one guest with sparse disks of the same sizes for ZFS".to_owned(),
-            ],
-            setup: Duration::from_secs(90),
+            makes,
+            leaves_out: Vec::new(),
+            guest: zfs > 0,
+            setup: Duration::from_secs(if zfs > 0 { 90 } else { 0 }),
             step: Duration::from_secs(6),
         })
     }

@@ -1,27 +1,36 @@
-//! ZFS in a guest, and what can stand on it or beside it.
+//! ZFS, and what can stand on it or beside it.
 //!
-//! One guest has a pool of new virtual disks, zvols and datasets on it, virtual disks of every kind
-//! on the host's own file system, and on each of them what a configuration names: an image that
-//! QEMU serves over NBD, LVM, LUKS, a file system. fio works on the top; what is counted below it is
-//! counted in ZFS, in the block layer, and by QEMU on the host.
+//! A guest has a pool of new virtual disks, zvols and datasets on it, virtual disks of every kind on
+//! the host's own file system, and on each of them what a configuration names: an image that QEMU
+//! serves over NBD, a guest of its own, LVM, LUKS, a file system. fio works on the top; what is
+//! counted below it is counted in ZFS, in the block layer, and by QEMU on the host.
+//!
+//! Below a dataset that the user named the same is made on this machine, as far as nothing else is
+//! touched by it: zvols, datasets, file systems, guests on zvols.
 
 mod build;
+mod built;
 mod counters;
 mod cpu;
 mod full;
+mod ground;
+mod guests;
 mod load;
 mod pool;
 mod program;
+mod serve;
 mod settings;
 mod step;
+mod up;
 mod wanted;
 
-use self::build::{Builder, Built, LIMIT};
+use self::ground::{Ground, Here};
 use self::settings::{Base, Layers};
 use self::step::Step;
+use self::up::Up;
 use crate::guest;
 use crate::{Bench, Outline, Place, StudyError};
-use assay_lab::Guest;
+use assay_lab::Accel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,20 +38,7 @@ use std::time::Duration;
 /// The bench.
 pub(super) struct Zfs<'a> {
     place: &'a Place<'a>,
-    up: Option<Up>,
-}
-
-/// What is there once it has begun.
-struct Up {
-    guest: Guest,
-    form: settings::Form,
-    /// Number and layers of each configuration.
-    layers: BTreeMap<String, (usize, Layers)>,
-    /// Those that stay from round to round.
-    built: BTreeMap<String, Built>,
-    /// What the processors of the others did: cipher and bytes per second, for each round.
-    processors: BTreeMap<String, Vec<BTreeMap<String, f64>>>,
-    machine: Vec<(String, String)>,
+    up: Option<Up<'a>>,
 }
 
 impl<'a> Zfs<'a> {
@@ -50,9 +46,35 @@ impl<'a> Zfs<'a> {
         Self { place, up: None }
     }
 
-    fn up(&self) -> Result<&Up, StudyError> {
+    fn up(&self) -> Result<&Up<'a>, StudyError> {
         let none = || StudyError::measure("the guest", "it was not booted");
         self.up.as_ref().ok_or_else(none)
+    }
+
+    /// A guest with a pool and what the configurations want of disks.
+    fn guest(
+        &self,
+        study: &Study,
+        form: &Form,
+        settings: &settings::Form,
+        layers: &BTreeMap<String, (usize, Layers)>,
+    ) -> Result<Ground<'a>, StudyError> {
+        let mut disks = pool::disks(&settings.pool);
+        for one in study.tried(form) {
+            let Some((number, found)) = layers.get(&one.name) else {
+                continue;
+            };
+            if found.on == Base::Disk {
+                let mut disk = settings::disk(found, &format!("c{number}"), settings.disk)?;
+                disk.dir = Some(self.place.host.realpath(&self.place.dir)?);
+                disks.push(disk);
+            }
+        }
+        let memory = u32::try_from(settings.memory.0 >> 20).unwrap_or(u32::MAX);
+        let guest = self.place.boot("zfs", memory, 2, disks)?;
+        (self.place.say)("making the pool");
+        pool::make(&guest, &settings.pool)?;
+        Ok(Ground::Guest(guest))
     }
 }
 
@@ -62,48 +84,97 @@ impl Bench for Zfs<'_> {
         let settings: settings::Form = crate::settings::of_form(form)?;
         let tried = study.tried(form);
         let pool = &settings.pool;
-        let mut makes = vec![format!(
-            "a guest with {} of memory and a pool of {} new disks of {}",
-            settings.memory, pool.disks, pool.size
-        )];
-        makes.push(format!(
-            "on them {} configurations with disks of {}, and virtual disks on this file system \
-             where a configuration names them",
-            tried.len(),
-            settings.disk
-        ));
-        let work = settings.time.map_or(Duration::from_secs(5), Duration::from);
+        let mut leaves_out = Vec::new();
+        let (mut stay, mut guests, mut processors) = (0u32, 0u32, 0u32);
+        for one in &tried {
+            let layers = settings::layers(one)?;
+            let here = self.place.on.is_some();
+            match here && layers.not_here().is_some() {
+                true => {
+                    leaves_out.push(one.name.clone());
+                    continue;
+                }
+                false if layers.on == Base::Cpu => processors += 1,
+                false => stay += u32::from(!layers.fresh),
+            }
+            guests += u32::from(layers.guest.is_some());
+        }
+        let mut makes = match &self.place.on {
+            None => vec![format!(
+                "a guest with {} of memory and a pool of {} new disks of {}",
+                settings.memory, pool.disks, pool.size
+            )],
+            Some(parent) => vec![format!(
+                "{stay} zvols and file systems below {parent}, {} each, and nothing else on its pool; \
+                 they are destroyed at the end",
+                settings.disk
+            )],
+        };
+        if self.place.on.is_none() {
+            makes.push(format!(
+                "on them {} configurations with disks of {}, and virtual disks on this file system \
+                 where a configuration names them",
+                tried.len(),
+                settings.disk
+            ));
+        }
+        if guests > 0 {
+            makes.push(format!(
+                "a QEMU with a guest of its own and {guests} disks, each a zvol or file of these"
+            ));
+        }
+        let work = settings.time.map_or(Duration::from_secs(4), Duration::from);
+        let here = self.place.on.is_some();
+        let boots = if here {
+            0
+        } else {
+            50 + 30 * u64::from(processors / 2)
+        };
+        let each = if here { 1 } else { 3 };
         Ok(Outline {
             makes,
-            setup: Duration::from_secs(60 + 4 * tried.len() as u64),
-            step: work + Duration::from_secs(4),
+            leaves_out,
+            guest: !here,
+            setup: Duration::from_secs(
+                boots + each * u64::from(stay) + 10 * u64::from(guests.min(1)),
+            ),
+            step: work + Duration::from_secs(if here { 1 } else { 2 }),
         })
     }
 
     fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         let settings: settings::Form = crate::settings::of_form(form)?;
         let mut layers = BTreeMap::new();
-        let mut disks = pool::disks(&settings.pool);
         for (number, one) in study.tried(form).into_iter().enumerate() {
-            let found = settings::layers(one)?;
-            if found.on == Base::Disk {
-                let mut disk = settings::disk(&found, &format!("c{number}"), settings.disk)?;
-                disk.dir = Some(self.place.host.realpath(&self.place.dir)?);
-                disks.push(disk);
-            }
-            layers.insert(one.name.clone(), (number, found));
+            layers.insert(one.name.clone(), (number, settings::layers(one)?));
         }
-        let processors = cpu::measure(self.place, study, form, &layers)?;
-        let memory = u32::try_from(settings.memory.0 >> 20).unwrap_or(u32::MAX);
-        let guest = self.place.boot("zfs", memory, 2, disks)?;
-        (self.place.say)("making the pool");
-        pool::make(&guest, &settings.pool)?;
-        let machine = pool::machine(&guest, &settings)?;
+        let (ground, mut processors) = match &self.place.on {
+            Some(parent) => (
+                Ground::Here(Here::new(self.place, parent)?),
+                BTreeMap::new(),
+            ),
+            None => {
+                let processors = cpu::measure(self.place, study, form, &layers)?;
+                (self.guest(study, form, &settings, &layers)?, processors)
+            }
+        };
+        let machine = match ground.guest() {
+            Some(guest) => pool::machine(guest, &settings)?,
+            None => pool::machine_here(&ground),
+        };
+        for one in study.tried(form) {
+            let of = layers.get(&one.name).map(|(_, layers)| layers);
+            let plain = of.is_some_and(|of| of.on == Base::Cpu && of.cpu.is_none());
+            if let (true, Some(guest)) = (plain, ground.guest()) {
+                processors.insert(one.name.clone(), cpu::rounds(guest, study, form, one)?);
+            }
+        }
         let mut up = Up {
-            guest,
+            ground,
             form: settings,
             layers,
             built: BTreeMap::new(),
+            guests: None,
             processors,
             machine,
         };
@@ -113,6 +184,8 @@ impl Bench for Zfs<'_> {
             (self.place.say)(&format!("making {}", one.title()));
             not_tried.extend(up.prepare(one, self.place.seed)?);
         }
+        not_tried.extend(up.boot(self.place, study, form)?);
+        not_tried.extend(up.uncounted(study, form)?);
         self.up = Some(up);
         Ok(not_tried)
     }
@@ -162,65 +235,12 @@ impl Bench for Zfs<'_> {
     }
 
     fn emulated(&self) -> bool {
-        self.up
-            .as_ref()
-            .is_some_and(|up| guest::emulated(&up.guest))
-    }
-}
-
-impl Up {
-    fn builder(&self) -> Builder<'_> {
-        Builder {
-            guest: &self.guest,
-            size: self.form.disk,
-            limit: LIMIT,
-        }
-    }
-
-    /// Makes a configuration that stays, and fills what is read.
-    fn prepare(&mut self, one: &Configuration, seed: u64) -> Result<Option<NotTried>, StudyError> {
-        let Some((number, layers)) = self.layers.get(&one.name) else {
-            return Ok(None);
-        };
-        if layers.fresh || layers.on == Base::Cpu {
-            return Ok(None);
-        }
-        match self.builder().build(*number, layers) {
-            Ok(built) => {
-                self.lay_out(&built, seed)?;
-                self.built.insert(one.name.clone(), built);
-                Ok(None)
-            }
-            // One that cannot be made is no reason not to try the others.
-            Err(error @ (StudyError::Measure { .. } | StudyError::Setting { .. })) => {
-                Ok(Some(NotTried {
-                    configuration: one.name.clone(),
-                    figure: None,
-                    why: error.to_string(),
-                }))
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Up {
-    /// Fills what is worked on, so that no read meets a hole and no write a new block.
-    fn lay_out(&self, built: &Built, seed: u64) -> Result<(), StudyError> {
-        let mut options = toml::Table::new();
-        let block = self.form.size.0.min(1 << 20).to_string();
-        for (key, value) in [("rw", "write"), ("bs", block.as_str())] {
-            options.insert(key.to_owned(), value.into());
-        }
-        options.insert("end_fsync".to_owned(), 1.into());
-        let place = load::Place {
-            directory: built.directory.as_deref(),
-            device: built.device.as_deref(),
-            size: self.form.size,
-            time: None,
-            seed,
-        };
-        guest::fio(&self.guest, &load::render(&options, place), LIMIT)?;
-        Ok(())
+        self.up.as_ref().is_some_and(|up| match up.ground.guest() {
+            Some(guest) => guest::emulated(guest),
+            None => up
+                .guests
+                .as_ref()
+                .is_some_and(|guests| guests.accel == Accel::Tcg),
+        })
     }
 }

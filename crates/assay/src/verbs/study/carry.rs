@@ -10,10 +10,10 @@ use assay_host::{Host as _, Live};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
 use assay_store::Store;
-use assay_studies::{End, Event, Place, StudyError, Task, bench, execute, steps};
+use assay_studies::{End, Event, Own, Place, Step, StudyError, Task, bench, execute, steps};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A study that begins.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
@@ -63,6 +63,7 @@ fn carry_out(
     let study = run.study.clone();
     let form = form(&run).clone();
     let known = bench(&study.bench)?;
+    own(args, &study, known.own)?;
     let lab = Lab::open()?;
     let dir = Live
         .realpath(&std::path::absolute(dir)?)
@@ -84,6 +85,8 @@ fn carry_out(
     };
     let mut place = Place {
         dir: dir.clone(),
+        on: args.on.clone(),
+        dirs: directories(&args.dirs)?,
         host: &Live,
         session: &session,
         scratch: &scratch,
@@ -96,13 +99,18 @@ fn carry_out(
         say: &say,
     };
     let outline = known.make(&place).outline(&study, &form)?;
-    let count = u32::try_from(steps(&study, &form, run.seed).len()).unwrap_or(u32::MAX);
+    let all = steps(&study, &form, run.seed);
+    let left_out = |step: &&Step<'_>| outline.leaves_out.contains(&step.configuration.name);
+    let count = all.iter().filter(|step| !left_out(step)).count();
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
     let time = outline.setup + outline.step.saturating_mul(count);
+    let named = dir.to_string_lossy();
     let before = assay_report::study::Before {
         name: &run.form,
         form: &form,
-        place: &dir.to_string_lossy(),
+        place: args.on.as_deref().unwrap_or(&named),
         makes: &outline.makes,
+        leaves_out: &outline.leaves_out,
         steps: count as usize,
         time: Nanos::from(time),
         seed: run.seed,
@@ -119,7 +127,7 @@ fn carry_out(
         let style = context::error_style(global);
         eprint!("{}", assay_report::study::plan(&study, &before, style));
     }
-    if known.guest {
+    if outline.guest {
         place.image = Some(lab.image(args.zfs)?);
     }
     let mut store = context::open_store(global)?;
@@ -168,6 +176,37 @@ fn carry_out(
     run.complete = matches!(ended, Ok(End::Complete));
     id = finish(&mut store, &run).unwrap_or(id);
     tell(args, &run, id, ended, global)
+}
+
+/// Refuses what the study can do nothing with.
+fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
+    let name = &study.name;
+    if args.on.is_some() && own != Own::Dataset {
+        bail!("--on: {name} makes nothing on a ZFS file system of yours");
+    }
+    if !args.dirs.is_empty() && own != Own::Directories {
+        bail!("--dir: {name} knows no file systems by name; its directory is the word after it");
+    }
+    let asked = |word: &String| {
+        let mut all = study.configurations.iter();
+        all.any(|one| one.settings.get("on").and_then(|on| on.as_str()) == Some(word))
+    };
+    match args.dirs.iter().find(|(word, _)| !asked(word)) {
+        Some((word, _)) => bail!("--dir {word}=: no configuration of {name} is on = {word:?}"),
+        None => Ok(()),
+    }
+}
+
+/// Directories that are there, without links.
+fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let real = |(word, dir): &(String, PathBuf)| {
+        let dir = Live.realpath(&std::path::absolute(dir)?)?;
+        match dir.is_dir() {
+            true => Ok((word.clone(), dir)),
+            false => bail!("--dir {word}={}: that is no directory", dir.display()),
+        }
+    };
+    named.iter().map(real).collect()
 }
 
 fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {

@@ -5,6 +5,7 @@ use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use assay_model::study::{StudyResult, StudyRun};
 use assay_report::study::{self, View};
+use assay_studies::catalogue;
 
 /// Arguments of `assay study show`.
 #[derive(clap::Args)]
@@ -46,7 +47,9 @@ pub(super) fn show(show: &Show, global: &Global) -> anyhow::Result<Status> {
         anyhow::bail!("no study was carried out yet: `assay study` lists what there is");
     };
     let id = store.resolve_study(&show.run)?;
-    shown(&store.study(id)?, Some(id.0), &show.shape, global)?;
+    let mut run = store.study(id)?;
+    run.study = catalogue::renewed(run.study);
+    shown(&run, Some(id.0), &show.shape, global)?;
     Ok(Status::Ok)
 }
 

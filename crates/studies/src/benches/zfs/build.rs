@@ -1,15 +1,16 @@
-//! Layers on top of each other in a guest, made and taken away again.
+//! Layers on top of each other, made and taken away again.
 
+use super::built::{Built, Undo};
+use super::ground::{Ground, Here};
 use super::settings::{Base, Fs, Full, Image, Layers};
 use crate::StudyError;
-use crate::guest::command;
-use assay_lab::Guest;
+use assay_changes::Made;
 use assay_model::Bytes;
-use std::path::Path;
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The pool.
+/// The pool of a guest.
 pub(super) const POOL: &str = "study";
 /// What takes the pool's space when it is to run full.
 pub(super) const FILLER: &str = "study/filler";
@@ -17,39 +18,18 @@ pub(super) const FILLER: &str = "study/filler";
 pub(super) const FENCE: &str = "study/fence";
 /// An emulated guest on a busy machine takes its time.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
-/// The passphrase of encrypted layers; they go with the guest.
-const KEY: &str = "/run/study.key";
 
-/// Layers that are there.
-#[derive(Debug)]
-pub(super) struct Built {
-    /// Where fio works: a directory, or else a block device.
-    pub directory: Option<String>,
-    /// The topmost block device; none on a dataset that is worked on directly.
-    pub device: Option<String>,
-    /// The virtual disk or the image's device under LVM, LUKS and the file system.
-    pub bottom: Option<String>,
-    /// The zvol or dataset.
-    pub dataset: Option<String>,
-    /// What the image lies in: a block device or a file.
-    pub image: Option<String>,
-    /// Takes it away, last line first.
-    undo: Vec<Vec<String>>,
-}
-
-/// Makes layers in a guest.
+/// Makes layers.
 pub(super) struct Builder<'a> {
-    /// The guest.
-    pub guest: &'a Guest,
+    /// Where.
+    pub ground: &'a Ground<'a>,
     /// Size of each disk.
     pub size: Bytes,
-    /// Seconds of patience with each command.
-    pub limit: Duration,
 }
 
 impl Builder<'_> {
     fn run(&self, argv: &[&str]) -> Result<String, StudyError> {
-        command(self.guest, argv, self.limit)
+        self.ground.command(argv)
     }
 
     /// Makes the layers of the configuration that has this number.
@@ -63,6 +43,7 @@ impl Builder<'_> {
             bottom: None,
             dataset: None,
             image: None,
+            format: None,
             undo: Vec::new(),
         };
         match self.add(number, layers, &mut built) {
@@ -76,7 +57,15 @@ impl Builder<'_> {
 
     /// Takes layers away; what refuses stays until the guest ends.
     pub fn take_away(&self, built: Built) {
-        for line in built.undo.iter().rev() {
+        for undo in built.undo.iter().rev() {
+            let line = match undo {
+                Undo::Run(line) => line,
+                Undo::Made(id) => {
+                    // What does not go now is tried again when the session is closed.
+                    let _ = self.ground.remove(*id);
+                    continue;
+                }
+            };
             let words: Vec<&str> = line.iter().map(String::as_str).collect();
             // udev may still look at what was just let go.
             for _ in 0..10 {
@@ -90,7 +79,10 @@ impl Builder<'_> {
 
     fn add(&self, number: usize, layers: &Layers, built: &mut Built) -> Result<(), StudyError> {
         let name = format!("c{number}");
-        self.base(&name, layers, built)?;
+        match self.ground.here() {
+            None => self.base(&name, layers, built)?,
+            Some(here) => self.base_here(here, &name, layers, built)?,
+        }
         if let Some(format) = layers.image {
             self.image(number, format, layers, built)?;
         }
@@ -108,8 +100,7 @@ impl Builder<'_> {
 
     fn base(&self, name: &str, layers: &Layers, built: &mut Built) -> Result<(), StudyError> {
         if layers.on == Base::Disk {
-            let found = self.guest.devices(&[name])?;
-            built.device = found.first().map(|path| path.display().to_string());
+            built.device = self.ground.disk(name)?;
             built.bottom.clone_from(&built.device);
             return Ok(());
         }
@@ -118,9 +109,64 @@ impl Builder<'_> {
             _ => POOL,
         };
         let dataset = format!("{above}/{name}");
-        let mut argv = vec!["zfs".to_owned(), "create".to_owned()];
-        for (key, value) in &layers.properties {
-            argv.extend(["-o".to_owned(), format!("{key}={value}")]);
+        self.create(&dataset, layers, &[])?;
+        let destroy = ["zfs", "destroy", "-r", &dataset];
+        built.undo.push(Undo::Run(line(&destroy)));
+        if layers.on == Base::Dataset {
+            built.directory = Some(format!("/{dataset}"));
+        }
+        built.dataset = Some(dataset);
+        self.found(layers, built)
+    }
+
+    /// The same below a dataset of the user's: entered in the journal before it is made, and marked
+    /// as ours.
+    fn base_here(
+        &self,
+        here: &Here<'_>,
+        name: &str,
+        layers: &Layers,
+        built: &mut Built,
+    ) -> Result<(), StudyError> {
+        if let Some(reason) = layers.not_here() {
+            return Err(StudyError::measure("not on storage of your own", reason));
+        }
+        let needed = self.size.0 + self.size.0 / 8;
+        if here.available()? < needed {
+            let reason = format!("there is no room for {} on it", Bytes(needed));
+            return Err(StudyError::measure(self.ground.parent(), reason));
+        }
+        let (dataset, mark) = here.dataset(name);
+        let mount = self.ground.path(name);
+        let own = match layers.on {
+            // As a bare device: nobody looks for partitions in it.
+            Base::Zvol => vec![mark, "volmode=dev".to_owned()],
+            // Not at a boot that comes before recovery.
+            _ => vec![
+                mark,
+                format!("mountpoint={mount}"),
+                "canmount=noauto".to_owned(),
+            ],
+        };
+        let thing = Made::Dataset {
+            name: dataset.clone(),
+        };
+        built.undo.push(Undo::Made(here.enter(&thing)?));
+        self.create(&dataset, layers, &own)?;
+        if layers.on == Base::Dataset {
+            self.run(&["zfs", "mount", &dataset])?;
+            built.directory = Some(mount);
+        }
+        built.dataset = Some(dataset);
+        self.found(layers, built)
+    }
+
+    fn create(&self, dataset: &str, layers: &Layers, own: &[String]) -> Result<(), StudyError> {
+        let properties = layers.properties.iter();
+        let properties = properties.map(|(key, value)| format!("{key}={value}"));
+        let mut argv = line(&["zfs", "create"]);
+        for property in properties.chain(own.iter().cloned()) {
+            argv.extend(["-o".to_owned(), property]);
         }
         if layers.on == Base::Zvol {
             if !layers.reserved {
@@ -128,17 +174,18 @@ impl Builder<'_> {
             }
             argv.extend(["-V".to_owned(), self.size.0.to_string()]);
         }
-        argv.push(dataset.clone());
+        argv.push(dataset.to_owned());
         let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-        self.run(&words)?;
-        built.undo.push(line(&["zfs", "destroy", "-r", &dataset]));
-        if layers.on == Base::Zvol {
-            self.run(&["udevadm", "settle"])?;
-            built.device = Some(format!("/dev/zvol/{dataset}"));
-        } else {
-            built.directory = Some(format!("/{dataset}"));
+        self.run(&words).map(drop)
+    }
+
+    /// The device of a zvol, once udev has made it.
+    fn found(&self, layers: &Layers, built: &mut Built) -> Result<(), StudyError> {
+        if let (Base::Zvol, Some(dataset)) = (layers.on, &built.dataset) {
+            let device = format!("/dev/zvol/{dataset}");
+            self.ground.node(&device)?;
+            built.device = Some(device);
         }
-        built.dataset = Some(dataset);
         Ok(())
     }
 
@@ -157,7 +204,7 @@ impl Builder<'_> {
             (None, Some(device)) => device.clone(),
             (None, None) => return Ok(()),
         };
-        built.image = Some(file.clone());
+        (built.image, built.format) = (Some(file.clone()), Some(format));
         let (size, cluster) = (
             self.size.0.to_string(),
             layers.cluster.unwrap_or(Bytes(65536)),
@@ -173,7 +220,7 @@ impl Builder<'_> {
             }
             Image::Raw => {}
         }
-        if layers.full.is_some() {
+        if layers.full.is_some() || layers.guest.is_some() {
             return Ok(());
         }
         let device = format!("/dev/nbd{number}");
@@ -184,9 +231,8 @@ impl Builder<'_> {
         let format = format!("--format={}", format.name());
         let connect = format!("--connect={device}");
         self.run(&["qemu-nbd", "--fork", &cache, &aio, &format, &connect, &file])?;
-        built
-            .undo
-            .push(line(&["qemu-nbd", "--disconnect", &device]));
+        let disconnect = ["qemu-nbd", "--disconnect", &device];
+        built.undo.push(Undo::Run(line(&disconnect)));
         self.wait_for(&device)?;
         built.bottom = Some(device.clone());
         built.device = Some(device);
@@ -218,7 +264,7 @@ impl Builder<'_> {
         let only = ["--quiet", "--yes", "--devices", &device];
         self.run(&[&["vgcreate"], &only[..], &[&group, &device]].concat())?;
         let remove = [&["vgremove", "--force"], &only[..], &[&group]].concat();
-        built.undo.push(line(&remove));
+        built.undo.push(Undo::Run(line(&remove)));
         let size = ["--name=lv", "--extents=100%FREE", &group];
         self.run(&[&["lvcreate"], &only[..], &size].concat())?;
         built.device = Some(format!("/dev/{group}/lv"));
@@ -229,7 +275,8 @@ impl Builder<'_> {
         let Some(device) = built.device.clone() else {
             return Ok(());
         };
-        self.guest.push_bytes(b"study", Path::new(KEY), 0o600)?;
+        let key = self.ground.path("key");
+        self.ground.write(&key, b"study")?;
         let opened = format!("luks-{name}");
         // A short key derivation: this is about reading and writing, not about unlocking.
         let argv = [
@@ -240,9 +287,10 @@ impl Builder<'_> {
             "--pbkdf=pbkdf2",
             "--pbkdf-force-iterations=1000",
         ];
-        self.run(&[&argv[..], &["--key-file", KEY, &device]].concat())?;
-        self.run(&["cryptsetup", "open", "--key-file", KEY, &device, &opened])?;
-        built.undo.push(line(&["cryptsetup", "close", &opened]));
+        self.run(&[&argv[..], &["--key-file", &key, &device]].concat())?;
+        self.run(&["cryptsetup", "open", "--key-file", &key, &device, &opened])?;
+        let close = ["cryptsetup", "close", &opened];
+        built.undo.push(Undo::Run(line(&close)));
         built.device = Some(format!("/dev/mapper/{opened}"));
         Ok(())
     }
@@ -256,10 +304,17 @@ impl Builder<'_> {
             if fs == Fs::Xfs { "-f" } else { "-F" },
         );
         self.run(&[&make, "-q", force, &device])?;
-        let dir = format!("/run/study-{name}");
+        let dir = self.ground.path(&format!("{name}-fs"));
         self.run(&["mkdir", "-p", &dir])?;
-        self.run(&["mount", "-t", fs.name(), &device, &dir])?;
-        built.undo.push(line(&["umount", &dir]));
+        if let Some(here) = self.ground.here() {
+            let mountpoint = PathBuf::from(&dir);
+            let id = here.enter(&Made::Mount { mountpoint })?;
+            built.undo.push(Undo::Made(id));
+            self.run(&["mount", "-t", fs.name(), &device, &dir])?;
+        } else {
+            self.run(&["mount", "-t", fs.name(), &device, &dir])?;
+            built.undo.push(Undo::Run(line(&["umount", &dir])));
+        }
         built.directory = Some(dir);
         Ok(())
     }

@@ -1,23 +1,21 @@
-//! What is counted around a job: in the guest's ZFS and block layer, and on the host's side of its
-//! disks.
+//! What is counted around a job: in ZFS and the block layer, and, of a guest, on the host's side of
+//! its disks.
 
-use super::build::{LIMIT, POOL};
+use super::ground::Ground;
 use crate::StudyError;
-use crate::guest::command;
-use assay_lab::Guest;
 use serde_json::{Value, json};
 
-/// Counters since the guest's start.
+/// Counters since the start of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     /// Times that ZFS was asked to make its intent log durable (`zil_commit_count`).
     pub commits: u64,
     /// Flushes that the device under the file system completed.
     pub flushes: u64,
-    /// Flushes that QEMU got from the guest for the disks concerned.
-    pub host_flushes: u64,
+    /// Flushes that QEMU got from the guest for the disks concerned; none where there is no guest.
+    pub host_flushes: Option<u64>,
     /// Bytes that QEMU got from the guest for them.
-    pub host_bytes: u64,
+    pub host_bytes: Option<u64>,
 }
 
 impl Counters {
@@ -26,22 +24,30 @@ impl Counters {
     ///
     /// # Errors
     /// The guest or QEMU does not answer.
-    pub fn read(guest: &Guest, device: Option<&str>, disks: &[String]) -> Result<Self, StudyError> {
+    pub fn read(
+        ground: &Ground<'_>,
+        device: Option<&str>,
+        disks: &[String],
+    ) -> Result<Self, StudyError> {
         // What ZFS still holds back belongs to what was done before.
-        command(guest, &["zpool", "sync", POOL], LIMIT)?;
+        let pool = ground.parent().split('/').next().unwrap_or_default();
+        ground.command(&["zpool", "sync", pool])?;
         let name = device.and_then(|path| path.strip_prefix("/dev/"));
         let stat = name.map(|name| format!("/sys/class/block/{name}/stat"));
         let mut argv = vec!["cat", "/proc/spl/kstat/zfs/zil"];
         argv.extend(stat.as_deref());
-        let text = command(guest, &argv, LIMIT)?;
+        let text = ground.command(&argv)?;
         let last = text.lines().last().filter(|_| name.is_some());
         let mut found = Self {
             commits: kstat_value(&text, "zil_commit_count").unwrap_or(0),
             flushes: last.and_then(flushes).unwrap_or(0),
             ..Self::default()
         };
-        let stats = guest.qmp("query-blockstats", json!({}))?;
-        (found.host_flushes, found.host_bytes) = host_side(&stats, disks);
+        if let Some(guest) = ground.guest() {
+            let stats = guest.qmp("query-blockstats", json!({}))?;
+            let (flushes, bytes) = host_side(&stats, disks);
+            (found.host_flushes, found.host_bytes) = (Some(flushes), Some(bytes));
+        }
         Ok(found)
     }
 
@@ -50,10 +56,14 @@ impl Counters {
         Self {
             commits: self.commits.saturating_sub(before.commits),
             flushes: self.flushes.saturating_sub(before.flushes),
-            host_flushes: self.host_flushes.saturating_sub(before.host_flushes),
-            host_bytes: self.host_bytes.saturating_sub(before.host_bytes),
+            host_flushes: since(self.host_flushes, before.host_flushes),
+            host_bytes: since(self.host_bytes, before.host_bytes),
         }
     }
+}
+
+fn since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
+    Some(now?.saturating_sub(before?))
 }
 
 /// A value of a kstat: lines of name, type and data (OpenZFS `module/os/linux/spl/spl-kstat.c`).

@@ -1,22 +1,23 @@
-//! Processors as guests see them: one guest for each, measured one after the other before the rest.
+//! Processors as guests see them: a guest for each model that is named, measured one after the other
+//! before the rest; what has none is the processor of the guest in which all else happens.
 
 use super::settings::{Base, Layers};
-use super::wanted::{Of, Wanted, wanted};
+use super::wanted::{Wanted, wanted};
 use crate::guest::command;
 use crate::{Place, StudyError};
 use assay_lab::{Guest, Options};
 use assay_model::study::{Configuration, Figure, Form, Observation, Study};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes per second of each cipher that was asked for.
-type Speeds = BTreeMap<String, f64>;
+/// What was found in each round: the value of each figure.
+pub(super) type Found = Vec<BTreeMap<String, f64>>;
 
 /// `cryptsetup benchmark` runs each direction for a second; an emulated guest needs its time to
 /// begin.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Boots a guest for each processor and measures all its rounds.
+/// Boots a guest for each processor that is named and measures all its rounds.
 ///
 /// # Errors
 /// QEMU does not know the model, or a guest does not come up.
@@ -25,20 +26,14 @@ pub(super) fn measure(
     study: &Study,
     form: &Form,
     layers: &BTreeMap<String, (usize, Layers)>,
-) -> Result<BTreeMap<String, Vec<Speeds>>, StudyError> {
+) -> Result<BTreeMap<String, Found>, StudyError> {
     let mut found = BTreeMap::new();
     for one in study.tried(form) {
         let Some((number, layers)) = layers.get(&one.name) else {
             continue;
         };
-        if layers.on != Base::Cpu {
+        if layers.on != Base::Cpu || layers.cpu.is_none() {
             continue;
-        }
-        let mut ciphers = BTreeSet::new();
-        for figure in study.measured() {
-            if study.asks(form, one, figure) {
-                ciphers.extend(wanted(figure)?.cipher);
-            }
         }
         place.go_on()?;
         (place.say)(&format!("booting a guest with {}", one.title()));
@@ -49,18 +44,39 @@ pub(super) fn measure(
         options.accel = place.accel;
         options.cpu_model.clone_from(&layers.cpu);
         let guest = Guest::boot(image, &options, place.guests, place.cancel)?;
-        let mut rounds = Vec::new();
-        for _ in 0..form.rounds {
-            let mut speeds = Speeds::new();
-            for cipher in &ciphers {
-                speeds.insert(cipher.clone(), encryption(&guest, cipher)?);
-            }
-            rounds.push(speeds);
-        }
+        found.insert(one.name.clone(), rounds(&guest, study, form, one)?);
         guest.kill()?;
-        found.insert(one.name.clone(), rounds);
     }
     Ok(found)
+}
+
+/// All rounds of a processor, in a guest that has it.
+///
+/// # Errors
+/// The guest does not answer.
+pub(super) fn rounds(
+    guest: &Guest,
+    study: &Study,
+    form: &Form,
+    one: &Configuration,
+) -> Result<Found, StudyError> {
+    let mut rounds = Vec::new();
+    for _ in 0..form.rounds {
+        let mut values = BTreeMap::new();
+        for figure in study.measured() {
+            if !study.asks(form, one, figure) {
+                continue;
+            }
+            let wanted = wanted(figure)?;
+            let value = match &wanted.cipher {
+                Some(cipher) => encryption(guest, cipher)?,
+                None => f64::from(u8::from(has_aes(guest)?)),
+            };
+            values.insert(figure.name.clone(), value);
+        }
+        rounds.push(values);
+    }
+    Ok(rounds)
 }
 
 /// The figures of one round.
@@ -68,15 +84,21 @@ pub(super) fn observed(
     configuration: &Configuration,
     asked: &[(&Figure, Wanted)],
     round: u32,
-    all: &[Speeds],
+    all: &Found,
 ) -> Vec<Observation> {
     let index = round.saturating_sub(1) as usize;
-    let figures = asked.iter().filter_map(|(figure, wanted)| {
-        let cipher = wanted.cipher.as_ref().filter(|_| wanted.of == Of::Cipher)?;
-        let value = *all.get(index)?.get(cipher)?;
+    let figures = asked.iter().filter_map(|(figure, _)| {
+        let value = *all.get(index)?.get(&figure.name)?;
         Some(crate::observed(configuration, figure, round, value))
     });
     figures.collect()
+}
+
+/// Whether the guest's kernel sees instructions for AES (AES-NI on x86).
+fn has_aes(guest: &Guest) -> Result<bool, StudyError> {
+    let text = command(guest, &["cat", "/proc/cpuinfo"], LIMIT)?;
+    let mut flags = text.lines().filter(|line| line.starts_with("flags"));
+    Ok(flags.any(|line| line.split_whitespace().any(|flag| flag == "aes")))
 }
 
 /// Encrypts in the guest's kernel: `aes-xts-512` is a cipher, its mode and the bits of its key.

@@ -22,6 +22,7 @@ sector:                                 # a sector is filled with its number plu
         inc     %eax
         dec     %dx
         jnz     sector
+        movw    $64, packet+2           # the BIOS leaves there how many it has done
         mov     $packet, %si
         mov     $0x4300, %ax            # extended write, without verification
         mov     $0x81, %dl              # the second disk

@@ -1,7 +1,8 @@
 //! A pool or a quota that runs full under a running guest, with QEMU's own choices: a real QEMU in
 //! the guest writes to the image until there is no space, and on when there is again.
 
-use super::build::{Built, FENCE, FILLER, LIMIT, POOL};
+use super::build::{FENCE, FILLER, LIMIT, POOL};
+use super::built::Built;
 use super::program::{Check, REQUEST, Said, boot_disk};
 use super::settings::{Full, Image, Layers};
 use crate::StudyError;
@@ -33,7 +34,7 @@ pub(super) struct Outcome {
     pub paused: bool,
     /// Requests that failed as it sees it.
     pub errors: u64,
-    /// Requests it was told are done that are not there in the end.
+    /// Requests it was told are durable that are not there in the end.
     pub lost: u64,
     /// Requests that are there in the end.
     pub kept: u64,
@@ -146,8 +147,10 @@ fn arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
         "virtio-blk-pci,drive=boot,bootindex=0",
         "-drive",
         &drive,
+        // Each write is durable before it is told to be done. (SeaBIOS knows no flush, at which QEMU
+        // would do so by itself.)
         "-device",
-        "virtio-blk-pci,drive=disk",
+        "virtio-blk-pci,drive=disk,write-cache=off",
     ]
     .map(str::to_owned)
     .into()

@@ -6,13 +6,11 @@ use assay_model::sample::JobResult;
 use assay_model::{Bytes, Nanos};
 use std::fmt::Write as _;
 
-/// What the bench adds to a job.
+/// A job of a study, and what the bench adds to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
-    /// The directory for its files, when there is one.
-    pub directory: Option<&'a str>,
-    /// Else the block device.
-    pub device: Option<&'a str>,
+pub(super) struct Job<'a> {
+    /// The study's.
+    pub options: &'a toml::Table,
     /// Bytes, unless the job says.
     pub size: Bytes,
     /// How long; to the end of its size when none.
@@ -21,40 +19,39 @@ pub(super) struct Place<'a> {
     pub seed: u64,
 }
 
-/// The job file for the options of a study. Its own `size` is taken in plain bytes.
-pub(super) fn render(options: &toml::Table, place: Place<'_>) -> String {
-    let mut text = "[study]\n".to_owned();
-    let mut line = |key: &str, value: &dyn std::fmt::Display| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{key}={value}");
-    };
-    match (place.directory, place.device) {
-        (Some(dir), _) => line("directory", &dir),
-        (None, Some(device)) => line("filename", &device),
-        (None, None) => {}
-    }
-    for (key, value) in options {
-        match value {
-            toml::Value::String(text) => line(key, text),
-            value => line(key, value),
+impl Job<'_> {
+    /// The job file; `key` is `directory` or `filename`, `on` the value. Its own `size` is taken in
+    /// plain bytes.
+    pub fn render(&self, key: &str, on: &str) -> String {
+        let mut text = "[study]\n".to_owned();
+        let mut line = |key: &str, value: &dyn std::fmt::Display| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{key}={value}");
+        };
+        line(key, &on);
+        for (key, value) in self.options {
+            match value {
+                toml::Value::String(text) => line(key, text),
+                value => line(key, value),
+            }
         }
+        if !self.options.contains_key("size") {
+            line("size", &self.size.0);
+        }
+        if let Some(time) = self.time
+            && !self.options.contains_key("number_ios")
+        {
+            line("time_based", &1);
+            line("runtime", &format_args!("{}ms", time.0.div_ceil(1_000_000)));
+        }
+        line("randrepeat", &0);
+        line("randseed", &self.seed);
+        // Data that ZFS can neither compress nor leave out, unless the study asks for others.
+        if !self.options.contains_key("buffer_compress_percentage") {
+            line("refill_buffers", &1);
+        }
+        text
     }
-    if !options.contains_key("size") {
-        line("size", &place.size.0);
-    }
-    if let Some(time) = place.time
-        && !options.contains_key("number_ios")
-    {
-        line("time_based", &1);
-        line("runtime", &format_args!("{}ms", time.0.div_ceil(1_000_000)));
-    }
-    line("randrepeat", &0);
-    line("randseed", &place.seed);
-    // Data that ZFS can neither compress nor leave out, unless the study asks for others.
-    if !options.contains_key("buffer_compress_percentage") {
-        line("refill_buffers", &1);
-    }
-    text
 }
 
 /// Writes of all jobs.
@@ -144,21 +141,24 @@ mod tests {
     #[test]
     fn a_job_is_what_the_study_says_and_where() {
         let options = "sync = 1\nrw = \"randwrite\"\nbs = \"4k\"".parse().unwrap();
-        let place = Place {
-            directory: None,
-            device: Some("/dev/nbd3"),
+        let job = Job {
+            options: &options,
             size: Bytes(1 << 20),
             time: Some(Nanos(1_500_000_000)),
             seed: 7,
         };
         let expected = "[study]\nfilename=/dev/nbd3\nbs=4k\nrw=randwrite\nsync=1\nsize=1048576\n\
             time_based=1\nruntime=1500ms\nrandrepeat=0\nrandseed=7\nrefill_buffers=1\n";
-        assert_eq!(render(&options, place), expected);
+        assert_eq!(job.render("filename", "/dev/nbd3"), expected);
         // A count of I/Os and a size of its own are not overruled.
         let options = "number_ios = 20\nsize = 65536\nrw = \"write\""
             .parse()
             .unwrap();
-        let text = render(&options, place);
+        let text = Job {
+            options: &options,
+            ..job
+        }
+        .render("directory", "/study");
         assert!(
             !text.contains("time_based") && text.matches("size=").count() == 1,
             "{text}"

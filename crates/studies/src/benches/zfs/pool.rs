@@ -1,6 +1,7 @@
 //! The pool of the guest.
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
+use super::ground::Ground;
 use super::settings::{Form, Pool};
 use crate::StudyError;
 use crate::guest::{self, command};
@@ -48,6 +49,49 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
     command(guest, &["zfs", "create", FENCE], LIMIT)?;
     command(guest, &["modprobe", "nbd"], LIMIT)?;
     Ok(())
+}
+
+/// What a pool of the user's is, for the machine of a study: what it inherits matters.
+pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
+    let parent = ground.parent();
+    let pool = parent.split('/').next().unwrap_or_default();
+    let properties = "recordsize,compression,sync,atime,primarycache,logbias,checksum";
+    let all: [(&str, &[&str]); 6] = [
+        ("kernel", &["uname", "-srm"]),
+        ("OpenZFS", &["cat", "/sys/module/zfs/version"]),
+        ("QEMU", &["qemu-system-x86_64", "--version"]),
+        ("pool", &["zpool", "list", "-v", pool]),
+        (
+            "ashift",
+            &["zpool", "get", "-H", "-o", "value", "ashift", pool],
+        ),
+        (
+            "inherited",
+            &[
+                "zfs",
+                "get",
+                "-H",
+                "-o",
+                "property,value",
+                properties,
+                parent,
+            ],
+        ),
+    ];
+    let mut lines = vec![("below".to_owned(), parent.to_owned())];
+    for (name, argv) in all {
+        if let Ok(text) = ground.command(argv) {
+            let limit = if name == "QEMU" { 1 } else { usize::MAX };
+            let rows = text.lines().take(limit).map(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                words.join(" ")
+            });
+            lines.push((name.to_owned(), rows.collect::<Vec<_>>().join("; ")));
+        }
+    }
+    let counted = "of all pools of this machine together, also what others cause";
+    lines.push(("commits of the intent log".to_owned(), counted.to_owned()));
+    lines
 }
 
 /// What it is, for the machine of a study.

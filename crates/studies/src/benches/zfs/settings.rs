@@ -1,7 +1,7 @@
 //! What a study of this bench says in its file.
 
 use crate::{StudyError, settings};
-use assay_lab::disk::{Aio, CacheMode};
+use assay_lab::disk::{Aio, Bus, CacheMode};
 use assay_model::study::Configuration;
 use assay_model::{Bytes, Nanos};
 use serde::de::Error as _;
@@ -80,6 +80,12 @@ pub(super) struct Layers {
     /// QEMU's way of doing input and output for the image.
     #[serde(default = "threads", deserialize_with = "word")]
     pub aio: Aio,
+    /// The controller with which a small QEMU has the image as a disk of its own, and no kernel.
+    #[serde(default, deserialize_with = "maybe")]
+    pub guest: Option<Bus>,
+    /// Whether that controller has a thread of its own.
+    #[serde(default)]
+    pub iothread: bool,
     /// LVM in between.
     #[serde(default)]
     pub lvm: bool,
@@ -110,6 +116,36 @@ fn threads() -> Aio {
 
 fn word<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+fn maybe<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    word(from).map(Some)
+}
+
+impl Layers {
+    /// Why these are not made below a dataset that somebody uses; none when they can be.
+    pub fn not_here(&self) -> Option<&'static str> {
+        match self {
+            layers if layers.on == Base::Disk => {
+                Some("a virtual disk beside ZFS needs a guest: leave --on away")
+            }
+            layers if layers.on == Base::Cpu => {
+                Some("a processor is tried in guests: leave --on away")
+            }
+            layers if layers.full.is_some() => {
+                Some("nothing of yours is filled up; a throwaway guest has a pool for that")
+            }
+            layers if layers.lvm || layers.luks => {
+                Some("LVM and LUKS are set up in throwaway guests only: leave --on away")
+            }
+            layers if layers.image.is_some() && layers.guest.is_none() => {
+                Some("an image is given to this kernel (NBD) in throwaway guests only")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The lowest layer that a configuration names.
@@ -207,6 +243,25 @@ pub(super) fn layers(one: &Configuration) -> Result<Layers, StudyError> {
         }
         layers if layers.full.is_some() && !(zfs && layers.image.is_some() && layers.fresh) => {
             refuse("what runs full is an `image` on ZFS that is `fresh`")
+        }
+        layers
+            if layers.iothread
+                && !matches!(layers.guest, Some(Bus::VirtioBlk | Bus::VirtioScsi)) =>
+        {
+            refuse("`iothread` is of guest = \"virtio-blk\" or \"virtio-scsi\"")
+        }
+        layers if layers.guest == Some(Bus::Nvme) => {
+            refuse("guest = \"nvme\": QEMU has no switch for the write cache of such a disk")
+        }
+        layers
+            if layers.guest.is_some()
+                && (layers.image.is_none()
+                    || layers.lvm
+                    || layers.luks
+                    || layers.fs.is_some()
+                    || layers.fresh) =>
+        {
+            refuse("a `guest` has an `image` and nothing else, and is not `fresh`: it stays")
         }
         layers if layers.aio == Aio::Native && !layers.cache.direct() => {
             refuse("aio = \"native\" needs cache = \"none\" or \"directsync\"")

@@ -1,23 +1,21 @@
 //! One step of a study: figures of one configuration in one round.
 
-use super::build::{Built, LIMIT};
+use super::build::LIMIT;
+use super::built::Built;
 use super::counters::Counters;
+use super::ground::Ground;
+use super::serve::Requests;
 use super::settings::{Base, Layers};
 use super::wanted::{Of, Wanted};
 use super::{Up, full, load, pool};
-use crate::guest::{self, command};
 use crate::{StudyError, observed};
-use assay_fio::json::Document;
-use assay_host::Limits;
-use assay_lab::Guest;
 use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Observation};
-use std::ffi::OsStr;
 use std::time::Duration;
 
 /// One call of `measure`.
 pub(super) struct Step<'a> {
-    pub up: &'a Up,
+    pub up: &'a Up<'a>,
     pub number: usize,
     pub layers: &'a Layers,
     pub configuration: &'a Configuration,
@@ -37,26 +35,25 @@ impl Step<'_> {
         asked: &[(&Figure, Wanted)],
     ) -> Result<Vec<Observation>, StudyError> {
         let mut taken = Vec::new();
-        let mut jobs: Vec<(&toml::Table, Vec<(&Figure, Of)>)> = Vec::new();
+        let mut loads: Vec<(Load<'_>, Vec<(&Figure, Of)>)> = Vec::new();
         for (figure, wanted) in asked {
-            if let Some(job) = &wanted.job {
-                match jobs.iter_mut().find(|(known, _)| *known == job) {
+            let job = wanted.job.as_ref().map(Load::Job);
+            if let Some(load) = job.or(wanted.requests.map(Load::Requests)) {
+                match loads.iter_mut().find(|(known, _)| *known == load) {
                     Some((_, figures)) => figures.push((figure, wanted.of)),
-                    None => jobs.push((job, vec![(figure, wanted.of)])),
+                    None => loads.push((load, vec![(figure, wanted.of)])),
                 }
             } else if let (Some(set), Some(dataset)) = (&wanted.set, &built.dataset) {
-                let words = ["zfs", "set", set, dataset].map(OsStr::new);
-                let limits = Limits { timeout: LIMIT };
-                let accepted = self.up.guest.run(&words, limits)?.success();
-                taken.push(self.observed(figure, f64::from(u8::from(accepted))));
+                let set = self.up.ground.run(&["zfs", "set", set, dataset], LIMIT)?;
+                taken.push(self.observed(figure, f64::from(u8::from(set.success()))));
             } else if wanted.of == Of::Space
-                && let Some(value) = space(&self.up.guest, built)?
+                && let Some(value) = space(&self.up.ground, built)?
             {
                 taken.push(self.observed(figure, value));
             }
         }
-        for (job, figures) in jobs {
-            taken.extend(self.job(built, job, &figures)?);
+        for (load, figures) in loads {
+            taken.extend(self.load(built, load, &figures)?);
         }
         if asked.iter().any(|(_, wanted)| wanted.of.full()) {
             taken.extend(self.full(built, asked)?);
@@ -70,7 +67,10 @@ impl Step<'_> {
         asked: &[(&Figure, Wanted)],
     ) -> Result<Vec<Observation>, StudyError> {
         let left = self.up.form.left.unwrap_or(LEFT);
-        let outcome = full::fill(&self.up.guest, built, self.layers, left)?;
+        let Some(guest) = self.up.ground.guest() else {
+            return Ok(Vec::new());
+        };
+        let outcome = full::fill(guest, built, self.layers, left)?;
         let figures = asked.iter().filter_map(|(figure, wanted)| {
             #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
             let value = match wanted.of {
@@ -85,14 +85,13 @@ impl Step<'_> {
         Ok(figures.collect())
     }
 
-    /// Runs a job and takes its figures.
-    fn job(
+    /// Runs a load and takes its figures.
+    fn load(
         &self,
         built: &Built,
-        options: &toml::Table,
+        load: Load<'_>,
         figures: &[(&Figure, Of)],
     ) -> Result<Vec<Observation>, StudyError> {
-        let (guest, form) = (&self.up.guest, &self.up.form);
         let counted = |of: &Of| {
             matches!(
                 of,
@@ -101,27 +100,18 @@ impl Step<'_> {
         };
         let counts = figures.iter().any(|(_, of)| counted(of));
         let disks = self.disks();
-        let read = || Counters::read(guest, built.bottom.as_deref(), &disks);
+        let read = || Counters::read(&self.up.ground, built.bottom.as_deref(), &disks);
         let before = if counts { Some(read()?) } else { None };
-        let place = load::Place {
-            directory: built.directory.as_deref(),
-            device: built.device.as_deref(),
-            size: form.size,
-            time: form.time,
-            seed: self.seed,
-        };
-        let limit = form.time.map_or(Duration::ZERO, Duration::from) + LIMIT;
-        let document = guest::fio(guest, &load::render(options, place), limit)?;
+        let went = self.run(built, load)?;
         let since = match before {
             Some(before) => Some(read()?.since(before)),
             None => None,
         };
-        let doubts = doubts(&document);
         let mut taken = Vec::new();
         for (figure, of) in figures {
-            let value = match (since, of) {
-                (Some(since), of) if counted(of) => ratio(*of, since, &document),
-                _ => load::figure(*of, &document),
+            let value = match since {
+                Some(since) if counted(of) => ratio(*of, since, &went),
+                _ => went.figure(*of),
             };
             let Some(value) = value else { continue };
             let mut one = self.observed(figure, value);
@@ -129,14 +119,59 @@ impl Step<'_> {
             if !counted(of) && *of != Of::Depth {
                 // What the author's command measured is the question, whatever it was; only what
                 // went wrong is no answer.
-                one.void = doubts
-                    .iter()
-                    .any(|doubt| WRONG.contains(&doubt.code.as_str()));
-                one.doubts = doubts.iter().map(|doubt| doubt.code.clone()).collect();
+                let wrong = |doubt: &String| WRONG.contains(&doubt.as_str());
+                one.void = went.doubts.iter().any(wrong);
+                one.doubts.clone_from(&went.doubts);
             }
             taken.push(one);
         }
         Ok(taken)
+    }
+
+    fn run(&self, built: &Built, load: Load<'_>) -> Result<Went, StudyError> {
+        let form = &self.up.form;
+        let time = form.time.map_or(Duration::ZERO, Duration::from);
+        match load {
+            Load::Job(options) => {
+                let job = load::Job {
+                    options,
+                    size: form.size,
+                    time: form.time,
+                    seed: self.seed,
+                };
+                let document = built.fio(&self.up.ground, &job, time + LIMIT)?;
+                let judged = assay_judge::doubts::judge_result(&document);
+                let doubts = judged.into_iter().flat_map(|jobs| jobs.doubts);
+                Ok(Went {
+                    writes: load::writes(&document),
+                    written: load::written(&document),
+                    doubts: doubts.map(|doubt| doubt.code).collect(),
+                    figures: [Of::Iops, Of::Rate, Of::Depth]
+                        .map(|of| (of, load::figure(of, &document)))
+                        .to_vec(),
+                })
+            }
+            Load::Requests(requests) => {
+                let none = || StudyError::measure("the guest", "it was not booted");
+                let guests = self.up.guests.as_ref().ok_or_else(none)?;
+                let what = (form.size, time.max(SHORTEST), self.seed);
+                let name = &self.configuration.name;
+                let served = guests.serve(&self.up.ground, name, requests, what)?;
+                let done = f64::from(served.done);
+                let iops = (served.seconds > 0.0).then(|| done / served.seconds);
+                let writes = if requests.write {
+                    u64::from(served.done)
+                } else {
+                    0
+                };
+                Ok(Went {
+                    writes,
+                    written: writes * requests.block.0,
+                    doubts: Vec::new(),
+                    figures: vec![(Of::Iops, iops)],
+                })
+            }
+        }
     }
 
     /// The virtual disks that carry the configuration.
@@ -156,13 +191,41 @@ const WRONG: [&str; 3] = ["no-io", "io-error", "short-io"];
 /// Space that is left when a study does not say.
 const LEFT: Bytes = Bytes(6 << 20);
 
+/// Requests of a guest go on for so long, where the form lets jobs run to their end.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq)]
+enum Load<'a> {
+    /// A job of fio.
+    Job(&'a toml::Table),
+    /// Requests of the guest.
+    Requests(Requests),
+}
+
+/// What came of a load.
+struct Went {
+    /// Writes, and bytes written.
+    writes: u64,
+    written: u64,
+    doubts: Vec<String>,
+    figures: Vec<(Of, Option<f64>)>,
+}
+
+impl Went {
+    fn figure(&self, of: Of) -> Option<f64> {
+        let mut figures = self.figures.iter();
+        figures.find(|(known, _)| *known == of)?.1
+    }
+}
+
 /// A count for each write; of bytes, for each byte written.
-fn ratio(of: Of, since: Counters, document: &Document) -> Option<f64> {
+fn ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
     let (count, by) = match of {
-        Of::Flushes => (since.flushes, load::writes(document)),
-        Of::Commits => (since.commits, load::writes(document)),
-        Of::HostFlushes => (since.host_flushes, load::writes(document)),
-        Of::DiskBytes => (since.host_bytes, load::written(document)),
+        Of::Flushes => (since.flushes, went.writes),
+        Of::Commits => (since.commits, went.writes),
+        Of::HostFlushes => (since.host_flushes?, went.writes),
+        Of::DiskBytes => (since.host_bytes?, went.written),
         _ => return None,
     };
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
@@ -170,7 +233,7 @@ fn ratio(of: Of, since: Counters, document: &Document) -> Option<f64> {
 }
 
 /// Space that ZFS charges for each byte that is stored.
-fn space(guest: &Guest, built: &Built) -> Result<Option<f64>, StudyError> {
+fn space(ground: &Ground<'_>, built: &Built) -> Result<Option<f64>, StudyError> {
     let Some(dataset) = &built.dataset else {
         return Ok(None);
     };
@@ -183,13 +246,8 @@ fn space(guest: &Guest, built: &Built) -> Result<Option<f64>, StudyError> {
         "used,logicalused",
         dataset,
     ];
-    let text = command(guest, &argv, LIMIT)?;
+    let text = ground.command(&argv)?;
     let mut values = text.lines().map(|line| line.trim().parse::<f64>().ok());
     let (used, logical) = (values.next().flatten(), values.next().flatten());
     Ok(used.zip(logical).map(|(used, logical)| used / logical))
-}
-
-fn doubts(document: &Document) -> Vec<assay_model::Doubt> {
-    let judged = assay_judge::doubts::judge_result(document);
-    judged.into_iter().flat_map(|jobs| jobs.doubts).collect()
 }

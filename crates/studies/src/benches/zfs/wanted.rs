@@ -1,5 +1,6 @@
 //! What a study asks of its configurations.
 
+use super::serve::Requests;
 use super::settings::{Base, Layers, layers};
 use crate::{StudyError, settings};
 use assay_model::study::{Figure, Study};
@@ -14,6 +15,9 @@ pub(super) struct Wanted {
     /// Options of fio, as in a job file; the bench adds what it works on.
     #[serde(default)]
     pub job: Option<toml::Table>,
+    /// What the guest of a configuration does in place of a job of fio.
+    #[serde(default)]
+    pub requests: Option<Requests>,
     /// For `accepted`: `property=value`, given to `zfs set`.
     #[serde(default)]
     pub set: Option<String>,
@@ -54,6 +58,8 @@ pub(super) enum Of {
     Kept,
     /// Encryption, bytes per second.
     Cipher,
+    /// Whether the processor can do AES by itself: 1 or 0.
+    Aes,
 }
 
 impl Of {
@@ -71,8 +77,23 @@ pub(super) fn wanted(one: &Figure) -> Result<Wanted, StudyError> {
             message,
         })
     };
-    let jobless = matches!(found.of, Of::Accepted | Of::Cipher | Of::Space);
-    let needs_job = !jobless && !found.of.full();
+    let jobless = matches!(found.of, Of::Accepted | Of::Cipher | Of::Aes | Of::Space);
+    let needs_job = !jobless && !found.of.full() && found.requests.is_none();
+    if let Some(requests) = found.requests {
+        let of = matches!(
+            found.of,
+            Of::Iops | Of::Commits | Of::HostFlushes | Of::DiskBytes
+        );
+        if !of || found.job.is_some() {
+            return refuse(
+                "`requests` are for iops, commits, host-flushes and disk-bytes, and need no `job`"
+                    .to_owned(),
+            );
+        }
+        if !requests.fits() {
+            return refuse("requests: a block is 512 bytes or more, up to 63.5 KiB".to_owned());
+        }
+    }
     if needs_job != found.job.is_some() {
         return refuse(match needs_job {
             true => "it needs a `job` of fio".to_owned(),
@@ -85,38 +106,58 @@ pub(super) fn wanted(one: &Figure) -> Result<Wanted, StudyError> {
     if (found.of == Of::Cipher) != found.cipher.is_some() {
         return refuse("`cipher` belongs to of = \"cipher\"".to_owned());
     }
-    match found.job.iter().flatten().find(|(key, value)| {
-        let plain = key
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        let ours = [
-            "filename",
-            "directory",
-            "name",
-            "exec_prerun",
-            "exec_postrun",
-        ];
-        let fits = value
-            .as_str()
-            .is_none_or(|text| !text.contains(char::is_control))
-            && (value.is_str() || value.is_integer());
-        !plain || ours.contains(&key.as_str()) || !fits
-    }) {
+    let fits = |(key, value): &(&String, &toml::Value)| {
+        // No option that names a file, a command or a library.
+        let word = |text: &str| {
+            text.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-.,%".contains(c))
+        };
+        OPTIONS.contains(&key.as_str()) && (value.is_integer() || value.as_str().is_some_and(word))
+    };
+    match found.job.iter().flatten().find(|option| !fits(option)) {
         Some((key, _)) => refuse(format!(
-            "job: `{key}` is no option of fio for a study to set, or its value neither text nor a \
-             whole number"
+            "job: `{key}` is no option for a study to set, or its value neither a word nor a whole \
+             number; there are {}",
+            OPTIONS.join(", ")
         )),
         None => Ok(found),
     }
 }
+
+/// Options of fio that a study may set.
+const OPTIONS: [&str; 21] = [
+    "bs",
+    "buffer_compress_chunk",
+    "buffer_compress_percentage",
+    "direct",
+    "end_fsync",
+    "fdatasync",
+    "fsync",
+    "group_reporting",
+    "iodepth",
+    "ioengine",
+    "norandommap",
+    "number_ios",
+    "numjobs",
+    "overwrite",
+    "random_distribution",
+    "refill_buffers",
+    "rw",
+    "rwmixread",
+    "size",
+    "sync",
+    "thinktime",
+];
 
 /// Whether a figure can be had of a configuration at all.
 fn applies(layers: &Layers, wanted: &Wanted) -> bool {
     let zfs = matches!(layers.on, Base::Zvol | Base::Dataset);
     match wanted.of {
         of if of.full() => layers.full.is_some(),
-        Of::Cipher => layers.on == Base::Cpu,
+        Of::Cipher | Of::Aes => layers.on == Base::Cpu,
         _ if layers.full.is_some() || layers.on == Base::Cpu => false,
+        _ if wanted.requests.is_some() => layers.guest.is_some(),
+        _ if layers.guest.is_some() => false,
         Of::Accepted | Of::Commits | Of::Space => zfs,
         Of::Flushes => layers.image.is_some() || layers.on == Base::Disk,
         _ => true,

@@ -1,0 +1,294 @@
+//! A real QEMU whose disks are the zvols and files of configurations, with the controllers, cache
+//! modes and threads that they name. It has one guest without a kernel (`serve.S`) for all of them,
+//! so that every round can come to each.
+//!
+//! Its disks have no write cache (`write-cache=off`): QEMU makes each write durable before it says
+//! that it is done. That is what a guest asks for that writes with `O_SYNC`, one flush for each write.
+
+use super::build::LIMIT;
+use super::built::Built;
+use super::ground::Ground;
+use super::serve::{ANSWER, Requests, Served, boot_disk};
+use super::settings::{Image, Layers};
+use crate::StudyError;
+use assay_changes::Made;
+use assay_host::{Host as _, Limits, Live, ProcessId};
+use assay_lab::Accel;
+use assay_lab::disk::Bus;
+use assay_model::Bytes;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
+
+/// The BIOS's number of the first disk after the one that boots.
+const FIRST: u8 = 0x81;
+/// SeaBIOS knows sixteen (BUILD_MAX_EXTDRIVE).
+const MOST: usize = 15;
+/// An emulator in an emulator takes its time until the program says that it is there.
+const BOOT: Duration = Duration::from_secs(150);
+/// Longest life of a QEMU on this machine; it is killed when the study ends.
+const LIFE: Duration = Duration::from_secs(48 * 3600);
+
+/// The QEMU that runs.
+pub(super) struct Guests {
+    /// The BIOS's number of the disk of each configuration.
+    drives: BTreeMap<String, u8>,
+    /// What runs the guest's instructions.
+    pub accel: Accel,
+    /// Where the program is told and answers.
+    line: String,
+}
+
+/// A disk for the guest.
+pub(super) struct Wanted<'a> {
+    pub name: &'a str,
+    pub layers: &'a Layers,
+    pub built: &'a Built,
+}
+
+impl Guests {
+    /// Boots it with these disks.
+    ///
+    /// # Errors
+    /// QEMU is missing or refuses, or the program does not come up.
+    pub fn boot(
+        ground: &Ground<'_>,
+        disks: &[Wanted<'_>],
+        accel: Option<Accel>,
+    ) -> Result<Self, StudyError> {
+        if disks.len() > MOST {
+            let reason = format!(
+                "{} disks: the BIOS knows {MOST} besides its own",
+                disks.len()
+            );
+            return Err(StudyError::measure("a guest on zvols", reason));
+        }
+        let boot = ground.path("boot");
+        ground.write(&boot, &boot_disk())?;
+        let line = ground.path("line");
+        for end in ["in", "out"] {
+            let path = format!("{line}.{end}");
+            ground.command(&["rm", "-f", &path])?;
+            ground.command(&["mkfifo", "-m", "600", &path])?;
+        }
+        let kvm = ground.run(&["test", "-w", "/dev/kvm"], LIMIT)?.success();
+        let candidates = match accel {
+            Some(accel) => vec![accel],
+            None if kvm => vec![Accel::Kvm, Accel::Tcg],
+            None => vec![Accel::Tcg],
+        };
+        let mut refused = StudyError::measure("QEMU", "there is nothing to run it with");
+        for accel in candidates {
+            match start(ground, disks, accel, &boot, &line) {
+                Ok(()) => {
+                    let drives = (FIRST..).zip(disks);
+                    let drives = drives.map(|(drive, disk)| (disk.name.to_owned(), drive));
+                    return Ok(Self {
+                        drives: drives.collect(),
+                        accel,
+                        line,
+                    });
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    /// Lets the program do requests on the disk of a configuration.
+    ///
+    /// # Errors
+    /// It does not answer, or requests failed.
+    pub fn serve(
+        &self,
+        ground: &Ground<'_>,
+        name: &str,
+        requests: Requests,
+        (size, time, seed): (Bytes, Duration, u64),
+    ) -> Result<Served, StudyError> {
+        let fail = |reason: &str| StudyError::measure(format!("the guest of {name}"), reason);
+        let drive = *self
+            .drives
+            .get(name)
+            .ok_or_else(|| fail("it has no disk"))?;
+        let told = ground.path("told");
+        ground.write(
+            &told,
+            &requests.command(drive, size, time.as_secs_f64(), seed),
+        )?;
+        let text = exchange(ground, Some(&told), &self.line, ANSWER, time + LIMIT)?;
+        let served = Served::read(&text).ok_or_else(|| fail("its answer is not understood"))?;
+        match served {
+            Served {
+                failed: 0, done, ..
+            } if done > 0 => Ok(served),
+            Served { failed, done, .. } => {
+                Err(fail(&format!("{failed} of {done} requests failed")))
+            }
+        }
+    }
+}
+
+/// Says what is in a file on the line, and returns so many bytes that come back.
+fn exchange(
+    ground: &Ground<'_>,
+    say: Option<&str>,
+    line: &str,
+    answer: usize,
+    limit: Duration,
+) -> Result<String, StudyError> {
+    let hear = format!("{line}.out");
+    let count = answer.to_string();
+    let argv = match say {
+        None => vec!["head", "-c", &count, &hear],
+        Some(say) => {
+            // Paths are arguments, not words of the script.
+            let script = "cat \"$1\" > \"$2.in\" && exec head -c \"$3\" \"$2.out\"";
+            vec!["sh", "-c", script, "sh", say, line, &count]
+        }
+    };
+    let output = ground.run(&argv, limit)?;
+    match output.success() {
+        true => Ok(output.text()),
+        false => Err(StudyError::measure("the guest's line", output.complaint())),
+    }
+}
+
+/// Starts QEMU and waits for its program. It ends with the guest that it runs in, or with assay.
+fn start(
+    ground: &Ground<'_>,
+    disks: &[Wanted<'_>],
+    accel: Accel,
+    boot: &str,
+    line: &str,
+) -> Result<(), StudyError> {
+    let pid_file = ground.path("pid");
+    let mut argv = arguments(disks, accel, boot, line)?;
+    argv.extend(["-pidfile".to_owned(), pid_file.clone()]);
+    let Some(here) = ground.here() else {
+        argv.push("-daemonize".to_owned());
+        let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+        ground.command(&words)?;
+        return ready(ground, line, BOOT);
+    };
+    let (ended, end) = std::sync::mpsc::channel();
+    // The kernel kills QEMU when this thread ends, however that comes.
+    std::thread::spawn(move || {
+        let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+        let _ = ended.send(Live.run(&words, Limits { timeout: LIFE }));
+    });
+    let begun = Instant::now();
+    let process = loop {
+        if let Ok(ended) = end.try_recv() {
+            return Err(StudyError::measure("QEMU", ended?.complaint()));
+        }
+        let text = Live.read_text(pid_file.as_ref()).unwrap_or_default();
+        let process = text.trim().parse().ok().and_then(ProcessId::of);
+        match process {
+            Some(process) => break process,
+            None if begun.elapsed() > BOOT => {
+                return Err(StudyError::measure("QEMU", "it does not start"));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let id = here.enter(&Made::from(process))?;
+    ready(ground, line, Duration::from_secs(30)).or_else(|error| {
+        ground.remove(id)?;
+        match end.recv_timeout(Duration::from_secs(5)) {
+            Ok(Ok(output)) => Err(StudyError::measure("QEMU", output.complaint())),
+            _ => Err(error),
+        }
+    })
+}
+
+fn ready(ground: &Ground<'_>, line: &str, limit: Duration) -> Result<(), StudyError> {
+    match exchange(ground, None, line, 1, limit)?.as_str() {
+        "R" => Ok(()),
+        other => Err(StudyError::measure(
+            "the guest's program",
+            format!("it says {other:?}"),
+        )),
+    }
+}
+
+fn arguments(
+    disks: &[Wanted<'_>],
+    accel: Accel,
+    boot: &str,
+    line: &str,
+) -> Result<Vec<String>, StudyError> {
+    // Commas end a value.
+    let plain = |text: &str| text.replace(',', ",,");
+    let accel = match accel {
+        Accel::Kvm => "kvm",
+        Accel::Tcg => "tcg",
+    };
+    let mut argv = vec!["qemu-system-x86_64"];
+    argv.extend([
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+    ]);
+    argv.extend(["-machine", "pc", "-m", "32", "-accel", accel]);
+    let mut argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+    let mut add = |key: &str, value: String| argv.extend([key.to_owned(), value]);
+    add("-chardev", format!("pipe,id=line,path={}", plain(line)));
+    add("-serial", "chardev:line".to_owned());
+    add(
+        "-drive",
+        format!("if=none,id=boot,format=raw,file={}", plain(boot)),
+    );
+    add(
+        "-device",
+        "virtio-blk-pci,drive=boot,bootindex=0".to_owned(),
+    );
+    let mut parallel = 0;
+    for (number, disk) in (1..).zip(disks) {
+        let layers = disk.layers;
+        let (Some(bus), Some(image)) = (layers.guest, &disk.built.image) else {
+            return Err(StudyError::measure(
+                disk.name,
+                "there is no image for a guest",
+            ));
+        };
+        let format = layers.image.map_or("raw", Image::name);
+        let (cache, aio) = (layers.cache.name(), layers.aio.name());
+        add(
+            "-drive",
+            format!(
+                "if=none,id=d{number},format={format},cache={cache},aio={aio},file={}",
+                plain(image)
+            ),
+        );
+        let thread = match layers.iothread {
+            true => {
+                add("-object", format!("iothread,id=t{number}"));
+                format!(",iothread=t{number}")
+            }
+            false => String::new(),
+        };
+        let own = format!("drive=d{number},bootindex={number},write-cache=off");
+        let device = match bus {
+            Bus::VirtioBlk => format!("virtio-blk-pci,{own}{thread}"),
+            Bus::VirtioScsi => {
+                add("-device", format!("virtio-scsi-pci,id=s{number}{thread}"));
+                format!("scsi-hd,bus=s{number}.0,{own}")
+            }
+            Bus::Sata => {
+                add("-device", format!("ahci,id=a{number}"));
+                format!("ide-hd,bus=a{number}.0,{own}")
+            }
+            Bus::Ide => {
+                let at = format!("bus=ide.{},unit={}", parallel / 2, parallel % 2);
+                parallel += 1;
+                format!("ide-hd,{at},{own}")
+            }
+            Bus::Nvme => return Err(StudyError::measure(disk.name, "nvme has no such switch")),
+        };
+        add("-device", device);
+    }
+    Ok(argv)
+}
