@@ -88,7 +88,7 @@ pub struct Missing {
 /// Matches the conditions of a piece of advice against a machine.
 ///
 /// In conditions, `target` has: `kind` (`directory`, `file`, `block-device`), `fstype`,
-/// `mountpoint`, `options` (a list), `source`, `device` (the whole block device directly below),
+/// `mountpoint`, `options` (a list), `source`, `pool` (of ZFS), `device` (the whole block device directly below),
 /// `disk` (the physical one at the bottom), `free` and `size` in bytes. What the target does not
 /// have is absent. `parameters` given here stand before their defaults; they are not checked.
 #[must_use]
@@ -252,12 +252,13 @@ impl<'a> Sources<'a> {
 const NO_TARGET: &str = "no target was named";
 
 /// What conditions may ask of a target.
-const PROPERTIES: [&str; 9] = [
+const PROPERTIES: [&str; 10] = [
     "kind",
     "fstype",
     "mountpoint",
     "options",
     "source",
+    "pool",
     "device",
     "disk",
     "free",
@@ -269,12 +270,18 @@ fn properties(info: &TargetInfo) -> BTreeMap<&'static str, Value> {
         .mount_options
         .as_ref()
         .map(|options| json!(options.split(',').collect::<Vec<_>>()));
+    let source = info.mount_source.as_deref();
+    let zfs = info.fs_type.as_deref() == Some("zfs");
+    let pool = source
+        .filter(|_| zfs)
+        .and_then(|name| name.split('/').next());
     let all = [
         ("kind", Some(json!(info.kind))),
         ("fstype", info.fs_type.clone().map(Value::from)),
         ("mountpoint", info.mount_point.clone().map(Value::from)),
         ("options", options),
-        ("source", info.mount_source.clone().map(Value::from)),
+        ("source", source.map(Value::from)),
+        ("pool", pool.map(Value::from)),
         ("device", resolve::device(info).ok().map(Value::from)),
         (
             "disk",

@@ -267,3 +267,45 @@ fn killed_while_acting() {
         }
     }
 }
+
+/// SIGKILL at some moment of a scan: the index is as it was before or as it is after, and the next
+/// scan is right.
+#[test]
+fn killed_while_scanning() {
+    let place = Place::new();
+    for number in 0..400 {
+        let content = format!("content {}", number / 2);
+        std::fs::write(place.root().join(format!("f{number}")), content).unwrap();
+    }
+    for round in 0..8_u64 {
+        std::fs::write(place.root().join(format!("new{round}")), "content 7").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .args(["dups", "scan", ".", "--format", "nul"])
+            .env("ASSAY_DUPS_INDEX", place.0.path().join("index.db"))
+            .current_dir(place.root())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(5 * round));
+        let _ = child.kill();
+        let _ = child.wait();
+        let text = place.text(&["scan", "."], 0);
+        assert!(text.contains("202 groups"), "round {round}: {text}");
+        let list = place.text(&["report", "--format", "csv"], 0);
+        assert_eq!(list.lines().count(), 203, "round {round}: {list}");
+    }
+}
+
+/// Without an index and a format that shows hashes, none is computed and none is shown.
+#[test]
+fn what_nobody_asks_for_is_not_hashed() {
+    let place = Place::new();
+    let text = place.text(&["scan", ".", "--no-index"], 0);
+    assert!(text.contains("\n2 × 293 KiB\n  TREE/big\n"), "{text}");
+    let list = place.text(&["scan", ".", "--no-index", "--format", "json"], 0);
+    assert!(list.contains("\"hash\": \"0a33251581576144"), "{list}");
+    let list = place.dups(&["scan", ".", "--no-index", "--format", "fdupes"]);
+    let list = String::from_utf8_lossy(&list.stdout);
+    assert!(list.contains("/tree/sub/big too\n\n"), "{list}");
+}

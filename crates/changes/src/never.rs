@@ -20,7 +20,10 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
             _ => None,
         },
         Setting::ModuleParameter { module, name } => match (module.as_str(), name.as_str()) {
-            ("zfs", "zfs_nocacheflush" | "zil_nocacheflush") if on => Some(LIES),
+            // The last one leaves what was logged out after a crash (zfs(4)).
+            ("zfs", "zfs_nocacheflush" | "zil_nocacheflush" | "zil_replay_disable") if on => {
+                Some(LIES)
+            }
             _ => None,
         },
         // The device keeps its volatile cache, but the kernel no longer flushes it

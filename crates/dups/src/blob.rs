@@ -17,6 +17,10 @@ const FRESH: u8 = 8;
 const FOREIGN: u8 = 16;
 const SHARED: u8 = 32;
 
+/// Bytes of an entry with a hash and a name of 20 bytes, the mean of system folders: to estimate how
+/// many there are.
+pub const MEAN: usize = 90;
+
 /// A file as it was when it was last examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {

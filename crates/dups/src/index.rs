@@ -7,9 +7,10 @@
 mod write;
 
 use crate::blob::{self, Decoder, Entry};
+use crate::contents::Numbering;
 use crate::hash::Kind;
 use crate::memory::Memory;
-use crate::table::{FileId, FileSystem, Files, Known, NewFile};
+use crate::table::{FileSystem, Files, Known, NewFile};
 use crate::{Error, sys};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::collections::HashSet;
@@ -233,7 +234,13 @@ impl Index {
     /// # Errors
     /// When the index cannot be read or a block of it is damaged.
     pub fn load(&self, below: &[PathBuf]) -> Result<Files, Error> {
-        self.load_where(below, &|_, _| true)
+        let expected = match below.is_empty() {
+            true => {
+                std::fs::metadata(&self.path).map_or(0, |meta| meta.len()) as usize / blob::MEAN
+            }
+            false => 0,
+        };
+        self.load_where(below, expected, &|_, _| true)
     }
 
     /// The files of one folder of this machine, and from everywhere the files of equal content:
@@ -258,7 +265,7 @@ impl Index {
             )
             .optional()
             .map_err(failed(&self.path))?;
-        self.load_where(&[], &|path, entry| {
+        self.load_where(&[], 0, &|path, entry| {
             path == home || entry.hash.is_some_and(|hash| wanted.contains(&hash))
         })
     }
@@ -266,6 +273,7 @@ impl Index {
     fn load_where(
         &self,
         below: &[PathBuf],
+        expected: usize,
         wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
     ) -> Result<Files, Error> {
         let mut files = Files::default();
@@ -274,16 +282,22 @@ impl Index {
         let mut damaged = None;
         let all = [None];
         let some: Vec<Option<&Path>> = below.iter().map(|path| Some(path.as_path())).collect();
-        for root in if some.is_empty() { &all[..] } else { &some } {
-            self.each(None, *root, |machine, path, block| {
-                if some.len() > 1 && !taken.insert((machine.into(), path.into())) {
-                    return;
-                }
-                if enter(&mut files, machine, path, block, wants).is_err() && damaged.is_none() {
-                    damaged = Some(path.to_vec());
-                }
-            })?;
-        }
+        std::thread::scope(|scope| {
+            let mut numbering = Numbering::begin(scope, expected);
+            for root in if some.is_empty() { &all[..] } else { &some } {
+                self.each(None, *root, |machine, path, block| {
+                    if some.len() > 1 && !taken.insert((machine.into(), path.into())) {
+                        return;
+                    }
+                    let entered = enter(&mut files, &mut numbering, (machine, path), block, wants);
+                    if entered.is_err() && damaged.is_none() {
+                        damaged = Some(path.to_vec());
+                    }
+                })?;
+            }
+            numbering.finish(&mut files);
+            Ok::<(), Error>(())
+        })?;
         match damaged {
             None => Ok(files),
             Some(path) => Err(Error::Foreign {
@@ -309,8 +323,8 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 /// Reads a block into the table.
 fn enter(
     files: &mut Files,
-    machine: &str,
-    path: &[u8],
+    numbering: &mut Numbering<'_>,
+    (machine, path): (&str, &[u8]),
     block: &[u8],
     wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
 ) -> Result<(), blob::Damaged> {
@@ -334,7 +348,7 @@ fn enter(
             true => home_number,
             false => number(files, entry.fsid),
         };
-        let _: FileId = files.add_file(
+        let id = files.add_file(
             dir,
             entry.name,
             NewFile {
@@ -345,11 +359,15 @@ fn enter(
                 linked: entry.linked,
                 known: Some(Known {
                     generation: entry.generation,
-                    hash: entry.hash,
+                    hash: None,
                     share: entry.share,
                 }),
             },
         );
+        if let Some(hash) = entry.hash {
+            files.files[id as usize].hash = 0;
+            numbering.add(hash);
+        }
     }
     Ok(())
 }

@@ -13,6 +13,7 @@
 pub mod act;
 mod blob;
 mod compare;
+mod contents;
 mod doors;
 mod error;
 pub mod filter;
@@ -27,6 +28,7 @@ pub mod name;
 mod pool;
 pub mod read;
 mod recall;
+mod relative;
 pub mod report;
 mod rotational;
 pub mod scan;

@@ -55,6 +55,11 @@ impl Memory {
             .collect();
     }
 
+    /// About how many hashes are remembered.
+    pub(crate) fn hashes(&self) -> usize {
+        self.bytes.len() / crate::blob::MEAN
+    }
+
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

@@ -16,6 +16,11 @@ const TICK: Duration = Duration::from_millis(10);
 const BUSY: f64 = 0.75;
 const WAITS: i64 = 4;
 
+/// How many threads can compute at once.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get())
+}
+
 /// Runs `work` on several threads at once until all return; `work` takes its tasks from a shared
 /// queue and returns when there are none left. `most` limits the threads (None = adaptive).
 /// Every tick, `tick` runs on the calling thread.
@@ -25,7 +30,7 @@ pub(crate) fn run(
     work: impl Fn() + Sync,
     tick: impl Fn(),
 ) {
-    let processors = std::thread::available_parallelism().map_or(2, |n| n.get());
+    let processors = processors();
     let most = most
         .or(control.threads)
         .unwrap_or(MOST.max(processors))

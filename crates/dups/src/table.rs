@@ -1,6 +1,7 @@
 //! The files of a scan: 56 bytes each plus the name, 36 more for each content that several have. Long
 //! tables lie in a file ([`crate::store`]).
 
+use crate::contents::Contents;
 pub use crate::hash::Hash;
 use crate::hash::Kind;
 use crate::store::Store;
@@ -10,9 +11,6 @@ pub type FileId = u32;
 
 /// No hash known; see [`File::hash`].
 pub const NO_HASH: u32 = u32::MAX;
-
-/// No hash has this slot. (Number `u32::MAX` is never given, see [`NO_HASH`].)
-const FREE: u64 = u64::MAX;
 
 /// A slice of the bytes of [`Files`].
 #[derive(Clone, Copy, Debug)]
@@ -153,12 +151,9 @@ pub struct Files {
     /// Files, in the order of their folders.
     pub files: Store<File>,
     /// Hashes, each once.
-    hashes: Store<Hash>,
+    pub(crate) contents: Contents,
     /// Which hash they are.
     pub kind: Kind,
-    /// Where to find a hash in `hashes`: open addressing, a power of two long; the hash's first 32
-    /// bits above its number, or [`FREE`].
-    slots: Store<u64>,
     /// File systems.
     pub filesystems: Vec<FileSystem>,
     /// By file, see [`Files::share`]; empty when none has any, 0 = unknown.
@@ -221,47 +216,12 @@ impl Files {
 
     /// The number of a hash, added if new.
     pub fn add_hash(&mut self, hash: Hash) -> u32 {
-        if self.hashes.len() * 4 >= self.slots.len() * 3 {
-            self.grow_slots();
-        }
-        // Its first bytes are as good as random.
-        let tag = hash
-            .first_chunk()
-            .map_or(0, |head| u32::from_le_bytes(*head));
-        let mask = self.slots.len() - 1;
-        let mut at = tag as usize & mask;
-        loop {
-            let slot = self.slots[at];
-            if slot == FREE {
-                self.hashes.push(hash);
-                let number = index(self.hashes.len() - 1);
-                self.slots[at] = u64::from(tag) << 32 | u64::from(number);
-                return number;
-            }
-            let number = slot as u32;
-            if (slot >> 32) as u32 == tag && self.hashes[number as usize] == hash {
-                return number;
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    fn grow_slots(&mut self) {
-        let old = std::mem::take(&mut self.slots);
-        let length = (old.len() * 2).max(1024);
-        self.slots.resize(length, FREE);
-        for slot in old.iter().filter(|slot| **slot != FREE) {
-            let mut at = (slot >> 32) as usize & (length - 1);
-            while self.slots[at] != FREE {
-                at = (at + 1) & (length - 1);
-            }
-            self.slots[at] = *slot;
-        }
+        self.contents.add(hash)
     }
 
     /// How many different contents are known by their hash.
     pub fn contents(&self) -> usize {
-        self.hashes.len()
+        self.contents.len()
     }
 
     /// Fingerprint of the physical extents of a file that lies on a file system with reflinks:
@@ -353,7 +313,7 @@ impl Files {
 
     /// Hash of a file, when known.
     pub fn hash(&self, file: FileId) -> Option<&Hash> {
-        self.hashes.get(self.files[file as usize].hash as usize)
+        self.contents.hash(self.files[file as usize].hash)
     }
 
     /// The files of a folder.
@@ -389,6 +349,6 @@ pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// Table positions are 32 bits wide: four thousand million files need another machine anyway.
-fn index(at: usize) -> u32 {
+pub(crate) fn index(at: usize) -> u32 {
     u32::try_from(at).expect("more than 4 billion entries in one scan")
 }

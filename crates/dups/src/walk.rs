@@ -57,6 +57,7 @@ pub(crate) fn walk(
 ) -> Result<Walked, Error> {
     let mut places = Vec::new();
     let mut files = Files::default();
+    files.contents.expect(memory.hashes());
     let mut skipped = Skipped::default();
     let mut tasks = Vec::new();
     for root in roots {

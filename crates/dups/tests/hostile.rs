@@ -144,6 +144,32 @@ fn kernel_file_systems_are_left_out() {
     }
 }
 
+/// A tree mounted into itself, and a folder of it mounted beside itself: each folder counts once, the
+/// scan ends, and nothing is a copy of itself.
+#[test]
+fn bind_mounts_that_lead_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    put(root.join("sub/a"), b"same");
+    put(root.join("b"), b"same");
+    let mut mounts = Vec::new();
+    for (from, to) in [(root.clone(), "sub/loop"), (root.join("sub"), "beside")] {
+        std::fs::create_dir_all(root.join(to)).unwrap();
+        let Some(mount) = Mount::bind(&from, &root.join(to)) else {
+            return;
+        };
+        mounts.push(mount);
+    }
+    let mut options = ScanOptions::default();
+    options.walk.other_filesystems = true;
+    let found = scan_tree(&root, &options, None);
+    assert_eq!(found.groups.len(), 1);
+    assert_eq!(found.files.files.len(), 2);
+    // Which of two views comes first is the file system's affair; behind one lies nothing further.
+    let again = found.skipped.count(Reason::SeenAlready);
+    assert!((1..=2).contains(&again), "{again}");
+}
+
 /// Files whose size is not what can be read, as some of `/proc` and `/sys` are: sysfs files say 4096
 /// bytes. When the file system is not recognised, they are set aside with a line.
 #[test]

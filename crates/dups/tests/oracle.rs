@@ -3,6 +3,7 @@
 
 mod common;
 
+use assay_dups::hash::Kind;
 use assay_dups::{Reason, ScanOptions};
 use common::{groups_of, noise, oracle, put, scan_tree};
 use proptest::prelude::*;
@@ -112,6 +113,9 @@ proptest! {
         let wanted = oracle(dir.path());
         let found = scan_tree(dir.path(), &ScanOptions::default(), None);
         prop_assert_eq!(groups_of(&found), wanted.clone());
+        let unnamed = ScanOptions { hash: Some(Kind::None), ..ScanOptions::default() };
+        let found = scan_tree(dir.path(), &unnamed, None);
+        prop_assert_eq!(groups_of(&found), wanted.clone());
         let hashed = ScanOptions { hash_all: true, paranoid: true, ..ScanOptions::default() };
         let found = scan_tree(dir.path(), &hashed, None);
         prop_assert_eq!(groups_of(&found), wanted);
@@ -159,9 +163,69 @@ fn large_groups() {
             put(dir.path().join(format!("{size}/{number}")), &content);
         }
     }
-    let found = scan_tree(dir.path(), &ScanOptions::default(), None);
-    assert_eq!(groups_of(&found), oracle(dir.path()));
-    assert_eq!(found.groups.len(), 100);
+    for hash in [None, Some(Kind::None)] {
+        let options = ScanOptions {
+            hash,
+            ..ScanOptions::default()
+        };
+        let found = scan_tree(dir.path(), &options, None);
+        assert_eq!(groups_of(&found), oracle(dir.path()));
+        assert_eq!(found.groups.len(), 100);
+    }
+}
+
+/// Where the bytes of a file differ from the others' of its size.
+fn changes() -> impl Strategy<Value = Vec<Option<(u32, u8)>>> {
+    let change = (any::<u32>(), 1..4_u8);
+    // Few places, so that changed files are equal to each other too.
+    let few = prop_oneof![Just(0_u32), Just(70_000), Just(599_999), Just(u32::MAX / 3)];
+    let one = prop_oneof![2 => change, 3 => (few, 1..3_u8)];
+    proptest::collection::vec(proptest::option::weighted(0.7, one), 2..90)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Files of one size that differ in a byte anywhere, in several classes, some times more of them
+    /// than are read side by side: large ones in pieces that grow, small ones by what distinguishes them.
+    #[test]
+    fn same_groups_when_one_byte_differs(changes in changes(), size in prop_oneof![
+        Just(600_000_usize), Just(2_100_000), Just(70_001), Just(65_536), Just(65_537), Just(3_000), Just(1),
+    ]) {
+        let dir = tempfile::tempdir().unwrap();
+        let content = noise(9, size);
+        for (number, change) in changes.iter().enumerate() {
+            let mut content = content.clone();
+            if let Some((at, by)) = change {
+                content[*at as usize % size] ^= by;
+            }
+            put(dir.path().join(number.to_string()), &content);
+        }
+        let wanted = oracle(dir.path());
+        for hash in [None, Some(Kind::Xxh3), Some(Kind::None)] {
+            let options = ScanOptions { hash, ..ScanOptions::default() };
+            prop_assert_eq!(groups_of(&scan_tree(dir.path(), &options, None)), wanted.clone());
+        }
+    }
+}
+
+#[test]
+fn an_index_needs_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut index = assay_dups::Index::open(&dir.path().join("index.db")).unwrap();
+    let options = ScanOptions {
+        hash: Some(Kind::None),
+        ..ScanOptions::default()
+    };
+    let refused = common::free(|control| {
+        assay_dups::scan(
+            &[dir.path().to_path_buf()],
+            &options,
+            Some(&mut index),
+            control,
+        )
+    });
+    assert!(matches!(refused, Err(assay_dups::Error::Usage(_))));
 }
 
 /// Files read on two threads while another program truncates, replaces and removes them: nothing

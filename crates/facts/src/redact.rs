@@ -147,10 +147,25 @@ fn zdb_line(line: &str) -> Option<String> {
 
 /// Properties of users may say anything, and some of ZFS's own name the pool.
 fn property_line(line: &str) -> Option<String> {
-    let name = line.split('\t').next().unwrap_or_default();
+    let mut fields = line.split('\t');
+    let name = fields.next().unwrap_or_default();
+    if matches!(fields.next(), Some("path" | "ashift")) && fields.next().is_some() {
+        return device_line(name, line);
+    }
     let table = line.contains('\t') && !line.starts_with('\t');
     let named = name.contains(':') || crate::collectors::zfs::IDENTITY.contains(&name);
     (!(table && named)).then(|| line.to_owned())
+}
+
+/// Of the properties of devices (`zpool get … all-vdevs`) those of groups, and of leaves that the
+/// kernel named: other names hold serial numbers.
+fn device_line(name: &str, line: &str) -> Option<String> {
+    let group = ["mirror-", "raidz", "draid"];
+    let group = group.iter().any(|kind| name.starts_with(kind));
+    let plain = |value: &str| !value.contains(['-', '/']);
+    let value = line.rsplit('\t').next().unwrap_or_default();
+    let value = value.strip_prefix("/dev/").unwrap_or(value);
+    (group || plain(name) && plain(value)).then(|| line.to_owned())
 }
 
 /// A key in the kernel's keyring is named after its volume.

@@ -7,6 +7,7 @@
     reason = "this crate starts load generators and owns its scratch files"
 )]
 
+pub mod attributes;
 pub mod cancel;
 pub mod command;
 mod connect;

@@ -4,7 +4,7 @@ use crate::units::Bytes;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
-/// One load. Operations are I/Os, requests, logins or commands; `iops` counts them per second and
+/// One load. Operations are I/Os, requests, logins, files or commands; `iops` counts them per second and
 /// the latencies are theirs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -36,6 +36,13 @@ pub enum Load {
         /// Sessions at once.
         sessions: u32,
     },
+    /// Small files with an extended attribute, made anew in turn, one after the other.
+    Attributes {
+        /// How many files there are.
+        files: u32,
+        /// Length of the attribute, up to 64 KiB.
+        size: Bytes,
+    },
     /// A command, one after the other, timed from start to end.
     Command {
         /// The command and its arguments. `{host}`, `{port}` and `{path}` stand for what is
@@ -52,6 +59,7 @@ impl Load {
             Self::Fio { .. } => "I/O",
             Self::Http { .. } => "request",
             Self::Imap { .. } => "login",
+            Self::Attributes { .. } => "file",
             Self::Command { .. } => "run",
         }
     }
@@ -78,6 +86,9 @@ impl Load {
                 sessions,
                 ..
             } => format!("IMAP logins as {user} at {address}, {sessions} at a time"),
+            Self::Attributes { files, size } => {
+                format!("{files} files, made in turn with an extended attribute of {size}")
+            }
             Self::Command { argv } => format!("`{}`, one after the other", argv.join(" ")),
         }
     }

@@ -6,7 +6,7 @@ use assay_instruments::Cancel;
 use assay_instruments::command;
 use assay_instruments::counters::{Snapshot, Sources};
 use assay_instruments::fio::{Fio, Request};
-use assay_instruments::{Measured, Timing, http, imap};
+use assay_instruments::{Measured, Timing, attributes, http, imap};
 use assay_model::sample::{Counters, JobResult, Outcome, RatePoint, Sample};
 use assay_model::target::FileState;
 use assay_model::trial::TrialPlan;
@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Place {
     /// A file or block device.
     File {
+        /// Its directory, where assay made the file system.
+        dir: Option<PathBuf>,
         /// Link to it.
         link: String,
         /// What it looked like after layout.
@@ -204,6 +206,18 @@ impl Loader<'_> {
                     "assay-command",
                     command::run(&command::Request { argv, timing }, self.cancel),
                 )
+            }
+            Load::Attributes { files, size } => {
+                let Place::File { dir: Some(dir), .. } = place else {
+                    return Err(TrialError::Unfit("a file system of assay's own"));
+                };
+                let request = attributes::Request {
+                    dir: dir.clone(),
+                    files: *files,
+                    size: *size,
+                    timing,
+                };
+                ("assay-attributes", attributes::run(&request, self.cancel))
             }
             Load::Http {
                 url,

@@ -17,7 +17,7 @@ use assay_model::sample::Sample;
 use assay_model::target::TargetKind;
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
 use assay_model::workload::Engine;
-use assay_model::{Bytes, Change, Load, TargetInfo};
+use assay_model::{Bytes, Change, Load, TargetInfo, change};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl<'a> Machine<'a> {
             let fio = Fio::find(env.host, env.fio)?;
             match &plan.change {
                 Change::SideBySide {
-                    now: assay_model::change::Arm::Image(_),
+                    now: change::Arm::Image(_),
                     ..
                 } => fio.has_engine(env.host, Engine::Nbd)?,
                 _ => loader.engine = fio.best_engine(&loader.work, env.cancel),
@@ -269,6 +269,7 @@ fn lay_out(
 
 fn file(loader: &Loader<'_>, path: &Path, name: &str, regular: bool) -> Result<Place, TrialError> {
     Ok(Place::File {
+        dir: None,
         link: link(loader, path, name)?,
         state: regular.then(|| file_state::look(path).ok()).flatten(),
     })
@@ -289,7 +290,7 @@ fn build<'a>(
     env: &Environment<'a>,
     session: &'a Session,
     loader: &Loader<'_>,
-    arm: &assay_model::change::Arm,
+    arm: &change::Arm,
     side: Side,
     tell: &mut Tell<'_>,
 ) -> Result<Arm<'a>, TrialError> {
@@ -312,7 +313,17 @@ fn build<'a>(
     };
     let built = assay_arms::build(env.host, session, arm, &place, env.cancel)?;
     let place = match built.endpoint() {
-        Endpoint::Path(path) => file(loader, &path, name, true)?,
+        Endpoint::Path(path) => {
+            let mut place = file(loader, &path, name, true)?;
+            let fs = matches!(
+                arm,
+                change::Arm::Dataset { .. } | change::Arm::FileSystem { .. }
+            );
+            if let Place::File { dir, .. } = &mut place {
+                *dir = path.parent().filter(|_| fs).map(Path::to_owned);
+            }
+            place
+        }
         Endpoint::Nbd { socket, export } => Place::Nbd {
             link: link(loader, &socket, name)?,
             export,

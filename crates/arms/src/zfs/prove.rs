@@ -26,14 +26,15 @@ impl Dataset {
         cancel: &Cancel,
     ) -> Result<DurabilityProof, ArmError> {
         let host = things.host;
-        let own = self.kstat(host)?;
+        let (own, disabled) = self.look(host)?;
         let before = commits(host, own.as_deref())?;
         self.write(things.seed(), cancel)?;
         let commits = commits(host, own.as_deref())?.saturating_sub(before);
         let dropped = dropped(host);
-        let lost = match dropped {
-            Some(_) => WRITES,
-            None => WRITES.saturating_sub(commits),
+        // Without counters of its own, commits of others may be among them.
+        let lost = match dropped.is_some() || disabled {
+            true => WRITES,
+            false => WRITES.saturating_sub(commits),
         };
         let whose = match own {
             Some(_) => "counted for the data set",
@@ -43,6 +44,7 @@ impl Dataset {
             Some(parameter) => {
                 format!("; {parameter}=1, so no flush follows them to the disks")
             }
+            None if disabled => "; the data set has sync=disabled".to_owned(),
             None => String::new(),
         };
         Ok(DurabilityProof {
@@ -57,21 +59,26 @@ impl Dataset {
         })
     }
 
-    /// The counters of this data set alone, which has them since OpenZFS 2.2.
-    fn kstat(&self, host: &dyn HostMut) -> Result<Option<PathBuf>, ArmError> {
-        let argv = ["zfs", "get", "-Hp", "-o", "value", "objsetid", &self.name];
-        let id = run(host, &argv.map(str::to_owned))?;
+    /// The counters of this data set alone, which has them since OpenZFS 2.2; and whether its
+    /// commits are switched off.
+    fn look(&self, host: &dyn HostMut) -> Result<(Option<PathBuf>, bool), ArmError> {
+        let properties = "objsetid,sync";
+        let argv = ["zfs", "get", "-Hp", "-o", "value", properties, &self.name];
+        let text = run(host, &argv.map(str::to_owned))?;
+        let mut values = text.lines().map(str::trim);
+        let id = values.next().and_then(|id| id.parse::<u64>().ok());
+        let disabled = values.next() == Some("disabled");
         let pool = self.name.split('/').next().unwrap_or_default();
-        let Ok(id) = id.trim().parse::<u64>() else {
-            return Ok(None);
+        let path = id.map(|id| {
+            Path::new("/proc/spl/kstat/zfs")
+                .join(pool)
+                .join(format!("objset-{id:#x}"))
+        });
+        let has = |path: &PathBuf| {
+            let text = host.read_text(path);
+            text.is_ok_and(|text| Zil::parse(&text).is_some())
         };
-        let path = Path::new("/proc/spl/kstat/zfs")
-            .join(pool)
-            .join(format!("objset-{id:#x}"));
-        let has = host
-            .read_text(&path)
-            .is_ok_and(|text| Zil::parse(&text).is_some());
-        Ok(has.then_some(path))
+        Ok((path.filter(has), disabled))
     }
 
     fn write(&self, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {

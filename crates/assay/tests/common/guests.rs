@@ -4,7 +4,7 @@
 //! skipped.
 
 use super::{Home, entries};
-use assay_lab::{Cache, Image};
+use assay_lab::{Cache, Image, Zfs};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -31,6 +31,20 @@ pub fn image_for_long() -> Option<(Image, MutexGuard<'static, ()>)> {
         return None;
     }
     image()
+}
+
+/// The same with that OpenZFS. `make test-guests` does not build the newer one.
+pub fn image_for_long_with(zfs: Zfs) -> Option<(Image, MutexGuard<'static, ()>)> {
+    let (stable, one) = image_for_long()?;
+    if zfs == Zfs::Stable {
+        return Some((stable, one));
+    }
+    let found = Cache::of_user().unwrap().with(zfs).find();
+    if found.is_none() {
+        let name = zfs.name();
+        eprintln!("skipped: no image with that OpenZFS; `assay lab build --zfs {name}` makes one");
+    }
+    Some((found?, one))
 }
 
 /// Processes that work in a directory.

@@ -6,6 +6,7 @@
 )]
 
 pub mod guests;
+pub mod pools;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

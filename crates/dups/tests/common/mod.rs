@@ -199,6 +199,19 @@ impl Mount {
         Some(Self(point.to_path_buf()))
     }
 
+    /// A folder seen at a second place.
+    pub fn bind(from: &Path, point: &Path) -> Option<Self> {
+        let done = std::process::Command::new("mount")
+            .arg("--bind")
+            .args([from, point])
+            .output();
+        if !done.is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: nothing can be bind-mounted here (needs root)");
+            return None;
+        }
+        Some(Self(point.to_path_buf()))
+    }
+
     /// One in memory.
     pub fn memory(point: &Path, options: &str) -> Option<Self> {
         Self::plain(point, "tmpfs", options)

@@ -164,16 +164,7 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
 /// A property of devices since OpenZFS 2.2; before that only zdb tells it. With the command that was
 /// asked.
 fn ashifts(g: &Gather<'_>, pool: &str) -> (Result<Ashifts, String>, String) {
-    let get = [
-        "zpool",
-        "get",
-        "-HpLP",
-        "-o",
-        "name,value",
-        "ashift",
-        pool,
-        "all-vdevs",
-    ];
+    let get = Ashifts::query(pool);
     if let Ok(output) = g.try_ask(&get)
         && output.success()
     {
@@ -247,26 +238,16 @@ mod tests {
     }
 
     fn host() -> Recorded {
-        let ashift = [
-            "zpool",
-            "get",
-            "-HpLP",
-            "-o",
-            "name,value",
-            "ashift",
-            "tank",
-            "all-vdevs",
-        ];
         Recorded::new()
             .command(&get("zfs", "tank/data"), DATASET)
             .command(&get("zpool", "tank"), POOL)
             .command(&["zpool", "status", "-LP", "tank"], STATUS)
-            // What 2.1 says to a property it does not know of devices.
+            // 2.1 has no properties of devices.
             .command_with(
-                &ashift,
-                1,
-                "tank\t12\n",
-                "cannot open 'all-vdevs': no such pool\n",
+                &Ashifts::query("tank"),
+                2,
+                "",
+                "bad property list: invalid property 'path'\n",
             )
             .command(&["zdb", "-C", "tank"], ZDB)
             .linked("/dev/disk/by-id/virtio-d3-part1", "../../vdd1")

@@ -188,21 +188,47 @@ impl Ashifts {
         }
     }
 
-    /// Reads what `zpool get -HpLP -o name,value ashift POOL all-vdevs` prints, which OpenZFS knows
-    /// since 2.2.
+    /// The command that tells them since OpenZFS 2.2; before that only zdb does.
+    #[must_use]
+    pub fn query(pool: &str) -> [&str; 7] {
+        let columns = "-oname,property,value";
+        [
+            "zpool",
+            "get",
+            "-Hp",
+            columns,
+            "path,ashift",
+            pool,
+            "all-vdevs",
+        ]
+    }
+
+    /// Reads what [`Ashifts::query`] prints: `mirror-0 ashift 12` of a group, of a leaf its path as
+    /// well.
     #[must_use]
     pub fn of_properties(text: &str) -> Self {
         let mut found = Self::default();
-        for line in text.lines() {
-            let Some((name, Ok(ashift))) = line
-                .split_once('\t')
-                .map(|(name, value)| (name, value.trim().parse()))
-            else {
+        let rows = || {
+            text.lines().filter_map(|line| {
+                let mut fields = line.split('\t');
+                Some((fields.next()?, fields.next()?, fields.next()?.trim()))
+            })
+        };
+        let path_of = |vdev: &str| {
+            let mut all = rows();
+            all.find_map(|(name, property, value)| {
+                (name == vdev && property == "path" && value.starts_with('/')).then_some(value)
+            })
+        };
+        for (name, property, value) in rows() {
+            let (true, Ok(ashift)) = (property == "ashift", value.parse()) else {
                 continue;
             };
-            match name.rsplit_once('-').and_then(|(_, id)| id.parse().ok()) {
-                Some(id) if !name.starts_with('/') => drop(found.by_id.insert(id, ashift)),
-                _ => drop(found.by_path.insert(name.to_owned(), ashift)),
+            let id = name.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
+            match (path_of(name), id) {
+                (Some(path), _) => drop(found.by_path.insert(path.to_owned(), ashift)),
+                (None, Some(id)) => drop(found.by_id.insert(id, ashift)),
+                (None, None) => {}
             }
         }
         found

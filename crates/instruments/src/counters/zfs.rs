@@ -45,7 +45,9 @@ impl Arc {
     pub fn parse(text: &str) -> Self {
         let count = |name| kstat(text, name).unwrap_or(0);
         Self {
-            demand_data_hits: count("demand_data_hits"),
+            // Reads that waited for data that was being fetched already: since OpenZFS 2.2 they are
+            // counted apart, before they were hits (module/zfs/arc.c, arc_read).
+            demand_data_hits: count("demand_data_hits") + count("demand_data_iohits"),
             demand_data_misses: count("demand_data_misses"),
             prefetch_data_misses: count("prefetch_data_misses"),
             l2_hits: count("l2_hits"),

@@ -1,5 +1,5 @@
 //! ZFS before 2.3 accepts O_DIRECT and still goes through the ARC (openzfs/zfs#10018); from 2.3 on the
-//! property `direct` decides.
+//! property `direct` decides, and the module parameter `zfs_dio_enabled` for all pools.
 
 use crate::doubts::{Evidence, suspect};
 use assay_model::Doubt;
@@ -19,10 +19,15 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     }
     let version = evidence.facts.and_then(zfs_version);
     let property = evidence.dataset_property("direct");
+    let enabled = evidence
+        .facts
+        .and_then(|facts| facts.u64("zfs.param.zfs_dio_enabled"));
+    let off = enabled == Some(0);
     let seen = match (version, property.as_deref()) {
         (Some((major, minor)), _) if (major, minor) < (2, 3) => {
             format!("ZFS {major}.{minor} accepts direct=1 and uses the ARC all the same")
         }
+        (Some(_), _) if off => "zfs_dio_enabled=0 turns direct=1 off on all pools".to_owned(),
         (Some(_), Some("disabled")) => "the property direct=disabled turns direct=1 off".to_owned(),
         (Some(_), _) => return None,
         (None, _) => {

@@ -389,6 +389,12 @@ mod measured {
                 "{version:?}"
             );
         }
+        let off = |c: &mut Case| {
+            c.facts
+                .known("zfs.param.zfs_dio_enabled", 0, FactKind::Runtime, "test");
+        };
+        let told = case("randread").with(zfs(Some("2.3.1"))).with(off).doubts();
+        assert_eq!(told, ["direct-ignored-zfs:suspect"]);
         let durable = case("randwrite").set("sync", "dsync").with(zfs(None));
         assert_eq!(durable.doubts(), [""; 0]);
     }

@@ -13,7 +13,12 @@ use std::collections::BTreeMap;
 
 /// Load generators of assay's own. They report operations in `read`; what is doubtful about a fio
 /// job says nothing about them.
-const OWN: [&str; 3] = ["assay-http", "assay-imap", "assay-command"];
+const OWN: [&str; 4] = [
+    "assay-attributes",
+    "assay-command",
+    "assay-http",
+    "assay-imap",
+];
 
 /// What each pair of a trial says, in order. The pair that is being measured is not in it.
 #[must_use]

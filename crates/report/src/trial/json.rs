@@ -99,6 +99,7 @@ fn slot(view: &View, number: u32, side: Side) -> Value {
         "outcome": slot.sample.outcome,
         "tool": slot.sample.tool,
         "figures": figures,
+        "counters": slot.sample.counters,
         "doubts": doubts,
     })
 }

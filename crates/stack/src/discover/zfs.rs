@@ -188,22 +188,14 @@ impl Finder<'_> {
     /// The ashift of each top-level device: a property since OpenZFS 2.2, before that only in the
     /// configuration that zdb prints.
     fn ashifts(&self, pool: &str) -> Result<Ashifts, String> {
-        let argv = [
-            "zpool",
-            "get",
-            "-HpLP",
-            "-o",
-            "name,value",
-            "ashift",
-            pool,
-            "all-vdevs",
-        ];
-        if let Ok(text) = self.ask_text(&argv) {
-            return Ok(Ashifts::of_properties(&text));
-        }
-        let argv = ["zdb", "-C", pool].map(OsStr::new);
-        let output = self.ask_within(&argv, ZDB)?;
-        let mut found = zpool::ashifts(&output.text());
+        let mut found = match self.ask_text(&Ashifts::query(pool)) {
+            Ok(text) => Ashifts::of_properties(&text),
+            Err(_) => {
+                let argv = ["zdb", "-C", pool].map(OsStr::new);
+                let output = self.ask_within(&argv, ZDB)?;
+                zpool::ashifts(&output.text())
+            }
+        };
         // The pool remembers links; `zpool status -L` names what they lead to.
         let real = found.by_path.iter().filter_map(|(path, ashift)| {
             let real = self.host.realpath(Path::new(path)).ok()?;

@@ -287,6 +287,9 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
                 "restored {}\n",
                 human::plural(undone.restored, "file", "files")
             ))?;
+            if undone.restored > 0 {
+                eprintln!("assay: the index learns of it by `assay dups refresh`");
+            }
             refusals(&undone.refused);
         }
     }
@@ -329,13 +332,18 @@ impl Run {
 
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A run is named by the time at which it began.
+        let age = self.run.parse().map_or_else(
+            |_| String::new(),
+            |begun: i64| format!("{} ago, ", human::age(assay_dups::now() - begun)),
+        );
         let half_done = match self.half_done {
             0 => String::new(),
             open => format!(", {} half done (--recover)", human::count(open)),
         };
         writeln!(
             f,
-            "{}  {}: {} done, {} left alone, {} taken back{half_done}",
+            "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}",
             self.run,
             self.action,
             human::count(self.done),

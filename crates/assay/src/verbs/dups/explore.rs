@@ -150,12 +150,13 @@ pub fn groups_text(
         };
         writeln!(
             out,
-            "\n{} × {}{note}  {}",
+            "\n{} × {}{note}{}",
             human::count(group.files.len() as u64),
             human::bytes(group.size),
             files
                 .hash(group.files[0])
-                .map_or_else(String::new, |hash| hex(&hash[..8]))
+                .filter(|_| files.kind.names())
+                .map_or_else(String::new, |hash| format!("  {}", hex(&hash[..8])))
         )?;
         for id in group.files {
             writeln!(out, "  {}", shown(files, *id))?;

@@ -40,7 +40,7 @@ pub struct Scan {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
-    /// What names a content [default: the index's, else blake3]
+    /// What names a content [default: the index's, else blake3; nothing where no hash is kept or shown]
     #[arg(long, value_enum, value_name = "HASH")]
     hash: Option<HashArg>,
     #[command(flatten)]
@@ -128,6 +128,16 @@ pub struct Refresh {
 /// Runs `assay dups scan`.
 pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
     let roots = super::absolute(&args.paths)?;
+    let format = args.format.unwrap_or(if place.json {
+        Format::Document
+    } else {
+        Format::Text
+    });
+    // Neither remembered nor shown, so a name of each content would be computed for nothing.
+    let unnamed = args.no_index
+        && !args.paranoid
+        && !args.hash_all
+        && matches!(format, Format::Text | Format::Fdupes | Format::Nul);
     let options = ScanOptions {
         walk: WalkOptions {
             filter: args.filter.filter(),
@@ -137,18 +147,16 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
         paranoid: args.paranoid,
         hash_all: args.hash_all,
         fresh: args.rehash,
-        hash: args.hash.map(HashArg::kind),
+        hash: match args.hash {
+            None if unnamed => Some(Kind::None),
+            wanted => wanted.map(HashArg::kind),
+        },
         checkpoint: None,
     };
     let index = match args.no_index {
         true => None,
         false => Some(Index::open(&place.path()?)?),
     };
-    let format = args.format.unwrap_or(if place.json {
-        Format::Document
-    } else {
-        Format::Text
-    });
     go(
         &roots,
         &options,

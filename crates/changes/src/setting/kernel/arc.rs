@@ -1,6 +1,6 @@
-//! The limit of ZFS's ARC. Its parameter says what was written, not what is in force: OpenZFS 2.1
-//! takes a value that is out of range and ignores it, and of 0, the automatic value, every version
-//! keeps the limit that is in force (zfs(4), zfs_arc_max; module/os/linux/zfs/arc_os.c).
+//! The limit of ZFS's ARC. Its parameter says what was written, not what is in force: OpenZFS (2.1 to
+//! 2.4) takes a value that is out of range and ignores it, and of 0, the automatic value, it keeps the
+//! limit that is in force (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
 
 use crate::error::ChangeError;
 use crate::setting::Original;

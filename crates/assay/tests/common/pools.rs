@@ -1,0 +1,158 @@
+//! A guest with disks for pools, and assay in it.
+
+use super::guests;
+use assay_host::Limits;
+use assay_instruments::Cancel;
+use assay_lab::{Disk, Guest, Image, Options, State, Zfs};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+/// An emulated guest on a busy machine is slow.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// What a command of the guest said.
+pub struct Said {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// An image, and where guests of it are kept while a test runs.
+pub struct Lab {
+    image: Image,
+    dir: tempfile::TempDir,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    /// None, and says why, where there is no image with that OpenZFS, or long tests are not wanted.
+    pub fn new(zfs: Zfs) -> Option<Self> {
+        let (image, one) = guests::image_for_long_with(zfs)?;
+        Some(Self {
+            image,
+            dir: tempfile::tempdir().unwrap(),
+            _one: one,
+        })
+    }
+
+    pub fn boot(&self, name: &str, disks: Vec<Disk>) -> Pools {
+        let state = State::open(self.dir.path()).unwrap();
+        let options = Options {
+            assay: Some(env!("CARGO_BIN_EXE_assay").into()),
+            disks,
+            boot_limit: PATIENCE,
+            ..Options::new(name)
+        };
+        let guest = Guest::boot(&self.image, &options, &state, &Cancel::default()).unwrap();
+        Pools { guest }
+    }
+}
+
+/// Disks `d1`, `d2` and so on.
+pub fn disks(count: u32, size: u64) -> Vec<Disk> {
+    (1..=count)
+        .map(|number| Disk::scratch(&format!("d{number}"), size))
+        .collect()
+}
+
+pub struct Pools {
+    pub guest: Guest,
+}
+
+impl Pools {
+    /// The device nodes of the first so many disks of [`disks`].
+    pub fn devices(&self, count: u32) -> Vec<String> {
+        let names: Vec<String> = (1..=count).map(|number| format!("d{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let paths = self.guest.devices(&names).unwrap();
+        paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect()
+    }
+
+    pub fn run(&self, argv: &[&str]) -> Said {
+        let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+        let limits = Limits { timeout: PATIENCE };
+        let output = self.guest.run(&words, limits);
+        let output = output.unwrap_or_else(|error| panic!("{argv:?}: {error}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Said {
+            status: output.status,
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
+
+    /// A script that has to succeed.
+    pub fn sh(&self, script: &str) -> String {
+        let said = self.run(&["sh", "-euc", script]);
+        assert_eq!(said.status, 0, "{script}: {}{}", said.out, said.err);
+        said.out
+    }
+
+    pub fn wait_for(&self, script: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.run(&["sh", "-c", script]).status != 0 {
+            assert!(Instant::now() < deadline, "{script}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    /// `zpool create -f …`. zpool waits 30 s for udev to see its partitions, which may be too short
+    /// here.
+    pub fn create(&self, words: &str) {
+        self.sh(&format!(
+            "for try in 1 2 3; do zpool create -f {words} && break; done"
+        ));
+    }
+
+    /// assay in the guest, which keeps what it writes in `state`.
+    pub fn assay(&self, state: &str, arguments: &str) -> Said {
+        let script =
+            format!("cd /root; env ASSAY_STATE={state} ASSAY_STORE={state}/db assay {arguments}");
+        self.run(&["sh", "-c", &script])
+    }
+
+    /// What assay says as JSON; it has to succeed.
+    pub fn json(&self, state: &str, arguments: &str) -> Value {
+        let said = self.assay(state, arguments);
+        assert_eq!(said.status, 0, "{arguments}: {}{}", said.out, said.err);
+        let found = serde_json::from_str(&said.out);
+        found.unwrap_or_else(|error| panic!("{arguments}: {error}: {}", said.out))
+    }
+
+    /// The same for what assay finds out by other programs, which on a busy machine may take longer
+    /// than a fact may: asked again then.
+    pub fn found(&self, state: &str, arguments: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = self.json(state, arguments);
+            let slow = found.to_string().contains("no end after");
+            if !slow || Instant::now() > deadline {
+                return found;
+            }
+        }
+    }
+
+    pub fn push(&self, text: &str, to: &str) {
+        let to = PathBuf::from(to);
+        self.guest
+            .push_bytes(text.as_bytes(), Path::new(&to), 0o644)
+            .unwrap();
+    }
+}
+
+/// The first value of that key, wherever it stands.
+pub fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(map) => map
+            .get(key)
+            .or_else(|| map.values().find_map(|value| find(value, key))),
+        Value::Array(items) => items.iter().find_map(|value| find(value, key)),
+        _ => None,
+    }
+}

@@ -1,0 +1,136 @@
+//! Hashes of contents, each once and with a number.
+
+use crate::store::Store;
+use crate::table::{Files, Hash, NO_HASH, index};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// No hash has this slot. (Number `u32::MAX` is never given, see [`crate::table::NO_HASH`].)
+const FREE: u64 = u64::MAX;
+
+/// Hashes and their numbers.
+#[derive(Default, Debug)]
+pub(crate) struct Contents {
+    /// By number.
+    hashes: Store<Hash>,
+    /// Where to find a hash in `hashes`: open addressing, a power of two long; the hash's first 32
+    /// bits above its number, or [`FREE`].
+    slots: Store<u64>,
+}
+
+impl Contents {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// A hash by its number.
+    pub fn hash(&self, number: u32) -> Option<&Hash> {
+        self.hashes.get(number as usize)
+    }
+
+    /// The number of a hash, added if new.
+    pub fn add(&mut self, hash: Hash) -> u32 {
+        if self.hashes.len() * 4 >= self.slots.len() * 3 {
+            self.lengthen((self.slots.len() * 2).max(1024));
+        }
+        // Its first bytes are as good as random.
+        let tag = hash
+            .first_chunk()
+            .map_or(0, |head| u32::from_le_bytes(*head));
+        let mask = self.slots.len() - 1;
+        let mut at = tag as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == FREE {
+                self.hashes.push(hash);
+                let number = index(self.hashes.len() - 1);
+                self.slots[at] = u64::from(tag) << 32 | u64::from(number);
+                return number;
+            }
+            let number = slot as u32;
+            if (slot >> 32) as u32 == tag && self.hashes[number as usize] == hash {
+                return number;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Makes room for this many at once, rather than step by step.
+    pub fn expect(&mut self, number: usize) {
+        let wanted = number.saturating_add(number / 3).next_power_of_two();
+        if number > 0 && wanted > self.slots.len() {
+            self.lengthen(wanted);
+        }
+    }
+
+    fn lengthen(&mut self, length: usize) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots.resize(length, FREE);
+        for slot in old.iter().filter(|slot| **slot != FREE) {
+            let mut at = (slot >> 32) as usize & (length - 1);
+            while self.slots[at] != FREE {
+                at = (at + 1) & (length - 1);
+            }
+            self.slots[at] = *slot;
+        }
+    }
+}
+
+/// Hashes handed over at once.
+const BATCH: usize = 4096;
+/// Batches that may wait.
+const WAITING: usize = 8;
+
+/// Numbers hashes on a thread of its own: looking one up waits for memory, several times.
+pub(crate) struct Numbering<'scope> {
+    batch: Vec<Hash>,
+    hand_over: SyncSender<Vec<Hash>>,
+    thread: ScopedJoinHandle<'scope, (Contents, Store<u32>)>,
+}
+
+impl<'scope> Numbering<'scope> {
+    /// Begins; `expected` is about how many there will be.
+    pub fn begin<'env>(scope: &'scope Scope<'scope, 'env>, expected: usize) -> Self {
+        let (hand_over, batches) = sync_channel::<Vec<Hash>>(WAITING);
+        let thread = scope.spawn(move || {
+            let mut contents = Contents::default();
+            contents.expect(expected);
+            let mut numbers = Store::default();
+            for hash in batches.into_iter().flatten() {
+                numbers.push(contents.add(hash));
+            }
+            (contents, numbers)
+        });
+        Self {
+            batch: Vec::with_capacity(BATCH),
+            hand_over,
+            thread,
+        }
+    }
+
+    /// Takes the hash of the next file that has one; the file is to be marked by any number.
+    pub fn add(&mut self, hash: Hash) {
+        self.batch.push(hash);
+        if self.batch.len() == BATCH {
+            let full = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+            // Nobody receives only after a panic, which is passed on at the end.
+            let _ = self.hand_over.send(full);
+        }
+    }
+
+    /// Gives all marked files their numbers, in their order.
+    pub fn finish(self, files: &mut Files) {
+        let _ = self.hand_over.send(self.batch);
+        drop(self.hand_over);
+        let (contents, numbers) = self
+            .thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let marked = files.files.iter_mut().filter(|file| file.hash != NO_HASH);
+        for (file, number) in marked.zip(numbers.iter()) {
+            file.hash = *number;
+        }
+        files.contents = contents;
+    }
+}

@@ -1,0 +1,139 @@
+//! Small files with an extended attribute, as file servers, SELinux and POSIX ACLs make them: fio has
+//! no such load.
+
+use crate::Cancel;
+use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use assay_model::Bytes;
+use rustix::fs::{CWD, Mode, OFlags, XattrFlags, fgetxattr, fsetxattr, openat, unlink};
+use rustix::io::Errno;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// The attribute.
+const NAME: &str = "user.assay";
+/// The longest attribute that Linux takes (XATTR_SIZE_MAX of linux/limits.h).
+const LONGEST: u64 = 64 << 10;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// A directory of assay's own. The files stay in it.
+    pub dir: PathBuf,
+    /// How many files there are at most; at least 1.
+    pub files: u32,
+    /// Length of the attribute, 1 byte to 64 KiB.
+    pub size: Bytes,
+    /// How long.
+    pub timing: Timing,
+}
+
+/// Makes files in turn. One operation removes the file of that number where there is one, makes it
+/// anew, gives it an attribute and reads that back. Nothing waits for durability.
+///
+/// # Errors
+/// Numbers that cannot be, or not one operation that succeeded. Operations that failed among others
+/// are in `Measured::errors`.
+pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
+    if request.files == 0 || !(1..=LONGEST).contains(&request.size.0) {
+        return Err(LoadError::Request {
+            what: format!("{} files, attribute of {}", request.files, request.size),
+            why: format!(
+                "at least one file and an attribute of 1 to {}",
+                Bytes(LONGEST)
+            ),
+        });
+    }
+    let begin = Instant::now();
+    let used = thread_cpu();
+    let mut tally = Tally::new(&request.timing, begin);
+    let mut value = vec![0x61; request.size.0 as usize];
+    let mut found = vec![0; value.len()];
+    for number in 0_u64.. {
+        if !tally.goes_on(Instant::now()) || cancel.is_cancelled() {
+            break;
+        }
+        // Differs from that of the file before.
+        for (byte, digit) in value.iter_mut().zip(number.to_le_bytes()) {
+            *byte = digit;
+        }
+        let path = request
+            .dir
+            .join(format!("a{}", number % u64::from(request.files)));
+        let start = Instant::now();
+        let done = one(&path, &value, &mut found);
+        let end = Instant::now();
+        let failed = done.is_err();
+        tally.record(start, end, done);
+        if failed {
+            rest(cancel);
+        }
+    }
+    let cpu = thread_cpu().saturating_sub(used);
+    finish("attributes", vec![tally], begin.elapsed(), cpu, cancel)
+}
+
+fn one(path: &std::path::Path, value: &[u8], found: &mut [u8]) -> Done {
+    let fault = |what: &'static str| {
+        move |errno: Errno| LoadError::Io {
+            what,
+            source: errno.into(),
+        }
+    };
+    match unlink(path) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(fault("removing a file")(errno)),
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = openat(CWD, path, flags, Mode::RUSR | Mode::WUSR);
+    let file = file.map_err(fault("making a file"))?;
+    fsetxattr(&file, NAME, value, XattrFlags::CREATE).map_err(fault("setting an attribute"))?;
+    let length = fgetxattr(&file, NAME, &mut *found).map_err(fault("reading an attribute"))?;
+    match length == value.len() && found == value {
+        true => Ok(length as u64),
+        false => Err(LoadError::WrongAnswer {
+            what: path.display().to_string(),
+            why: "the attribute reads differently from what was written".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::Nanos;
+
+    fn request(files: u32, size: u64) -> (tempfile::TempDir, Request) {
+        let dir = tempfile::tempdir().unwrap();
+        let request = Request {
+            dir: dir.path().to_owned(),
+            files,
+            size: Bytes(size),
+            timing: Timing {
+                washout: Nanos(0),
+                runtime: Nanos(50_000_000),
+                limit: Nanos(1_000_000_000),
+            },
+        };
+        (dir, request)
+    }
+
+    #[test]
+    fn keeps_so_many_files_with_their_attribute() {
+        let (dir, request) = request(3, 20);
+        let measured = run(&request, &Cancel::default()).unwrap();
+        let io = measured.job.read.unwrap();
+        assert!(io.ios > 3 && io.bytes.0 == io.ios * 20, "{io:?}");
+        assert!(measured.errors.is_empty());
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 3);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (files, size) in [(0, 20), (3, 0), (3, LONGEST + 1)] {
+            let (_dir, request) = request(files, size);
+            let refused = run(&request, &Cancel::default());
+            assert!(matches!(refused, Err(LoadError::Request { .. })));
+        }
+    }
+}
