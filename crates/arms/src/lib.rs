@@ -1,6 +1,7 @@
 //! What assay makes to measure on, two of them alive side by side: disk images served over NBD,
-//! file systems on loop devices, ZFS data sets and volumes, a second sshd. Each lives in a directory of its own, is entered in
-//! the journal before it is made, and is gone when it is dropped.
+//! file systems on loop devices, ZFS data sets and volumes, logical volumes, a second sshd. Each
+//! lives in a directory of its own, is entered in the journal before it is made, and is gone when it
+//! is dropped.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate makes files and starts servers, and removes them again"
@@ -10,6 +11,7 @@ mod child;
 mod error;
 mod filesystem;
 mod image;
+mod lvm;
 mod nbd;
 mod qmp;
 mod sshd;
@@ -18,6 +20,7 @@ mod volatile;
 mod zfs;
 
 pub use error::ArmError;
+pub use lvm::{LogicalVolume, logical_volume};
 
 use assay_changes::Session;
 use assay_host::HostMut;

@@ -98,7 +98,16 @@ pub(crate) fn build(
         argv.extend(["-s".to_owned(), "-V".to_owned(), size]);
     }
     argv.push(name.clone());
-    things.enter(&Made::Dataset { name: name.clone() })?;
+    let made = Made::Dataset { name: name.clone() };
+    // Looked at first: what is entered is destroyed again.
+    let listed = ["zfs", "list", "-H", "-o", "name", "--", &name].map(str::to_owned);
+    if run(things.host, &listed).is_ok() {
+        return Err(ArmError::Refused {
+            what: made.to_string(),
+            reason: "there is one already, which assay did not make".to_owned(),
+        });
+    }
+    things.enter(&made)?;
     run(things.host, &argv)?;
     let path = match wanted.volume {
         true => node(&name, cancel)?,
@@ -149,9 +158,15 @@ impl Wanted<'_> {
     }
 }
 
-/// The device of a new volume.
+/// The device of a new volume. A blank in its name is a plus there (cmd/zvol_id/zvol_id.c).
 fn node(name: &str, cancel: &Cancel) -> Result<PathBuf, ArmError> {
-    let path = Path::new("/dev/zvol").join(name);
+    let path = Path::new("/dev/zvol").join(name.replace(' ', "+"));
+    wait_for(&path, cancel)?;
+    Ok(path)
+}
+
+/// Waits until udev has made a device's node.
+pub(crate) fn wait_for(path: &Path, cancel: &Cancel) -> Result<(), ArmError> {
     let deadline = Instant::now() + NODE;
     while !path.exists() {
         if cancel.is_cancelled() {
@@ -165,7 +180,7 @@ fn node(name: &str, cancel: &Cancel) -> Result<PathBuf, ArmError> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(path)
+    Ok(())
 }
 
 fn text(path: &Path) -> Result<&str, ArmError> {

@@ -143,9 +143,10 @@ pub fn tell(words: std::fmt::Arguments<'_>) {
 /// Writes to standard output; a reader that went away is an error that `main` forgives.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .context("standard output")
 }
 
 /// Writes a file that the user named, whole or not at all. Where the name is a link, the file behind

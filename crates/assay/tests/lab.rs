@@ -8,7 +8,7 @@ mod common;
 use assay_host::{Host as _, Limits};
 use assay_instruments::Cancel;
 use assay_lab::{Disk, Guest, LabError, Options, State};
-use common::guests::{image, nothing_left, working_in};
+use common::guests::{image, image_for_long, nothing_left, working_in};
 use common::{Home, Ran, entries};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -57,6 +57,9 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         none.stderr
     );
 
+    let journal = run(&["systemctl", "restart", "systemd-journald"]);
+    assert_eq!(journal.code, Some(0), "{}", journal.stderr);
+
     let again = home.assay(&["lab", "up"]);
     assert_eq!(again.code, Some(2));
     assert!(
@@ -77,6 +80,25 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         "{}",
         gone.stderr
     );
+}
+
+#[test]
+fn a_command_that_takes_all_memory_is_killed_and_nothing_else() {
+    let Some(_one) = image_for_long() else { return };
+    let home = Home::new();
+    let script = "tail /dev/zero; test $? = 137 && systemctl is-active assay-agent";
+    let args = ["lab", "run", "--memory", "384M", "--", "sh", "-c", script];
+    let ran = home.assay(&args);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "active\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = home.assay(&["lab", "run", "--memory", "384M", "--", "tail", "/dev/zero"]);
+    assert_eq!(ran.code, Some(137), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ran out of memory"), "{}", ran.stderr);
+    nothing_left(&home);
 }
 
 #[test]

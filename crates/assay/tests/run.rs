@@ -283,6 +283,11 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     let second = home.assay(&["run", "--resume", "1"]);
     assert_eq!(second.code, Some(2));
     assert!(second.stderr.contains("another assay"), "{}", second.stderr);
+    // Nor does one that keeps its state and its runs elsewhere.
+    let third = Home::new().assay(&with(&["run"], target.path(), &["--rw", "randread"]));
+    let by = format!("measured by another assay (process {})", child.id());
+    assert!(third.stderr.contains(&by), "{}", third.stderr);
+    assert_eq!(third.code, Some(2));
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&child),
         rustix::process::Signal::TERM,

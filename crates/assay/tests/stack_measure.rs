@@ -164,7 +164,27 @@ fn nothing_is_made_before_a_yes_and_bad_input_is_named() {
         (&["stack", "/nonexistent", "--measure"], "/nonexistent"),
         (
             &["stack", file.to_str().unwrap(), "--measure"],
-            "not a directory",
+            "name a directory",
+        ),
+        (
+            &["stack", "no-such-guest", "--measure"],
+            "no virtual machine",
+        ),
+        (
+            &["stack", path, "--measure", "--scratch-dir", path],
+            "is a directory",
+        ),
+        (
+            &["stack", path, "--measure", "--scratch-vg", "vg0"],
+            "no volume group under it",
+        ),
+        (
+            &["stack", path, "--measure", "--scratch-dataset", "tank/x"],
+            "no pool under it",
+        ),
+        (
+            &["stack", path, "--measure", "--scratch-vg", "../x"],
+            "no name of LVM",
         ),
         (&["stack", path, "--measure", "--layers", "floppy"], "btrfs"),
         (

@@ -4,6 +4,7 @@
 //! nor a forged journal leads to anybody else's file.
 
 mod dataset;
+mod volume;
 
 use crate::error::ChangeError;
 use assay_host::{HostError, HostMut, Limits, ProcessId};
@@ -53,6 +54,14 @@ pub enum Made {
         /// `pool/…/name`; the last part holds the tag.
         name: String,
     },
+    /// An LVM logical volume. Create it with [`crate::Session::tag`] among its LVM tags
+    /// (`--addtag`): nothing that does not carry it is ever removed.
+    LogicalVolume {
+        /// Its volume group.
+        group: String,
+        /// Its name, which holds the tag.
+        name: String,
+    },
 }
 
 impl Made {
@@ -79,6 +88,7 @@ impl std::fmt::Display for Made {
             Self::Mount { mountpoint } => write!(f, "mount on {}", mountpoint.display()),
             Self::Netns { name } => write!(f, "network namespace {name}"),
             Self::Dataset { name } => write!(f, "ZFS dataset {name}"),
+            Self::LogicalVolume { group, name } => write!(f, "logical volume {group}/{name}"),
         }
     }
 }
@@ -97,11 +107,13 @@ impl Made {
             Self::Netns { name } => Path::new(name),
             // Only its own name counts, and that of nothing above it.
             Self::Dataset { name } => Path::new(name.rsplit('/').next().unwrap_or_default()),
+            Self::LogicalVolume { name, .. } => Path::new(name),
         };
         let plain = |name: &OsStr| name != ".." && name != ".";
         let rooted = match self {
             Self::Netns { name } => !name.contains('/'),
             Self::Dataset { name } => dataset::is_below_a_pool(name),
+            Self::LogicalVolume { group, name } => [group, name].into_iter().all(volume::is_plain),
             _ => path.is_absolute() && path.iter().all(plain),
         };
         let holds = |name: &OsStr| {
@@ -121,7 +133,7 @@ impl Made {
     pub(crate) fn survives_reboot(&self) -> bool {
         matches!(
             self,
-            Self::File(_) | Self::Directory(_) | Self::Dataset { .. }
+            Self::File(_) | Self::Directory(_) | Self::Dataset { .. } | Self::LogicalVolume { .. }
         )
     }
 
@@ -134,6 +146,7 @@ impl Made {
             Self::Mount { mountpoint } => mounted(host, mountpoint)?,
             Self::Netns { name } => exists(host, &Path::new("/run/netns").join(name))?,
             Self::Dataset { name } => dataset::is_there(host, name)?,
+            Self::LogicalVolume { group, name } => volume::find(host, group, name)?.is_some(),
         })
     }
 
@@ -181,6 +194,14 @@ impl Made {
                     dataset::destroy_snapshots(host, name)?;
                     // udev may still look at a volume that is new.
                     let argv = ["zfs", "destroy", name].map(OsStr::new);
+                    self.retried(host, &argv)?;
+                }
+            }
+            Self::LogicalVolume { group, name } => {
+                if let Some(found) = volume::find(host, group, name)? {
+                    volume::check_removable(&found, group, name, tag)?;
+                    let path = format!("{group}/{name}");
+                    let argv = ["lvremove", "--yes", "--quiet", &path].map(OsStr::new);
                     self.retried(host, &argv)?;
                 }
             }

@@ -100,12 +100,21 @@ impl State {
         Ok(file)
     }
 
+    /// Whether a guest may be called so.
+    ///
+    /// # Errors
+    /// [`LabError::Name`].
+    pub fn check_name(name: &str) -> Result<(), LabError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        match (1..=32).contains(&name.len()) && name.bytes().all(plain) {
+            true => Ok(()),
+            false => Err(LabError::Name(name.to_owned())),
+        }
+    }
+
     /// Makes the directory of a new guest and holds it.
     pub(crate) fn add(&self, name: &str) -> Result<Place, LabError> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        if name.is_empty() || name.len() > 32 || !name.bytes().all(plain) {
-            return Err(LabError::Name(name.to_owned()));
-        }
+        Self::check_name(name)?;
         let _lock = self.lock()?;
         let dir = self.root.join(name);
         match fs::DirBuilder::new().mode(0o700).create(&dir) {

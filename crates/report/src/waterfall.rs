@@ -13,7 +13,8 @@ pub use terminal::terminal;
 
 use assay_model::ladder::{Ladder, Step, Waterfall};
 use assay_model::result::Judged;
-use assay_model::{Run, Sample};
+use assay_model::target::TargetKind;
+use assay_model::{Run, Sample, TargetInfo};
 
 /// A measured ladder with all that was derived from it.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,15 @@ pub struct View<'a> {
     pub samples: &'a [Sample],
     /// One for each workload.
     pub falls: &'a [Waterfall],
+}
+
+impl View<'_> {
+    /// What was named: the target of a rung that is a file there, where volumes lie below it.
+    pub(crate) fn target(&self) -> Option<&TargetInfo> {
+        let targets = &self.run.targets;
+        let file = |target: &&TargetInfo| target.kind == TargetKind::Directory;
+        targets.iter().find(file).or(targets.first())
+    }
 }
 
 /// One line of a drawing: a rung and the step that leads to it.

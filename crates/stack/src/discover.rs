@@ -8,6 +8,7 @@ mod filesystem;
 mod guest;
 mod image;
 mod lvm;
+mod users;
 mod zfs;
 
 use assay_facts::block::Device;
@@ -19,6 +20,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use users::users;
 
 /// What the layers are wanted of.
 #[derive(Clone, Debug, PartialEq, Eq)]

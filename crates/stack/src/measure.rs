@@ -7,15 +7,24 @@
 mod bench;
 mod error;
 mod execute;
+mod ground;
 mod guest;
 mod ladder;
+mod makes;
+mod order;
+mod pace;
 mod part;
 mod prepare;
+mod room;
+mod settle;
+mod volume;
 
 pub use error::MeasureError;
 pub use execute::{Finished, execute};
+pub use ground::Scratch;
+pub use makes::{Made, Within};
 pub use part::{FileSystem, Part};
-pub use prepare::{Made, Prepared, Wanted, prepare};
+pub use prepare::{Prepared, Wanted, prepare};
 
 use assay_changes::Journal;
 use assay_host::HostMut;

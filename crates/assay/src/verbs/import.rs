@@ -11,7 +11,8 @@ use assay_judge::doubts::{self, JudgedJobs};
 use assay_model::result::Judged;
 use assay_model::sample::{IoStats, JobResult, Latency};
 use assay_model::units::{mb_per_s, significant};
-use assay_model::{Nanos, Run, RunId, SCHEMA_VERSION, Sample};
+use assay_model::{Bytes, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -109,6 +110,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
+/// A result of a thousand jobs with all their bins has some tens of MB. Without an end, /dev/zero
+/// would fill the memory.
+const LONGEST: u64 = 512 << 20;
+
 /// Whether it begins as what `assay export` writes.
 fn is_export(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start().strip_prefix(b"{");
@@ -137,7 +142,15 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
 )]
 fn read(path: &Path) -> anyhow::Result<Source> {
     let shown = path.to_string_lossy().escape_debug().to_string();
-    let bytes = std::fs::read(path).map_err(|error| Unreadable(format!("{shown}: {error}")))?;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| Unreadable(format!("{shown}: {error}")))?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= LONGEST,
+        "{shown}: longer than {}: this is no result",
+        Bytes(LONGEST)
+    );
     if is_export(&bytes) {
         return Ok(Source::Own(Box::new(own(bytes, shown)?)));
     }

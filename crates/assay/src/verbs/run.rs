@@ -196,6 +196,12 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
 /// Which plan, and what to measure.
 fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let mut targets = args.words.clone();
+    let another = args.plan_file.is_some() || args.one.plan().is_some();
+    if let Some(word) = targets.first().filter(|word| another && is_plan(word)) {
+        bail!(
+            "`{word}` is a plan, and --plan-file or a workload of your own is another: leave one of them out (a directory of that name is `./{word}`)"
+        );
+    }
     let mut spec = if let Some(path) = &args.plan_file {
         read_plan(path)?
     } else if let Some(one) = args.one.plan() {
@@ -244,6 +250,10 @@ fn absolute(target: &str) -> String {
     let path = std::path::absolute(target).ok();
     path.and_then(|path| path.into_os_string().into_string().ok())
         .unwrap_or_else(|| target.to_owned())
+}
+
+fn is_plan(word: &str) -> bool {
+    BUILTIN.iter().any(|(name, _)| *name == word)
 }
 
 /// A first word that is neither a plan nor a path is most likely a misspelt plan.

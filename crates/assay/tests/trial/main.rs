@@ -357,6 +357,8 @@ fn a_killed_trial_is_recovered() {
     assert_eq!(own.value(), "0.05");
     let again = home.assay(&["trial", "--recover"]);
     assert_eq!(again.stdout, "Nothing to set back.\n");
+    let again = home.assay(&["trial", "--recover", "--json"]);
+    assert_eq!(json(&again)["recovered"], serde_json::json!([]));
 }
 
 #[test]

@@ -50,7 +50,7 @@ struct DoubtView {
 #[must_use]
 pub fn html(view: &View) -> String {
     let run = view.run;
-    let target = run.targets.first();
+    let target = view.target();
     let subject: Vec<(&str, String)> = [
         ("target", Some(clean(&view.ladder.target))),
         (

@@ -55,7 +55,7 @@ fn heading(view: &View, out: &mut String, style: Style) {
         &format!("{}: {when}", name.trim_start_matches("run ")),
     );
     say("  target", &clean(&view.ladder.target));
-    if let Some(target) = run.targets.first() {
+    if let Some(target) = view.target() {
         for line in [
             subject::storage(&run.facts, target),
             subject::sizes(&run.facts, target),

@@ -80,9 +80,22 @@ pub(crate) fn first(view: &View, fall: &Waterfall, whole: &Whole) -> String {
         .iter()
         .map(|&step| layer(view, fall, step))
         .collect();
+    let steps = whole.steps.iter().map(|&step| (step, &fall.steps[step]));
+    let missing = steps.clone().filter(|(_, step)| step.added.is_none());
+    let missing: Vec<String> = missing.map(|(step, _)| layer(view, fall, step)).collect();
+    let unknown = match &missing[..] {
+        [] => String::new(),
+        names => format!("; {} has no figure and may cost more", either(names)),
+    };
+    let interval = |(_, step): (usize, &Step)| step.added?.interval;
     match (&whole.first[..], &names[..]) {
-        ([], _) if whole.added.is_none() => "unknown: a rung has no figure".to_owned(),
-        ([], _) => "nowhere: no layer costs anything that can be told from noise".to_owned(),
+        ([], _) if steps.filter_map(interval).next().is_none() => match &missing[..] {
+            [] => "unknown: one round has no interval (--rounds)".to_owned(),
+            _ => "unknown: a rung has no figure".to_owned(),
+        },
+        ([], _) => {
+            format!("nowhere: no layer costs anything that can be told from noise{unknown}")
+        }
         ([step, ..], [name, others @ ..]) => {
             let step = &fall.steps[*step];
             let share = step.share.map_or(String::new(), |share| {
@@ -90,9 +103,9 @@ pub(crate) fn first(view: &View, fall: &Waterfall, whole: &Whole) -> String {
             });
             let alone = format!("{name}, {}{share}", added(step));
             match others {
-                [] => alone,
+                [] => alone + &unknown,
                 others => format!(
-                    "{alone}; but {} may cost as much, which more rounds would tell (--rounds)",
+                    "{alone}; but {} may cost as much, which more rounds would tell (--rounds){unknown}",
                     either(others)
                 ),
             }

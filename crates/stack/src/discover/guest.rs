@@ -27,9 +27,9 @@ struct Found {
 }
 
 /// A process that is QEMU.
-struct Process {
-    pid: u32,
-    machine: qemu::Machine,
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) machine: qemu::Machine,
 }
 
 impl Finder<'_> {
@@ -87,7 +87,7 @@ impl Finder<'_> {
     }
 
     /// All processes that are QEMU. A process may end while it is looked at.
-    fn processes(&self) -> Result<Vec<Process>, HostError> {
+    pub(super) fn processes(&self) -> Result<Vec<Process>, HostError> {
         let mut found = Vec::new();
         for entry in self.host.list(Path::new("/proc"))? {
             let Some(pid) = entry.to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -228,7 +228,7 @@ impl Finder<'_> {
     }
 
     /// A path as the process sees it: from its own directory, in its own view of the files.
-    fn as_qemu_sees(&self, path: &Path, pid: Option<u32>) -> PathBuf {
+    pub(super) fn as_qemu_sees(&self, path: &Path, pid: Option<u32>) -> PathBuf {
         let Some(pid) = pid else {
             return path.to_owned();
         };

@@ -1,26 +1,26 @@
 //! The rungs, made and ready for load. Dropping them takes everything away.
 
+mod make;
+
+use super::MeasureError;
 use super::guest;
-use super::ladder::Recipe;
-use super::{Environment, Event, Lab, MeasureError, Prepared, Tell};
-use assay_arms::{Built, Endpoint};
-use assay_changes::Session;
+use super::settle::Settle;
+use super::volume::Held;
+use assay_arms::Built;
 use assay_host::Host;
+use assay_instruments::Cancel;
 use assay_instruments::counters::{Snapshot, Sources};
 use assay_instruments::fio::{Fio, Output, Request};
-use assay_instruments::scratch::{self, Scratch};
-use assay_instruments::{Cancel, file_state, layout};
-use assay_lab::{Accel, Disk, Guest, Options};
-use assay_model::change::Arm;
+use assay_instruments::scratch::Scratch;
+use assay_lab::{Accel, Guest};
 use assay_model::plan::Slot;
 use assay_model::run::Run;
 use assay_model::sample::{Counters, Sample};
 use assay_model::target::FileState;
 use assay_model::workload::Engine;
-use assay_model::{Bytes, Nanos, Workload};
+use assay_model::{Bytes, Nanos, TargetInfo, Workload};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What a load is pointed at. File and socket are links in the work directory.
 #[derive(Clone, Debug)]
@@ -45,72 +45,22 @@ pub(super) struct Bench<'a> {
     cancel: &'a Cancel,
     now: &'a dyn Fn() -> Timestamp,
     work: PathBuf,
-    sources: Sources,
+    /// Where files and images are made.
+    home: PathBuf,
     places: Vec<Place>,
+    /// Of each rung.
+    sources: Vec<Sources>,
+    /// What became known of a rung only when it was made.
+    pub(super) learnt: Vec<(usize, TargetInfo)>,
+    settle: Settle,
     // What the places are, in the order in which it goes.
     guest: Option<Guest>,
-    _images: Vec<Built<'a>>,
-    _scratch: Vec<Scratch>,
+    images: Vec<Built<'a>>,
+    scratch: Vec<Scratch>,
+    volumes: Vec<Held<'a>>,
 }
 
 impl<'a> Bench<'a> {
-    /// Makes all rungs and writes their files from end to end.
-    pub(super) fn new(
-        prepared: &Prepared,
-        env: &Environment<'a>,
-        session: &'a Session,
-        scratch: &scratch::Session,
-        tell: &mut Tell<'_>,
-    ) -> Result<Self, MeasureError> {
-        let run = &prepared.run;
-        let devices = run.targets.first().map_or(&[][..], |info| &info.devices);
-        let mut bench = Self {
-            host: env.host,
-            fio: prepared.fio.clone(),
-            cancel: env.cancel,
-            now: env.now,
-            work: scratch.dir().to_owned(),
-            sources: Sources::find(env.host, devices),
-            places: Vec::new(),
-            guest: boot(prepared, env, tell)?,
-            _images: Vec::new(),
-            _scratch: Vec::new(),
-        };
-        for (index, recipe) in prepared.recipes.iter().enumerate() {
-            if env.cancel.is_cancelled() {
-                return Err(MeasureError::Interrupted);
-            }
-            let rung = &run.targets[index].name;
-            tell(Event::Making(rung));
-            let seed = run.plan.seed ^ index as u64;
-            let place = match recipe {
-                Recipe::File => bench.file(prepared, scratch, seed, tell)?,
-                Recipe::Image(arm) => {
-                    let place = assay_arms::Place {
-                        dir: prepared.wanted.target.clone(),
-                        name: rung.clone(),
-                        size: run.plan.file_size,
-                    };
-                    let arm = Arm::Image(arm.clone());
-                    let built = assay_arms::build(env.host, session, &arm, &place, env.cancel);
-                    bench.image(rung, built)?
-                }
-                Recipe::Disk { disk, on } => {
-                    let guest = bench.guest()?;
-                    let device = guest.devices(&[&disk.name]);
-                    let device = device.map_err(MeasureError::guest(rung))?.remove(0);
-                    let path = guest::pile(guest, rung, &device, on)?;
-                    let job = assay_fio::job::layout_job(&path, run.plan.file_size, seed);
-                    guest::lay_out(guest, rung, &job.map_err(|error| unfit("layout", &error))?)?;
-                    Place::Guest { path }
-                }
-                Recipe::Again(of) => bench.places[*of].clone(),
-            };
-            bench.places.push(place);
-        }
-        Ok(bench)
-    }
-
     fn guest(&self) -> Result<&Guest, MeasureError> {
         self.guest.as_ref().ok_or(MeasureError::Interrupted)
     }
@@ -121,80 +71,23 @@ impl<'a> Bench<'a> {
         Some((guest.accel().accel, guest.accel().why.clone()))
     }
 
-    fn file(
-        &mut self,
-        prepared: &Prepared,
-        session: &scratch::Session,
-        seed: u64,
-        tell: &mut Tell<'_>,
-    ) -> Result<Place, MeasureError> {
-        let scratch = session.scratch(&prepared.wanted.target)?;
-        let path = scratch.path().to_owned();
-        self._scratch.push(scratch);
-        let size = prepared.run.plan.file_size;
-        layout::fill(&path, size, seed, self.cancel, &mut |written, _| {
-            tell(Event::Layout { written, size });
-        })
-        .map_err(|source| match source {
-            layout::LayoutError::Cancelled => MeasureError::Interrupted,
-            source => MeasureError::Layout {
-                rung: "file".to_owned(),
-                source,
-            },
-        })?;
-        Ok(Place::File {
-            link: self.link("file", &path)?,
-            state: file_state::look(&path).ok(),
-        })
-    }
-
-    fn image(
-        &mut self,
-        rung: &str,
-        built: Result<Built<'a>, assay_arms::ArmError>,
-    ) -> Result<Place, MeasureError> {
-        let built = built.map_err(|source| match source {
-            assay_arms::ArmError::Cancelled => MeasureError::Interrupted,
-            source => MeasureError::Image {
-                rung: rung.to_owned(),
-                source,
-            },
-        })?;
-        let endpoint = built.endpoint();
-        self._images.push(built);
-        match endpoint {
-            Endpoint::Nbd { socket, export } => Ok(Place::Nbd {
-                link: self.link(rung, &socket)?,
-                export,
-            }),
-            Endpoint::Path(path) => Ok(Place::File {
-                link: self.link(rung, &path)?,
-                state: None,
-            }),
-            Endpoint::Address { .. } => Err(unfit(rung, &"an image is no address")),
-        }
-    }
-
-    /// A plain name in the work directory, so that fio sees no name of the user's.
-    fn link(&self, name: &str, to: &Path) -> Result<String, MeasureError> {
-        let at = self.work.join(name);
-        std::os::unix::fs::symlink(to, &at).map_err(|source| MeasureError::Link {
-            path: at.display().to_string(),
-            source,
-        })?;
-        Ok(name.to_owned())
-    }
-
     /// Takes one sample.
     pub(super) fn load(&self, run: &Run, number: u32, slot: &Slot) -> Result<Sample, MeasureError> {
         let workload = &run.plan.workloads[slot.workload];
         let rung = &run.targets[slot.target].name;
         let place = &self.places[slot.target];
         let size = run.plan.file_size;
+        let sources = &self.sources[slot.target];
+        self.settle.host(self.host, &self.home);
         let started = (self.now)();
-        let before = Snapshot::take(self.host, &self.sources);
+        let before = Snapshot::take(self.host, sources);
         let mut output = self.fio(workload, rung, place, size, slot.seed)?;
-        let counters = before.until(&Snapshot::take(self.host, &self.sources));
+        let counters = before.until(&Snapshot::take(self.host, sources));
+        if let Place::Guest { .. } = place
+            && Settle::leaves_dirty(workload)
+        {
+            guest::sync(self.guest()?, rung)?;
+        }
         if let Place::Guest { .. } = place {
             output.wall = counters.elapsed;
         }
@@ -272,32 +165,4 @@ fn unfit(workload: &str, reason: &dyn std::fmt::Display) -> MeasureError {
         workload: workload.to_owned(),
         reason: reason.to_string(),
     }
-}
-
-/// Until the guest answers.
-const BOOT_LIMIT: Duration = Duration::from_secs(600);
-
-/// One guest with a disk for each rung that needs one.
-fn boot(
-    prepared: &Prepared,
-    env: &Environment<'_>,
-    tell: &mut Tell<'_>,
-) -> Result<Option<Guest>, MeasureError> {
-    let disk = |recipe: &Recipe| match recipe {
-        Recipe::Disk { disk, .. } => Some(disk.clone()),
-        _ => None,
-    };
-    let disks: Vec<Disk> = prepared.recipes.iter().filter_map(disk).collect();
-    let (false, Ok(Lab { image, state })) = (disks.is_empty(), &env.lab) else {
-        return Ok(None);
-    };
-    tell(Event::Making("guest"));
-    let mut options = Options::new(&format!("stack-{}", std::process::id()));
-    options.disks = disks;
-    options.memory_mib = prepared.wanted.memory_mib;
-    options.accel = prepared.wanted.accel;
-    // One disk for each rung: an emulated guest takes its time with them.
-    options.boot_limit = BOOT_LIMIT;
-    let booted = Guest::boot(image, &options, state, env.cancel);
-    booted.map(Some).map_err(MeasureError::guest("the guest"))
 }

@@ -16,6 +16,16 @@ pub enum MeasureError {
     /// The target cannot be read, written, or is too full.
     #[error(transparent)]
     Target(#[from] assay_runner::TargetRefused),
+    /// A volume cannot be made where the user said.
+    #[error("{option} {name}: {reason}")]
+    Ground {
+        /// The option that names it.
+        option: &'static str,
+        /// What it names, control characters escaped.
+        name: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// Its layers cannot be found out.
     #[error(transparent)]
     Facts(#[from] assay_facts::TargetError),
@@ -31,7 +41,7 @@ pub enum MeasureError {
     /// The journal refused.
     #[error(transparent)]
     Journal(#[from] assay_changes::ChangeError),
-    /// An image could not be made.
+    /// An image or a volume could not be made.
     #[error("{rung}: {source}; --layers leaves layers out")]
     Image {
         /// The rung.
@@ -95,6 +105,14 @@ pub enum MeasureError {
 }
 
 impl MeasureError {
+    pub(crate) fn ground(option: &'static str, name: &str, reason: String) -> Self {
+        Self::Ground {
+            option,
+            name: name.escape_debug().to_string(),
+            reason,
+        }
+    }
+
     /// For `map_err`: the guest failed while `what` was done.
     pub(crate) fn guest(what: &str) -> impl FnOnce(assay_lab::LabError) -> Self {
         let what = what.to_owned();

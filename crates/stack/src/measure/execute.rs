@@ -67,6 +67,14 @@ fn carry_out(
     tell(Event::Left(prepared.estimate));
     let bench = Bench::new(prepared, env, session, &scratch, tell)?;
     let Prepared { run, paces, .. } = prepared;
+    for (rung, found) in &bench.learnt {
+        let target = &mut run.targets[*rung];
+        *target = assay_model::TargetInfo {
+            name: target.name.clone(),
+            size: target.size,
+            ..found.clone()
+        };
+    }
     if let Some((accel, why)) = bench.accel() {
         if let Some(ladder) = &mut run.ladder {
             ladder.accel = Some(accel.name().to_owned());

@@ -2,6 +2,7 @@
 
 use super::MeasureError;
 use super::ladder::On;
+use super::part::FileSystem;
 use assay_host::Limits;
 use assay_instruments::fio::{Ended, Output};
 use assay_lab::Guest;
@@ -67,8 +68,16 @@ pub(super) fn pile(
             }
             On::FileSystem(system) => {
                 let name = system.name();
-                let force = if name == "ext4" { "-F" } else { "-f" };
-                tool(&[&format!("mkfs.{name}"), "-q", force, &under])?;
+                // Nothing is to be done later: neither inode tables written in the background while
+                // others are measured, nor blocks that were discarded allocated at a first write.
+                let options = match system {
+                    FileSystem::Ext4 => {
+                        ["-F", "-Elazy_itable_init=0,lazy_journal_init=0,nodiscard"]
+                    }
+                    FileSystem::Xfs | FileSystem::Btrfs => ["-f", "-K"],
+                };
+                let mkfs = format!("mkfs.{name}");
+                tool(&[&[mkfs.as_str(), "-q"][..], &options, &[&under]].concat())?;
                 let dir = format!("/mnt/{rung}");
                 tool(&["mkdir", "-p", &dir])?;
                 tool(&["mount", "-t", name, &under, &dir])?;
@@ -104,6 +113,11 @@ pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), Measur
             complaint: output.stderr,
         }),
     }
+}
+
+/// Writes out what the guest keeps in memory.
+pub(super) fn sync(guest: &Guest, rung: &str) -> Result<(), MeasureError> {
+    run(guest, rung, &["sync"])
 }
 
 /// Runs a job that loads for `load` and returns what fio left, in the words of the instrument that

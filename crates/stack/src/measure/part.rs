@@ -6,6 +6,8 @@ use std::str::FromStr;
 /// A layer that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
+    /// The file and what lies below it, which is there in any case: alone it leaves out all else.
+    File,
     /// A disk image through QEMU's block layer, without a guest.
     Image,
     /// The image as a disk of a guest.
@@ -43,7 +45,8 @@ impl FileSystem {
 
 impl Part {
     /// All, from the bottom up.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::File,
         Self::Image,
         Self::Guest,
         Self::Luks,
@@ -55,6 +58,7 @@ impl Part {
 
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::File => "file",
             Self::Image => "image",
             Self::Guest => "guest",
             Self::Luks => "luks",

@@ -1,22 +1,23 @@
 //! Everything that is settled before anything is made.
 
-use super::ladder::{Choice, On, Recipe, settle};
+use super::ground::{Ground, Scratch, Volume, ground};
+use super::ladder::{Choice, Recipe, settle};
+use super::makes::{Made, Within, makes};
+use super::order::order;
+use super::pace::Paces;
 use super::part::Part;
-use super::{Environment, MeasureError};
+use super::{Environment, MeasureError, room};
+use crate::{Target, discover};
 use assay_host::Host;
 use assay_instruments::fio::Fio;
 use assay_lab::{Accel, Disk};
-use assay_model::ladder::{Ladder, RungPlace};
-use assay_model::plan::{Plan, PlanSpec, Settings};
+use assay_model::plan::{PlanSpec, Settings};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, TargetInfo};
-use assay_runner::estimate::{self, Pace};
-use rand::SeedableRng as _;
-use rand::seq::SliceRandom as _;
-use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeSet;
+use assay_runner::estimate;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -27,6 +28,10 @@ pub struct Wanted {
     pub target: PathBuf,
     /// Layers.
     pub parts: BTreeSet<Part>,
+    /// Where volumes may be made.
+    pub scratch: Scratch,
+    /// To be stored with the run: whose disk is followed, and what of it is not.
+    pub remarks: Vec<String>,
     /// The virtual disk: format, bus, cache mode, aio, thread. Its size is not used.
     pub disk: Disk,
     /// Workloads, rounds, times, size of the test file. Targets are the rungs.
@@ -37,22 +42,11 @@ pub struct Wanted {
     pub accel: Option<Accel>,
 }
 
-/// Something that will be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// The rung it is for.
-    pub rung: String,
-    /// In words: `file`, `qcow2 image over NBD`, `guest disk, LUKS, ext4`.
-    pub what: String,
-    /// Space it takes at most.
-    pub space: Bytes,
-}
-
 /// A ladder that can be measured.
 pub struct Prepared {
     /// The run as it will be stored.
     pub run: Run,
-    /// What will be made, all of it in the target directory.
+    /// What will be made.
     pub makes: Vec<Made>,
     /// How long it takes, roughly.
     pub estimate: Nanos,
@@ -68,50 +62,6 @@ const SIZE: Bytes = Bytes(256 << 20);
 const RUNTIME: Nanos = Nanos(2_000_000_000);
 /// Until an emulated guest answers.
 const BOOT: Nanos = Nanos(60_000_000_000);
-
-/// How much longer a sample takes than its load, here and in a guest.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paces {
-    pub host: Pace,
-    pub guest: Pace,
-}
-
-impl Paces {
-    fn new() -> Self {
-        let pace = |overhead| Pace {
-            layout: None,
-            overhead: Nanos(overhead),
-        };
-        Self {
-            host: pace(400_000_000),
-            guest: pace(2_000_000_000),
-        }
-    }
-
-    pub(crate) fn of(&mut self, place: RungPlace) -> &mut Pace {
-        match place {
-            RungPlace::Guest => &mut self.guest,
-            RungPlace::Host | RungPlace::Nbd => &mut self.host,
-        }
-    }
-
-    /// Time for what is left of the plan after `done` slots.
-    pub(crate) fn left(&self, run: &Run, done: usize) -> Nanos {
-        let guest = |target: usize| {
-            let rung = run
-                .ladder
-                .as_ref()
-                .and_then(|ladder| ladder.rungs.get(target));
-            rung.is_some_and(|rung| rung.place == RungPlace::Guest)
-        };
-        let slots = run.plan.order.get(done..).unwrap_or_default();
-        let part = |wanted: bool, pace: &Pace| {
-            let ours = slots.iter().filter(|slot| guest(slot.target) == wanted);
-            estimate::slots(&run.plan, ours, pace).0
-        };
-        Nanos(part(true, &self.guest).saturating_add(part(false, &self.host)))
-    }
-}
 
 /// Settles the ladder, the plan and what will be made; touches nothing.
 ///
@@ -135,10 +85,12 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         dir: Some(wanted.target.clone()),
         ..wanted.disk.clone()
     };
+    let ground = lies_on(host, wanted)?;
     let (ladder, recipes) = settle(&Choice {
         target: &name,
         parts: &wanted.parts,
         disk: &disk,
+        ground: &ground,
         no_image: no_image(host, &fio),
         no_guest: env.lab.as_ref().err().cloned(),
     });
@@ -150,21 +102,38 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
     })?;
     order(&mut plan, &ladder);
     let makes = makes(&ladder, &recipes, plan.file_size);
-    let space = Bytes(makes.iter().map(|made| made.space.0).sum());
-    let fits = TargetInfo {
-        name: name.clone(),
-        size: space,
-        ..info.clone()
-    };
-    assay_runner::scratch_fits(&fits, &wanted.target)?;
-    let targets = ladder.rungs.iter().map(|rung| TargetInfo {
-        name: rung.name.clone(),
-        kind: match rung.name.starts_with("file") {
-            true => TargetKind::Directory,
-            false => TargetKind::BlockDevice,
+    has_room(host, wanted, &info, &makes)?;
+    let pool_devices = names(host, &ground);
+    let of_pool = |parent: &str, info: TargetInfo| TargetInfo {
+        fs_type: Some("zfs".to_owned()),
+        mount_source: Some(parent.to_owned()),
+        devices: match info.fs_type.as_deref() {
+            Some("zfs") => info.devices,
+            // The counters of a zvol do not tell the disks from the ARC.
+            _ => pool_devices.clone(),
         },
-        size: plan.file_size,
-        ..info.clone()
+        ..info
+    };
+    let targets = ladder.rungs.iter().zip(&recipes).map(|(rung, recipe)| {
+        let recipe = match recipe {
+            Recipe::Again(of) => &recipes[*of],
+            own => own,
+        };
+        let info = TargetInfo {
+            name: rung.name.clone(),
+            kind: match recipe {
+                Recipe::File | Recipe::Home(_) => TargetKind::Directory,
+                _ => TargetKind::BlockDevice,
+            },
+            size: plan.file_size,
+            ..info.clone()
+        };
+        match (recipe, &ground.home) {
+            (Recipe::Volume(Volume::Dataset { parent, .. } | Volume::Zvol { parent, .. }), _)
+            // What it does not set itself it inherits from there.
+            | (_, Some(Volume::Dataset { parent, .. })) => of_pool(parent, info),
+            _ => info,
+        }
     });
     let targets: Vec<TargetInfo> = targets.collect();
     let facts = assay_facts::collect(
@@ -185,7 +154,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         facts: assay_runner::relevant(facts, &targets),
         plan,
         targets,
-        remarks: fio.remark.clone().into_iter().collect(),
+        remarks: fio.remark.iter().chain(&wanted.remarks).cloned().collect(),
         ladder: Some(ladder),
     };
     let paces = Paces::new();
@@ -211,6 +180,78 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
     })
 }
 
+/// Which volumes the target stands on, where the user lets assay make such.
+fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
+    let scratch = &wanted.scratch;
+    let options = [
+        ("--scratch-vg", &scratch.group),
+        ("--scratch-dataset", &scratch.dataset),
+    ];
+    let mut stack = None;
+    for (option, name) in options {
+        let Some(name) = name else { continue };
+        let refuse = |reason: String| MeasureError::ground(option, name, reason);
+        let found = match stack.take() {
+            Some(found) => found,
+            None => discover(host, &Target::Path(wanted.target.clone()))
+                .map_err(|error| refuse(error.to_string()))?,
+        };
+        // Each by itself, so that the right one is refused.
+        let alone = Scratch {
+            group: scratch.group.clone().filter(|_| option == "--scratch-vg"),
+            dataset: scratch.dataset.clone().filter(|_| option != "--scratch-vg"),
+            ..scratch.clone()
+        };
+        ground(&found, &alone).map_err(refuse)?;
+        stack = Some(found);
+    }
+    let both = stack.map(|stack| ground(&stack, scratch));
+    Ok(both.and_then(Result::ok).unwrap_or_default())
+}
+
+/// Whether there is room for everything, wherever it is made.
+fn has_room(
+    host: &dyn Host,
+    wanted: &Wanted,
+    info: &TargetInfo,
+    makes: &[Made],
+) -> Result<(), MeasureError> {
+    let mut needed: BTreeMap<&Within, u64> = BTreeMap::new();
+    for made in makes {
+        *needed.entry(&made.within).or_default() += made.space.0;
+    }
+    // The directory has to be written to in any case: arms keep their logs and sockets there.
+    let files = needed.get(&Within::Directory).copied().unwrap_or(0);
+    let fits = TargetInfo {
+        name: wanted.target.display().to_string(),
+        size: Bytes(files),
+        ..info.clone()
+    };
+    assay_runner::scratch_fits(&fits, &wanted.target)?;
+    for (within, needed) in needed {
+        let needed = Bytes(needed);
+        match within {
+            Within::Directory => {}
+            Within::Dataset(parent) => room::of_dataset(host, parent, needed)
+                .map_err(|reason| MeasureError::ground("--scratch-dataset", parent, reason))?,
+            Within::Group(group) => {
+                room::of_group(host, group, wanted.scratch.thin_pool.as_deref(), needed)
+                    .map_err(|reason| MeasureError::ground("--scratch-vg", group, reason))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Kernel names of the pool's devices.
+fn names(host: &dyn Host, ground: &Ground) -> Vec<String> {
+    let name = |place: &PathBuf| {
+        let real = host.realpath(place).ok()?;
+        Some(real.file_name()?.to_str()?.to_owned())
+    };
+    ground.pool_devices.iter().filter_map(name).collect()
+}
+
 /// Why images cannot be served here.
 fn no_image(host: &dyn Host, fio: &Fio) -> Option<String> {
     let missing = |names: &[&str]| {
@@ -224,120 +265,4 @@ fn no_image(host: &dyn Host, fio: &Fio) -> Option<String> {
     }
     let engine = fio.has_engine(host, Engine::Nbd);
     engine.err().map(|error| error.to_string())
-}
-
-/// Round by round, workload by workload, all rungs in an order that the seed chooses: what is
-/// compared lies close together in time. All rungs of a round meet the same offsets and data, second
-/// measurements others, so that no cache below knows them.
-fn order(plan: &mut Plan, ladder: &Ladder) {
-    let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
-    let workloads = plan.workloads.len();
-    let mut slots = std::mem::take(&mut plan.order);
-    for slot in &mut slots {
-        let again = ladder.rungs[slot.target].again.is_some();
-        let number = u64::from(slot.round) * workloads as u64 + slot.workload as u64;
-        slot.seed = plan.seed.wrapping_add(2 * number + u64::from(again)) & i64::MAX as u64;
-    }
-    for round in 1..=plan.rounds {
-        let mut turn: Vec<usize> = (0..workloads).collect();
-        turn.shuffle(&mut random);
-        for workload in turn {
-            let ours =
-                |slot: &&assay_model::plan::Slot| slot.round == round && slot.workload == workload;
-            let mut block: Vec<_> = slots.iter().filter(ours).copied().collect();
-            block.shuffle(&mut random);
-            plan.order.extend(block);
-        }
-    }
-}
-
-/// What a file system writes of its own into a fresh image: its log and tables.
-const OWN: u64 = 160 << 20;
-
-fn makes(ladder: &Ladder, recipes: &[Recipe], size: Bytes) -> Vec<Made> {
-    let made = |(rung, recipe): (&assay_model::ladder::Rung, &Recipe)| {
-        let (what, space) = match recipe {
-            Recipe::File => ("file".to_owned(), size.0),
-            Recipe::Image(arm) => {
-                let format = match arm.format {
-                    assay_model::change::ImageFormat::Raw => "raw",
-                    assay_model::change::ImageFormat::Qcow2 => "qcow2",
-                };
-                (
-                    format!("{format} image over NBD"),
-                    size.0 + size.0 / 32 + (4 << 20),
-                )
-            }
-            Recipe::Disk { disk, on } => {
-                let layers = on.iter().map(|on| match on {
-                    On::Luks => "LUKS",
-                    On::Lvm => "LVM",
-                    On::FileSystem(system) => system.name(),
-                });
-                let layers: Vec<&str> = std::iter::once("disk of a guest").chain(layers).collect();
-                let own = if disk.size > size.0 + size.0 / 4 {
-                    OWN
-                } else {
-                    32 << 20
-                };
-                (
-                    format!("{} {}", disk.format.name(), layers.join(", ")),
-                    size.0 + size.0 / 16 + own,
-                )
-            }
-            Recipe::Again(_) => return None,
-        };
-        Some(Made {
-            rung: rung.name.clone(),
-            what,
-            space: Bytes(space),
-        })
-    };
-    ladder.rungs.iter().zip(recipes).filter_map(made).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_compared_lies_close_together_and_meets_the_same_offsets() {
-        let disk = Disk::scratch("d", 64 << 20);
-        let parts: BTreeSet<Part> = Part::ALL.into();
-        let (ladder, _) = settle(&Choice {
-            target: "/srv",
-            parts: &parts,
-            disk: &disk,
-            no_image: None,
-            no_guest: None,
-        });
-        let spec = PlanSpec::from_toml(super::super::DEFAULT_PLAN, "stack.toml").unwrap();
-        let settings = Settings {
-            targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
-            engine: Engine::Libaio,
-            seed: 7,
-        };
-        let mut plan = spec.resolve(&settings).unwrap();
-        let all = plan.order.len();
-        order(&mut plan, &ladder);
-        assert_eq!(plan.order.len(), all);
-        let mut orders = BTreeSet::new();
-        for block in plan.order.chunks(ladder.rungs.len()) {
-            let (round, workload) = (block[0].round, block[0].workload);
-            assert!(
-                block
-                    .iter()
-                    .all(|slot| (slot.round, slot.workload) == (round, workload))
-            );
-            let again = |target: usize| ladder.rungs[target].again.is_some();
-            let seeds = |wanted: bool| -> BTreeSet<u64> {
-                let ours = block.iter().filter(|slot| again(slot.target) == wanted);
-                ours.map(|slot| slot.seed).collect()
-            };
-            assert_eq!((seeds(true).len(), seeds(false).len()), (1, 1));
-            assert_ne!(seeds(true), seeds(false));
-            orders.insert(block.iter().map(|slot| slot.target).collect::<Vec<_>>());
-        }
-        assert!(orders.len() > 10, "every block has an order of its own");
-    }
 }

@@ -74,7 +74,7 @@ impl<'a> Zfs<'a> {
         let guest = self.place.boot("zfs", memory, 2, disks)?;
         (self.place.say)("making the pool");
         pool::make(&guest, &settings.pool)?;
-        Ok(Ground::Guest(guest))
+        Ok(Ground::Guest(Box::new(guest)))
     }
 }
 

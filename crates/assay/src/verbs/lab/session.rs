@@ -5,7 +5,7 @@ use super::{Lab, Machine, ZfsArg, shell};
 use crate::cli::Status;
 use crate::context::print;
 use anyhow::Context as _;
-use assay_lab::{Guest, Output};
+use assay_lab::{Guest, Output, State};
 use assay_model::Nanos;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -69,6 +69,8 @@ const KILLED: i32 = 128 + 9;
 
 impl Lab {
     pub(super) fn up(&self, up: &Up) -> anyhow::Result<Status> {
+        // Before an image is built for it.
+        State::check_name(&up.name)?;
         let guest = self.boot(&up.name, &up.machine, true)?;
         let entry = guest.entry();
         print(&match up.json {

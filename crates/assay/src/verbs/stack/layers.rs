@@ -57,7 +57,7 @@ pub(super) fn run(
 }
 
 /// A path if there is one, or if it is written as one; else the name of a virtual machine.
-fn understand(target: &Path) -> anyhow::Result<Target> {
+pub(super) fn understand(target: &Path) -> anyhow::Result<Target> {
     let there = target.symlink_metadata().is_ok();
     let path = there || target.components().count() != 1 || target.is_absolute();
     match (path, target.to_str()) {

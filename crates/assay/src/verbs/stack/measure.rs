@@ -1,28 +1,25 @@
 //! `assay stack TARGET --measure`: the same workload at every layer, and what each of them costs.
 
+mod before;
+mod show;
+mod wanted;
+
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
-use crate::pages;
-use crate::progress::{Meter, whole};
+use crate::progress::Meter;
 use crate::verbs::lab::AccelArg;
-use crate::verbs::run::{OneWorkload, progress::swept, read_plan, set_times};
-use crate::verbs::trial::{journal, told};
-use anyhow::{Context as _, bail};
-use assay_changes::{Foreign, Journal};
+use crate::verbs::run::OneWorkload;
+use crate::verbs::trial::journal;
 use assay_host::Live;
-use assay_instruments::scratch::{self, State};
-use assay_lab::{Cache, Disk};
-use assay_model::ladder::RungPlace;
-use assay_model::plan::{PlanSpec, builtin};
-use assay_model::run::{Run, RunState};
-use assay_model::{Bytes, Nanos, Sample};
-use assay_report::waterfall::{self, View};
-use assay_stack::measure::{
-    DEFAULT_PLAN, Environment, Event, Lab, Part, Prepared, Wanted, execute, prepare,
-};
-use std::collections::BTreeSet;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use assay_instruments::scratch::State;
+use assay_lab::Cache;
+use assay_model::run::RunState;
+use assay_model::{Bytes, Nanos};
+use assay_stack::measure::{Environment, Event, Lab, Part, execute, prepare};
+use before::{agreed, plan_text, sweep};
+use show::{report, show};
 use std::path::{Path, PathBuf};
+use wanted::wanted;
 
 pub(super) const EXAMPLES: &str = "\
 Measure what each layer costs:
@@ -33,10 +30,16 @@ Measure what each layer costs:
                                             raw and qcow2 without a guest, in some minutes
   assay stack . --measure --layers guest,luks,xfs --disk cache=writeback,bus=virtio-scsi,iothread
   assay stack . --measure --rw randwrite --bs 16k --sync fdatasync --rounds 10
+  assay stack web --measure                 with scratch disks like the one of virtual machine web
+  assay stack /srv --measure --scratch-vg vg0
+                                            also a logical volume made in vg0, on which /srv lies
+  assay stack /tank/vm --measure --scratch-dataset tank/scratch
+                                            in file systems and volumes made below tank/scratch
   assay stack --show last --html stack.html
 
-All that is measured is made for it by assay, in TARGET, and removed afterwards, also after Ctrl-C.
-Rungs in a guest need the image of `assay lab build`; without it they are left out.
+All that is measured is made for it by assay, in TARGET or where --scratch-… says, and removed
+afterwards, also after Ctrl-C; after a kill -9 by the next start or by `assay trial --recover`. Rungs
+in a guest need the image of `assay lab build`; without it they are left out.
 
 Exit status: 0 done, 2 error or no such target, 3 the machine cannot be read, 130 interrupted (what
 was measured is kept).";
@@ -53,20 +56,32 @@ pub struct Measure {
     /// Show what was measured, judged by today's rules: the newest, or the run that is named
     #[arg(long, help_heading = HEADING, value_name = "RUN", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["measure", "target"])]
     show: Option<String>,
-    /// Layers: image, guest, luks, lvm, ext4, xfs, btrfs [default: all]
+    /// Layers: image, guest, luks, lvm, ext4, xfs, btrfs; file for none of them [default: all]
     #[arg(long, help_heading = HEADING,
         value_name = "LAYER,…",
         value_delimiter = ',',
         requires = "measure"
     )]
     layers: Vec<Part>,
-    /// The image and the virtual disk, as in `assay lab up --disk`, without a size
-    #[arg(long, help_heading = HEADING,
-        value_name = "OPTION,…",
-        default_value = "format=qcow2,cache=none",
-        requires = "measure"
-    )]
-    disk: String,
+    /// The image and the virtual disk, as in `assay lab up --disk`, without a size; what it does not
+    /// say is as in the virtual machine that is TARGET [default: format=qcow2,cache=none]
+    #[arg(long, help_heading = HEADING, value_name = "OPTION,…", requires = "measure")]
+    disk: Option<String>,
+    /// Which disk of the virtual machine is followed [default: the first that can be written]
+    #[arg(long, help_heading = HEADING, value_name = "DISK", requires = "measure")]
+    vm_disk: Option<String>,
+    /// Where files are made when TARGET is a virtual machine or an image [default: beside the image]
+    #[arg(long, help_heading = HEADING, value_name = "DIR", requires = "measure")]
+    scratch_dir: Option<PathBuf>,
+    /// Also measure ZFS: volumes and file systems are made below this one, of TARGET's pool
+    #[arg(long, help_heading = HEADING, value_name = "POOL/PARENT", requires = "measure")]
+    scratch_dataset: Option<String>,
+    /// A property of what is made there [default: primarycache=metadata, so that reads reach disks]
+    #[arg(long, help_heading = HEADING, value_name = "PROPERTY=VALUE", requires = "scratch_dataset")]
+    scratch_set: Vec<String>,
+    /// Also measure LVM: a logical volume is made in this group, on which TARGET lies, or in its pool
+    #[arg(long, help_heading = HEADING, value_name = "VG[/THINPOOL]", requires = "measure")]
+    scratch_vg: Option<String>,
     /// A built-in plan of `assay run` [default: random read, durable random write, sequential read]
     #[arg(long, help_heading = HEADING, value_name = "NAME", requires = "measure", conflicts_with_all = ["rw", "plan_file"])]
     plan: Option<String>,
@@ -213,156 +228,6 @@ fn measure(
     Ok(Status::Ok)
 }
 
-fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
-    let target = target
-        .canonicalize()
-        .with_context(|| format!("{}", target.display()))?;
-    let parts: BTreeSet<Part> = match args.layers.is_empty() {
-        true => Part::ALL.into(),
-        false => args.layers.iter().copied().collect(),
-    };
-    // The size is that of the test file, which the plan says.
-    let disk = Disk::parse(&format!("512,{}", args.disk), "stack").context("--disk")?;
-    if disk.dir.is_some() || disk.device.is_some() {
-        bail!("--disk: images are made in TARGET, so there is neither dir= nor device=");
-    }
-    let mut plan = plan(args)?;
-    plan.rounds = args.rounds.or(plan.rounds);
-    plan.file_size = args.size;
-    plan.seed = args.seed.or(plan.seed);
-    set_times(&mut plan, args.runtime, args.ramp);
-    plan.targets.clear();
-    // A criterion is about one target.
-    plan.want.clear();
-    Ok(Wanted {
-        target,
-        parts,
-        disk,
-        plan,
-        memory_mib: u32::try_from(args.memory.0 >> 20)
-            .with_context(|| format!("{} of memory is too much", args.memory))?,
-        accel: args.accel.map(Into::into),
-    })
-}
-
-fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
-    if let Some(path) = &args.plan_file {
-        return read_plan(path);
-    }
-    if let Some(name) = &args.plan {
-        let found =
-            builtin(name).with_context(|| format!("no plan `{name}`; see `assay run --help`"))?;
-        // What is built in says how long its own questions take, not this one.
-        return Ok(PlanSpec {
-            rounds: None,
-            runtime: None,
-            ramp: None,
-            ..found
-        });
-    }
-    match args.one.plan() {
-        Some(plan) => Ok(plan),
-        None => Ok(PlanSpec::from_toml(DEFAULT_PLAN, "stack.toml")?),
-    }
-}
-
-/// Removes what an assay that was killed left of its rungs.
-fn sweep(
-    state: &State,
-    journal: &Journal,
-    guests: &assay_lab::State,
-    target: &Path,
-) -> anyhow::Result<()> {
-    swept(&state.sweep());
-    swept(&scratch::sweep_directory(target));
-    for name in guests.sweep()? {
-        eprintln!("removed what was left of guest {name}");
-    }
-    let ours = |left: &assay_changes::Pending| left.label == assay_stack::measure::LABEL;
-    if journal.pending()?.iter().any(ours) {
-        for one in journal.recover(&Live, Foreign::Leave)? {
-            // A process ends with the assay that started it.
-            if !one.what.starts_with("process ") {
-                eprint!("left by an assay that was killed: {}", told(&one));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// What will be made, how large, how long.
-fn plan_text(prepared: &Prepared) -> String {
-    let run = &prepared.run;
-    let mut text = String::new();
-    let Some(ladder) = &run.ladder else {
-        return text;
-    };
-    text += &format!(
-        "In {}, to be removed afterwards:\n",
-        ladder.target.escape_debug()
-    );
-    for made in &prepared.makes {
-        text += &format!(
-            "  {:<12} {:>9}  {}\n",
-            made.rung,
-            made.space.to_string(),
-            made.what
-        );
-    }
-    let space: u64 = prepared.makes.iter().map(|made| made.space.0).sum();
-    text += &format!(
-        "  {:<12} {:>9}  at most\n",
-        "in all",
-        Bytes(space).to_string()
-    );
-    for line in &ladder.left_out {
-        text += &format!("left out: {line}\n");
-    }
-    let guest = ladder
-        .rungs
-        .iter()
-        .any(|rung| rung.place == RungPlace::Guest);
-    let workloads: Vec<String> = run
-        .plan
-        .workloads
-        .iter()
-        .map(|one| one.describe())
-        .collect();
-    text += &format!(
-        "{} rounds of {} on {} rungs{}, bottom and top twice: {} samples, about {}\n",
-        run.plan.rounds,
-        workloads.join("; "),
-        prepared.makes.len(),
-        if guest {
-            ", one guest for all that need one"
-        } else {
-            ""
-        },
-        run.plan.order.len(),
-        whole(prepared.estimate),
-    );
-    for remark in &run.remarks {
-        text += &format!("note: {remark}\n");
-    }
-    text
-}
-
-fn agreed(args: &Measure) -> anyhow::Result<bool> {
-    if args.yes {
-        return Ok(true);
-    }
-    if !std::io::stdin().is_terminal() {
-        bail!(
-            "this makes files and loads the storage they lie on: say --yes, or --dry-run to see it"
-        );
-    }
-    eprint!("Begin? [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
 fn tell(meter: &mut Meter, event: &Event<'_>) {
     match event {
         Event::Making("guest") => meter.say("booting a guest".to_owned()),
@@ -384,54 +249,4 @@ fn tell(meter: &mut Meter, event: &Event<'_>) {
         )),
         Event::Stored(_) => {}
     }
-}
-
-/// `--show`.
-fn show(asked: &str, form: Form<'_>, global: &Global) -> anyhow::Result<Status> {
-    let Some(store) = context::existing_store(global)? else {
-        bail!("{}", context::nothing_measured(global)?);
-    };
-    let id = match asked {
-        "" | "last" => {
-            let mut newest = None;
-            for row in store.runs()? {
-                if store.run(row.id)?.ladder.is_some() {
-                    newest = Some(row.id);
-                    break;
-                }
-            }
-            newest.context("no stack has been measured yet: `assay stack . --measure` does")?
-        }
-        name => store.resolve(name)?,
-    };
-    let (run, samples) = (store.run(id)?, store.samples(id)?);
-    report(&run, &samples, form, global)?;
-    Ok(Status::Ok)
-}
-
-fn report(run: &Run, samples: &[Sample], form: Form<'_>, global: &Global) -> anyhow::Result<()> {
-    let ladder = run.ladder.as_ref().with_context(|| {
-        format!(
-            "run {0} is not of a stack: `assay show {0}` shows it",
-            run.id
-        )
-    })?;
-    let judged = assay_judge::judge(run, samples);
-    let falls = assay_judge::waterfalls(ladder, &run.plan.workloads, &judged.samples);
-    let view = View {
-        run,
-        ladder,
-        judged: &judged,
-        samples,
-        falls: &falls,
-    };
-    if let Some(path) = form.html {
-        context::write_file(path, &pages::html(run, &judged, samples, None))?;
-        eprintln!("report written to {}", path.display());
-    }
-    print(&match (form.json, form.markdown) {
-        (true, _) => format!("{:#}\n", waterfall::json(&view)),
-        (_, true) => waterfall::markdown(&view),
-        _ => waterfall::terminal(&view, context::style(global)),
-    })
 }

@@ -6,8 +6,8 @@ use crate::context::{self, print};
 use assay_changes::{Foreign, Journal, Outcome, Recovered};
 use assay_host::Live;
 use assay_judge::trial::{Shown, forecast, judge_trial, shown};
-use assay_model::Trial;
 use assay_model::trial::{Judgement, PairOutcome, Slot};
+use assay_model::{SCHEMA_VERSION, Trial};
 use assay_report::trial::{self, View};
 use std::path::PathBuf;
 
@@ -151,22 +151,33 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         _ => Foreign::Leave,
     };
     let recovered = journal()?.recover(&Live, foreign)?;
-    if recovered.is_empty() {
-        print("Nothing to set back.\n")?;
-    }
-    let mut failed = false;
-    for one in &recovered {
-        failed |= matches!(
+    let remains = |one: &Recovered| {
+        let left = matches!(
             one.outcome,
-            Outcome::Failed(_)
-                | Outcome::LeftAlone {
-                    accepted: false,
-                    ..
-                }
+            Outcome::LeftAlone {
+                accepted: false,
+                ..
+            }
         );
-        print(&told(one))?;
-    }
-    match failed {
+        left || matches!(one.outcome, Outcome::Failed(_))
+    };
+    let text: String = match (args.json, recovered.is_empty()) {
+        (true, _) => {
+            let one = |one: &Recovered| {
+                serde_json::json!({
+                    "what": one.what, "session": one.label, "target": one.target,
+                    "told": told(one).trim_end(), "remains": remains(one),
+                })
+            };
+            let all: Vec<_> = recovered.iter().map(one).collect();
+            let document = serde_json::json!({ "schema": SCHEMA_VERSION, "recovered": all });
+            format!("{document:#}\n")
+        }
+        (false, true) => "Nothing to set back.\n".to_owned(),
+        (false, false) => recovered.iter().map(told).collect(),
+    };
+    print(&text)?;
+    match recovered.iter().any(remains) {
         true => Ok(Status::Findings),
         false => Ok(Status::Ok),
     }

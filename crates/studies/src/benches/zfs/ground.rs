@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Where layers are made.
 pub(super) enum Ground<'a> {
     /// A guest with a pool of its own.
-    Guest(Guest),
+    Guest(Box<Guest>),
     /// This machine.
     Here(Here<'a>),
 }

@@ -1,0 +1,118 @@
+//! LVM logical volumes of their own in a volume group that the user named, plain or in a thin pool
+//! (lvcreate(8)).
+
+use crate::filesystem::fill;
+use crate::things::Things;
+use crate::{ArmError, Place};
+use assay_changes::{Made, Session};
+use assay_host::{HostMut, Limits};
+use assay_instruments::Cancel;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long LVM may take: it waits for udev.
+const PATIENCE: Limits = Limits {
+    timeout: Duration::from_secs(120),
+};
+/// Sizes are multiples of this, the smallest sector that device mapper counts in.
+const SECTOR: u64 = 512;
+
+/// A logical volume that is written from end to end. Dropping it takes it away.
+pub struct LogicalVolume<'a> {
+    path: PathBuf,
+    // Dropped last.
+    _things: Things<'a>,
+}
+
+/// Makes a logical volume of [`Place::size`] bytes, rounded up to the group's extents; in a thin pool
+/// when one is named. Only LVM decides whether there is room: look first.
+///
+/// # Errors
+/// Not root, LVM is missing or refuses, or it was interrupted. What was made before is gone again.
+pub fn logical_volume<'a>(
+    host: &'a dyn HostMut,
+    session: &'a Session,
+    group: &str,
+    thin_pool: Option<&str>,
+    place: &Place,
+    cancel: &Cancel,
+) -> Result<LogicalVolume<'a>, ArmError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(ArmError::NotRoot {
+            what: "making a logical volume",
+        });
+    }
+    let mut things = Things::new(host, session, place)?;
+    let name = things.tagged();
+    let made = Made::LogicalVolume {
+        group: group.to_owned(),
+        name: name.clone(),
+    };
+    // Looked at first: what is entered is removed again.
+    if taken(host, group, &name)? {
+        return Err(ArmError::Refused {
+            what: made.to_string(),
+            reason: "there is one already, which assay did not make".to_owned(),
+        });
+    }
+    // Refused here when LVM has no such names, so that no word below is taken for an option.
+    things.enter(&made)?;
+    let size = format!("{}b", place.size.0.next_multiple_of(SECTOR));
+    let tag = things.tag();
+    let kind = match thin_pool {
+        // What an older volume left in these blocks must not be taken for a file system or a RAID.
+        None => vec!["--wipesignatures=y", "--zero=y", "--size", &size],
+        // Blocks of a thin volume are new.
+        Some(pool) => vec!["--type=thin", "--virtualsize", &size, "--thinpool", pool],
+    };
+    let fixed = ["lvcreate", "--yes", "--quiet"];
+    let named = ["--addtag", &tag, "--name", &name];
+    run(host, &[&fixed[..], &named, &kind, &[group]].concat())?;
+    let path = Path::new("/dev").join(group).join(&name);
+    crate::zfs::wait_for(&path, cancel)?;
+    fill(&path, place.size, things.seed(), cancel)?;
+    Ok(LogicalVolume {
+        path,
+        _things: things,
+    })
+}
+
+impl LogicalVolume<'_> {
+    /// Its device.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn taken(host: &dyn HostMut, group: &str, name: &str) -> Result<bool, ArmError> {
+    let names = run(
+        host,
+        &["lvs", "--noheadings", "--options=lv_name", "--", group],
+    )?;
+    Ok(names.lines().any(|line| line.trim() == name))
+}
+
+/// Runs a command of LVM to its successful end.
+fn run(host: &dyn HostMut, argv: &[&str]) -> Result<String, ArmError> {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let program = argv.first().copied().unwrap_or_default();
+    let output = host
+        .run(&words, PATIENCE)
+        .map_err(|error| match error.is_absent() {
+            true => ArmError::Missing {
+                program: program.to_owned(),
+                debian: "lvm2",
+                fedora: "lvm2",
+            },
+            false => error.into(),
+        })?;
+    match output.success() {
+        true => Ok(output.text()),
+        false => Err(ArmError::Tool {
+            program: program.to_owned(),
+            complaint: output.complaint(),
+        }),
+    }
+}

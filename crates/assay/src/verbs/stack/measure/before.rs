@@ -1,0 +1,120 @@
+//! Before anything is made: what is left of others is removed, what will be made is shown and asked
+//! about.
+
+use super::Measure;
+use crate::progress::whole;
+use crate::verbs::run::progress::swept;
+use crate::verbs::trial::told;
+use anyhow::bail;
+use assay_changes::{Foreign, Journal};
+use assay_host::Live;
+use assay_instruments::scratch::{self, State};
+use assay_model::Bytes;
+use assay_model::ladder::RungPlace;
+use assay_stack::measure::{Made, Prepared, Within};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
+
+/// Removes what an assay that was killed left of its rungs.
+pub(super) fn sweep(
+    state: &State,
+    journal: &Journal,
+    guests: &assay_lab::State,
+    target: &Path,
+) -> anyhow::Result<()> {
+    swept(&state.sweep());
+    swept(&scratch::sweep_directory(target));
+    for name in guests.sweep()? {
+        eprintln!("removed what was left of guest {name}");
+    }
+    let ours = |left: &assay_changes::Pending| left.label == assay_stack::measure::LABEL;
+    if journal.pending()?.iter().any(ours) {
+        for one in journal.recover(&Live, Foreign::Leave)? {
+            // A process ends with the assay that started it.
+            if !one.what.starts_with("process ") {
+                eprint!("left by an assay that was killed: {}", told(&one));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What will be made, how large, how long.
+pub(super) fn plan_text(prepared: &Prepared) -> String {
+    let run = &prepared.run;
+    let mut text = String::new();
+    let Some(ladder) = &run.ladder else {
+        return text;
+    };
+    let mut places: Vec<&Within> = prepared.makes.iter().map(|made| &made.within).collect();
+    places.sort();
+    places.dedup();
+    for place in places {
+        let within = match place {
+            Within::Directory => format!("In {}", ladder.target.escape_debug()),
+            Within::Dataset(parent) => {
+                format!("Below the ZFS file system {}", parent.escape_debug())
+            }
+            Within::Group(group) => format!("In the volume group {}", group.escape_debug()),
+        };
+        text += &format!("{within}, to be removed afterwards:\n");
+        let ours = prepared.makes.iter().filter(|made| &made.within == place);
+        let ours: Vec<&Made> = ours.collect();
+        for made in &ours {
+            text += &line(&made.rung, made.space, &made.what);
+        }
+        let space = ours.iter().map(|made| made.space.0).sum();
+        text += &line("in all", Bytes(space), "at most");
+    }
+    for line in &ladder.left_out {
+        text += &format!("left out: {line}\n");
+    }
+    let guest = ladder
+        .rungs
+        .iter()
+        .any(|rung| rung.place == RungPlace::Guest);
+    let workloads: Vec<String> = run
+        .plan
+        .workloads
+        .iter()
+        .map(|one| one.describe())
+        .collect();
+    text += &format!(
+        "{} rounds of {} on {} rungs{}, bottom and top twice: {} samples, about {}\n",
+        run.plan.rounds,
+        workloads.join("; "),
+        prepared.makes.len(),
+        if guest {
+            ", one guest for all that need one"
+        } else {
+            ""
+        },
+        run.plan.order.len(),
+        whole(prepared.estimate),
+    );
+    for remark in &run.remarks {
+        text += &format!("note: {}\n", remark.replace(char::is_control, "?"));
+    }
+    text
+}
+
+fn line(name: &str, space: Bytes, what: &str) -> String {
+    format!("  {name:<12} {:>9}  {what}\n", space.to_string())
+}
+
+/// Whether it may begin.
+pub(super) fn agreed(args: &Measure) -> anyhow::Result<bool> {
+    if args.yes {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "this makes files and loads the storage they lie on: say --yes, or --dry-run to see it"
+        );
+    }
+    eprint!("Begin? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

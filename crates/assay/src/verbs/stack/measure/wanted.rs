@@ -1,0 +1,250 @@
+//! What the user wants, from the command line and from what it names.
+
+use super::super::layers::understand;
+use super::Measure;
+use crate::verbs::run::{read_plan, set_times};
+use anyhow::{Context as _, bail};
+use assay_host::Live;
+use assay_lab::Disk;
+use assay_model::plan::{PlanSpec, builtin};
+use assay_stack::Target;
+use assay_stack::follow::{Followed, Taken, follow};
+use assay_stack::measure::{DEFAULT_PLAN, Part, Scratch, Wanted};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What a scratch disk is where neither a virtual machine nor the user says otherwise: each word and
+/// where it is from.
+const USUAL: [(&str, &str); 2] = [("format", "qcow2"), ("cache", "none")];
+/// Words that describe a qcow2 image alone.
+const OF_QCOW2: [&str; 4] = ["cluster", "preallocation", "extended_l2", "lazy_refcounts"];
+
+/// What to measure, and what to say of it beforehand.
+pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
+    let (dir, followed) = place(args, target)?;
+    let parts: BTreeSet<Part> = match args.layers.is_empty() {
+        true => Part::ALL.into(),
+        false => args.layers.iter().copied().collect(),
+    };
+    let (disk, remarks) = disk(args.disk.as_deref(), followed.as_ref())?;
+    let mut plan = plan(args)?;
+    plan.rounds = args.rounds.or(plan.rounds);
+    plan.file_size = args.size;
+    plan.seed = args.seed.or(plan.seed);
+    set_times(&mut plan, args.runtime, args.ramp);
+    plan.targets.clear();
+    // A criterion is about one target.
+    plan.want.clear();
+    Ok(Wanted {
+        target: dir,
+        parts,
+        scratch: scratch(args)?,
+        disk,
+        remarks,
+        plan,
+        memory_mib: u32::try_from(args.memory.0 >> 20)
+            .with_context(|| format!("{} of memory is too much", args.memory))?,
+        accel: args.accel.map(Into::into),
+    })
+}
+
+/// The directory for the files, and the virtual disk that is followed when the target is one.
+fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Followed>)> {
+    let real = |path: &Path| {
+        path.canonicalize()
+            .with_context(|| path.display().to_string().escape_debug().to_string())
+    };
+    let target = understand(target)?;
+    if let Target::Path(path) = &target
+        && real(path)?.is_dir()
+    {
+        if args.scratch_dir.is_some() || args.vm_disk.is_some() {
+            bail!(
+                "--scratch-dir and --vm-disk are for a TARGET that is a virtual machine or an image; {} is \
+                 a directory",
+                path.display()
+            );
+        }
+        return Ok((real(path)?, None));
+    }
+    let followed = follow(&Live, &target, args.vm_disk.as_deref())?;
+    let dir = match (&args.scratch_dir, &followed.dir) {
+        (Some(dir), _) | (None, Some(dir)) => real(dir)?,
+        (None, None) => bail!(
+            "{} lies on a device, where no file can be made: name a directory on the same storage by \
+             --scratch-dir, and the pool or group by --scratch-dataset or --scratch-vg",
+            followed.name.escape_debug()
+        ),
+    };
+    Ok((dir, Some(followed)))
+}
+
+/// The scratch disk, and where its settings are from.
+fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Disk, Vec<String>)> {
+    let asked: Vec<&str> = asked
+        .into_iter()
+        .flat_map(|text| text.split(','))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let key = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+    let own: BTreeSet<String> = asked.iter().map(|word| key(word)).collect();
+    let usual = USUAL.map(|(key, value)| Taken {
+        key,
+        value: value.to_owned(),
+        from: "what is usual".to_owned(),
+    });
+    let found = followed.map_or(&usual[..], |followed| &followed.taken);
+    let kept = found.iter().filter(|taken| {
+        let of_format = OF_QCOW2.contains(&taken.key) && own.contains("format");
+        !own.contains(taken.key) && !of_format
+    });
+    let kept: Vec<&Taken> = kept.collect();
+    let words = kept
+        .iter()
+        .map(|taken| format!("{}={}", taken.key, taken.value));
+    // The size is that of the test file, which the plan says.
+    let words = std::iter::once("512".to_owned())
+        .chain(words)
+        .chain(asked.iter().map(|&word| word.to_owned()));
+    let text = words.collect::<Vec<_>>().join(",");
+    let disk = Disk::parse(&text, "stack").context("--disk")?;
+    if disk.dir.is_some() || disk.device.is_some() {
+        bail!("--disk: images are made in TARGET, so there is neither dir= nor device=");
+    }
+    let mut remarks = Vec::new();
+    if let Some(followed) = followed {
+        remarks.extend(told(followed, &kept, &asked));
+    }
+    Ok((disk, remarks))
+}
+
+/// A line for each place that settings were read from, and one for what is not followed.
+fn told(followed: &Followed, kept: &[&Taken], asked: &[&str]) -> Vec<String> {
+    let mut by_place: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for taken in kept {
+        let word = format!("{}={}", taken.key, taken.value);
+        by_place.entry(&taken.from).or_default().push(word);
+    }
+    if !asked.is_empty() {
+        let words = asked.iter().map(|&word| word.to_owned()).collect();
+        by_place.insert("--disk", words);
+    }
+    let mut lines: Vec<String> = by_place
+        .into_iter()
+        .map(|(from, words)| {
+            format!(
+                "scratch disks are like {}: {} (from {from})",
+                followed.name,
+                words.join(", ")
+            )
+        })
+        .collect();
+    if !followed.not.is_empty() {
+        lines.push(format!(
+            "not followed of {}: {}",
+            followed.name,
+            followed.not.join("; ")
+        ));
+    }
+    lines
+}
+
+fn scratch(args: &Measure) -> anyhow::Result<Scratch> {
+    let (group, thin_pool) = match args.scratch_vg.as_deref().map(|text| text.split_once('/')) {
+        None => (None, None),
+        Some(None) => (args.scratch_vg.clone(), None),
+        Some(Some((group, pool))) => (Some(group.to_owned()), Some(pool.to_owned())),
+    };
+    let plain = |name: &String| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "+_.-".contains(c);
+        let dots = matches!(name.as_str(), "." | "..");
+        !name.is_empty() && !dots && !name.starts_with('-') && name.chars().all(allowed)
+    };
+    if let Some(name) = group.iter().chain(&thin_pool).find(|name| !plain(name)) {
+        bail!(
+            "--scratch-vg: {:?} is no name of LVM (letters, digits, + _ . -): it is VG or VG/THINPOOL",
+            name
+        );
+    }
+    let mut properties = BTreeMap::new();
+    for pair in &args.scratch_set {
+        let Some((name, value)) = pair.split_once('=') else {
+            bail!("--scratch-set: {pair:?} is not PROPERTY=VALUE");
+        };
+        properties.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(Scratch {
+        dataset: args.scratch_dataset.clone(),
+        properties,
+        group,
+        thin_pool,
+    })
+}
+
+fn plan(args: &Measure) -> anyhow::Result<PlanSpec> {
+    if let Some(path) = &args.plan_file {
+        return read_plan(path);
+    }
+    if let Some(name) = &args.plan {
+        let found =
+            builtin(name).with_context(|| format!("no plan `{name}`; see `assay run --help`"))?;
+        // What is built in says how long its own questions take, not this one.
+        return Ok(PlanSpec {
+            rounds: None,
+            runtime: None,
+            ramp: None,
+            ..found
+        });
+    }
+    match args.one.plan() {
+        Some(plan) => Ok(plan),
+        None => Ok(PlanSpec::from_toml(DEFAULT_PLAN, "stack.toml")?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_lab::disk::Format;
+
+    fn followed() -> Followed {
+        let taken = [
+            ("format", "qcow2", "the header of /srv/web.qcow2"),
+            ("cluster", "128k", "the header of /srv/web.qcow2"),
+            ("bus", "virtio-scsi", "its command line"),
+            ("cache", "writeback", "its command line"),
+            ("aio", "io_uring", "its command line"),
+        ];
+        let taken = taken.map(|(key, value, from)| Taken {
+            key,
+            value: value.to_owned(),
+            from: from.to_owned(),
+        });
+        Followed {
+            name: "disk scsi0 of web".to_owned(),
+            dir: None,
+            taken: taken.to_vec(),
+            not: vec!["queues 4".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_disk_is_like_the_one_that_is_there_but_for_what_the_user_says() {
+        let (found, lines) = disk(None, Some(&followed())).unwrap();
+        assert_eq!(
+            found.describe(),
+            "qcow2 cluster=128k virtio-scsi writeback io_uring"
+        );
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].contains("(from its command line)"), "{lines:?}");
+        assert!(lines[2].contains("queues 4"), "{lines:?}");
+        let (found, lines) =
+            disk(Some("format=raw,cache=none,iothread"), Some(&followed())).unwrap();
+        assert_eq!(found.describe(), "raw virtio-scsi none io_uring iothread");
+        assert!(lines[0].contains("(from --disk)"), "{lines:?}");
+        let (usual, lines) = disk(None, None).unwrap();
+        assert_eq!((usual.format, lines.len()), (Format::QCOW2, 0));
+        let (cached, _) = disk(Some("cache=writeback"), None).unwrap();
+        assert_eq!(cached.describe(), "qcow2 virtio-blk writeback threads");
+    }
+}

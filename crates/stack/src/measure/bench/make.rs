@@ -1,0 +1,225 @@
+//! The rungs are made, one after the other, and written from end to end.
+
+use super::{Bench, Place, unfit};
+use crate::measure::ground::Volume;
+use crate::measure::ladder::Recipe;
+use crate::measure::settle::Settle;
+use crate::measure::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
+use assay_arms::{Built, Endpoint};
+use assay_changes::Session;
+use assay_instruments::counters::Sources;
+use assay_instruments::scratch;
+use assay_instruments::{file_state, layout};
+use assay_lab::{Disk, Guest, Options};
+use assay_model::change::Arm;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+impl<'a> Bench<'a> {
+    /// Makes all rungs and writes their files from end to end.
+    pub(in crate::measure) fn new(
+        prepared: &Prepared,
+        env: &Environment<'a>,
+        session: &'a Session,
+        scratch: &scratch::Session,
+        tell: &mut Tell<'_>,
+    ) -> Result<Self, MeasureError> {
+        let run = &prepared.run;
+        let mut bench = Self {
+            host: env.host,
+            fio: prepared.fio.clone(),
+            cancel: env.cancel,
+            now: env.now,
+            work: scratch.dir().to_owned(),
+            home: prepared.wanted.target.clone(),
+            places: Vec::new(),
+            sources: Vec::new(),
+            learnt: Vec::new(),
+            settle: Settle::new(prepared),
+            guest: None,
+            images: Vec::new(),
+            scratch: Vec::new(),
+            volumes: Vec::new(),
+        };
+        for (index, recipe) in prepared.recipes.iter().enumerate() {
+            if env.cancel.is_cancelled() {
+                return Err(MeasureError::Interrupted);
+            }
+            if matches!(recipe, Recipe::Disk { .. }) && bench.guest.is_none() {
+                tell(Event::Making("guest"));
+                bench.guest = boot(prepared, env, &bench.home)?;
+            }
+            let rung = &run.targets[index].name;
+            if !matches!(recipe, Recipe::Again(_)) {
+                tell(Event::Making(rung));
+            }
+            let seed = run.plan.seed ^ index as u64;
+            let size = run.plan.file_size;
+            let place = |dir: &Path| assay_arms::Place {
+                dir: dir.to_owned(),
+                name: rung.clone(),
+                size,
+            };
+            let made = match recipe {
+                Recipe::File => bench.file(prepared, scratch, seed, tell)?,
+                Recipe::Home(volume) => {
+                    let place = place(&prepared.wanted.target);
+                    let (made, dir) = bench.volume(env, session, volume, &place, index)?;
+                    bench.home = dir;
+                    made
+                }
+                Recipe::Volume(volume) => {
+                    let place = place(&prepared.wanted.target);
+                    bench.volume(env, session, volume, &place, index)?.0
+                }
+                Recipe::Image(arm) => {
+                    let arm = Arm::Image(arm.clone());
+                    let place = place(&bench.home);
+                    let built = assay_arms::build(env.host, session, &arm, &place, env.cancel);
+                    bench.image(rung, built)?
+                }
+                Recipe::Disk { disk, on } => {
+                    let guest = bench.guest()?;
+                    let device = guest.devices(&[&disk.name]);
+                    let device = device.map_err(MeasureError::guest(rung))?.remove(0);
+                    let path = guest::pile(guest, rung, &device, on)?;
+                    let job = assay_fio::job::layout_job(&path, size, seed);
+                    guest::lay_out(guest, rung, &job.map_err(|error| unfit("layout", &error))?)?;
+                    Place::Guest { path }
+                }
+                Recipe::Again(of) => {
+                    let known = bench.learnt.iter().find(|(rung, _)| rung == of).cloned();
+                    bench.learnt.extend(known.map(|(_, found)| (index, found)));
+                    bench.places[*of].clone()
+                }
+            };
+            bench.places.push(made);
+            let learnt = bench.learnt.iter().find(|(rung, _)| *rung == index);
+            let info = learnt.map_or(&run.targets[index], |(_, found)| found);
+            let sources = Sources::find(env.host, &info.devices);
+            bench.sources.push(sources);
+        }
+        Ok(bench)
+    }
+
+    /// A volume, and the directory that a file of it lies in.
+    fn volume(
+        &mut self,
+        env: &Environment<'a>,
+        session: &'a Session,
+        volume: &Volume,
+        place: &assay_arms::Place,
+        index: usize,
+    ) -> Result<(Place, PathBuf), MeasureError> {
+        let held = volume::build(env, session, volume, place)?;
+        let path = held.path().to_owned();
+        self.volumes.push(held);
+        // Its counters tell what reached it; those of a zvol do not tell the disks from the ARC.
+        if !volume.is_zfs() {
+            let found = assay_facts::target(env.host, &path)?;
+            self.learnt.push((index, found));
+        }
+        let state = file_state::look(&path).ok();
+        let made = Place::File {
+            link: self.link(&place.name, &path)?,
+            // A device has no size there.
+            state: state.filter(|state| state.size.0 > 0),
+        };
+        let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
+        Ok((made, dir))
+    }
+
+    fn file(
+        &mut self,
+        prepared: &Prepared,
+        session: &scratch::Session,
+        seed: u64,
+        tell: &mut Tell<'_>,
+    ) -> Result<Place, MeasureError> {
+        let scratch = session.scratch(&prepared.wanted.target)?;
+        let path = scratch.path().to_owned();
+        self.scratch.push(scratch);
+        let size = prepared.run.plan.file_size;
+        layout::fill(&path, size, seed, self.cancel, &mut |written, _| {
+            tell(Event::Layout { written, size });
+        })
+        .map_err(|source| match source {
+            layout::LayoutError::Cancelled => MeasureError::Interrupted,
+            source => MeasureError::Layout {
+                rung: "file".to_owned(),
+                source,
+            },
+        })?;
+        Ok(Place::File {
+            link: self.link("file", &path)?,
+            state: file_state::look(&path).ok(),
+        })
+    }
+
+    fn image(
+        &mut self,
+        rung: &str,
+        built: Result<Built<'a>, assay_arms::ArmError>,
+    ) -> Result<Place, MeasureError> {
+        let built = built.map_err(|source| match source {
+            assay_arms::ArmError::Cancelled => MeasureError::Interrupted,
+            source => MeasureError::Image {
+                rung: rung.to_owned(),
+                source,
+            },
+        })?;
+        let endpoint = built.endpoint();
+        self.images.push(built);
+        match endpoint {
+            Endpoint::Nbd { socket, export } => Ok(Place::Nbd {
+                link: self.link(rung, &socket)?,
+                export,
+            }),
+            Endpoint::Path(path) => Ok(Place::File {
+                link: self.link(rung, &path)?,
+                state: None,
+            }),
+            Endpoint::Address { .. } => Err(unfit(rung, &"an image is no address")),
+        }
+    }
+
+    /// A plain name in the work directory, so that fio sees no name of the user's.
+    fn link(&self, name: &str, to: &Path) -> Result<String, MeasureError> {
+        let at = self.work.join(name);
+        std::os::unix::fs::symlink(to, &at).map_err(|source| MeasureError::Link {
+            path: at.display().to_string(),
+            source,
+        })?;
+        Ok(name.to_owned())
+    }
+}
+
+/// Until the guest answers.
+const BOOT_LIMIT: Duration = Duration::from_secs(600);
+
+/// One guest with a disk for each rung that needs one.
+fn boot(
+    prepared: &Prepared,
+    env: &Environment<'_>,
+    dir: &Path,
+) -> Result<Option<Guest>, MeasureError> {
+    let disk = |recipe: &Recipe| match recipe {
+        Recipe::Disk { disk, .. } => Some(Disk {
+            dir: Some(dir.to_owned()),
+            ..disk.clone()
+        }),
+        _ => None,
+    };
+    let disks: Vec<Disk> = prepared.recipes.iter().filter_map(disk).collect();
+    let (false, Ok(Lab { image, state })) = (disks.is_empty(), &env.lab) else {
+        return Ok(None);
+    };
+    let mut options = Options::new(&format!("stack-{}", std::process::id()));
+    options.disks = disks;
+    options.memory_mib = prepared.wanted.memory_mib;
+    options.accel = prepared.wanted.accel;
+    // One disk for each rung: an emulated guest takes its time with them.
+    options.boot_limit = BOOT_LIMIT;
+    let booted = Guest::boot(image, &options, state, env.cancel);
+    booted.map(Some).map_err(MeasureError::guest("the guest"))
+}

@@ -1,0 +1,62 @@
+//! What a rung's image is: the settings that people see, and the image without a guest.
+
+use assay_lab::Disk;
+use assay_lab::disk::Format;
+use assay_model::change::{ImageArm, ImageFormat};
+use serde::de::DeserializeOwned;
+
+/// How an image is opened.
+pub(super) fn opened(disk: &Disk) -> [(&'static str, String); 2] {
+    [
+        ("cache", disk.cache.name().to_owned()),
+        ("aio", disk.aio.name().to_owned()),
+    ]
+}
+
+/// The options of a format, as `qemu-img create -o` names them.
+pub(super) fn options(format: Format) -> Vec<(&'static str, String)> {
+    let Format::Qcow2 {
+        cluster,
+        preallocated,
+        extended_l2,
+        lazy_refcounts,
+    } = format
+    else {
+        return Vec::new();
+    };
+    let mut options = vec![("cluster_size", cluster.to_string())];
+    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+    if preallocated {
+        options.push(("preallocation", "metadata".to_owned()));
+    }
+    if extended_l2 {
+        options.push(("extended_l2", on(extended_l2)));
+    }
+    if lazy_refcounts {
+        options.push(("lazy_refcounts", on(lazy_refcounts)));
+    }
+    options
+}
+
+/// The image that a guest's disk has, without the guest.
+pub(super) fn image(disk: &Disk) -> ImageArm {
+    let options = options(disk.format).into_iter();
+    ImageArm {
+        format: match disk.format {
+            Format::Qcow2 { .. } => ImageFormat::Qcow2,
+            Format::Raw | Format::Luks => ImageFormat::Raw,
+        },
+        options: options
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        cache: named(disk.cache.name()),
+        aio: named(disk.aio.name()),
+        luks: disk.format == Format::Luks,
+        filled: true,
+    }
+}
+
+/// Cache mode and aio have the same names wherever they stand; a default where one should not.
+fn named<T: DeserializeOwned + Default>(name: &str) -> T {
+    serde_json::from_value(name.into()).unwrap_or_default()
+}
