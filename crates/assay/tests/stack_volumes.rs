@@ -295,7 +295,7 @@ fn killed_in_the_middle(machine: &Machine) {
         let recovered = machine.assay("trial --recover");
         assert_eq!(recovered.status, 0, "{}{}", recovered.out, recovered.err);
         // Scratch files in the target go with the next start.
-        let next = machine.assay(&format!("stack {arguments} --measure --dry-run"));
+        let next = machine.assay(&format!("stack {arguments} --measure --dry-run --size 8M"));
         assert_eq!(next.status, 0, "{arguments}: {}", next.err);
         assert_eq!(machine.sh(THINGS), before, "{arguments}: {}", recovered.out);
     }
