@@ -202,7 +202,17 @@ impl Guest {
             self.watch().map_err(told)?;
             std::thread::sleep(Duration::from_millis(20));
         }
-        let mut channel = Channel::open(&self.place.dir)?.ok_or(LabError::Busy(PORTS))?;
+        let opened = Channel::open(&self.place.dir).or_else(|refused| {
+            // QEMU makes its sockets before it looks at everything else; if it ends over that, its own
+            // words say more.
+            let seen = Instant::now() + Duration::from_secs(1);
+            while Instant::now() < seen {
+                self.watch().map_err(told)?;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(refused)
+        });
+        let mut channel = opened?.ok_or(LabError::Busy(PORTS))?;
         let left = deadline.saturating_duration_since(Instant::now());
         if !channel.greet(left, &|| self.watch()).map_err(told)? {
             return Err(LabError::Boot {
