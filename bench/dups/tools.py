@@ -61,7 +61,7 @@ def tools(index):
     scan = ['dups', 'scan', '--json']
     return {
         'assay': Tool('assay', ['dups', 'scan', '--format', 'fdupes', '--no-index'], blocks, True),
-        'assay blake3': Tool('assay', [*scan, '--no-index'], assay, True),
+        'assay blake3': Tool('assay', [*scan, '--no-index', '--hash', 'blake3'], assay, True),
         'assay xxh3': Tool('assay', [*scan, '--no-index', '--hash', 'xxh3'], assay, True),
         'assay walk': Tool('assay', [*scan, '--no-index', '--min-size', '1000000T'], None, True),
         'assay first': Tool('assay', [*scan, '--index', index], assay, True),

@@ -18,8 +18,8 @@ Examples:
   assay dups scan . --format fdupes --no-index | less
   assay dups scan /srv/data --json | jq '.summary'
 
-The default compares the bytes themselves, or BLAKE3 of the whole content where many files are alike
-or the index knows one side. Files that the index remembers are not opened while device, inode, size,
+Bytes are compared with bytes; where many files are alike or the index knows one side, the hash of the
+whole content decides, which --hash chooses. Files that the index remembers are not opened while device, inode, size,
 mtime and ctime are the same.")]
 pub struct Scan {
     /// Folders to scan
@@ -40,7 +40,7 @@ pub struct Scan {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
-    /// What names a content [default: the index's, else blake3; nothing where no hash is kept or shown]
+    /// What names a content [default: the index's, else xxh3-128; nothing where no hash is kept or shown]
     #[arg(long, value_enum, value_name = "HASH")]
     hash: Option<HashArg>,
     #[command(flatten)]
