@@ -61,8 +61,8 @@ def tools(index):
     scan = ['dups', 'scan', '--json']
     return {
         'assay': Tool('assay', ['dups', 'scan', '--format', 'fdupes', '--no-index'], blocks, True),
+        'assay json': Tool('assay', [*scan, '--no-index'], assay, True),
         'assay blake3': Tool('assay', [*scan, '--no-index', '--hash', 'blake3'], assay, True),
-        'assay xxh3': Tool('assay', [*scan, '--no-index', '--hash', 'xxh3'], assay, True),
         'assay walk': Tool('assay', [*scan, '--no-index', '--min-size', '1000000T'], None, True),
         'assay first': Tool('assay', [*scan, '--index', index], assay, True),
         'assay again': Tool('assay', [*scan, '--index', index], assay, True),

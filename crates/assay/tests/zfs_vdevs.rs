@@ -257,7 +257,8 @@ fn special_device(pool: &Pool<'_>) {
             .iter()
             .sum()
     };
-    let (data, special) = ([0, 1], [2, 3]);
+    // By name: the disks of the log and the cache device lie between.
+    let (data, special) = ([0, 1], [4, 5]);
     assert!(read("now", data) > 4 * read("now", special), "{told:#}");
     assert!(
         read("changed", special) > 4 * read("changed", data),

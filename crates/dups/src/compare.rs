@@ -3,13 +3,12 @@
 //! ([`crate::worker`]).
 //!
 //! What decides is the comparison of the bytes themselves; the hash that names a content is
-//! computed along the way, once per content and only if it is asked for. Groups too large to be read side by side, and those
+//! computed along the way, once per content. Groups too large to be read side by side, and those
 //! with members whose hash the index knows, are decided by the hash of the whole content.
 
 use crate::doors::Doors;
 use crate::group::{Groups, SizeGroup};
 use crate::read::{CHUNK, Cost, SMALL};
-use crate::relative::Pivot;
 use crate::skip::{self, Skipped};
 use crate::table::{FileId, Files, Hash};
 use crate::worker::Worker;
@@ -80,8 +79,6 @@ enum Unit {
     Group(usize),
     /// Files to hash.
     Hash(std::ops::Range<usize>),
-    /// Small files of one size to be described by the pivot of this number.
-    Relate(std::ops::Range<usize>, usize),
     /// Large files to probe.
     Probe(std::ops::Range<usize>),
 }
@@ -97,7 +94,6 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
         ..
     } = job;
     let mut units = Vec::new();
-    let mut pivots: Vec<Pivot> = Vec::new();
     for (number, group) in open.iter().enumerate() {
         let members = job.members(group);
         let known = || members.iter().any(|id| files.hash(*id).is_some());
@@ -110,17 +106,11 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
             continue;
         }
         let range = group.files();
-        let probed = group.size > SMALL && !all;
-        let related = group.size <= SMALL && !files.kind.names();
-        if related {
-            pivots.push(Pivot::default());
-        }
         for begin in range.clone().step_by(SHARE) {
             let part = begin..range.end.min(begin + SHARE);
-            units.push(match (probed, related) {
-                (true, _) => Unit::Probe(part),
-                (_, true) => Unit::Relate(part, pivots.len() - 1),
-                _ => Unit::Hash(part),
+            units.push(match group.size > SMALL && !all {
+                true => Unit::Probe(part),
+                false => Unit::Hash(part),
             });
         }
     }
@@ -130,7 +120,6 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
             worker.finish(*number);
         }
         Unit::Hash(part) => worker.hash_all(&order[part.clone()]),
-        Unit::Relate(part, pivot) => worker.relate_all(&order[part.clone()], &pivots[*pivot]),
         Unit::Probe(part) => worker.probe_all(&order[part.clone()]),
     };
     let mut learnt = spread(files, job.doors, control, units.len(), work);

@@ -16,9 +16,6 @@ pub enum Kind {
     /// XXH3 of 128 bits, seed 0.
     #[default]
     Xxh3,
-    /// None, because nobody asks for names: contents that were compared are only numbered. Where a
-    /// hash decides it is BLAKE3.
-    None,
 }
 
 impl Kind {
@@ -27,16 +24,10 @@ impl Kind {
         match self {
             Self::Blake3 => "blake3",
             Self::Xxh3 => "xxh3-128",
-            Self::None => "none",
         }
     }
 
-    /// Whether it names contents.
-    pub fn names(self) -> bool {
-        self != Self::None
-    }
-
-    /// The kind of this name; one that an index can hold.
+    /// The kind of this name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Blake3, Self::Xxh3]
             .into_iter()
@@ -48,14 +39,13 @@ impl Kind {
         match self {
             Self::Blake3 => 32,
             Self::Xxh3 => 16,
-            Self::None => 0,
         }
     }
 
     /// Hashes a content that is in memory.
     pub fn of(self, content: &[u8]) -> Hash {
         match self {
-            Self::Blake3 | Self::None => *blake3::hash(content).as_bytes(),
+            Self::Blake3 => *blake3::hash(content).as_bytes(),
             Self::Xxh3 => widened(Xxh3::oneshot(content)),
         }
     }
@@ -63,7 +53,7 @@ impl Kind {
     /// Begins to hash a content that comes in pieces.
     pub fn hasher(self) -> Hasher {
         match self {
-            Self::Blake3 | Self::None => Hasher::Blake3(Box::new(blake3::Hasher::new())),
+            Self::Blake3 => Hasher::Blake3(Box::new(blake3::Hasher::new())),
             Self::Xxh3 => Hasher::Xxh3(Box::new(Xxh3::new())),
         }
     }

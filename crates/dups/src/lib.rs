@@ -28,7 +28,6 @@ pub mod name;
 mod pool;
 pub mod read;
 mod recall;
-mod relative;
 pub mod report;
 mod rotational;
 pub mod scan;

@@ -25,9 +25,7 @@ pub struct ScanOptions {
     pub hash_all: bool,
     /// Whether to believe nothing that the index remembers.
     pub fresh: bool,
-    /// Which hash names contents; `None` = the one that the index holds. [`Kind::None`] saves the
-    /// hashing of what is compared, where nobody asks for hashes: without an index, `paranoid` and
-    /// `hash_all`.
+    /// Which hash names contents; `None` = the one that the index holds.
     pub hash: Option<Kind>,
     /// Bytes to read at most between two states of the index that are kept even if the process is
     /// killed; None = 32 GiB, a minute or so on a fast disk.
@@ -174,12 +172,6 @@ pub fn scan(
 
 /// One index holds one kind of hash.
 fn kind(options: &ScanOptions, index: Option<&Index>) -> Result<Kind, Error> {
-    if options.hash == Some(Kind::None) && (index.is_some() || options.paranoid || options.hash_all)
-    {
-        return Err(Error::Usage(
-            "an index, --paranoid and --hash-all need hashes".into(),
-        ));
-    }
     let held = index.and_then(|index| Some((index.path(), index.kind()?)));
     match (options.hash, held) {
         (Some(wanted), Some((path, held))) if wanted != held => Err(Error::Usage(format!(

@@ -7,8 +7,7 @@ use crate::hash::Hasher;
 use crate::read::{
     Buffer, CHUNK, Holes, LINE, LONG_CHUNK, PROBE, SMALL, Trouble, unchanged, zeros,
 };
-use crate::relative::Pivot;
-use crate::table::{FileId, Files, Hash};
+use crate::table::{FileId, Files};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
@@ -32,17 +31,10 @@ pub(crate) struct Open {
     holes: Holes,
 }
 
-/// Files that agreed so far, and the hash so far of what they agreed on, if it is asked for.
+/// Files that agreed so far, and the hash so far of what they agreed on.
 struct Class {
     members: Vec<Open>,
-    hasher: Option<Hasher>,
-}
-
-/// Stands for the name of a content that has none: a file is one of one class only.
-fn number(first: FileId) -> Hash {
-    let mut wide = [0; 32];
-    wide[..4].copy_from_slice(&first.to_le_bytes());
-    wide
+    hasher: Hasher,
 }
 
 impl<'a> Worker<'a> {
@@ -127,11 +119,7 @@ impl<'a> Worker<'a> {
         }
         for (content, same) in contents {
             if same.len() > 1 {
-                let kind = self.files.kind;
-                let hash = match kind.names() {
-                    true => kind.of(content),
-                    false => number(same[0]),
-                };
+                let hash = self.files.kind.of(content);
                 self.learnt.hashes.extend(same.iter().map(|id| (*id, hash)));
             }
         }
@@ -160,23 +148,6 @@ impl<'a> Worker<'a> {
             match done {
                 Ok(Some(hash)) => self.learnt.hashes.push((*id, hash)),
                 Ok(None) => {}
-                Err(trouble) => self.aside(*id, trouble),
-            }
-            self.report();
-        }
-        self.buffers.push(buffer);
-    }
-
-    /// Tells small files of one size apart by what distinguishes each from one of them.
-    pub(crate) fn relate_all(&mut self, members: &[FileId], pivot: &Pivot) {
-        let mut buffer = self.buffer();
-        for id in members {
-            if self.control.stopped() {
-                break;
-            }
-            let content = &mut buffer[..self.files.file(*id).id.size as usize];
-            match self.whole(*id, content) {
-                Ok(()) => self.learnt.hashes.push((*id, pivot.key(content))),
                 Err(trouble) => self.aside(*id, trouble),
             }
             self.report();
@@ -278,7 +249,7 @@ impl<'a> Worker<'a> {
         }
         let mut classes = vec![Class {
             members: open,
-            hasher: self.files.kind.names().then(|| self.files.kind.hasher()),
+            hasher: self.files.kind.hasher(),
         }];
         let mut offset = 0;
         while offset < size && !classes.is_empty() && !self.control.stopped() {
@@ -289,8 +260,8 @@ impl<'a> Worker<'a> {
                 .min()
                 .unwrap_or(offset);
             if hole > offset {
-                for hasher in classes.iter_mut().filter_map(|one| one.hasher.as_mut()) {
-                    zeros(hasher, hole - offset);
+                for class in &mut classes {
+                    zeros(&mut class.hasher, hole - offset);
                 }
                 offset = hole;
                 continue;
@@ -308,11 +279,7 @@ impl<'a> Worker<'a> {
             return;
         }
         for class in classes {
-            let hash = match (&class.hasher, class.members.first()) {
-                (Some(hasher), _) => hasher.finish(),
-                (None, Some(first)) => number(first.id),
-                (None, None) => continue,
-            };
+            let hash = class.hasher.finish();
             for open in class.members {
                 match unchanged(&open.fd, self.files.file(open.id)) {
                     Ok(()) => self.learnt.hashes.push((open.id, hash)),
@@ -347,9 +314,7 @@ impl<'a> Worker<'a> {
         for (content, members) in parts {
             if members.len() > 1 {
                 let mut hasher = class.hasher.clone();
-                if let Some(hasher) = &mut hasher {
-                    hasher.update(&content[..length]);
-                }
+                hasher.update(&content[..length]);
                 into.push(Class { members, hasher });
             }
             self.buffers.push(content);

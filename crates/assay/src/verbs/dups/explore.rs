@@ -155,7 +155,6 @@ pub fn groups_text(
             human::bytes(group.size),
             files
                 .hash(group.files[0])
-                .filter(|_| files.kind.names())
                 .map_or_else(String::new, |hash| format!("  {}", hex(&hash[..8])))
         )?;
         for id in group.files {

@@ -40,7 +40,7 @@ pub struct Scan {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
-    /// What names a content [default: the index's, else xxh3-128; nothing where no hash is kept or shown]
+    /// What names a content [default: the index's, else xxh3-128]
     #[arg(long, value_enum, value_name = "HASH")]
     hash: Option<HashArg>,
     #[command(flatten)]
@@ -133,11 +133,6 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     });
-    // Neither remembered nor shown, so a name of each content would be computed for nothing.
-    let unnamed = args.no_index
-        && !args.paranoid
-        && !args.hash_all
-        && matches!(format, Format::Text | Format::Fdupes | Format::Nul);
     let options = ScanOptions {
         walk: WalkOptions {
             filter: args.filter.filter(),
@@ -147,10 +142,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
         paranoid: args.paranoid,
         hash_all: args.hash_all,
         fresh: args.rehash,
-        hash: match args.hash {
-            None if unnamed => Some(Kind::None),
-            wanted => wanted.map(HashArg::kind),
-        },
+        hash: args.hash.map(HashArg::kind),
         checkpoint: None,
     };
     let index = match args.no_index {
