@@ -96,13 +96,17 @@ fn on(guest: &Pools, zfs: Zfs, vdevs: &str, act: impl FnOnce(&Pool<'_>)) {
         zpool status -LP tank | grep -v scan:
         find /tank | sort";
     let before = guest.sh(look);
-    let from = guest.sh("zpool history tank").lines().count();
+    let done = |history: String| -> Vec<String> {
+        let lines = history.lines().filter(|line| !line.is_empty());
+        lines.map(str::to_owned).collect()
+    };
+    let from = done(guest.sh("zpool history tank")).len();
     act(&Pool { guest, zfs });
     assert_eq!(guest.sh(look), before, "{vdevs}");
-    let history = guest.sh("zpool history tank");
+    let history = done(guest.sh("zpool history tank"));
     // The pool's own record of all that changed it; two are this test's.
     let ours = [" tank/fresh", " xattr="];
-    for line in history.lines().skip(from) {
+    for line in &history[from..] {
         let named = |name: &&str| line.contains(name);
         assert!(
             line.contains(" tank/data/assay-") || ours.iter().any(named),
