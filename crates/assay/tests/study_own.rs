@@ -4,15 +4,8 @@
 
 mod common;
 
-use assay_host::Limits;
-use assay_instruments::Cancel;
-use assay_lab::{Disk, Guest, Options, State};
-use common::guests::image_for_long;
-use std::ffi::OsStr;
-use std::path::Path;
-use std::time::Duration;
-
-const PATIENCE: Duration = Duration::from_secs(900);
+use assay_lab::Zfs;
+use common::pools::{Lab, Pools, Said, disks};
 
 /// One of everything that can be made below a dataset, and what cannot.
 const STUDY: &str = r#"name = "own"
@@ -155,65 +148,35 @@ says = "Each durable write is a commit."
 claim = [{ kind = "value", figure = "commits", of = "dataset", at_least = 0.9 }]
 "#;
 
-fn run(guest: &Guest, script: &str) -> (i32, String, String) {
-    let argv = ["sh", "-uc", script].map(OsStr::new);
-    let output = guest.run(&argv, Limits { timeout: PATIENCE });
-    let output = output.unwrap_or_else(|error| panic!("{script}: {error}"));
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status, output.text(), err)
-}
-
-fn sh(guest: &Guest, script: &str) -> String {
-    let (status, out, err) = run(guest, script);
-    assert_eq!(status, 0, "{script}: {out}{err}");
-    out
-}
-
 /// What is the user's, and whatever else there is that a study could leave.
 const WHOLE: &str = "zfs list -H -o name,used -t all -r tank | cut -f1; zfs get -H -o name,property,value,source \
      atime,compression,recordsize,mountpoint tank tank/data; sha256sum /tank/data/mine; \
      ls -A /tank/data /root/work; pgrep -c qemu-system || true; grep -c assay- /proc/mounts || true";
 
-const ASSAY: &str =
-    "cd /root; env ASSAY_STATE=/root/state ASSAY_STORE=/root/db assay study own.toml /root/work";
+const STATE: &str = "/root/state";
+
+fn study(guest: &Pools, arguments: &str) -> Said {
+    guest.assay(STATE, &format!("study own.toml /root/work {arguments}"))
+}
 
 #[test]
 fn a_study_below_a_dataset_touches_nothing_else_of_the_pool() {
-    let Some((image, _one)) = image_for_long() else {
+    let Some(lab) = Lab::new(Zfs::Stable) else {
         return;
     };
-    let dir = tempfile::tempdir().unwrap();
-    let state = State::open(dir.path()).unwrap();
-    let options = Options {
-        assay: Some(env!("CARGO_BIN_EXE_assay").into()),
-        disks: vec![Disk::scratch("d1", 1 << 30)],
-        boot_limit: PATIENCE,
-        ..Options::new("study-own")
-    };
-    let guest = Guest::boot(&image, &options, &state, &Cancel::default()).unwrap();
-    let device = guest.devices(&["d1"]).unwrap().remove(0);
-    let device = device.display();
-    sh(
-        &guest,
-        &format!(
-            "for try in 1 2 3; do zpool create -f -o ashift=12 tank {device} && break; done
-             zfs create -o compression=lz4 tank/data
-             head -c 1000000 /dev/urandom > /tank/data/mine
-             zfs snapshot tank/data@mine
-             mkdir /root/work"
-        ),
-    );
-    guest
-        .push_bytes(STUDY.as_bytes(), Path::new("/root/own.toml"), 0o600)
-        .unwrap();
-    let before = sh(&guest, WHOLE);
-    let history = sh(&guest, "zpool history tank | wc -l");
+    let guest = lab.boot("study-own", disks(1, 1 << 30));
+    guest.create(&format!("-o ashift=12 tank {}", guest.devices(1)[0]));
+    guest.sh("zfs create -o compression=lz4 tank/data
+         head -c 1000000 /dev/urandom > /tank/data/mine
+         zfs snapshot tank/data@mine
+         mkdir /root/work");
+    guest.push(STUDY, "/root/own.toml");
+    let before = guest.sh(WHOLE);
+    let history = guest.sh("zpool history tank | wc -l");
 
-    let told = sh(
-        &guest,
-        &format!("{ASSAY} --on tank/data --seed 1 --json -q"),
-    );
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let said = study(&guest, "--on tank/data --seed 1 --json -q");
+    assert_eq!(said.status, 0, "{}", said.err);
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let run_of = &told["run"];
     assert_eq!(run_of["complete"], true, "{told:#}");
     let observed = run_of["observations"].as_array().unwrap();
@@ -251,21 +214,35 @@ fn a_study_below_a_dataset_touches_nothing_else_of_the_pool() {
     not_tried.sort_by_key(|one| one["configuration"].as_str().unwrap().to_owned());
     let names: Vec<_> = not_tried.iter().map(|one| &one["configuration"]).collect();
     assert_eq!(names, ["dataset", "disk", "full", "nbd"], "{told:#}");
-    assert_eq!(sh(&guest, WHOLE), before);
+    assert_eq!(guest.sh(WHOLE), before);
     every_change_is_below_the_dataset(&guest, history.trim());
 
     // What is no place for it is refused before anything is made.
     for wrong in ["tank/nothing", "tank/data@mine", "-r", "tank/data/../x"] {
-        let (status, _, err) = run(&guest, &format!("{ASSAY} --on={wrong} -q"));
-        assert_eq!(status, 2, "{wrong}: {err}");
+        let said = study(&guest, &format!("--on={wrong} -q"));
+        assert_eq!(said.status, 2, "{wrong}: {}", said.err);
     }
-    assert_eq!(sh(&guest, WHOLE), before);
+    assert_eq!(guest.sh(WHOLE), before);
+    one_that_is_killed_is_taken_back(&guest, &before);
+}
+
+fn one_that_is_killed_is_taken_back(guest: &Pools, before: &str) {
+    guest.start(STATE, "study own.toml /root/work --on tank/data --full -q");
+    guest.wait_for("[ $(zfs list -H -o name | grep -c assay-) -ge 2 ] && pgrep qemu-system");
+    guest.kill();
+    assert_ne!(guest.sh(WHOLE), before);
+    let recovered = guest.assay(STATE, "trial --recover");
+    assert_eq!(recovered.status, 0, "{}{}", recovered.out, recovered.err);
+    // What lies in the directory goes with the next start.
+    let next = study(guest, "--on tank/data --dry-run");
+    assert_eq!(next.status, 0, "{}", next.err);
+    assert_eq!(guest.sh(WHOLE), before, "{}", recovered.out);
 }
 
 /// ZFS keeps a list of all that was ever asked of a pool.
-fn every_change_is_below_the_dataset(guest: &Guest, lines_before: &str) {
+fn every_change_is_below_the_dataset(guest: &Pools, lines_before: &str) {
     let script = format!("zpool history tank | tail -n +{lines_before} | tail -n +2");
-    let new = sh(guest, &script);
+    let new = guest.sh(&script);
     assert!(new.contains("zfs create"), "{new}");
     for line in new.lines().filter(|line| line.contains("zfs ")) {
         let last = line.split_whitespace().last().unwrap_or_default();

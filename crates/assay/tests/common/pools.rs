@@ -51,6 +51,10 @@ impl Lab {
     }
 }
 
+fn command(state: &str, arguments: &str) -> String {
+    format!("cd /root; exec env ASSAY_STATE={state} ASSAY_STORE={state}/db assay {arguments}")
+}
+
 /// Disks `d1`, `d2` and so on.
 pub fn disks(count: u32, size: u64) -> Vec<Disk> {
     (1..=count)
@@ -112,9 +116,23 @@ impl Pools {
 
     /// assay in the guest, which keeps what it writes in `state`.
     pub fn assay(&self, state: &str, arguments: &str) -> Said {
-        let script =
-            format!("cd /root; env ASSAY_STATE={state} ASSAY_STORE={state}/db assay {arguments}");
-        self.run(&["sh", "-c", &script])
+        let script = command(state, arguments);
+        let said = self.run(&["sh", "-c", &script]);
+        assert!(!said.err.contains("panicked"), "{arguments}: {}", said.err);
+        said
+    }
+
+    /// Starts assay, and leaves it at work.
+    pub fn start(&self, state: &str, arguments: &str) {
+        let command = command(state, arguments);
+        self.sh(&format!(
+            "{command} >/dev/null 2>&1 </dev/null & echo $! > /root/pid"
+        ));
+    }
+
+    /// Ends what was started last, so that it cannot clean up.
+    pub fn kill(&self) {
+        self.sh("kill -9 $(cat /root/pid); sleep 1");
     }
 
     /// What assay says as JSON; it has to succeed.
