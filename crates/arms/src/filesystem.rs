@@ -6,14 +6,19 @@ mod read_back;
 use crate::ArmError;
 use crate::child::Program;
 use crate::things::Things;
+use crate::tool::{Package, find};
 use assay_changes::{Made, MadeId};
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+const UTIL_LINUX: Package = Package {
+    debian: "mount",
+    fedora: "util-linux",
+};
 /// Name of the backing file.
 const BACKING: &str = "backing";
 /// Name of the directory it is mounted on.
@@ -144,7 +149,7 @@ fn attach(
     cancel: &Cancel,
 ) -> Result<(MadeId, String), ArmError> {
     let dir = file.parent().unwrap_or(Path::new("/"));
-    let losetup = find(things, "losetup", "mount", "util-linux")?;
+    let losetup = find(things.host, "losetup", UTIL_LINUX)?;
     let program = Program {
         path: &losetup,
         dir,
@@ -167,20 +172,6 @@ fn attach(
         }
         Err(error) => Err(error),
     }
-}
-
-fn find(
-    things: &Things<'_>,
-    program: &str,
-    debian: &'static str,
-    fedora: &'static str,
-) -> Result<PathBuf, ArmError> {
-    let missing = || ArmError::Missing {
-        program: program.to_owned(),
-        debian,
-        fedora,
-    };
-    things.host.which(OsStr::new(program)).ok_or_else(missing)
 }
 
 impl Wanted<'_> {
@@ -225,7 +216,11 @@ impl Wanted<'_> {
         else {
             return Ok(());
         };
-        let mkfs = find(things, &format!("mkfs.{name}"), debian, fedora)?;
+        let mkfs = find(
+            things.host,
+            &format!("mkfs.{name}"),
+            Package { debian, fedora },
+        )?;
         let program = Program {
             path: &mkfs,
             dir,
@@ -245,7 +240,7 @@ impl Wanted<'_> {
         device: &str,
         cancel: &Cancel,
     ) -> Result<MadeId, ArmError> {
-        let mount = find(things, "mount", "mount", "util-linux")?;
+        let mount = find(things.host, "mount", UTIL_LINUX)?;
         let mountpoint = dir.join(MOUNT);
         match fs::DirBuilder::new().mode(0o700).create(&mountpoint) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -9,6 +9,7 @@ use crate::ArmError;
 use crate::child::{Program, Running};
 use crate::nbd::Client;
 use crate::things::Things;
+use crate::tool::{Package, find};
 use arguments::{IMAGE, KEY};
 use assay_host::HostMut;
 use assay_instruments::{Cancel, layout};
@@ -161,11 +162,11 @@ fn version(program: &Program<'_>, cancel: &Cancel) -> String {
 }
 
 fn qemu_img(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
-    host.which(OsStr::new("qemu-img")).ok_or(ArmError::Missing {
-        program: "qemu-img".to_owned(),
+    let package = Package {
         debian: "qemu-utils",
         fedora: "qemu-img",
-    })
+    };
+    find(host, "qemu-img", package)
 }
 
 /// The daemon, which has a monitor to ask, else qemu-nbd.
@@ -184,12 +185,11 @@ fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
 
 /// The daemon alone.
 pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
-    let missing = ArmError::Missing {
-        program: "qemu-storage-daemon".to_owned(),
+    let package = Package {
         debian: "qemu-system-common",
         fedora: "qemu-storage-daemon",
     };
-    host.which(OsStr::new("qemu-storage-daemon")).ok_or(missing)
+    find(host, "qemu-storage-daemon", package)
 }
 
 /// Starts a server in `dir` and waits until its export answers.

@@ -16,6 +16,7 @@ mod nbd;
 mod qmp;
 mod sshd;
 mod things;
+mod tool;
 mod volatile;
 mod zfs;
 

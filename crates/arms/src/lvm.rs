@@ -3,17 +3,16 @@
 
 use crate::filesystem::fill;
 use crate::things::Things;
+use crate::tool::{Package, run};
 use crate::{ArmError, Place};
 use assay_changes::{Made, Session};
-use assay_host::{HostMut, Limits};
+use assay_host::HostMut;
 use assay_instruments::Cancel;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How long LVM may take: it waits for udev.
-const PATIENCE: Limits = Limits {
-    timeout: Duration::from_secs(120),
+const PACKAGE: Package = Package {
+    debian: "lvm2",
+    fedora: "lvm2",
 };
 /// Sizes are multiples of this, the smallest sector that device mapper counts in.
 const SECTOR: u64 = 512;
@@ -68,7 +67,8 @@ pub fn logical_volume<'a>(
     };
     let fixed = ["lvcreate", "--yes", "--quiet"];
     let named = ["--addtag", &tag, "--name", &name];
-    run(host, &[&fixed[..], &named, &kind, &[group]].concat())?;
+    let argv = [&fixed[..], &named, &kind, &[group]].concat();
+    run(host, &argv, PACKAGE)?;
     let path = Path::new("/dev").join(group).join(&name);
     crate::zfs::wait_for(&path, cancel)?;
     fill(&path, place.size, things.seed(), cancel)?;
@@ -87,32 +87,7 @@ impl LogicalVolume<'_> {
 }
 
 fn taken(host: &dyn HostMut, group: &str, name: &str) -> Result<bool, ArmError> {
-    let names = run(
-        host,
-        &["lvs", "--noheadings", "--options=lv_name", "--", group],
-    )?;
+    let argv = ["lvs", "--noheadings", "--options=lv_name", "--", group];
+    let names = run(host, &argv, PACKAGE)?;
     Ok(names.lines().any(|line| line.trim() == name))
-}
-
-/// Runs a command of LVM to its successful end.
-fn run(host: &dyn HostMut, argv: &[&str]) -> Result<String, ArmError> {
-    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    let program = argv.first().copied().unwrap_or_default();
-    let output = host
-        .run(&words, PATIENCE)
-        .map_err(|error| match error.is_absent() {
-            true => ArmError::Missing {
-                program: program.to_owned(),
-                debian: "lvm2",
-                fedora: "lvm2",
-            },
-            false => error.into(),
-        })?;
-    match output.success() {
-        true => Ok(output.text()),
-        false => Err(ArmError::Tool {
-            program: program.to_owned(),
-            complaint: output.complaint(),
-        }),
-    }
 }

@@ -11,17 +11,26 @@ mod read_back;
 use crate::ArmError;
 use crate::child::{Program, Running};
 use crate::things::Things;
+use crate::tool::{Package, find};
 use assay_host::{HostMut, ProcessId};
 use assay_instruments::Cancel;
 use copy::Without;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const SERVER: Package = Package {
+    debian: "openssh-server",
+    fedora: "openssh-server",
+};
+const CLIENT: Package = Package {
+    debian: "openssh-client",
+    fedora: "openssh",
+};
 /// Name of the configuration in the arm's directory.
 const CONFIG: &str = "sshd_config";
 /// Name of the throwaway host key.
@@ -60,8 +69,8 @@ pub(crate) fn build<'a>(
 ) -> Result<Sshd<'a>, ArmError> {
     let host = things.host;
     let (address, set) = settings(set)?;
-    let program = find(host, "sshd", "openssh-server", "openssh-server")?;
-    let keygen = find(host, "ssh-keygen", "openssh-client", "openssh")?;
+    let program = find(host, "sshd", SERVER)?;
+    let keygen = find(host, "ssh-keygen", CLIENT)?;
     let mut copies = Copies {
         things,
         keywords: set.keys().cloned().collect(),
@@ -193,20 +202,6 @@ fn greets(address: &SocketAddr) -> bool {
     // A slow name server may keep it from answering; it is tried again.
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     stream.read_exact(&mut start).is_ok() && &start == b"SSH-"
-}
-
-fn find(
-    host: &dyn HostMut,
-    program: &str,
-    debian: &'static str,
-    fedora: &'static str,
-) -> Result<PathBuf, ArmError> {
-    let missing = || ArmError::Missing {
-        program: program.to_owned(),
-        debian,
-        fedora,
-    };
-    host.which(OsStr::new(program)).ok_or_else(missing)
 }
 
 /// sshd names the copies, and lines of the configuration that leads to them; the user knows the

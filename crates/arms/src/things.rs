@@ -44,7 +44,7 @@ impl<'a> Things<'a> {
         if host.exists(&things.dir)? {
             return Err(ArmError::Refused {
                 what: things.dir.display().to_string().escape_debug().to_string(),
-                reason: "this session has an arm of that name here already".to_owned(),
+                reason: "there is an arm of that name here already".to_owned(),
             });
         }
         things.enter(&Made::Directory(things.dir.clone()))?;

@@ -7,18 +7,17 @@ mod read_back;
 use crate::ArmError;
 use crate::filesystem::{fill, new_file};
 use crate::things::Things;
+use crate::tool::{Package, run};
 use assay_changes::Made;
-use assay_host::{CommandOutput, HostMut, Limits};
 use assay_instruments::Cancel;
 use assay_model::Bytes;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long `zfs` may take: it waits for a transaction group to be written.
-const PATIENCE: Limits = Limits {
-    timeout: Duration::from_secs(120),
+const PACKAGE: Package = Package {
+    debian: "zfsutils-linux",
+    fedora: "zfs",
 };
 /// How long udev may take to make a volume's device node.
 const NODE: Duration = Duration::from_secs(60);
@@ -100,19 +99,19 @@ pub(crate) fn build(
     argv.push(name.clone());
     let made = Made::Dataset { name: name.clone() };
     // Looked at first: what is entered is destroyed again.
-    let listed = ["zfs", "list", "-H", "-o", "name", "--", &name].map(str::to_owned);
-    if run(things.host, &listed).is_ok() {
+    let listed = ["zfs", "list", "-H", "-o", "name", "--", &name];
+    if run(things.host, &listed, PACKAGE).is_ok() {
         return Err(ArmError::Refused {
             what: made.to_string(),
             reason: "there is one already, which assay did not make".to_owned(),
         });
     }
     things.enter(&made)?;
-    run(things.host, &argv)?;
+    run(things.host, &argv, PACKAGE)?;
     let path = match wanted.volume {
         true => node(&name, cancel)?,
         false => {
-            run(things.host, &["zfs", "mount", &name].map(str::to_owned))?;
+            run(things.host, &["zfs", "mount", &name], PACKAGE)?;
             let path = mount.join("file");
             new_file(&path)?;
             path
@@ -188,28 +187,6 @@ fn text(path: &Path) -> Result<&str, ArmError> {
         what: path.display().to_string().escape_debug().to_string(),
         reason: "ZFS takes no mount point that is not UTF-8: name a directory above it".to_owned(),
     })
-}
-
-/// Runs `zfs` to its successful end.
-fn run(host: &dyn HostMut, argv: &[String]) -> Result<String, ArmError> {
-    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    let output: CommandOutput =
-        host.run(&words, PATIENCE)
-            .map_err(|error| match error.is_absent() {
-                true => ArmError::Missing {
-                    program: "zfs".to_owned(),
-                    debian: "zfsutils-linux",
-                    fedora: "zfs",
-                },
-                false => error.into(),
-            })?;
-    match output.success() {
-        true => Ok(output.text()),
-        false => Err(ArmError::Tool {
-            program: "zfs".to_owned(),
-            complaint: output.complaint(),
-        }),
-    }
 }
 
 #[cfg(test)]

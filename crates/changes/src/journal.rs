@@ -93,7 +93,7 @@ impl Journal {
     /// belongs to; `label` tells other people what it is doing.
     ///
     /// # Errors
-    /// [`ChangeError::Busy`] when another session works on that target, [`ChangeError::Pending`]
+    /// [`ChangeError::Busy`] when another assay works on that target, [`ChangeError::Pending`]
     /// when one that was killed left something there, or the journal cannot be written.
     pub fn begin(&self, label: &str, target: &str) -> Result<Session, ChangeError> {
         let _mutex = self.mutex()?;

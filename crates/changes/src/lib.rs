@@ -20,7 +20,7 @@ mod switch;
 
 pub use error::ChangeError;
 pub use journal::{Journal, Pending};
-pub use made::Made;
+pub use made::{Made, is_lvm_name};
 pub use never::{never_kept, survives_reboot};
 pub use recover::{Foreign, Outcome, Recovered};
 pub use session::{MadeId, Session};

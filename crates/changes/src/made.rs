@@ -6,6 +6,8 @@
 mod dataset;
 mod volume;
 
+pub use volume::is_lvm_name;
+
 use crate::error::ChangeError;
 use assay_host::{HostError, HostMut, Limits, ProcessId};
 use serde::{Deserialize, Serialize};
@@ -113,7 +115,9 @@ impl Made {
         let rooted = match self {
             Self::Netns { name } => !name.contains('/'),
             Self::Dataset { name } => dataset::is_below_a_pool(name),
-            Self::LogicalVolume { group, name } => [group, name].into_iter().all(volume::is_plain),
+            Self::LogicalVolume { group, name } => [group, name]
+                .into_iter()
+                .all(|name| volume::is_lvm_name(name)),
             _ => path.is_absolute() && path.iter().all(plain),
         };
         let holds = |name: &OsStr| {
@@ -124,7 +128,7 @@ impl Made {
             true => Ok(()),
             false => Err(ChangeError::refused(
                 self.to_string(),
-                format!("not a name that this session may make or remove (none with {tag} in it)"),
+                format!("not a name that assay may make or remove now (none with {tag} in it)"),
             )),
         }
     }

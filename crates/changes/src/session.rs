@@ -90,14 +90,14 @@ impl Session {
         Ok(session)
     }
 
-    /// Tells this session's things from everybody else's. The name of everything it makes holds
+    /// Tells what it makes from everybody else's things. The name of everything it makes holds
     /// this; [`Session::name`] makes such names.
     #[must_use]
     pub fn tag(&self) -> String {
         format!("assay-{}", self.header.uid)
     }
 
-    /// A name for something of this session, hidden in a listing: `.assay-0123456789abcdef-NAME`.
+    /// A name for something it makes, hidden in a listing: `.assay-0123456789abcdef-NAME`.
     #[must_use]
     pub fn name(&self, name: impl AsRef<OsStr>) -> OsString {
         let mut all = OsString::from(format!(".{}-", self.tag()));
@@ -115,7 +115,7 @@ impl Session {
     /// the thing be made.
     ///
     /// # Errors
-    /// Its name is none of this session ([`Session::tag`]), or the journal cannot be written.
+    /// Its name does not hold the [`Session::tag`], or the journal cannot be written.
     pub fn made(&self, thing: &Made) -> Result<MadeId, ChangeError> {
         thing.check(&self.tag())?;
         let mut writer = self.writer();

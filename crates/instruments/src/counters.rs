@@ -3,6 +3,7 @@
 pub mod zfs;
 
 use assay_host::Host;
+use assay_host::kstat;
 use assay_model::sample::{Counters, CpuDelta, DeviceDelta, Throttle};
 use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;
@@ -153,8 +154,8 @@ impl Snapshot {
                 .filter(|(name, _)| sources.devices.contains(name))
                 .collect(),
             cpu: parse_stat(&text(host, "/proc/stat").unwrap_or_default()),
-            arc: text(host, zfs::ARCSTATS).map(|text| zfs::Arc::parse(&text)),
-            zil: text(host, zfs::ZIL).and_then(|text| zfs::Zil::parse(&text)),
+            arc: text(host, kstat::ARCSTATS).map(|text| zfs::Arc::parse(&text)),
+            zil: text(host, kstat::ZIL).and_then(|text| zfs::Zil::parse(&text)),
             throttle_events: (!counts.is_empty()).then(|| counts.iter().sum()),
             freq_share: (!shares.is_empty())
                 .then(|| shares.iter().sum::<f64>() / shares.len() as f64),

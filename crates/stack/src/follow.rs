@@ -1,5 +1,6 @@
 //! The settings of a virtual disk that is there, for a scratch disk that is to be like it.
 
+use crate::discover::RUNS;
 use crate::{StackError, Target, discover, users};
 use assay_host::{FileKind, Host};
 use assay_lab::disk::{Aio, Bus, CacheMode};
@@ -147,10 +148,7 @@ fn of_guest(
             _ => FollowError::NoDisk(guest.name.clone()),
         });
     };
-    let runs = !guest
-        .unknown
-        .iter()
-        .any(|line| line.contains("does not run here"));
+    let runs = guest.get(RUNS) != Some("no");
     let from = match runs {
         true => format!("the command line of its QEMU ({name})"),
         false => "its configuration; it does not run".to_owned(),

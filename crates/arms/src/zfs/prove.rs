@@ -4,9 +4,10 @@
 //! (`zil_commit_count`, OpenZFS module/zfs/zil.c): a write that waits for durability and causes
 //! none lies in memory alone until the next transaction group.
 
-use super::{Dataset, run};
+use super::{Dataset, PACKAGE};
 use crate::ArmError;
 use crate::things::Things;
+use crate::tool::run;
 use assay_host::HostMut;
 use assay_instruments::counters::zfs::Zil;
 use assay_instruments::{Cancel, layout};
@@ -64,7 +65,7 @@ impl Dataset {
     fn look(&self, host: &dyn HostMut) -> Result<(Option<PathBuf>, bool), ArmError> {
         let properties = "objsetid,sync";
         let argv = ["zfs", "get", "-Hp", "-o", "value", properties, &self.name];
-        let text = run(host, &argv.map(str::to_owned))?;
+        let text = run(host, &argv, PACKAGE)?;
         let mut values = text.lines().map(str::trim);
         let id = values.next().and_then(|id| id.parse::<u64>().ok());
         let disabled = values.next() == Some("disabled");
@@ -115,7 +116,7 @@ impl Dataset {
 }
 
 fn commits(host: &dyn HostMut, own: Option<&Path>) -> Result<u64, ArmError> {
-    let path = own.unwrap_or(Path::new(assay_instruments::counters::zfs::ZIL));
+    let path = own.unwrap_or(Path::new(assay_host::kstat::ZIL));
     let text = host.read_text(path)?;
     let zil = Zil::parse(&text).ok_or_else(|| ArmError::Refused {
         what: path.display().to_string(),

@@ -1,8 +1,9 @@
 //! What a data set says of itself.
 
-use super::{Dataset, run};
+use super::{Dataset, PACKAGE};
 use crate::ArmError;
 use crate::things::Things;
+use crate::tool::run;
 
 /// What decides how data is stored and when a write is durable. `direct` is of 2.3.
 const TOLD: [&str; 18] = [
@@ -38,7 +39,7 @@ impl Dataset {
             "all",
             &self.name,
         ];
-        let text = run(things.host, &argv.map(str::to_owned))?;
+        let text = run(things.host, &argv, PACKAGE)?;
         Ok(told(&text))
     }
 }

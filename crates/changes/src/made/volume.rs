@@ -19,12 +19,12 @@ pub(super) struct Found {
 }
 
 /// A name as LVM allows it for groups and volumes (lvm(8), "Valid names").
-pub(super) fn is_plain(name: &String) -> bool {
+#[must_use]
+pub fn is_lvm_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
     !name.is_empty()
         && !name.starts_with('-')
-        && name != "."
-        && name != ".."
+        && !matches!(name, "." | "..")
         && name.chars().all(allowed)
 }
 
@@ -141,10 +141,10 @@ mod tests {
     #[test]
     fn names_of_lvm() {
         for name in ["vg-a", "pve", "a.b+c_d"] {
-            assert!(is_plain(&name.to_owned()), "{name}");
+            assert!(is_lvm_name(name), "{name}");
         }
         for name in ["", "-rf", "a/b", "a b", "..", "a|b", "a\n"] {
-            assert!(!is_plain(&name.to_owned()), "{name}");
+            assert!(!is_lvm_name(name), "{name}");
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
+use assay_host::kstat;
 use assay_model::{FactKind, Facts};
 use serde_json::Value;
 use std::path::Path;
 
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
-const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
 
 /// Names of one machine, not of how it is set up.
 pub(crate) const IDENTITY: [&str; 6] = [
@@ -29,7 +29,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             |text| Some(scalar(text)),
         );
     }
-    if let Some(text) = g.read("zfs.arc", ARCSTATS) {
+    if let Some(text) = g.read("zfs.arc", kstat::ARCSTATS) {
         for name in [
             "size",
             "c",
@@ -41,24 +41,16 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             "compressed_size",
             "uncompressed_size",
         ] {
-            if let Some(value) = arcstat(&text, name) {
+            if let Some(value) = kstat::value(&text, name) {
                 g.facts.known(
                     format!("zfs.arc.{name}"),
                     value,
                     FactKind::Runtime,
-                    ARCSTATS,
+                    kstat::ARCSTATS,
                 );
             }
         }
     }
-}
-
-/// A line `name type data` of a kstat.
-fn arcstat(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next()? == name).then(|| words.nth(1)?.parse().ok())?
-    })
 }
 
 /// Properties of a dataset and of its pool.
@@ -256,7 +248,7 @@ mod tests {
             .file("/sys/module/zfs/parameters/zfs_arc_max", "0\n")
             .denied("/sys/module/zfs/parameters/zfs_txg_timeout")
             .file("/sys/module/zfs/parameters/zfs_txg_timeout", "5\n")
-            .file(ARCSTATS, ARC)
+            .file(kstat::ARCSTATS, ARC)
     }
 
     #[test]

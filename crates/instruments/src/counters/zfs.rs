@@ -1,12 +1,8 @@
 //! Counters of ZFS: kernel statistics in /proc/spl/kstat/zfs. They are of all pools together.
 
+use assay_host::kstat;
 use assay_model::Bytes;
 use assay_model::sample::{ArcDelta, ZilDelta};
-
-/// The cache of reads (ARC).
-pub const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
-/// The intent log (ZIL).
-pub const ZIL: &str = "/proc/spl/kstat/zfs/zil";
 
 /// Counters of the ARC at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,20 +26,11 @@ pub struct Zil {
     indirect: u64,
 }
 
-/// A line `name type data` of a kstat; two lines of another form go before (OpenZFS
-/// module/os/linux/spl/spl-kstat.c).
-fn kstat(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next()? == name).then(|| words.nth(1)?.parse().ok())?
-    })
-}
-
 impl Arc {
     /// Of `arcstats`. What a version does not count is 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let count = |name| kstat(text, name).unwrap_or(0);
+        let count = |name| kstat::value(text, name).unwrap_or(0);
         Self {
             // Reads that waited for data that was being fetched already: since OpenZFS 2.2 they are
             // counted apart, before they were hits (module/zfs/arc.c, arc_read).
@@ -79,9 +66,9 @@ impl Zil {
     /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). None where there is nothing of the log.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let count = |name| kstat(text, name).unwrap_or(0);
+        let count = |name| kstat::value(text, name).unwrap_or(0);
         Some(Self {
-            commits: kstat(text, "zil_commit_count")?,
+            commits: kstat::value(text, "zil_commit_count")?,
             itxs: count("zil_itx_count"),
             normal: count("zil_itx_metaslab_normal_bytes"),
             slog: count("zil_itx_metaslab_slog_bytes"),

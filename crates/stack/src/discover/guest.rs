@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Where libvirt keeps what runs and what is defined.
 const LIBVIRT: [&str; 2] = ["/run/libvirt/qemu", "/etc/libvirt/qemu"];
+/// The setting of a guest that is only defined: `no`.
+pub(crate) const RUNS: &str = "runs";
 const PROXMOX: &str = "/etc/pve/qemu-server";
 /// O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86; other processors number it otherwise.
 const O_DIRECT: u64 = 0o40000;
@@ -68,6 +70,9 @@ impl Finder<'_> {
         };
         let mut layer = Layer::new(LayerKind::Guest, found.name.clone());
         layer.settings.clone_from(&found.settings);
+        if found.pid.is_none() {
+            layer.settings.insert(RUNS.to_owned(), "no".to_owned());
+        }
         layer.unknown.clone_from(&found.unknown);
         layer.unknown.push(
             "file systems, LVM and encryption inside: only the guest can tell (`assay stack` there)"

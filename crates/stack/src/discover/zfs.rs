@@ -3,7 +3,7 @@
 use super::{Finder, short};
 use assay_facts::block::Device;
 use assay_facts::zpool::{self, Ashifts, Vdev};
-use assay_host::Limits;
+use assay_host::{Limits, kstat};
 use assay_model::stack::{Layer, LayerKind};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -165,20 +165,11 @@ impl Finder<'_> {
 
     /// The read cache: what it may take, and the share of reads it has answered.
     fn arc(&mut self, at: usize) {
-        let Ok(text) = self
-            .host
-            .read_text(Path::new("/proc/spl/kstat/zfs/arcstats"))
-        else {
+        let Ok(text) = self.host.read_text(Path::new(kstat::ARCSTATS)) else {
             return;
         };
-        let value = |name: &str| {
-            text.lines().find_map(|line| {
-                let mut words = line.split_whitespace();
-                (words.next()? == name).then(|| words.nth(1)?.parse::<u64>().ok())?
-            })
-        };
         for (stat, key) in [("c_max", "arc_max"), ("size", "arc_size")] {
-            if let Some(bytes) = value(stat) {
+            if let Some(bytes) = kstat::value(&text, stat) {
                 let mib = bytes >> 20;
                 self.set(at, key, format!("{mib}M"));
             }

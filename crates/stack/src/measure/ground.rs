@@ -1,5 +1,6 @@
 //! Which layers of a target's own stack assay makes a second one of, where the user lets it: pure.
 
+use super::error::MeasureError;
 use assay_model::LayerKind;
 use assay_model::stack::{Layer, Stack};
 use std::collections::BTreeMap;
@@ -81,8 +82,8 @@ const OF_FILES: [&str; 8] = [
 /// What lies under the target decides where the volumes stand in the ladder.
 ///
 /// # Errors
-/// The target does not lie on the pool or the group; in words.
-pub(crate) fn ground(stack: &Stack, scratch: &Scratch) -> Result<Ground, String> {
+/// The target does not lie on the pool or the group.
+pub(crate) fn ground(stack: &Stack, scratch: &Scratch) -> Result<Ground, MeasureError> {
     let mut found = Ground::default();
     let mut holders: Vec<(usize, Volume)> = Vec::new();
     if let Some(group) = &scratch.group {
@@ -91,7 +92,8 @@ pub(crate) fn ground(stack: &Stack, scratch: &Scratch) -> Result<Ground, String>
             LayerKind::VolumeGroup,
             group,
             &[LayerKind::LogicalVolume],
-        )?;
+        )
+        .map_err(|reason| MeasureError::ground("--scratch-vg", group, reason))?;
         let volume = Volume::Logical {
             group: group.clone(),
             thin_pool: scratch.thin_pool.clone(),
@@ -101,7 +103,8 @@ pub(crate) fn ground(stack: &Stack, scratch: &Scratch) -> Result<Ground, String>
     if let Some(parent) = &scratch.dataset {
         let pool = parent.split('/').next().unwrap_or_default();
         let kinds = [LayerKind::Dataset, LayerKind::Zvol];
-        let at = holder(stack, LayerKind::Pool, pool, &kinds)?;
+        let at = holder(stack, LayerKind::Pool, pool, &kinds)
+            .map_err(|reason| MeasureError::ground("--scratch-dataset", parent, reason))?;
         found.pool_devices = pool_devices(stack, pool);
         let layer = &stack.layers[at];
         let make = |kind| make(kind, parent, scratch, layer);

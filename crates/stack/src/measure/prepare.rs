@@ -183,30 +183,19 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
 /// Which volumes the target stands on, where the user lets assay make such.
 fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
     let scratch = &wanted.scratch;
-    let options = [
+    let asked = [
         ("--scratch-vg", &scratch.group),
         ("--scratch-dataset", &scratch.dataset),
     ];
-    let mut stack = None;
-    for (option, name) in options {
-        let Some(name) = name else { continue };
-        let refuse = |reason: String| MeasureError::ground(option, name, reason);
-        let found = match stack.take() {
-            Some(found) => found,
-            None => discover(host, &Target::Path(wanted.target.clone()))
-                .map_err(|error| refuse(error.to_string()))?,
-        };
-        // Each by itself, so that the right one is refused.
-        let alone = Scratch {
-            group: scratch.group.clone().filter(|_| option == "--scratch-vg"),
-            dataset: scratch.dataset.clone().filter(|_| option != "--scratch-vg"),
-            ..scratch.clone()
-        };
-        ground(&found, &alone).map_err(refuse)?;
-        stack = Some(found);
-    }
-    let both = stack.map(|stack| ground(&stack, scratch));
-    Ok(both.and_then(Result::ok).unwrap_or_default())
+    let mut asked = asked
+        .into_iter()
+        .filter_map(|(option, name)| Some((option, name.as_ref()?)));
+    let Some((option, name)) = asked.next() else {
+        return Ok(Ground::default());
+    };
+    let stack = discover(host, &Target::Path(wanted.target.clone()))
+        .map_err(|error| MeasureError::ground(option, name, error.to_string()))?;
+    ground(&stack, scratch)
 }
 
 /// Whether there is room for everything, wherever it is made.

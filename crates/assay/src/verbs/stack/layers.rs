@@ -4,7 +4,7 @@ use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
 use anyhow::Context as _;
 use assay_host::Live;
-use assay_model::stack::{LayerKind, Stack};
+use assay_model::stack::{Layer, LayerKind, Stack};
 use assay_report::stack::{View, html, json, markdown, terminal};
 use assay_stack::{StackError, Target, discover, hints};
 use std::path::{Path, PathBuf};
@@ -108,17 +108,15 @@ fn next(stack: &Stack, target: &Target) -> Vec<(String, String)> {
         "whether access times cost anything here",
     );
     lines.truncate(2);
-    if let Target::Path(path) = target
-        && path.is_dir()
-        && let Some(dir) = path.to_str()
-    {
-        lines.insert(
-            0,
-            (
-                format!("assay stack {} --measure", shell_words::quote(dir)),
-                "what each layer costs, measured on scratch things there".to_owned(),
-            ),
-        );
+    let disk = |layer: &&Layer| layer.kind == LayerKind::VirtualDisk;
+    let measured = match target {
+        Target::Path(path) => path.to_str().filter(|_| path.is_dir()),
+        Target::Guest(name) => stack.layers.iter().find(disk).and(Some(name.as_str())),
+    };
+    if let Some(name) = measured {
+        let command = format!("assay stack {} --measure", shell_words::quote(name));
+        let what = "what each layer costs, measured on scratch things there";
+        lines.insert(0, (command, what.to_owned()));
     }
     lines.push((
         "assay advice".to_owned(),

@@ -5,20 +5,18 @@
 use crate::error::ChangeError;
 use crate::setting::Original;
 use assay_host::HostMut;
+use assay_host::kstat;
+/// Tells the limit in force as `c_max`.
+pub(super) use assay_host::kstat::ARCSTATS;
 use std::path::Path;
 
 pub(super) const PARAMETER: &str = "/sys/module/zfs/parameters/zfs_arc_max";
-/// Tells the limit in force as `c_max`.
-pub(super) const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
 
 /// The limit in force in bytes.
 pub(super) fn limit(host: &dyn HostMut, what: &str) -> Result<String, ChangeError> {
     let text = host.read_text(Path::new(ARCSTATS))?;
-    let limit = text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next()? == "c_max").then(|| words.nth(1))?
-    });
-    limit.map(str::to_owned).ok_or_else(|| {
+    let limit = kstat::value(&text, "c_max");
+    limit.map(|limit| limit.to_string()).ok_or_else(|| {
         ChangeError::refused(what, format!("{ARCSTATS} does not tell the limit in force"))
     })
 }

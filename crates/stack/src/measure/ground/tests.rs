@@ -53,9 +53,13 @@ fn a_file_system_on_luks_on_a_volume() {
     assert_eq!(found.bases.len(), 1);
     assert_eq!(found.bases[0].above, ["ext4", "LUKS"]);
     assert_eq!(found.bases[0].below, ["LUKS", "disk"]);
-    let told = ground(&chain, &scratch(None, Some("other"))).unwrap_err();
+    let told = ground(&chain, &scratch(None, Some("other")))
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("it lies on vg"), "{told}");
-    let told = ground(&chain, &scratch(Some("tank/x"), None)).unwrap_err();
+    let told = ground(&chain, &scratch(Some("tank/x"), None))
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("no pool under it"), "{told}");
 }
 

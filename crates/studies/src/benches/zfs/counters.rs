@@ -3,6 +3,7 @@
 
 use super::ground::Ground;
 use crate::StudyError;
+use assay_host::kstat;
 use serde_json::{Value, json};
 
 /// Counters since the start of the machine.
@@ -34,12 +35,12 @@ impl Counters {
         ground.command(&["zpool", "sync", pool])?;
         let name = device.and_then(|path| path.strip_prefix("/dev/"));
         let stat = name.map(|name| format!("/sys/class/block/{name}/stat"));
-        let mut argv = vec!["cat", "/proc/spl/kstat/zfs/zil"];
+        let mut argv = vec!["cat", kstat::ZIL];
         argv.extend(stat.as_deref());
         let text = ground.command(&argv)?;
         let last = text.lines().last().filter(|_| name.is_some());
         let mut found = Self {
-            commits: kstat_value(&text, "zil_commit_count").unwrap_or(0),
+            commits: kstat::value(&text, "zil_commit_count").unwrap_or(0),
             flushes: last.and_then(flushes).unwrap_or(0),
             ..Self::default()
         };
@@ -64,13 +65,6 @@ impl Counters {
 
 fn since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(before?))
-}
-
-/// A value of a kstat: lines of name, type and data (OpenZFS `module/os/linux/spl/spl-kstat.c`).
-fn kstat_value(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().map(str::split_whitespace);
-    let mut words = lines.find(|words| words.clone().next() == Some(name))?;
-    words.nth(2)?.parse().ok()
 }
 
 /// Flush requests completed: the 16th field of a block device's `stat`, since Linux 5.5
@@ -102,9 +96,6 @@ mod tests {
 
     #[test]
     fn commits_and_flushes_are_read_from_what_the_guest_prints() {
-        let kstat = include_str!("../../../fixtures/zfs-2.1.11-kstat-zil.txt");
-        assert_eq!(kstat_value(kstat, "zil_commit_count"), Some(2));
-        assert_eq!(kstat_value(kstat, "zil_commit"), None);
         let stat = include_str!("../../../fixtures/linux-6.1-nbd-stat.txt");
         assert_eq!(flushes(stat), Some(59));
         // Linux before 5.5 has 15 fields.

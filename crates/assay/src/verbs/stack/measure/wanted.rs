@@ -155,12 +155,8 @@ fn scratch(args: &Measure) -> anyhow::Result<Scratch> {
         Some(None) => (args.scratch_vg.clone(), None),
         Some(Some((group, pool))) => (Some(group.to_owned()), Some(pool.to_owned())),
     };
-    let plain = |name: &String| {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "+_.-".contains(c);
-        let dots = matches!(name.as_str(), "." | "..");
-        !name.is_empty() && !dots && !name.starts_with('-') && name.chars().all(allowed)
-    };
-    if let Some(name) = group.iter().chain(&thin_pool).find(|name| !plain(name)) {
+    let mut named = group.iter().chain(&thin_pool);
+    if let Some(name) = named.find(|name| !assay_changes::is_lvm_name(name)) {
         bail!(
             "--scratch-vg: {:?} is no name of LVM (letters, digits, + _ . -): it is VG or VG/THINPOOL",
             name
