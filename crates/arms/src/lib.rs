@@ -8,6 +8,7 @@
 )]
 
 mod child;
+mod durable;
 mod error;
 mod filesystem;
 mod image;

@@ -2,8 +2,7 @@
 
 pub mod zfs;
 
-use assay_host::Host;
-use assay_host::kstat;
+use assay_host::{Host, kstat};
 use assay_model::sample::{Counters, CpuDelta, DeviceDelta, Throttle};
 use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;

@@ -43,12 +43,39 @@ impl Pooled {
     }
 }
 
+/// Mean and its standard error; none of the latter with fewer than two values.
+pub(crate) fn moments(values: &[f64]) -> Option<(f64, Option<f64>)> {
+    if values.is_empty() {
+        return None;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let error = (values.len() > 1).then(|| {
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        (squares / (n - 1.0) / n).sqrt()
+    });
+    Some((mean, error))
+}
+
+/// The quantile of Student's t that [`CONFIDENCE`] asks for.
+fn quantile(freedom: f64) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+}
+
+/// The interval around a mean with its standard error.
+pub(crate) fn beside(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
+    let reach = quantile(freedom)? * error;
+    reach.is_finite().then_some(Interval {
+        low: mean - reach,
+        high: mean + reach,
+        confidence: CONFIDENCE,
+    })
+}
+
 /// The interval around a value with a standard error on the log scale.
 pub(crate) fn around(value: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let t = StudentsT::new(0.0, 1.0, freedom)
-        .ok()?
-        .inverse_cdf(0.5 + CONFIDENCE / 2.0);
-    let reach = (t * error).exp();
+    let reach = (quantile(freedom)? * error).exp();
     // Two rounds that are far apart say nothing that a number can hold.
     (reach.is_finite() && reach > 0.0).then(|| Interval {
         low: value / reach,

@@ -8,21 +8,20 @@
 
 use super::{BACKING, FileSystem, MOUNT, Wanted, attach};
 use crate::ArmError;
+use crate::durable::{self, BLOCK, WRITES};
 use crate::things::Things;
 use crate::volatile::VolatileFile;
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use assay_model::trial::{DurabilityProof, Side};
 use std::fs::File;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// xfs wants at least 300 MiB (mkfs.xfs(8)).
 const SIZE: u64 = 320 << 20;
 /// It stays sparse: its tables and journal, thrice.
 const ROOM: Bytes = Bytes(256 << 20);
-const BLOCK: usize = 4096;
-const WRITES: u64 = 60;
 const FILE: &str = "mnt/numbered";
 
 impl FileSystem {
@@ -89,36 +88,11 @@ fn lose(
 
 fn write(dir: &Path, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
     let path = dir.join(FILE);
-    let fail = |source| ArmError::Io {
-        path: path.clone(),
-        source,
-    };
-    let flags = i32::try_from(rustix::fs::OFlags::DSYNC.bits()).unwrap_or(0);
-    let file = File::create_new(&path).map_err(fail)?;
-    let durable = File::options().write(true).custom_flags(flags).open(&path);
-    let durable = durable.map_err(fail)?;
-    // The name, too.
-    let named = File::open(dir.join(MOUNT)).and_then(|dir| dir.sync_all());
-    named.map_err(fail)?;
-    let mut data = layout::Data::new(seed);
-    for index in 0..WRITES {
-        if cancel.is_cancelled() {
-            return Err(ArmError::Cancelled);
-        }
-        let offset = index * BLOCK as u64;
-        let block = data.next(offset, BLOCK);
-        let written = match index % 3 {
-            0 => file
-                .write_all_at(block, offset)
-                .and_then(|()| file.sync_all()),
-            1 => file
-                .write_all_at(block, offset)
-                .and_then(|()| file.sync_data()),
-            _ => durable.write_all_at(block, offset),
-        };
-        written.map_err(fail)?;
-    }
-    Ok(())
+    // The name has to be durable, too.
+    File::create_new(&path)
+        .and_then(|_| File::open(dir.join(MOUNT))?.sync_all())
+        .map_err(ArmError::io(&path))?;
+    durable::write(&path, WRITES, seed, cancel)
 }
 
 fn missing(path: &Path, seed: u64) -> u64 {

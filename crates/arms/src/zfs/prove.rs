@@ -6,18 +6,14 @@
 
 use super::{Dataset, PACKAGE};
 use crate::ArmError;
+use crate::durable::{self, BLOCK, WRITES};
 use crate::things::Things;
 use crate::tool::run;
 use assay_host::HostMut;
+use assay_instruments::Cancel;
 use assay_instruments::counters::zfs::Zil;
-use assay_instruments::{Cancel, layout};
 use assay_model::trial::{DurabilityProof, Side};
-use std::fs::File;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-
-const BLOCK: usize = 4096;
-const WRITES: u64 = 60;
 
 impl Dataset {
     pub fn prove_durability(
@@ -29,7 +25,8 @@ impl Dataset {
         let host = things.host;
         let (own, disabled) = self.look(host)?;
         let before = commits(host, own.as_deref())?;
-        self.write(things.seed(), cancel)?;
+        let blocks = self.size.0 / BLOCK as u64;
+        durable::write(&self.path, blocks, things.seed(), cancel)?;
         let commits = commits(host, own.as_deref())?.saturating_sub(before);
         let dropped = dropped(host);
         // Without counters of its own, commits of others may be among them.
@@ -80,38 +77,6 @@ impl Dataset {
             text.is_ok_and(|text| Zil::parse(&text).is_some())
         };
         Ok((path.filter(has), disabled))
-    }
-
-    fn write(&self, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
-        let io = ArmError::io;
-        let flags = i32::try_from(rustix::fs::OFlags::DSYNC.bits()).unwrap_or(0);
-        let file = File::options().write(true).open(&self.path);
-        let file = file.map_err(io(&self.path))?;
-        let durable = File::options()
-            .write(true)
-            .custom_flags(flags)
-            .open(&self.path);
-        let durable = durable.map_err(io(&self.path))?;
-        let mut data = layout::Data::new(seed);
-        let blocks = (self.size.0 / BLOCK as u64).max(1);
-        for index in 0..WRITES {
-            if cancel.is_cancelled() {
-                return Err(ArmError::Cancelled);
-            }
-            let offset = (index % blocks) * BLOCK as u64;
-            let block = data.next(offset, BLOCK);
-            let written = match index % 3 {
-                0 => file
-                    .write_all_at(block, offset)
-                    .and_then(|()| file.sync_all()),
-                1 => file
-                    .write_all_at(block, offset)
-                    .and_then(|()| file.sync_data()),
-                _ => durable.write_all_at(block, offset),
-            };
-            written.map_err(io(&self.path))?;
-        }
-        Ok(())
     }
 }
 

@@ -1,32 +1,19 @@
 //! A few rounds as one estimate.
 
-use crate::estimate::{CONFIDENCE, around};
+use crate::estimate::{around, beside, moments};
 use assay_model::result::{Estimate, Interval};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
-
-/// Mean and standard error of the mean.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / (n - 1.0) / n).sqrt())
-}
 
 /// The mean of a figure over its rounds. Above 0 its interval is on the log scale, by the delta
 /// method (standard error of the mean ÷ mean), so that it cannot reach below 0.
 pub(super) fn mean(values: &[f64], exact: bool) -> Option<Estimate> {
     let rounds = values.len();
-    if rounds == 0 {
-        return None;
-    }
-    let (mean, error) = moments(values);
-    let interval = match (exact, rounds) {
+    let (mean, error) = moments(values)?;
+    let positive = values.iter().all(|value| *value > 0.0);
+    let freedom = rounds as f64 - 1.0;
+    let interval = match (exact, positive) {
         (true, _) => Some(range(values)),
-        (false, 1) => None,
-        (false, _) if values.iter().all(|value| *value > 0.0) => {
-            around(mean, error / mean, rounds as f64 - 1.0)
-        }
-        (false, _) => linear(mean, error, rounds as f64 - 1.0),
+        (false, true) => error.and_then(|error| around(mean, error / mean, freedom)),
+        (false, false) => error.and_then(|error| beside(mean, error, freedom)),
     };
     Some(Estimate {
         value: mean,
@@ -41,19 +28,18 @@ pub(super) fn ratio(pairs: &[(f64, f64)], exact: bool) -> Option<Estimate> {
         .iter()
         .map(|(of, to)| (*of > 0.0 && *to > 0.0).then(|| (of / to).ln()))
         .collect();
-    let logs = logs.filter(|logs| !logs.is_empty())?;
-    let (mean, error) = moments(&logs);
+    let logs = logs?;
+    let (mean, error) = moments(&logs)?;
     let mut value = mean.exp();
-    let interval = match (exact, logs.len()) {
-        (true, _) => {
+    let interval = match exact {
+        true => {
             // Not by way of logarithms, which would make 3 ÷ 1 a little more than 3.
             let quotients: Vec<f64> = pairs.iter().map(|(of, to)| of / to).collect();
             let span = range(&quotients);
             value = value.clamp(span.low, span.high);
             Some(span)
         }
-        (false, 1) => None,
-        (false, rounds) => around(value, error, rounds as f64 - 1.0),
+        false => error.and_then(|error| around(value, error, logs.len() as f64 - 1.0)),
     };
     Some(Estimate {
         value,
@@ -68,14 +54,4 @@ fn range(values: &[f64]) -> Interval {
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         confidence: 1.0,
     }
-}
-
-fn linear(mean: f64, error: f64, freedom: f64) -> Option<Interval> {
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    let reach = t.inverse_cdf(0.5 + CONFIDENCE / 2.0) * error;
-    reach.is_finite().then_some(Interval {
-        low: mean - reach,
-        high: mean + reach,
-        confidence: CONFIDENCE,
-    })
 }

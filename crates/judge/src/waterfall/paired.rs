@@ -1,8 +1,7 @@
 //! Estimates over paired rounds: Student's t on the differences, and on the logarithms for ratios.
 
-use crate::estimate::{CONFIDENCE, around};
-use assay_model::result::{Estimate, Interval};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use crate::estimate::{around, beside, moments};
+use assay_model::result::Estimate;
 use std::collections::BTreeMap;
 
 /// A figure by round.
@@ -15,36 +14,11 @@ pub(super) fn difference(a: &Rounds, b: &Rounds) -> Rounds {
         .collect()
 }
 
-/// Mean over the rounds and its standard error; none of the latter with fewer than two.
-fn mean(values: &[f64]) -> Option<(f64, Option<f64>)> {
-    let n = values.len() as f64;
-    if values.is_empty() {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n;
-    let error = (values.len() > 1).then(|| {
-        let spread: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        (spread / (n - 1.0) / n).sqrt()
-    });
-    Some((mean, error))
-}
-
 /// The arithmetic mean with its interval.
 pub(super) fn linear(rounds: &Rounds) -> Option<Estimate> {
     let values: Vec<f64> = rounds.values().copied().collect();
-    let (value, error) = mean(&values)?;
-    let freedom = values.len() as f64 - 1.0;
-    let interval = error.and_then(|error| {
-        let t = StudentsT::new(0.0, 1.0, freedom)
-            .ok()?
-            .inverse_cdf(0.5 + CONFIDENCE / 2.0);
-        let reach = t * error;
-        reach.is_finite().then_some(Interval {
-            low: value - reach,
-            high: value + reach,
-            confidence: CONFIDENCE,
-        })
-    });
+    let (value, error) = moments(&values)?;
+    let interval = error.and_then(|error| beside(value, error, values.len() as f64 - 1.0));
     Some(Estimate {
         value,
         interval,
@@ -59,7 +33,7 @@ pub(super) fn geometric(from: &Rounds, to: &Rounds) -> Option<Estimate> {
         .filter_map(|(round, to)| Some((to / from.get(round)?).ln()))
         .filter(|log| log.is_finite())
         .collect();
-    let (log, error) = mean(&logs)?;
+    let (log, error) = moments(&logs)?;
     Some(Estimate {
         value: log.exp(),
         interval: error.and_then(|error| around(log.exp(), error, logs.len() as f64 - 1.0)),
