@@ -7,9 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-/// No command that only asks for something should take longer.
+/// zdb and smartctl take seconds on a busy machine; no command that only asks should take longer.
 const LIMITS: Limits = Limits {
-    timeout: Duration::from_secs(5),
+    timeout: Duration::from_secs(20),
 };
 
 /// A machine and the facts that were found on it so far.
