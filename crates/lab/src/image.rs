@@ -84,6 +84,14 @@ impl Image {
         Zfs::of(&self.hash())
     }
 
+    /// The first of its files that is not there, or is empty.
+    fn missing(&self) -> Option<PathBuf> {
+        let files = [self.root(), self.kernel(), self.initrd(), self.packages()];
+        let whole =
+            |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+        files.into_iter().find(|path| !whole(path))
+    }
+
     /// Bytes it takes on disk.
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
@@ -132,9 +140,16 @@ impl Cache {
     /// The image of this assay's recipe, when it was built.
     #[must_use]
     pub fn find(&self) -> Option<Image> {
-        let dir = self.root.join(recipe::hash(self.zfs));
-        // Complete: a build appears under this name all at once.
-        dir.is_dir().then_some(Image { dir })
+        let image = self.place();
+        // A build appears under this name all at once; a copy from elsewhere may not.
+        image.missing().is_none().then_some(image)
+    }
+
+    /// Where the image of this assay's recipe is or will be.
+    fn place(&self) -> Image {
+        Image {
+            dir: self.root.join(recipe::hash(self.zfs)),
+        }
     }
 
     /// All images, those of other recipes too.
@@ -170,6 +185,7 @@ impl Cache {
         }
         check_architecture(std::env::consts::ARCH)?;
         check_writable(&self.root)?;
+        self.check_place()?;
         let _lock = self.lock(progress, cancel)?;
         if let Some(image) = self.find() {
             return Ok(image);
@@ -192,6 +208,18 @@ impl Cache {
         let built = self.build_in(&work, progress, cancel);
         Builder::of_us().remove(&work);
         built
+    }
+
+    /// Whatever lies where the image is to be would refuse it after all the work.
+    fn check_place(&self) -> Result<(), LabError> {
+        let image = self.place();
+        match (image.dir.symlink_metadata(), image.missing()) {
+            (Ok(_), Some(missing)) => Err(LabError::Damaged {
+                path: image.dir,
+                missing,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// One build at a time in this cache.
@@ -234,7 +262,7 @@ impl Cache {
     fn sweep(&self) -> bool {
         let mut found = false;
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(BUILDING) {
+            if is_build(&entry) {
                 Builder::of_us().remove(&entry.path());
                 found = true;
             }
@@ -282,6 +310,14 @@ impl Cache {
         fs::rename(&out, &dir).map_err(LabError::io(&dir))?;
         Ok(Image { dir })
     }
+}
+
+/// Whether a build of ours worked there: `ASSAY_LAB_CACHE` may be a place with files of other people.
+fn is_build(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    let number = name.to_str().and_then(|name| name.strip_prefix(BUILDING));
+    let ours = number.is_some_and(|number| number.parse::<u32>().is_ok());
+    ours && entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
 /// A power cut after the rename must not leave an image of zeros.
@@ -403,6 +439,36 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_that_is_not_whole_is_none_and_files_of_others_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = Cache::new(home.path());
+        let image = cache.place();
+        fs::create_dir(&image.dir).unwrap();
+        for path in [image.root(), image.kernel(), image.initrd()] {
+            fs::write(path, "x").unwrap();
+        }
+        assert_eq!(cache.find(), None);
+        let error = cache
+            .build(&mut |_| {}, &Cancel::default())
+            .unwrap_err()
+            .to_string();
+        let words = ["packages is missing", "remove that directory"];
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        fs::write(image.packages(), "x").unwrap();
+        assert_eq!(cache.find(), Some(image));
+
+        let theirs = ["building-notes", "building-"].map(|name| home.path().join(name));
+        for dir in &theirs {
+            fs::create_dir(dir).unwrap();
+        }
+        fs::write(home.path().join("building-7"), "x").unwrap();
+        let ours = home.path().join("building-8");
+        fs::create_dir(&ours).unwrap();
+        assert!(cache.sweep() && !ours.exists());
+        assert!(theirs.iter().all(|dir| dir.is_dir()) && !cache.sweep());
+    }
 
     #[test]
     fn another_architecture_is_named() {
