@@ -94,8 +94,11 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
                 after: args.after,
                 seed,
             };
-            let shown =
-                super::progress::steps("writing until the pool is full", ZFS_CASES as u64, None);
+            let shown = super::progress::steps(
+                "after the boot, written until the pool is full:",
+                ZFS_CASES as u64,
+                None,
+            );
             let told = &mut |_: &Outcome| shown.inc(1);
             let found = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();
@@ -104,7 +107,11 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
         false => {
             let trial = args.trial(&mut options, seed)?;
             let count = trial.disks.len() as u64;
-            let shown = super::progress::steps("writing until nothing is free", count, None);
+            let shown = super::progress::steps(
+                "after the boot, disks written until nothing is free:",
+                count,
+                None,
+            );
             let told = &mut |_: &Outcome| shown.inc(1);
             let found = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();

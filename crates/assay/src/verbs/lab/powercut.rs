@@ -97,8 +97,9 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         false => "disks written, then judged:",
         true => "pools imported after a cut:",
     };
-    let shown = super::progress::steps(what, 0, None);
+    let shown = super::progress::steps("booting a guest, then writing", 0, None);
     let told = &mut |done, all| {
+        shown.set_message(what);
         shown.set_length(all);
         shown.set_position(done);
     };

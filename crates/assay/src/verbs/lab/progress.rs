@@ -64,54 +64,73 @@ pub(super) fn spinner(text: &'static str) -> ProgressBar {
     bar
 }
 
-/// A number of things that take about as long each: how many are done, and the time left. Until the
-/// first is done that rests on what one `usually` takes, where that is known.
+/// A number of things that take about as long each: how many are done, and the time left. Until two
+/// are done that rests on what one `usually` takes, where that is known. A count of 0 is not known yet.
 pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    // When the last one was done; indicatif's own estimate speaks of weeks where one takes a minute.
-    let last = Arc::new(Mutex::new((0, Duration::ZERO)));
-    let said = move |state: &ProgressState, out: &mut dyn Write| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.0 != state.pos() {
-            *last = (state.pos(), state.elapsed());
-        }
+    // indicatif's own estimate speaks of weeks where one takes a minute.
+    let pace = Arc::new(Mutex::new(Pace::default()));
+    let left = move |state: &ProgressState, out: &mut dyn Write| {
+        let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.seen(state.pos(), state.elapsed());
         let all = state.len().unwrap_or(0);
-        if let Some(left) = left(all, *last, state.elapsed(), usually) {
-            let left = i64::try_from(left.as_nanos()).unwrap_or(i64::MAX);
-            let _ = write!(out, ", {} left", whole(Nanos(left.unsigned_abs())));
+        if let Some(left) = pace.left(all, state.elapsed(), usually) {
+            let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+            let _ = write!(out, ", {} left", whole(Nanos(left)));
         }
     };
-    let style = ProgressStyle::with_template("{spinner} {msg} {pos}/{len} ({elapsed}{left})")
+    let count_of = |state: &ProgressState, out: &mut dyn Write| {
+        if let Some(all @ 1..) = state.len() {
+            let _ = write!(out, " {}/{all}", state.pos());
+        }
+    };
+    let style = ProgressStyle::with_template("{spinner} {msg}{count} ({elapsed}{left})")
         .unwrap_or_else(|_| ProgressStyle::default_spinner())
-        .with_key("left", said);
+        .with_key("count", count_of)
+        .with_key("left", left);
     let bar = ProgressBar::new(count).with_style(style).with_message(text);
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
 
-/// Time left of `all` things, the last of which was done at `last`; never less than the ones need that
-/// were not begun.
-fn left(
-    all: u64,
+/// How fast it goes. The first one does not count: a boot, or the filling of disks, is before it.
+#[derive(Debug, Default)]
+struct Pace {
+    /// How many were done when the first were seen, and when.
+    first: (u64, Duration),
+    /// How many are done, and since when.
     last: (u64, Duration),
-    passed: Duration,
-    usually: Option<Duration>,
-) -> Option<Duration> {
-    let (done, at) = last;
-    let each = match done {
-        0 => usually?,
-        _ => at.div_f64(done as f64),
-    };
-    let open = all.saturating_sub(done);
-    let expected = each.mul_f64(open as f64);
-    let least = each.mul_f64(open.saturating_sub(1) as f64);
-    Some(
-        expected
-            .saturating_sub(passed.saturating_sub(at))
-            .max(least),
-    )
+}
+
+impl Pace {
+    fn seen(&mut self, done: u64, passed: Duration) {
+        if done == self.last.0 {
+            return;
+        }
+        if self.first.0 == 0 {
+            self.first = (done, passed);
+        }
+        self.last = (done, passed);
+    }
+
+    /// Time left of `all`; never less than those need that were not begun.
+    fn left(&self, all: u64, passed: Duration, usually: Option<Duration>) -> Option<Duration> {
+        let (done, at) = self.last;
+        let each = match done - self.first.0 {
+            0 => usually?,
+            more => at.saturating_sub(self.first.1).div_f64(more as f64),
+        };
+        let open = all.saturating_sub(done);
+        let expected = each.mul_f64(open as f64);
+        let least = each.mul_f64(open.saturating_sub(1) as f64);
+        Some(
+            expected
+                .saturating_sub(passed.saturating_sub(at))
+                .max(least),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -121,28 +140,18 @@ mod tests {
     #[test]
     fn time_left_follows_what_the_steps_took() {
         let seconds = Duration::from_secs;
-        assert_eq!(left(5, (0, seconds(0)), seconds(9), None), None);
         let usually = Some(seconds(60));
-        assert_eq!(
-            left(5, (0, seconds(0)), seconds(9), usually),
-            Some(seconds(291))
-        );
+        let mut pace = Pace::default();
+        assert_eq!(pace.left(5, seconds(9), None), None);
+        assert_eq!(pace.left(5, seconds(9), usually), Some(seconds(291)));
         // One that takes longer than usual says nothing of the others yet.
-        assert_eq!(
-            left(5, (0, seconds(0)), seconds(99), usually),
-            Some(seconds(240))
-        );
-        assert_eq!(
-            left(5, (2, seconds(60)), seconds(70), usually),
-            Some(seconds(80))
-        );
-        assert_eq!(
-            left(5, (5, seconds(60)), seconds(61), usually),
-            Some(seconds(0))
-        );
-        assert_eq!(
-            left(0, (0, seconds(0)), seconds(1), usually),
-            Some(seconds(0))
-        );
+        assert_eq!(pace.left(5, seconds(99), usually), Some(seconds(240)));
+        pace.seen(1, seconds(100));
+        assert_eq!(pace.left(5, seconds(100), None), None);
+        assert_eq!(pace.left(5, seconds(110), usually), Some(seconds(230)));
+        pace.seen(3, seconds(120));
+        assert_eq!(pace.left(5, seconds(124), usually), Some(seconds(16)));
+        pace.seen(5, seconds(140));
+        assert_eq!(pace.left(5, seconds(141), usually), Some(seconds(0)));
     }
 }
