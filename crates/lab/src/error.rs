@@ -152,7 +152,7 @@ pub enum LabError {
         running: Vec<String>,
     },
     /// The name is taken.
-    #[error("there is a guest {0} already: `assay lab down {0}`, or choose another --name")]
+    #[error("there is a guest {0} already: `assay lab down {0}`, or choose another name")]
     Taken(String),
     /// Not a name for a guest.
     #[error("{0:?} is no name for a guest: letters, digits and dashes, at most 32")]
