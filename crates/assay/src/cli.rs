@@ -82,11 +82,17 @@ pub enum Status {
 pub struct Unreadable(pub String);
 
 impl Status {
-    /// Status for an error: 3 when [`Unreadable`] is among its causes, else 2.
+    /// Status for an error: 130 when the user interrupted work with a guest, 3 when [`Unreadable`] is
+    /// among its causes, else 2.
     pub fn of(error: &anyhow::Error) -> Self {
-        match error.chain().any(|cause| cause.is::<Unreadable>()) {
-            true => Self::Unreadable,
-            false => Self::Error,
+        let is = |found: fn(&(dyn std::error::Error + 'static)) -> bool| error.chain().any(found);
+        let interrupted = |cause: &(dyn std::error::Error + 'static)| {
+            matches!(cause.downcast_ref(), Some(assay_lab::LabError::Interrupted))
+        };
+        match () {
+            () if is(interrupted) => Self::Interrupted,
+            () if is(|cause| cause.is::<Unreadable>()) => Self::Unreadable,
+            () => Self::Error,
         }
     }
 }
@@ -94,5 +100,23 @@ impl Status {
 impl From<Status> for ExitCode {
     fn from(status: Status) -> Self {
         Self::from(status as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn the_status_of_an_error_tells_scripts_what_it_was() {
+        let of = |error: anyhow::Error| Status::of(&error);
+        assert_eq!(
+            of(assay_lab::LabError::Interrupted.into()),
+            Status::Interrupted
+        );
+        let unreadable = Err::<(), _>(Unreadable("no /proc".to_owned())).context("disks");
+        assert_eq!(of(unreadable.unwrap_err()), Status::Unreadable);
+        assert_eq!(of(anyhow::anyhow!("interrupted")), Status::Error);
     }
 }

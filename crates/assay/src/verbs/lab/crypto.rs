@@ -23,7 +23,8 @@ Each model gets a guest of its own. Host and guests run `openssl speed` and, whe
 `cryptsetup benchmark`; /proc/cpuinfo tells the flags and /proc/crypto the driver that the kernel
 chose. Where guests are emulated, rates mean little; flags and drivers are what they are.
 
-Exit status: 0 every model shows the guest what the host can do, 1 one hides AES, 2 error.")]
+Exit status: 0 every model shows the guest what the host can do, 1 one hides AES, 2 error,
+130 interrupted.")]
 pub(super) struct Crypto {
     /// A model of the processor as QEMU's -cpu takes it (may be repeated)
     #[arg(long, value_name = "MODEL")]

@@ -28,7 +28,8 @@ With --pool the pool in the guest is made full instead, under a thin zvol, a raw
 They are written to by a program, and by a QEMU in the guest whose drive assay drives by its registers:
 that one decides whether a guest of its own would be paused.
 
-Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error.")]
+Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error,
+130 interrupted.")]
 pub(super) struct Full {
     /// How the guest asks for durability; never: once, at the end
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]

@@ -24,7 +24,8 @@ cache=unsafe promises nothing and loses records: it shows that the test can fail
 With --zvol each disk carries a pool. What a power cut leaves of it is imported in a second guest, once
 for every cut, and the records are read there. sync=disabled promises nothing.
 
-Exit status: 0 every disk kept what it promised, 1 one did not, 2 error.")]
+Exit status: 0 every disk kept what it promised, 1 one did not, 2 error,
+130 interrupted.")]
 pub(super) struct PowerCut {
     /// How the guest asks for durability
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync)]
