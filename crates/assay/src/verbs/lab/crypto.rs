@@ -128,7 +128,7 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
                 .map(|model| (model.cpu.as_str(), &model.side)),
         )
         .collect();
-    let mut text = format!("{:<22} {:<34} driver of xts(aes)\n", "", "flags");
+    let mut text = format!("{:<22} {:<40} driver of xts(aes)\n", "", "flags");
     for (index, (name, side)) in all.iter().enumerate() {
         let driver = side
             .drivers
@@ -139,7 +139,7 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
             Some(none) if none.is_empty() => "none of these".to_owned(),
             Some(flags) => flags.join(" "),
         };
-        text += &format!("{:<22} {flags:<34} {driver}\n", label(index, name));
+        text += &format!("{:<22} {flags:<40} {driver}\n", label(index, name));
     }
     let mut ciphers: Vec<(&str, &str)> = Vec::new();
     for (_, side) in &all {
