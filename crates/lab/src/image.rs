@@ -373,6 +373,25 @@ fn mirror() -> String {
         .to_owned()
 }
 
+/// What mmdebstrap is given.
+fn arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
+    let hook = |when: &str, name: &str| {
+        let mut hook = OsString::from(format!("--{when}-hook="));
+        hook.push(work.join(name));
+        hook
+    };
+    let mut all: Vec<OsString> = recipe::arguments().into_iter().map(Into::into).collect();
+    // The last hook makes the image and empties the tree's /tmp, where mmdebstrap keeps apt's
+    // configuration. Without that its own cleaning (run_cleanup, mmdebstrap 1.3.5) is done on the
+    // package lists of this machine: root's are gone then, and others may not.
+    all.push("--skip=cleanup".into());
+    all.push(hook("customize", "customize"));
+    all.extend((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)));
+    all.extend([recipe::RELEASE, "-", mirror].map(Into::into));
+    all.extend(recipe::more_sources(zfs, mirror).map(Into::into));
+    all
+}
+
 /// Runs mmdebstrap to its end; says why when it failed.
 ///
 /// It mounts /proc, /sys and device nodes into the tree. It gets namespaces of its own, so that
@@ -388,20 +407,11 @@ fn run(
     let log = work.join(LOG);
     let output = File::create(&log).map_err(LabError::io(&log))?;
     let errors = output.try_clone().map_err(LabError::io(&log))?;
-    let hook = |when: &str, name: &str| {
-        let mut hook = OsString::from(format!("--{when}-hook="));
-        hook.push(work.join(name));
-        hook
-    };
     let mut command = Command::new("unshare");
     command
         .args(Builder::of_us().namespaces())
         .arg("mmdebstrap")
-        .args(recipe::arguments())
-        .arg(hook("customize", "customize"))
-        .args((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)))
-        .args([recipe::RELEASE, "-", mirror])
-        .args(recipe::more_sources(zfs, mirror))
+        .args(arguments(work, zfs, mirror))
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
         .current_dir(work)
@@ -468,6 +478,18 @@ mod tests {
         fs::create_dir(&ours).unwrap();
         assert!(cache.sweep() && !ours.exists());
         assert!(theirs.iter().all(|dir| dir.is_dir()) && !cache.sweep());
+    }
+
+    /// Its cleaning would work on the package lists of this machine.
+    #[test]
+    fn nothing_is_cleaned_after_the_last_hook() {
+        for zfs in Zfs::ALL {
+            let all = arguments(Path::new("/w"), zfs, "http://mirror.example/debian");
+            let at = |word: &str| all.iter().position(|argument| argument == word);
+            assert!(at("--skip=cleanup") < at("-"), "{all:?}");
+            assert!(at("--skip=cleanup").is_some());
+            assert!(at("--customize-hook=/w/customize").is_some());
+        }
     }
 
     #[test]
