@@ -199,6 +199,7 @@ impl State {
     pub fn sweep(&self) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let mut swept = Vec::new();
+        self.sweep_parts();
         for dir in self.dirs() {
             let owned = File::open(dir.join(OWNER)).is_ok_and(|owner| {
                 flock(&owner, FlockOperation::NonBlockingLockExclusive).is_err()
@@ -212,6 +213,22 @@ impl State {
             swept.push(name.to_string_lossy().into_owned());
         }
         Ok(swept)
+    }
+}
+
+impl State {
+    /// Directories that were never a guest's. To be called with the lock: nobody makes one now.
+    fn sweep_parts(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if entry.file_name().as_bytes().starts_with(PART.as_bytes()) {
+                // Only what is as empty as ours are.
+                let owner = entry.path().join(OWNER);
+                if owner.symlink_metadata().is_ok_and(|file| file.len() == 0) {
+                    let _ = fs::remove_file(&owner);
+                }
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
     }
 }
 
@@ -357,6 +374,10 @@ mod tests {
         let state = State::open(home.path()).unwrap();
         fs::create_dir(home.path().join("lab/.part-one")).unwrap();
         let _one = state.add("one").unwrap();
+        let part = home.path().join("lab/.part-two");
+        fs::create_dir(&part).unwrap();
+        fs::write(part.join(OWNER), "").unwrap();
+        assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
         assert_eq!(
             fs::read_dir(home.path().join("lab")).unwrap().count(),
             2,
