@@ -1,6 +1,7 @@
 //! What all verbs share on the command line: the store, colours, exit status.
 
 use crate::verbs;
+use assay_lab::LabError;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,11 +83,17 @@ pub enum Status {
 pub struct Unreadable(pub String);
 
 impl Status {
-    /// Status for an error: 3 when [`Unreadable`] is among its causes, else 2.
+    /// Status for an error: 130 when the user interrupted work with a guest, 3 when [`Unreadable`] is
+    /// among its causes, else 2.
     pub fn of(error: &anyhow::Error) -> Self {
-        match error.chain().any(|cause| cause.is::<Unreadable>()) {
-            true => Self::Unreadable,
-            false => Self::Error,
+        let interrupted = error
+            .chain()
+            .any(|cause| matches!(cause.downcast_ref(), Some(LabError::Interrupted)));
+        let unreadable = error.chain().any(|cause| cause.is::<Unreadable>());
+        match (interrupted, unreadable) {
+            (true, _) => Self::Interrupted,
+            (false, true) => Self::Unreadable,
+            (false, false) => Self::Error,
         }
     }
 }
@@ -94,5 +101,20 @@ impl Status {
 impl From<Status> for ExitCode {
     fn from(status: Status) -> Self {
         Self::from(status as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn the_status_of_an_error_tells_scripts_what_it_was() {
+        let of = |error: anyhow::Error| Status::of(&error);
+        assert_eq!(of(LabError::Interrupted.into()), Status::Interrupted);
+        let unreadable = Err::<(), _>(Unreadable("no /proc".to_owned())).context("disks");
+        assert_eq!(of(unreadable.unwrap_err()), Status::Unreadable);
+        assert_eq!(of(anyhow::anyhow!("interrupted")), Status::Error);
     }
 }

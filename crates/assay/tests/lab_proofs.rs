@@ -181,19 +181,12 @@ fn a_processor_without_aes_is_found() {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     let host = cpuinfo.split_whitespace().any(|flag| flag == "aes");
     let args = [
-        "lab",
-        "crypto",
-        "--cpu",
-        "Westmere,-aes",
-        "--accel",
-        "tcg",
-        "--json",
+        "lab", "crypto", "--cpu", "kvm64", "--accel", "tcg", "--json",
     ];
     let found = json(&home, i32::from(host), &args);
     let side = &found["models"][0]["side"];
-    let flags: Vec<_> = side["flags"].as_array().unwrap().iter().collect();
-    assert!(flags.contains(&&Value::from("pclmulqdq")), "{side:#}");
-    assert!(!flags.contains(&&Value::from("aes")), "{side:#}");
+    // It has none of the flags that are looked for, which is not the same as not known.
+    assert_eq!(side["flags"], Value::Array(Vec::new()), "{side:#}");
     let driver = side["drivers"]["xts(aes)"].as_str().unwrap();
     assert!(driver.contains("generic"), "{driver}");
     let ciphers: Vec<_> = side["rates"].as_array().unwrap().iter().collect();

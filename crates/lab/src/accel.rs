@@ -137,7 +137,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
     let qemu = qemu.map_err(crate::command::start_error)?;
     let deadline = Instant::now() + PATIENCE;
     let why = loop {
-        if console::verdict(log).is_some_and(|found| found.contains("Kernel panic")) {
+        if console::panic(log).is_some() {
             break None;
         }
         match qemu.wait(Duration::from_millis(50)) {
@@ -149,7 +149,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
                 ));
             }
             // The panic may have been written just before the end.
-            _ if console::verdict(log).is_some() => break None,
+            _ if console::panic(log).is_some() => break None,
             _ => {
                 let said = fs::read_to_string(complaint).unwrap_or_default();
                 let line = said

@@ -194,7 +194,13 @@ impl Guest {
         let told = |error: LabError| match error {
             LabError::Gone { why, console } => match self.complaint() {
                 Some(reason) if console.is_empty() => LabError::Qemu(explain(reason)),
-                _ => LabError::Boot { why, console },
+                _ => LabError::Boot {
+                    why: match console.contains(NO_ROOT) {
+                        true => format!("it finds no root file system{DAMAGED}"),
+                        false => why,
+                    },
+                    console,
+                },
             },
             other => other,
         };
@@ -263,6 +269,11 @@ fn check_space(state: &State) -> Result<(), LabError> {
     }
 }
 
+/// What the initramfs says when the root file system of the image is none.
+const NO_ROOT: &str = "LABEL=assay-lab does not exist";
+const DAMAGED: &str = ": the guest image is damaged; remove its directory, which `assay lab list` \
+    names, then `assay lab build` makes it anew";
+
 /// Adds the way out where there is one.
 fn explain(reason: String) -> String {
     let way_out = match &reason {
@@ -271,6 +282,9 @@ fn explain(reason: String) -> String {
         }
         reason if reason.contains("no slot") => {
             ": take fewer disks, or bus=virtio-scsi, whose disks share one"
+        }
+        reason if reason.contains("linux kernel too old") || reason.contains("kernel image") => {
+            DAMAGED
         }
         _ => "",
     };

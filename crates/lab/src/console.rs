@@ -6,29 +6,40 @@ use std::path::Path;
 
 /// Bytes of the end of a console that are looked at.
 const TAIL: u64 = 16 << 10;
+const PANIC: &str = "Kernel panic - not syncing";
+const NO_MEMORY: &str = "it ran out of memory, give it more with --memory";
 
 /// The last lines of a log file, made safe for a terminal: nothing but text.
 #[must_use]
 pub fn tail(path: &Path, lines: usize) -> String {
-    let text = end(path);
+    last(&end(path, 0), lines)
+}
+
+fn last(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text
         .lines()
         .map(str::trim_end)
         .filter(|line| !line.is_empty())
         .collect();
-    let from = all.len().saturating_sub(lines);
+    let mut from = all.len().saturating_sub(lines);
+    // Registers follow a panic; what led to it says more.
+    if let Some(panic) = all.iter().rposition(|line| line.contains(PANIC)) {
+        from = from.min(panic.saturating_sub(lines / 2));
+    }
     all[from..]
         .iter()
+        .take(lines)
         .map(|line| format!("  {line}"))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn end(path: &Path) -> String {
+/// The end of a file, but nothing of its first `from` bytes.
+fn end(path: &Path, from: u64) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = File::open(path) {
         let length = file.seek(SeekFrom::End(0)).unwrap_or(0);
-        let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)));
+        let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL).max(from)));
         let _ = file.take(TAIL).read_to_end(&mut bytes);
     }
     plain(&String::from_utf8_lossy(&bytes))
@@ -58,44 +69,94 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// What happened, when the console tells of an end.
+/// Why the guest's kernel ended, when its console tells.
 #[must_use]
-pub fn verdict(path: &Path) -> Option<String> {
-    judge(&end(path))
+pub fn panic(path: &Path) -> Option<String> {
+    judge_panic(&end(path, 0))
 }
 
-fn judge(text: &str) -> Option<String> {
-    let line = |word: &str| {
-        text.lines()
-            .rfind(|line| line.contains(word))
-            .map(|line| line.trim().to_owned())
-    };
-    if let Some(found) =
-        line("Out of memory: Killed process").or_else(|| line("System is deadlocked on memory"))
-    {
-        return Some(format!(
-            "it ran out of memory, give it more with --memory: {found}"
-        ));
-    }
-    let panic = line("Kernel panic - not syncing")?;
-    let cut = panic.find("Kernel panic").unwrap_or(0);
-    Some(panic[cut..].to_owned())
+/// What the guest's kernel killed for lack of memory, in what it said after the first `from` bytes.
+#[must_use]
+pub fn killed(path: &Path, from: u64) -> Option<String> {
+    judge_killed(&end(path, from))
+}
+
+/// The last line with this word.
+fn line<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    text.lines()
+        .rfind(|line| line.contains(word))
+        .map(str::trim)
+}
+
+fn judge_killed(text: &str) -> Option<String> {
+    let found = line(text, "Out of memory: Killed process")?;
+    Some(format!("{NO_MEMORY}: {found}"))
+}
+
+fn judge_panic(text: &str) -> Option<String> {
+    let panic = line(text, PANIC)?;
+    let said = &panic[panic.find(PANIC).unwrap_or(0)..];
+    // A command that was killed long ago is not why it panics now; that init died may be.
+    let killed = line(text, "Out of memory: Killed process").is_some();
+    let memory = said.contains("memory") || (killed && said.contains("kill init"));
+    Some(match memory {
+        true => format!("{NO_MEMORY}: {said}"),
+        false => said.to_owned(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// From Linux 6.1 in guests: `tail /dev/zero`, and later in the same guest a panic of sysrq.
+    const KILLED: &str = "[  151.517639] Out of memory: Killed process 371 (tail) total-vm:389952kB, anon-rss:387572kB\n";
+    const CRASH: &str = "[  168.818089] sysrq: Trigger a crash\n[  168.818089] Kernel panic - not syncing: sysrq triggered crash\n[  168.818089] CPU: 1 PID: 393 Comm: sh\n";
+
     #[test]
     fn a_panic_and_lack_of_memory_are_told_apart() {
         let panic = "[    3.1] VFS: Cannot open root device\r\n[    3.2] Kernel panic - not syncing: VFS: Unable to mount root fs\r\n[    3.3] CPU: 0\r\n";
         assert_eq!(
-            judge(panic).as_deref(),
+            judge_panic(panic).as_deref(),
             Some("Kernel panic - not syncing: VFS: Unable to mount root fs")
         );
-        let memory = "[   61.5] Out of memory: Killed process 391 (fio) total-vm:9999kB\n";
-        assert!(judge(memory).is_some_and(|found| found.contains("--memory")));
-        assert_eq!(judge("[    3.1] all is well\n"), None);
+        assert!(judge_killed(KILLED).is_some_and(|found| found.contains("--memory")));
+        assert_eq!(judge_panic(KILLED), None, "the guest lives on");
+        assert_eq!(judge_killed("[    3.1] all is well\n"), None);
+    }
+
+    #[test]
+    fn a_panic_is_not_put_down_to_memory_that_lacked_before() {
+        let both = format!("{KILLED}{CRASH}");
+        let crash = "Kernel panic - not syncing: sysrq triggered crash";
+        assert_eq!(judge_panic(&both).as_deref(), Some(crash));
+        // Written after mm/oom_kill.c and kernel/exit.c; not recorded.
+        let deadlock = "Kernel panic - not syncing: System is deadlocked on memory";
+        let init = format!("{KILLED}Kernel panic - not syncing: Attempted to kill init!");
+        for text in [deadlock, &init] {
+            assert!(judge_panic(text).is_some_and(|found| found.contains("--memory")));
+        }
+    }
+
+    #[test]
+    fn only_what_was_said_since_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("console.log");
+        std::fs::write(&path, KILLED).unwrap();
+        assert!(killed(&path, 0).is_some());
+        assert_eq!(killed(&path, KILLED.len() as u64), None);
+    }
+
+    #[test]
+    fn the_lines_about_a_panic_are_those_that_led_to_it() {
+        let registers: String = (0..60).map(|at| format!("R{at:02}: 0\n")).collect();
+        let shown = last(&format!("boot\n{CRASH}{registers}"), 12);
+        assert!(
+            shown.contains("Trigger a crash") && shown.contains("Comm: sh"),
+            "{shown}"
+        );
+        assert_eq!(shown.lines().count(), 12);
+        assert!(last(&registers, 12).ends_with("R59: 0"));
     }
 
     #[test]

@@ -54,8 +54,8 @@ pub struct Rate {
 /// What was found on the host or in one guest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Side {
-    /// Those of [`FLAGS`] that the processor has.
-    pub flags: Vec<String>,
+    /// Those of [`FLAGS`] that the processor has; none where they could not be read.
+    pub flags: Option<Vec<String>>,
     /// The driver that the kernel prefers, for each algorithm that it has set up.
     pub drivers: BTreeMap<String, String>,
     /// Rates.
@@ -65,10 +65,11 @@ pub struct Side {
 }
 
 impl Side {
-    /// Whether the processor has this flag.
+    /// Whether the processor has this flag, where that is known.
     #[must_use]
-    pub fn has(&self, flag: &str) -> bool {
-        self.flags.iter().any(|have| have == flag)
+    pub fn has(&self, flag: &str) -> Option<bool> {
+        let flags = self.flags.as_ref()?;
+        Some(flags.iter().any(|have| have == flag))
     }
 
     /// A rate by tool and cipher.
@@ -143,7 +144,13 @@ pub fn run(
 fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<Side, LabError> {
     let mut side = Side::default();
     match host.read(Path::new("/proc/cpuinfo")) {
-        Ok(text) => side.flags = parse::flags(&String::from_utf8_lossy(&text)),
+        Ok(text) => {
+            side.flags = parse::flags(&String::from_utf8_lossy(&text));
+            if side.flags.is_none() {
+                let reason = "/proc/cpuinfo names no flags of the processor";
+                side.unknown.push(reason.to_owned());
+            }
+        }
         Err(error) => side.unknown.push(error.to_string()),
     }
     for cipher in OPENSSL {

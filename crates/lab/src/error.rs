@@ -67,6 +67,17 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// What lies where the image is kept is not one.
+    #[error(
+        "{} is no whole guest image: {} is missing or empty; remove that directory, then `assay lab build` makes the image, or copy it once more",
+        path.display(), missing.file_name().unwrap_or_default().display()
+    )]
+    Damaged {
+        /// The directory.
+        path: PathBuf,
+        /// What is not there.
+        missing: PathBuf,
+    },
     /// Nobody said where images are kept.
     #[error(
         "neither HOME nor XDG_CACHE_HOME is set; set ASSAY_LAB_CACHE to a directory for the guest image"
@@ -141,7 +152,7 @@ pub enum LabError {
         running: Vec<String>,
     },
     /// The name is taken.
-    #[error("there is a guest {0} already: `assay lab down {0}`, or choose another --name")]
+    #[error("there is a guest {0} already: `assay lab down {0}`, or choose another name")]
     Taken(String),
     /// Not a name for a guest.
     #[error("{0:?} is no name for a guest: letters, digits and dashes, at most 32")]

@@ -93,13 +93,23 @@ impl Guest {
     /// The last lines of the guest's console.
     #[must_use]
     pub fn console(&self) -> String {
-        console::tail(&self.place.dir.join("console.log"), 12)
+        console::tail(&self.console_log(), 12)
     }
 
-    /// What its console tells of lack of memory or of an end, when it does.
+    fn console_log(&self) -> PathBuf {
+        self.place.dir.join("console.log")
+    }
+
+    /// How much its kernel said so far, in bytes.
     #[must_use]
-    pub fn verdict(&self) -> Option<String> {
-        console::verdict(&self.place.dir.join("console.log"))
+    pub fn said(&self) -> u64 {
+        fs::metadata(self.console_log()).map_or(0, |file| file.len())
+    }
+
+    /// What its kernel killed for lack of memory since it had [`Guest::said`] so much.
+    #[must_use]
+    pub fn killed_since(&self, said: u64) -> Option<String> {
+        console::killed(&self.console_log(), said)
     }
 
     /// Whether it lives and is still wanted.
@@ -110,8 +120,7 @@ impl Guest {
         if self.entry.alive() {
             return Ok(());
         }
-        let why = self
-            .verdict()
+        let why = console::panic(&self.console_log())
             .or_else(|| self.complaint())
             .unwrap_or_else(|| "QEMU ended".to_owned());
         Err(LabError::Gone {
@@ -168,8 +177,8 @@ impl Guest {
             },
             false => LabError::Silent {
                 after,
-                why: self
-                    .verdict()
+                why: console::panic(&self.console_log())
+                    .or_else(|| self.killed_since(0))
                     .unwrap_or_else(|| "it hangs, or gets too little of the processors".to_owned()),
                 console: self.console(),
             },

@@ -84,6 +84,14 @@ impl Image {
         Zfs::of(&self.hash())
     }
 
+    /// The first of its files that is not there, or is empty.
+    fn missing(&self) -> Option<PathBuf> {
+        let files = [self.root(), self.kernel(), self.initrd(), self.packages()];
+        let whole =
+            |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
+        files.into_iter().find(|path| !whole(path))
+    }
+
     /// Bytes it takes on disk.
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
@@ -132,9 +140,16 @@ impl Cache {
     /// The image of this assay's recipe, when it was built.
     #[must_use]
     pub fn find(&self) -> Option<Image> {
-        let dir = self.root.join(recipe::hash(self.zfs));
-        // Complete: a build appears under this name all at once.
-        dir.is_dir().then_some(Image { dir })
+        let image = self.place();
+        // A build appears under this name all at once; a copy from elsewhere may not.
+        image.missing().is_none().then_some(image)
+    }
+
+    /// Where the image of this assay's recipe is or will be.
+    fn place(&self) -> Image {
+        Image {
+            dir: self.root.join(recipe::hash(self.zfs)),
+        }
     }
 
     /// All images, those of other recipes too.
@@ -170,6 +185,7 @@ impl Cache {
         }
         check_architecture(std::env::consts::ARCH)?;
         check_writable(&self.root)?;
+        self.check_place()?;
         let _lock = self.lock(progress, cancel)?;
         if let Some(image) = self.find() {
             return Ok(image);
@@ -192,6 +208,18 @@ impl Cache {
         let built = self.build_in(&work, progress, cancel);
         Builder::of_us().remove(&work);
         built
+    }
+
+    /// Whatever lies where the image is to be would refuse it after all the work.
+    fn check_place(&self) -> Result<(), LabError> {
+        let image = self.place();
+        match (image.dir.symlink_metadata(), image.missing()) {
+            (Ok(_), Some(missing)) => Err(LabError::Damaged {
+                path: image.dir,
+                missing,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// One build at a time in this cache.
@@ -234,7 +262,7 @@ impl Cache {
     fn sweep(&self) -> bool {
         let mut found = false;
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(BUILDING) {
+            if is_build(&entry) {
                 Builder::of_us().remove(&entry.path());
                 found = true;
             }
@@ -282,6 +310,14 @@ impl Cache {
         fs::rename(&out, &dir).map_err(LabError::io(&dir))?;
         Ok(Image { dir })
     }
+}
+
+/// Whether a build of ours worked there: `ASSAY_LAB_CACHE` may be a place with files of other people.
+fn is_build(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    let number = name.to_str().and_then(|name| name.strip_prefix(BUILDING));
+    let ours = number.is_some_and(|number| number.parse::<u32>().is_ok());
+    ours && entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
 /// A power cut after the rename must not leave an image of zeros.
@@ -337,6 +373,25 @@ fn mirror() -> String {
         .to_owned()
 }
 
+/// What mmdebstrap is given.
+fn arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
+    let hook = |when: &str, name: &str| {
+        let mut hook = OsString::from(format!("--{when}-hook="));
+        hook.push(work.join(name));
+        hook
+    };
+    let mut all: Vec<OsString> = recipe::arguments().into_iter().map(Into::into).collect();
+    // The last hook makes the image and empties the tree's /tmp, where mmdebstrap keeps apt's
+    // configuration. Without that its own cleaning (run_cleanup, mmdebstrap 1.3.5) is done on the
+    // package lists of this machine: root's are gone then, and others may not.
+    all.push("--skip=cleanup".into());
+    all.push(hook("customize", "customize"));
+    all.extend((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)));
+    all.extend([recipe::RELEASE, "-", mirror].map(Into::into));
+    all.extend(recipe::more_sources(zfs, mirror).map(Into::into));
+    all
+}
+
 /// Runs mmdebstrap to its end; says why when it failed.
 ///
 /// It mounts /proc, /sys and device nodes into the tree. It gets namespaces of its own, so that
@@ -352,20 +407,11 @@ fn run(
     let log = work.join(LOG);
     let output = File::create(&log).map_err(LabError::io(&log))?;
     let errors = output.try_clone().map_err(LabError::io(&log))?;
-    let hook = |when: &str, name: &str| {
-        let mut hook = OsString::from(format!("--{when}-hook="));
-        hook.push(work.join(name));
-        hook
-    };
     let mut command = Command::new("unshare");
     command
         .args(Builder::of_us().namespaces())
         .arg("mmdebstrap")
-        .args(recipe::arguments())
-        .arg(hook("customize", "customize"))
-        .args((zfs == Zfs::Backports).then(|| hook("setup", recipe::PREFER.0)))
-        .args([recipe::RELEASE, "-", mirror])
-        .args(recipe::more_sources(zfs, mirror))
+        .args(arguments(work, zfs, mirror))
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
         .current_dir(work)
@@ -403,6 +449,48 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_that_is_not_whole_is_none_and_files_of_others_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = Cache::new(home.path());
+        let image = cache.place();
+        fs::create_dir(&image.dir).unwrap();
+        for path in [image.root(), image.kernel(), image.initrd()] {
+            fs::write(path, "x").unwrap();
+        }
+        assert_eq!(cache.find(), None);
+        let error = cache
+            .build(&mut |_| {}, &Cancel::default())
+            .unwrap_err()
+            .to_string();
+        let words = ["packages is missing", "remove that directory"];
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        fs::write(image.packages(), "x").unwrap();
+        assert_eq!(cache.find(), Some(image));
+
+        let theirs = ["building-notes", "building-"].map(|name| home.path().join(name));
+        for dir in &theirs {
+            fs::create_dir(dir).unwrap();
+        }
+        fs::write(home.path().join("building-7"), "x").unwrap();
+        let ours = home.path().join("building-8");
+        fs::create_dir(&ours).unwrap();
+        assert!(cache.sweep() && !ours.exists());
+        assert!(theirs.iter().all(|dir| dir.is_dir()) && !cache.sweep());
+    }
+
+    /// Its cleaning would work on the package lists of this machine.
+    #[test]
+    fn nothing_is_cleaned_after_the_last_hook() {
+        for zfs in Zfs::ALL {
+            let all = arguments(Path::new("/w"), zfs, "http://mirror.example/debian");
+            let at = |word: &str| all.iter().position(|argument| argument == word);
+            assert!(at("--skip=cleanup") < at("-"), "{all:?}");
+            assert!(at("--skip=cleanup").is_some());
+            assert!(at("--customize-hook=/w/customize").is_some());
+        }
+    }
 
     #[test]
     fn another_architecture_is_named() {

@@ -237,9 +237,9 @@ fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {
         .into_iter()
         .flatten()
         .find(|device| {
-            // `qdev` is the device's id or its path in QEMU's object tree.
-            let name = device["qdev"].as_str().unwrap_or_default();
-            name.split('/').any(|part| part == disk.name)
+            device["qdev"]
+                .as_str()
+                .is_some_and(|qdev| is_device(qdev, &disk.name))
         })
         .ok_or_else(|| refuse(disk, "QEMU has no counters for it"))?;
     let count = |name: &str| ours["stats"][name].as_u64().unwrap_or(0);
@@ -260,9 +260,30 @@ fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {
     })
 }
 
+/// Whether QEMU means the device of that id: `qdev` is the id, or for virtio-blk, whose counters belong
+/// to a part of the device, a path in the tree of objects.
+fn is_device(qdev: &str, id: &str) -> bool {
+    let path = qdev.strip_prefix("/machine/peripheral/");
+    let owner = path.map_or(qdev, |path| path.split('/').next().unwrap_or_default());
+    owner == id
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Paths as QEMU 7.2 prints them.
+    #[test]
+    fn a_disk_is_not_taken_for_another_by_the_rest_of_a_path() {
+        assert!(is_device(
+            "/machine/peripheral/disk1/virtio-backend",
+            "disk1"
+        ));
+        assert!(is_device("disk2", "disk2"));
+        for id in ["machine", "peripheral", "virtio-backend"] {
+            assert!(!is_device("/machine/peripheral/disk1/virtio-backend", id));
+        }
+    }
 
     /// Constructed from Documentation/block/stat.rst; before Linux 5.5 there is no such field.
     #[test]

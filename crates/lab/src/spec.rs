@@ -8,8 +8,8 @@ use std::path::PathBuf;
 impl Disk {
     /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
     /// `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
-    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, and the limits `iops` (requests a
-    /// second) and `bps` (bytes a second). Flags are on or off.
+    /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, and the limits
+    /// `iops` (requests a second) and `bps` (bytes a second). Flags are on or off.
     ///
     /// # Errors
     /// Says which part is not understood, and what would be.

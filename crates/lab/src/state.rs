@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 const OWNER: &str = "owner";
 const ENTRY: &str = "entry.json";
+/// How the name of a directory begins that is not a guest's yet.
+const PART: &str = ".part-";
 
 /// What is known of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,28 +119,45 @@ impl State {
         Self::check_name(name)?;
         let _lock = self.lock()?;
         let dir = self.root.join(name);
-        match fs::DirBuilder::new().mode(0o700).create(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(LabError::Taken(name.to_owned()));
-            }
-            made => made.map_err(LabError::io(&dir))?,
+        if dir.symlink_metadata().is_ok() {
+            return Err(LabError::Taken(name.to_owned()));
         }
-        let path = dir.join(OWNER);
-        let owner = File::create_new(&path).map_err(LabError::io(&path))?;
+        // It appears with its owner in it: that tells it from directories of other people.
+        let part = self.root.join(format!("{PART}{name}"));
+        match fs::remove_dir_all(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(LabError::io(&part)(error));
+            }
+            _ => {}
+        }
+        let owner = fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&part)
+            .and_then(|()| File::create_new(part.join(OWNER)))
+            .map_err(LabError::io(&part))?;
         flock(&owner, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| LabError::io(&path)(error.into()))?;
+            .map_err(|error| LabError::io(&part)(error.into()))?;
+        fs::rename(&part, &dir).map_err(LabError::io(&dir))?;
         Ok(Place {
             dir,
             owner: Some(owner),
         })
     }
 
+    /// Directories of guests. `ASSAY_STATE` may be a place where a directory `lab` of somebody else
+    /// lies: what is not known to be ours is left alone.
     fn dirs(&self) -> Vec<PathBuf> {
+        let ours = |entry: &fs::DirEntry| {
+            let dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name();
+            let named = name
+                .to_str()
+                .is_some_and(|name| Self::check_name(name).is_ok());
+            let owner = entry.path().join(OWNER).symlink_metadata();
+            dir && named && owner.is_ok_and(|owner| owner.is_file() && owner.len() == 0)
+        };
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut dirs: Vec<_> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir())
-            .collect();
+        let mut dirs: Vec<_> = entries.filter(ours).map(|entry| entry.path()).collect();
         dirs.sort();
         dirs
     }
@@ -180,6 +199,7 @@ impl State {
     pub fn sweep(&self) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let mut swept = Vec::new();
+        self.sweep_parts();
         for dir in self.dirs() {
             let owned = File::open(dir.join(OWNER)).is_ok_and(|owner| {
                 flock(&owner, FlockOperation::NonBlockingLockExclusive).is_err()
@@ -193,6 +213,22 @@ impl State {
             swept.push(name.to_string_lossy().into_owned());
         }
         Ok(swept)
+    }
+}
+
+impl State {
+    /// Directories that were never a guest's. To be called with the lock: nobody makes one now.
+    fn sweep_parts(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if entry.file_name().as_bytes().starts_with(PART.as_bytes()) {
+                // Only what is as empty as ours are.
+                let owner = entry.path().join(OWNER);
+                if owner.symlink_metadata().is_ok_and(|file| file.len() == 0) {
+                    let _ = fs::remove_file(&owner);
+                }
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
     }
 }
 
@@ -307,6 +343,46 @@ mod tests {
         assert_eq!(state.sweep().unwrap(), ["gone"]);
         assert!(!ours.exists() && theirs.exists() && precious.exists());
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
+    }
+
+    /// As where ASSAY_STATE is a home directory with a directory `lab` in it.
+    #[test]
+    fn directories_of_others_are_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let state = State::open(home.path()).unwrap();
+        let lab = home.path().join("lab");
+        let theirs = [lab.join("thesis"), lab.join("owned"), lab.join(".part")];
+        for dir in &theirs {
+            fs::create_dir(dir).unwrap();
+        }
+        fs::write(theirs[0].join("chapter"), "x").unwrap();
+        fs::write(theirs[1].join(OWNER), "Ada").unwrap();
+        // A link to a directory that looks like a guest's.
+        let place = state.add("gone").unwrap();
+        std::os::unix::fs::symlink("gone", lab.join("link")).unwrap();
+        assert!(matches!(state.add("thesis"), Err(LabError::Taken(_))));
+        drop(place);
+        assert_eq!(state.sweep().unwrap(), ["gone"]);
+        assert!(theirs.iter().all(|dir| dir.is_dir()));
+        assert!(theirs[0].join("chapter").is_file());
+        assert!(lab.join("link").symlink_metadata().is_ok());
+    }
+
+    #[test]
+    fn what_a_kill_left_half_made_is_in_nobodys_way() {
+        let home = tempfile::tempdir().unwrap();
+        let state = State::open(home.path()).unwrap();
+        fs::create_dir(home.path().join("lab/.part-one")).unwrap();
+        let _one = state.add("one").unwrap();
+        let part = home.path().join("lab/.part-two");
+        fs::create_dir(&part).unwrap();
+        fs::write(part.join(OWNER), "").unwrap();
+        assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
+        assert_eq!(
+            fs::read_dir(home.path().join("lab")).unwrap().count(),
+            2,
+            "and the lock"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod shell;
 use crate::cli::Status;
 use crate::context::{on_signals, state_dir};
 use anyhow::Context as _;
-use assay_lab::{Accel, Cache, Guest, State};
+use assay_lab::{Accel, Cache, Guest, LabError, State};
 use clap::Subcommand;
 use machine::Machine;
 pub(super) use machine::{AccelArg, ZfsArg};
@@ -77,7 +77,7 @@ enum LabVerb {
 /// On wrong usage, a missing tool, or a guest that does not come up or goes away.
 pub fn run(args: Args) -> anyhow::Result<Status> {
     let lab = Lab::open()?;
-    match args.verb {
+    let ended = match args.verb {
         LabVerb::Build(build) => lab.build(&build),
         LabVerb::Up(up) => lab.up(&up),
         LabVerb::Run(run) => lab.run(&run),
@@ -90,6 +90,13 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         LabVerb::Crypto(args) => crypto::crypto(&lab, &args),
         LabVerb::Full(args) => full::full(&lab, &args),
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
+    };
+    match ended {
+        // Whatever fails after Ctrl-C fails of it; our own output is no matter of guests.
+        Err(error) if lab.cancel.is_cancelled() && error.is::<LabError>() => {
+            Err(LabError::Interrupted.into())
+        }
+        ended => ended,
     }
 }
 

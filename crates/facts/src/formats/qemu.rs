@@ -2,6 +2,7 @@
 //! something. Command lines of plain QEMU, of libvirt and of Proxmox are understood; addresses of
 //! network storage, serial numbers and secrets are not kept.
 
+mod controllers;
 mod nodes;
 mod options;
 mod redact;
@@ -129,8 +130,9 @@ impl Parts {
                 None => Chain::of_node(&self.nodes, drive)?,
             };
             let id = device.get("id").unwrap_or(drive).clone();
-            let mut disk = describe(id, self.bus(device, board), chain, map);
-            self.device(device, map, &mut disk);
+            let bus = controllers::bus(device, &self.devices, board);
+            let mut disk = describe(id, bus, chain, map);
+            self.device(device, map, board, &mut disk);
             Some((device.get("driver").cloned().unwrap_or_default(), disk))
         });
         let disks = named
@@ -144,7 +146,7 @@ impl Parts {
             let id = map.get("id").cloned();
             let id = id.unwrap_or_else(|| format!("drive{at}"));
             let mut disk = describe(id, bus.to_owned(), Chain::of_drive(map), Some(map));
-            self.device(&Map::new(), Some(map), &mut disk);
+            self.device(&Map::new(), Some(map), board, &mut disk);
             Some(disk)
         });
         disks
@@ -153,49 +155,9 @@ impl Parts {
             .collect()
     }
 
-    /// The controller a device hangs on, by the name that its `bus=` begins with.
-    fn controller(&self, device: &Map) -> Option<&Map> {
-        let bus = device.get("bus")?;
-        let id = bus.rsplit_once('.').map_or(bus.as_str(), |(id, _)| id);
-        let known = |map: &&Map| map.get("id").is_some_and(|known| known == id);
-        self.devices.iter().find(known)
-    }
-
-    fn bus(&self, device: &Map, board: &str) -> String {
-        let driver = device.get("driver").map_or("", String::as_str);
-        let controller = self
-            .controller(device)
-            .and_then(|map| map.get("driver"))
-            .map(String::as_str);
-        let scsi = || {
-            let named = |map: &&Map| map.get("driver").is_some_and(|name| is_scsi(name));
-            let first = self.devices.iter().find(named);
-            first.and_then(|map| map.get("driver")).map(String::as_str)
-        };
-        let name = match driver {
-            _ if driver.starts_with("virtio-blk") || driver.starts_with("vhost-user-blk") => {
-                "virtio-blk"
-            }
-            "nvme" | "nvme-ns" => "nvme",
-            "usb-storage" | "usb-uas" | "usb-bot" => "usb",
-            _ if driver.starts_with("scsi-") => match controller.or_else(scsi) {
-                Some(name) if name.starts_with("virtio-scsi") => "virtio-scsi",
-                Some(name) => name,
-                None => "scsi",
-            },
-            _ if driver.starts_with("ide-") => match controller {
-                Some(name) if name.contains("ahci") => "sata",
-                Some(_) => "ide",
-                None => interface(Some("ide"), board).unwrap_or("ide"),
-            },
-            other => other,
-        };
-        name.to_owned()
-    }
-
     /// What the device itself, its controller and its throttling add.
-    fn device(&self, device: &Map, drive: Option<&Map>, disk: &mut VirtualDisk) {
-        let controller = self.controller(device);
+    fn device(&self, device: &Map, drive: Option<&Map>, board: &str, disk: &mut VirtualDisk) {
+        let controller = controllers::controller(device, &self.devices, board);
         let mut note = |key: &str, value: &str| {
             disk.settings.insert(key.to_owned(), value.to_owned());
         };
@@ -236,19 +198,6 @@ impl Parts {
         let mode = cache_mode(write_back, flag("direct"), flag("no_flush"));
         disk.settings.insert("cache".to_owned(), mode.to_owned());
     }
-}
-
-fn is_scsi(driver: &str) -> bool {
-    let starts = [
-        "virtio-scsi",
-        "lsi",
-        "megasas",
-        "mptsas",
-        "pvscsi",
-        "am53c974",
-        "dc390",
-    ];
-    starts.iter().any(|start| driver.starts_with(start)) || driver.contains("spapr-vscsi")
 }
 
 fn describe(id: String, bus: String, chain: Chain, drive: Option<&Map>) -> VirtualDisk {

@@ -3,15 +3,14 @@
 use super::FLAGS;
 use std::collections::BTreeMap;
 
-/// Those of [`FLAGS`] in /proc/cpuinfo; the first processor speaks for all.
-pub(super) fn flags(cpuinfo: &str) -> Vec<String> {
+/// Those of [`FLAGS`] in /proc/cpuinfo, the first processor speaks for all; none without a line of flags.
+pub(super) fn flags(cpuinfo: &str) -> Option<Vec<String>> {
     let line = cpuinfo
         .lines()
-        .find_map(|line| line.strip_prefix("flags"))
-        .unwrap_or_default();
+        .find_map(|line| line.strip_prefix("flags"))?;
     let have: Vec<_> = line.split_whitespace().collect();
     let known = FLAGS.iter().filter(|flag| have.contains(*flag));
-    known.map(|flag| (*flag).to_owned()).collect()
+    Some(known.map(|flag| (*flag).to_owned()).collect())
 }
 
 /// Bytes a second of the last size, from `openssl speed -mr`: `+F:25:AES-256-GCM:4180494628.57`
@@ -67,6 +66,16 @@ pub(super) fn drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A processor with none of the flags is not one whose flags are not known.
+    #[test]
+    fn no_flag_is_not_no_answer() {
+        let line = "processor\t: 0\nflags\t\t: fpu sse2 aes ssse3 hypervisor\n";
+        let found: Vec<String> = ["aes", "ssse3"].map(str::to_owned).into();
+        assert_eq!(flags(line), Some(found));
+        assert_eq!(flags("flags\t\t: fpu sse2 hypervisor\n"), Some(Vec::new()));
+        assert_eq!(flags("Features\t: fp asimd aes\n"), None);
+    }
 
     /// OpenSSL 3.0.19: `openssl speed -mr -seconds 1 -bytes 16384 -evp aes-256-gcm`.
     #[test]

@@ -3,10 +3,12 @@
 use super::{AccelArg, Lab, ZfsArg};
 use crate::cli::Status;
 use crate::context::print;
+use crate::verbs::lint::wrap;
 use assay_host::Live;
 use assay_lab::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_lab::{Accel, Choice, Options, choose_accel};
 use serde_json::json;
+use std::time::Duration;
 
 /// Arguments of `assay lab crypto`.
 #[derive(clap::Args)]
@@ -21,7 +23,8 @@ Each model gets a guest of its own. Host and guests run `openssl speed` and, whe
 `cryptsetup benchmark`; /proc/cpuinfo tells the flags and /proc/crypto the driver that the kernel
 chose. Where guests are emulated, rates mean little; flags and drivers are what they are.
 
-Exit status: 0 every model shows the guest what the host can do, 1 one hides AES, 2 error.")]
+Exit status: 0 every model shows the guest what the host can do, 1 one hides AES, 2 error,
+130 interrupted.")]
 pub(super) struct Crypto {
     /// A model of the processor as QEMU's -cpu takes it (may be repeated)
     #[arg(long, value_name = "MODEL")]
@@ -62,7 +65,9 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         models,
         seconds: args.seconds,
     };
-    let shown = super::progress::steps("guests, one for each model:", trial.models.len() as u64);
+    let text = "this machine, then a guest for each model:";
+    let each = usual_time(choice.accel, args.seconds);
+    let shown = super::progress::steps(text, trial.models.len() as u64, each);
     let mut comparison = Comparison::default();
     let ended = run(
         &image,
@@ -100,6 +105,12 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     })
 }
 
+/// What one emulated guest took where this was tried: boot and `cryptsetup`, besides the seconds of
+/// each of the three ciphers of `openssl speed`.
+fn usual_time(accel: Accel, seconds: u32) -> Option<Duration> {
+    (accel == Accel::Tcg).then(|| Duration::from_secs(70 + 3 * u64::from(seconds)))
+}
+
 fn document(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> String {
     let whole = json!({
         "schema": 1, "host": comparison.host, "models": comparison.models, "findings": found,
@@ -117,14 +128,18 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
                 .map(|model| (model.cpu.as_str(), &model.side)),
         )
         .collect();
-    let mut text = format!("{:<22} {:<34} driver of xts(aes)\n", "", "flags");
+    let mut text = format!("{:<22} {:<40} driver of xts(aes)\n", "", "flags");
     for (index, (name, side)) in all.iter().enumerate() {
         let driver = side
             .drivers
             .get("xts(aes)")
             .map_or("not set up", String::as_str);
-        let flags = side.flags.join(" ");
-        text += &format!("{:<22} {flags:<34} {driver}\n", label(index, name));
+        let flags = match &side.flags {
+            None => "not known".to_owned(),
+            Some(none) if none.is_empty() => "none of these".to_owned(),
+            Some(flags) => flags.join(" "),
+        };
+        text += &format!("{:<22} {flags:<40} {driver}\n", label(index, name));
     }
     let mut ciphers: Vec<(&str, &str)> = Vec::new();
     for (_, side) in &all {
@@ -166,14 +181,17 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
             );
         }
     }
-    for finding in found {
-        text += &format!(
-            "finding {} on -cpu {}: {}\n  way out: {}\n",
-            finding.code, finding.cpu, finding.evidence, finding.remedy
-        );
+    for (index, finding) in found.iter().enumerate() {
+        text += &format!("finding {} on -cpu {}\n", finding.code, finding.cpu);
+        text += &wrap(&finding.evidence, "  ");
+        // Several models mostly have the same way out.
+        let next = found.get(index + 1);
+        if next.is_none_or(|next| next.remedy != finding.remedy) {
+            text += &wrap(&format!("-> {}", finding.remedy), "  ");
+        }
     }
     if let Some(note) = note {
-        text += &format!("note: {note}\n");
+        text += &wrap(&format!("note: {note}"), "");
     }
     text
 }

@@ -28,7 +28,8 @@ With --pool the pool in the guest is made full instead, under a thin zvol, a raw
 They are written to by a program, and by a QEMU in the guest whose drive assay drives by its registers:
 that one decides whether a guest of its own would be paused.
 
-Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error.")]
+Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error,
+130 interrupted.")]
 pub(super) struct Full {
     /// How the guest asks for durability; never: once, at the end
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]
@@ -94,7 +95,11 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
                 after: args.after,
                 seed,
             };
-            let shown = super::progress::steps("writing until the pool is full", ZFS_CASES as u64);
+            let shown = super::progress::steps(
+                "after the boot, written until the pool is full:",
+                ZFS_CASES as u64,
+                None,
+            );
             let told = &mut |_: &Outcome| shown.inc(1);
             let found = run_zfs(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();
@@ -103,7 +108,11 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
         false => {
             let trial = args.trial(&mut options, seed)?;
             let count = trial.disks.len() as u64;
-            let shown = super::progress::steps("writing until nothing is free", count);
+            let shown = super::progress::steps(
+                "after the boot, disks written until nothing is free:",
+                count,
+                None,
+            );
             let told = &mut |_: &Outcome| shown.inc(1);
             let found = run(&image, &options, &trial, &lab.state, &lab.cancel, told);
             shown.finish_and_clear();

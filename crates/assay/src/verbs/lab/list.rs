@@ -45,12 +45,13 @@ impl Lab {
                 .map(|(name, size)| format!("{name} {}", Bytes(*size)))
                 .collect();
             text += &format!(
-                "guest {}  {}{}, {} cpus, {}, process {}{}{}\n",
+                "guest {}  {}{}, {} cpu{}, {}, process {}{}{}\n",
                 entry.name,
                 Zfs::of(&entry.image)
                     .map_or(String::new(), |zfs| format!("OpenZFS of {}, ", zfs.name())),
                 entry.accel,
                 entry.cpus,
+                if entry.cpus == 1 { "" } else { "s" },
                 Bytes(u64::from(entry.memory_mib) << 20),
                 entry.pid,
                 if disks.is_empty() { "" } else { ", disks " },

@@ -25,10 +25,12 @@ impl From<ZfsArg> for Zfs {
 /// What a new guest is like.
 #[derive(clap::Args)]
 pub(super) struct Machine {
-    /// A new empty disk: SIZE[,bus=virtio-blk|virtio-scsi|sata|ide|nvme][,cache=writeback|none|
-    /// writethrough|directsync|unsafe][,format=raw|qcow2|luks][,aio=threads|native|io_uring]
-    /// [,werror=report|stop|enospc][,iothread][,dir=DIR|,device=DEVICE][,iops=N][,bps=SIZE][,name=NAME] (may be repeated)
-    #[arg(long, value_name = "SIZE[,…]")]
+    /// A new empty disk (may be repeated): its size, and after commas
+    /// bus=virtio-blk|virtio-scsi|sata|ide|nvme  cache=writeback|none|writethrough|directsync|unsafe
+    /// aio=threads|native|io_uring  format=raw|qcow2|luks  cluster=SIZE  preallocation  extended_l2
+    /// lazy_refcounts  discard=on|off  iothread  werror=report|stop|enospc  iops=N  bps=SIZE
+    /// dir=DIR, or device=DEVICE (which loses what it holds)  name=NAME
+    #[arg(long, value_name = "SIZE[,…]", verbatim_doc_comment)]
     pub(super) disk: Vec<String>,
     /// Allow that block devices given as device= lose what they hold
     #[arg(long)]

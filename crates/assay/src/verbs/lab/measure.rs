@@ -3,6 +3,7 @@
 use super::{Lab, Machine};
 use crate::cli::Status;
 use crate::context::print;
+use crate::verbs::lint::wrap;
 use anyhow::Context as _;
 use assay_lab::Guest;
 use assay_lab::measure::{Plan, Sample, run};
@@ -11,6 +12,7 @@ use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Nanos};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use std::time::Duration;
 
 /// Arguments of `assay lab measure`.
 #[derive(clap::Args)]
@@ -61,6 +63,9 @@ const USUAL: [&str; 6] = [
     "64M,bus=ide,cache=none",
     "64M,bus=ide,cache=writethrough",
 ];
+
+/// What fio's start, its end and the counters around it take in an emulated guest.
+const START: Duration = Duration::from_secs(3);
 
 /// A choice by the name it has in plans.
 fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
@@ -118,7 +123,11 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     let measured = booted.and_then(|guest| {
         super::emulation_note(&guest, &args.machine);
         let count = u64::from(plan.rounds) * (plan.disks.len() * plan.workloads.len()) as u64;
-        let shown = super::progress::steps("disks are filled, then sampled:", count);
+        let shown = super::progress::steps(
+            "disks are filled, then sampled:",
+            count,
+            Some(Duration::from(args.runtime) + START),
+        );
         let ended = run(&guest, &plan, &mut |sample| {
             samples.push(sample);
             shown.inc(1);
@@ -198,12 +207,12 @@ fn doubted(plan: &Plan, workload: usize, samples: &[Sample]) -> String {
                 Severity::Suspect => "suspect",
             };
             text += &format!(
-                "{severity} {code}, {count} of {} samples of {}: {}\n  instead: {}\n",
+                "{code} ({severity}), {count} of {} samples of {}\n",
                 plan.rounds,
-                disk.describe(),
-                doubt.evidence,
-                doubt.remedy
+                disk.describe()
             );
+            text += &wrap(&doubt.evidence, "  ");
+            text += &wrap(&format!("-> {}", doubt.remedy), "  ");
         }
     }
     text

@@ -27,6 +27,10 @@ pub(super) struct Plug {
 
 /// Arguments of `assay lab unplug`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab unplug disk2                    as one pulls a drive out: nobody asks whether it is in use
+  assay lab unplug spare --guest nas")]
 pub(super) struct Unplug {
     /// Names of disks, as `assay lab list` shows them
     #[arg(required = true, value_name = "DISK")]

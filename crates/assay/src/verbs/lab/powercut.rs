@@ -24,7 +24,8 @@ cache=unsafe promises nothing and loses records: it shows that the test can fail
 With --zvol each disk carries a pool. What a power cut leaves of it is imported in a second guest, once
 for every cut, and the records are read there. sync=disabled promises nothing.
 
-Exit status: 0 every disk kept what it promised, 1 one did not, 2 error.")]
+Exit status: 0 every disk kept what it promised, 1 one did not, 2 error,
+130 interrupted.")]
 pub(super) struct PowerCut {
     /// How the guest asks for durability
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync)]
@@ -97,8 +98,9 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         false => "disks written, then judged:",
         true => "pools imported after a cut:",
     };
-    let shown = super::progress::steps(what, 0);
+    let shown = super::progress::steps("booting a guest, then writing", 0, None);
     let told = &mut |done, all| {
+        shown.set_message(what);
         shown.set_length(all);
         shown.set_position(done);
     };

@@ -1,8 +1,12 @@
 //! Progress of a build and of a boot, on standard error.
 
+use crate::progress::whole;
 use assay_lab::Progress as Step;
-use indicatif::{ProgressBar, ProgressStyle};
+use assay_model::Nanos;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A bar on a terminal, a line for each step in a log.
@@ -60,14 +64,94 @@ pub(super) fn spinner(text: &'static str) -> ProgressBar {
     bar
 }
 
-/// A number of things that take about as long each: how many are done, and the time left.
-pub(super) fn steps(text: &'static str, count: u64) -> ProgressBar {
+/// A number of things that take about as long each: how many are done, and the time left. Until two
+/// are done that rests on what one `usually` takes, where that is known. A count of 0 is not known yet.
+pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{spinner} {msg} {pos}/{len} ({elapsed}, {eta} left)")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner());
+    // indicatif's own estimate speaks of weeks where one takes a minute.
+    let pace = Arc::new(Mutex::new(Pace::default()));
+    let left = move |state: &ProgressState, out: &mut dyn Write| {
+        let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.seen(state.pos(), state.elapsed());
+        let all = state.len().unwrap_or(0);
+        if let Some(left) = pace.left(all, state.elapsed(), usually) {
+            let left = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+            let _ = write!(out, ", {} left", whole(Nanos(left)));
+        }
+    };
+    let count_of = |state: &ProgressState, out: &mut dyn Write| {
+        if let Some(all @ 1..) = state.len() {
+            let _ = write!(out, " {}/{all}", state.pos());
+        }
+    };
+    let style = ProgressStyle::with_template("{spinner} {msg}{count} ({elapsed}{left})")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
+        .with_key("count", count_of)
+        .with_key("left", left);
     let bar = ProgressBar::new(count).with_style(style).with_message(text);
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
+}
+
+/// How fast it goes. The first one does not count: a boot, or the filling of disks, is before it.
+#[derive(Debug, Default)]
+struct Pace {
+    /// How many were done when the first were seen, and when.
+    first: (u64, Duration),
+    /// How many are done, and since when.
+    last: (u64, Duration),
+}
+
+impl Pace {
+    fn seen(&mut self, done: u64, passed: Duration) {
+        if done == self.last.0 {
+            return;
+        }
+        if self.first.0 == 0 {
+            self.first = (done, passed);
+        }
+        self.last = (done, passed);
+    }
+
+    /// Time left of `all`; never less than those need that were not begun.
+    fn left(&self, all: u64, passed: Duration, usually: Option<Duration>) -> Option<Duration> {
+        let (done, at) = self.last;
+        let each = match done - self.first.0 {
+            0 => usually?,
+            more => at.saturating_sub(self.first.1).div_f64(more as f64),
+        };
+        let open = all.saturating_sub(done);
+        let expected = each.mul_f64(open as f64);
+        let least = each.mul_f64(open.saturating_sub(1) as f64);
+        Some(
+            expected
+                .saturating_sub(passed.saturating_sub(at))
+                .max(least),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_follows_what_the_steps_took() {
+        let seconds = Duration::from_secs;
+        let usually = Some(seconds(60));
+        let mut pace = Pace::default();
+        assert_eq!(pace.left(5, seconds(9), None), None);
+        assert_eq!(pace.left(5, seconds(9), usually), Some(seconds(291)));
+        // One that takes longer than usual says nothing of the others yet.
+        assert_eq!(pace.left(5, seconds(99), usually), Some(seconds(240)));
+        pace.seen(1, seconds(100));
+        assert_eq!(pace.left(5, seconds(100), None), None);
+        assert_eq!(pace.left(5, seconds(110), usually), Some(seconds(230)));
+        pace.seen(3, seconds(120));
+        assert_eq!(pace.left(5, seconds(124), usually), Some(seconds(16)));
+        pace.seen(5, seconds(140));
+        assert_eq!(pace.left(5, seconds(141), usually), Some(seconds(0)));
+    }
 }

@@ -12,8 +12,13 @@ use std::io::Write as _;
 use std::time::Duration;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab up
+  assay lab up nas --memory 2G --disk 1G --disk 1G --disk 1G,iops=50
+  assay lab up --zfs backports --disk 4G,format=qcow2,cache=none,aio=native,dir=/srv")]
 pub(super) struct Up {
-    /// Its name
+    /// Its name: letters, digits and dashes
     #[arg(default_value = "lab")]
     name: String,
     #[command(flatten)]
@@ -99,6 +104,7 @@ impl Lab {
         let input = run.input.then(shell::standard_input);
         let limit = run.timeout.map(Duration::from);
         let mut failed = None;
+        let said = guest.said();
         let status = guest.stream(&argv, limit, input, &mut |output| {
             let written = pass_on(output);
             if let Err(error) = written {
@@ -107,7 +113,7 @@ impl Lab {
             }
         });
         if matches!(status, Ok(KILLED))
-            && let Some(why) = guest.verdict()
+            && let Some(why) = guest.killed_since(said)
         {
             eprintln!("note: {why}");
         }

@@ -181,3 +181,66 @@ fn a_circle_of_nodes_ends() {
     );
     assert_eq!(found.disks[0].storage, Storage::Elsewhere("raw".to_owned()));
 }
+
+/// Recorded: QEMU 7.2.22, controllers without `id=` and disks without `bus=`. What hangs where is as
+/// `info qtree` of that process said.
+#[test]
+fn controllers_without_a_name() {
+    let found = machine(include_str!(
+        "../../../fixtures/qemu-7.2-controllers-without-id-cmdline.txt"
+    ));
+    assert_eq!(
+        table(&found),
+        [
+            "d0 virtio-scsi writeback threads yes raw d0.img",
+            "d1 virtio-scsi none native no raw d1.img",
+            "d2 virtio-scsi writeback threads yes raw d2.img",
+            "d3 virtio-blk writeback threads yes raw d3.img",
+            "d4 virtio-blk writeback threads no raw d4.img",
+            "d5 sata writeback threads no raw d5.img",
+            "d6 ide writeback threads no raw d6.img",
+        ]
+    );
+}
+
+/// As `info qtree` of QEMU 7.2.22 said: names that QEMU gives count controllers without one only, and
+/// the buses of the board come first.
+#[test]
+fn buses_that_qemu_named() {
+    let disks = |line: &str| table(&machine(&line.replace(' ', "\n")));
+    let drives =
+        "qemu -drive if=none,id=d0,file=a,format=raw -drive if=none,id=d1,file=b,format=raw";
+    let both = |d0: &str, d1: &str| {
+        let row = |id, file, middle: &str| {
+            let (bus, thread) = middle.split_once(' ').unwrap();
+            format!("{id} {bus} writeback threads {thread} raw {file}")
+        };
+        [row("d0", "a", d0), row("d1", "b", d1)]
+    };
+    assert_eq!(
+        disks(&format!(
+            "{drives} -device virtio-scsi-pci,id=x -device virtio-scsi-pci,iothread=io0 \
+             -device scsi-hd,drive=d0,bus=scsi.0 -device scsi-hd,drive=d1,bus=x.0"
+        )),
+        both("virtio-scsi yes", "virtio-scsi no")
+    );
+    assert_eq!(
+        disks(&format!(
+            "{drives} -device lsi -device virtio-scsi-pci,id=z \
+             -device scsi-hd,drive=d0 -device scsi-hd,drive=d1,bus=scsi.0"
+        )),
+        both("virtio-scsi no", "lsi no")
+    );
+    assert_eq!(
+        disks(&format!(
+            "{drives} -device ich9-ahci -device ide-hd,drive=d0,bus=ide.1 -device ide-hd,drive=d1,bus=ide.3"
+        )),
+        both("ide no", "sata no")
+    );
+    assert_eq!(
+        disks(&format!(
+            "{drives} -M q35 -device piix3-ide -device ide-hd,drive=d0,bus=ide.1 -device ide-hd,drive=d1"
+        )),
+        both("sata no", "ide no")
+    );
+}

@@ -1,0 +1,123 @@
+//! Which controller of the command line a disk hangs on, and the bus that this makes.
+//!
+//! With `bus=ID.N` the disk says it. QEMU also names buses by itself, where the controller has no
+//! `id=`: `scsi.0`, `ide.2` and so on, counted by kind of bus after those of the board (`qbus_init_internal`,
+//! hw/core/bus.c). Without `bus=` QEMU takes the controller of the fitting kind that was made last
+//! (`qbus_find_recursive`, softmmu/qdev-monitor.c; `bus_add_child` puts the newest first). All three were
+//! tried on QEMU 7.2.
+
+use super::interface;
+use super::options::Map;
+
+/// What a disk hangs on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Scsi,
+    Ide,
+}
+
+/// The controller of `device`, which is one of `devices`; none where the disk needs none, or hangs on
+/// one of the board.
+pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> Option<&'a Map> {
+    let kind = needs(driver(device));
+    let ours = |map: &&Map| kind.is_some() && kind == is(driver(map));
+    let Some(bus) = device.get("bus") else {
+        let before = devices.iter().take_while(|other| *other != device);
+        return before.filter(ours).last();
+    };
+    let (id, number) = bus.rsplit_once('.').unwrap_or((bus, "0"));
+    let known = |map: &&Map| map.get("id").is_some_and(|known| known == id);
+    devices.iter().find(known).or_else(|| {
+        let automatic = match kind? {
+            Kind::Scsi => "scsi",
+            Kind::Ide => "ide",
+        };
+        let number: usize = number.parse().ok().filter(|_| id == automatic)?;
+        let mut next = match kind? {
+            Kind::Scsi => 0,
+            Kind::Ide => of_board(board),
+        };
+        let mut nameless = devices.iter().filter(ours);
+        nameless.find(|map| {
+            let first = next;
+            if !map.contains_key("id") {
+                next += buses(driver(map));
+            }
+            (first..next).contains(&number)
+        })
+    })
+}
+
+/// The name of the bus that a disk sees.
+pub(super) fn bus(device: &Map, devices: &[Map], board: &str) -> String {
+    let controller = controller(device, devices, board).map(driver);
+    let name = match driver(device) {
+        name if name.starts_with("virtio-blk") || name.starts_with("vhost-user-blk") => {
+            "virtio-blk"
+        }
+        "nvme" | "nvme-ns" => "nvme",
+        "usb-storage" | "usb-uas" | "usb-bot" => "usb",
+        name if name.starts_with("scsi-") => match controller {
+            Some(name) if name.starts_with("virtio-scsi") => "virtio-scsi",
+            Some(name) => name,
+            None => "scsi",
+        },
+        name if name.starts_with("ide-") => match controller {
+            Some(name) if name.contains("ahci") => "sata",
+            Some(_) => "ide",
+            None => interface(Some("ide"), board).unwrap_or("ide"),
+        },
+        other => other,
+    };
+    name.to_owned()
+}
+
+fn driver(map: &Map) -> &str {
+    map.get("driver").map_or("", String::as_str)
+}
+
+/// The kind of bus that a disk needs.
+fn needs(disk: &str) -> Option<Kind> {
+    match disk {
+        _ if disk.starts_with("scsi-") => Some(Kind::Scsi),
+        _ if disk.starts_with("ide-") => Some(Kind::Ide),
+        _ => None,
+    }
+}
+
+/// The kind of bus that a controller has.
+fn is(driver: &str) -> Option<Kind> {
+    const SCSI: [&str; 7] = [
+        "virtio-scsi",
+        "lsi",
+        "megasas",
+        "mptsas",
+        "pvscsi",
+        "am53c974",
+        "dc390",
+    ];
+    match driver {
+        _ if SCSI.iter().any(|start| driver.starts_with(start)) => Some(Kind::Scsi),
+        _ if driver.contains("spapr-vscsi") => Some(Kind::Scsi),
+        _ if buses(driver) > 1 => Some(Kind::Ide),
+        _ => None,
+    }
+}
+
+/// How many buses a controller has: one for each port of AHCI, one for each channel of IDE.
+fn buses(driver: &str) -> usize {
+    match driver {
+        "ich9-ahci" => 6,
+        "piix3-ide" | "piix4-ide" | "piix3-ide-xen" | "via-ide" | "cmd646-ide" => 2,
+        _ => 1,
+    }
+}
+
+/// IDE buses of the board itself: the ports of q35's AHCI, the channels of pc's IDE.
+fn of_board(board: &str) -> usize {
+    match interface(Some("ide"), board) {
+        Some("sata") => 6,
+        _ if board.starts_with("pc") || board == "isapc" => 2,
+        _ => 0,
+    }
+}
