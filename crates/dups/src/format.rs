@@ -1,5 +1,7 @@
 //! Groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
 
+mod fclones;
+
 use crate::group::{Group, Groups};
 use crate::name::{for_json, hex, lossless, push_hex};
 use crate::read::Cost;
@@ -14,11 +16,12 @@ pub enum Format {
     Json,
     /// One object; see [`document`].
     Document,
-    /// `size,hash,count,files…`, one line a group, as fclones writes it.
+    /// `size,hash,count,files…`, one line a group, as fclones writes it: names in STFU-8.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// fclones' default: a line `hash, size B (…) * count:`, then indented paths.
+    /// fclones' default report, which `fclones link`, `remove` and `dedupe` read: a header, then for
+    /// each group a line `hash, size B (…) * count:` and indented paths in STFU-8.
     Fclones,
     /// Paths ended by a zero byte, a second zero byte after each group: exact for any name.
     Nul,
@@ -40,7 +43,7 @@ pub fn plain(
             out.write_all(b"\n")
         }
         Format::Document => document(out, files, groups, None),
-        Format::Csv => csv(out, files, groups),
+        Format::Csv => fclones::csv(out, files, groups),
         Format::Fdupes => in_pieces(out, groups, &|_, group, text| {
             paths(files, group, b'\n', text);
             Ok(())
@@ -49,7 +52,7 @@ pub fn plain(
             paths(files, group, b'\0', text);
             Ok(())
         }),
-        Format::Fclones => fclones(out, files, groups),
+        Format::Fclones => fclones::report(out, files, groups),
     }
 }
 
@@ -99,48 +102,6 @@ fn in_pieces(
     Ok(())
 }
 
-fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
-    writeln!(out, "size,hash,count,files")?;
-    for group in groups.iter() {
-        write!(
-            out,
-            "{},{},{}",
-            group.size,
-            hash(files, group),
-            group.files.len()
-        )?;
-        for file in group.files {
-            let path = files.path(*file);
-            let path = crate::name::readable(&path);
-            if path.contains([',', '"', ' ']) {
-                write!(out, ",\"{}\"", path.replace('"', "\"\""))?;
-            } else {
-                write!(out, ",{path}")?;
-            }
-        }
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-fn fclones(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
-    writeln!(out, "# Report by assay {}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "# Total: {} groups", groups.len())?;
-    for group in groups.iter() {
-        writeln!(
-            out,
-            "{}, {} B * {}:",
-            hash(files, group),
-            group.size,
-            group.files.len()
-        )?;
-        for file in group.files {
-            writeln!(out, "    {}", crate::name::readable(&files.path(*file)))?;
-        }
-    }
-    Ok(())
-}
-
 fn hash(files: &Files, group: Group<'_>) -> String {
     files
         .hash(group.files[0])
@@ -157,13 +118,13 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
-/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
-/// `files` (paths, one per inode), and, where there are any, `links` (further names of the same
-/// inodes: object from path to list of paths), `machines` (one per file, in merged indexes) and
-/// `bytes` (object from the position in `files` to the exact bytes of a path that is not UTF-8, in
-/// hexadecimal; the path in `files` then has these bytes escaped as `\xNN`). Beside it `summary`,
-/// and after a scan `skipped` (counts by reason), `problems` (each with `path`, `reason`,
-/// `detail`), `cost` and `interrupted`.
+/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which
+/// one says `hash` at the top), `files` (paths, one per inode), and, where there are any, `links`
+/// (further names of the same inodes: object from path to list of paths), `machines` (one per file,
+/// in merged indexes) and `bytes` (object from the position in `files` to the exact bytes of a path
+/// that is not UTF-8, in hexadecimal; the path in `files` then has these bytes escaped as `\xNN`).
+/// Beside it `summary`, and after a scan `skipped` (counts by reason), `problems` (each with `path`,
+/// `reason`, `detail`), `cost` and `interrupted`.
 ///
 /// # Errors
 /// When the output cannot be written.

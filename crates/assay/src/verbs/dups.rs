@@ -76,11 +76,11 @@ enum Format {
     /// What `--json` prints: one object with `groups`, counts and what was left out.
     #[value(skip)]
     Document,
-    /// `size,hash,count,files…`.
+    /// `size,hash,count,files…`, as fclones writes it.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// The default report of fclones.
+    /// The default report of fclones, which `fclones link` and others read.
     Fclones,
     /// Paths ended by NUL, a second NUL after each group.
     Nul,
