@@ -4,6 +4,7 @@
 //! that there is one truth. Everything a scan changed is written in one transaction, in the order
 //! of the table, so that a crash leaves either the old state or the new one.
 
+mod door;
 mod write;
 
 use crate::blob::{self, Decoder, Entry};
@@ -18,7 +19,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// "asyd": marks the file as assay's index of duplicates.
-const APPLICATION: i64 = 0x6173_7964;
+const APPLICATION: u32 = 0x6173_7964;
 /// Version of the tables and blocks.
 const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("index.sql");
@@ -59,8 +60,10 @@ impl Index {
                 "cannot create the folder of the index",
             ))?;
         }
-        let lock = lock(path)?;
-        let new = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0) || !path.exists();
+        door::look(path)?;
+        let lock = door::lock(path)?;
+        // Again under the lock: another process may just have made it.
+        let new = !door::look(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
         index._lock = Some(lock);
@@ -82,11 +85,21 @@ impl Index {
     /// # Errors
     /// When there is none, or the file is not an index.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        if !path.exists() {
+        if !door::look(path)? {
             return Err(Error::Foreign {
                 path: path.into(),
                 what: "no index there yet; `assay dups scan PATH` makes one".into(),
             });
+        }
+        if door::journal(path).exists() {
+            // Who may only read cannot take back what a crash left half written.
+            let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            index.check().map_err(|error| Error::Foreign {
+                path: path.into(),
+                what: format!(
+                    "a scan that did not end left it half written, which only who may write it can take back, e.g. by `assay dups refresh` ({error})"
+                ),
+            })?;
         }
         let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         index.check()?;
@@ -114,14 +127,6 @@ impl Index {
             path: self.path.clone(),
             what,
         };
-        let application = self
-            .ask::<i64>("PRAGMA application_id")
-            .map_err(|_| foreign("this is no index of assay (nor any SQLite file); it was left alone. Name another file with --index, or move this one away".into()))?;
-        if application != APPLICATION {
-            return Err(foreign(
-                "an SQLite file, but not an index of duplicates; it was left alone. Name another file with --index".into(),
-            ));
-        }
         let version: i64 = self.ask("PRAGMA user_version")?;
         if version != VERSION {
             return Err(foreign(format!(
@@ -182,13 +187,18 @@ impl Index {
         mut take: impl FnMut(&str, &[u8], &[u8]),
     ) -> Result<(), Error> {
         let (exact, from, to) = range(root);
-        let mut statement = self
-            .db
-            .prepare_cached(
+        // Said so that SQLite finds the rows by the key, and reads nothing else.
+        let sql = match machine {
+            Some(_) => {
+                "SELECT machine, path, block FROM folders WHERE machine = ?1 AND path = ?2 UNION ALL
+                 SELECT machine, path, block FROM folders WHERE machine = ?1 AND path > ?3 AND path < ?4"
+            }
+            None => {
                 "SELECT machine, path, block FROM folders
-                 WHERE (?1 IS NULL OR machine = ?1) AND (path = ?2 OR path >= ?3 AND path < ?4)",
-            )
-            .map_err(failed(&self.path))?;
+                 WHERE ?1 IS NULL AND (path = ?2 OR path >= ?3 AND path < ?4)"
+            }
+        };
+        let mut statement = self.db.prepare_cached(sql).map_err(failed(&self.path))?;
         let mut rows = statement
             .query(params![machine, exact, from, to])
             .map_err(failed(&self.path))?;
@@ -386,25 +396,6 @@ fn range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     // '0' is the byte after '/'.
     *to.last_mut().unwrap_or(&mut 0) = b'0';
     (exact, from, to)
-}
-
-/// Takes the lock beside an index that keeps two writers apart; a crash gives it back.
-fn lock(path: &Path) -> Result<File, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&name)
-        .map_err(crate::error::io(&name, "cannot lock the index"))?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy { path: path.into() }),
-        Err(errno) => Err(crate::error::io(&name, "cannot lock the index")(
-            errno.into(),
-        )),
-    }
 }
 
 fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error + use<> {

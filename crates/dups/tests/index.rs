@@ -188,6 +188,48 @@ fn a_foreign_or_truncated_index_is_named_and_left_alone() {
     let result = Index::open(&cut).and_then(|index| index.load(&[]).map(drop));
     let message = result.err().unwrap().to_string();
     assert!(message.contains("cut.db"), "{message}");
+    assert!(message.contains("move it away and scan again"), "{message}");
+}
+
+/// As a process leaves it that is killed while it writes: readers see the state before.
+#[test]
+fn a_half_written_index_is_as_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    for name in ["a", "b"] {
+        put(root.join(name), &noise(1, 3000));
+    }
+    let db = dir.path().join("index.db");
+    let mut index = Index::open(&db).unwrap();
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    drop(index);
+    let writer = rusqlite::Connection::open(&db).unwrap();
+    writer
+        .execute_batch(
+            "PRAGMA cache_size = 2; BEGIN; UPDATE folders SET block = zeroblob(9);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+             INSERT INTO folders SELECT '', CAST(i AS BLOB), zeroblob(20000) FROM n;",
+        )
+        .unwrap();
+    let left = dir.path().join("left.db");
+    std::fs::copy(&db, &left).unwrap();
+    let journal = dir.path().join("left.db-journal");
+    std::fs::copy(dir.path().join("index.db-journal"), &journal).unwrap();
+    drop(writer);
+    assert!(std::fs::metadata(&left).unwrap().len() > 1_000_000);
+    let files = Index::read(&left).unwrap().load(&[]).unwrap();
+    assert_eq!(files.files.len(), 2);
+    assert!(!journal.exists());
+}
+
+#[test]
+fn a_folder_is_no_index_and_nothing_is_left_beside_a_foreign_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = Index::open(dir.path()).err().unwrap().to_string();
+    assert!(message.contains("a folder; name a file"), "{message}");
+    let notes = put(dir.path().join("in/notes.txt"), &noise(1, 300));
+    assert!(Index::open(&notes).is_err());
+    assert_eq!(std::fs::read_dir(dir.path().join("in")).unwrap().count(), 1);
 }
 
 #[test]
