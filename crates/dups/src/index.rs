@@ -253,13 +253,14 @@ impl Index {
         self.load_where(below, expected, &|_, _| true)
     }
 
-    /// The files of one folder of this machine, and from everywhere the files of equal content:
-    /// enough to say how many copies each has, at the cost of one pass over the index.
+    /// The files of one folder of this machine, and from everywhere the files of equal content, or of
+    /// equal size where the content has no hash: enough to say how many copies each has, at the cost
+    /// of one pass over the index.
     ///
     /// # Errors
     /// As [`Index::load`].
     pub fn load_around(&self, folder: &Path) -> Result<Files, Error> {
-        let mut wanted = HashSet::new();
+        let (mut wanted, mut sizes) = (HashSet::new(), HashSet::new());
         let home = sys::bytes(folder);
         self.db
             .query_row(
@@ -268,7 +269,10 @@ impl Index {
                 |row| {
                     let decoder = Decoder::new(row.get_ref(0)?.as_blob()?);
                     for entry in decoder.into_iter().flatten().flatten() {
-                        wanted.extend(entry.hash);
+                        match entry.hash {
+                            Some(hash) => wanted.insert(hash),
+                            None => sizes.insert(entry.id.size),
+                        };
                     }
                     Ok(())
                 },
@@ -276,7 +280,9 @@ impl Index {
             .optional()
             .map_err(failed(&self.path))?;
         self.load_where(&[], 0, &|path, entry| {
-            path == home || entry.hash.is_some_and(|hash| wanted.contains(&hash))
+            path == home
+                || entry.hash.is_some_and(|hash| wanted.contains(&hash))
+                || !sizes.is_empty() && sizes.contains(&entry.id.size)
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::group::Groups;
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
+use std::collections::HashSet;
 
 /// Files without any copy: no other inode in the table has the same content. Folder by folder, both
 /// folders and names in order.
@@ -36,6 +37,32 @@ pub fn uniques(files: &Files) -> Vec<FileId> {
         }));
         found[begin..].sort_unstable_by_key(|id| files.name(*id));
     }
+    found
+}
+
+/// Files without a hash that were not compared with all others of their size, so that nobody knows
+/// whether they have a copy: scanned apart from them, on machines that did not hash everything, by an
+/// interrupted scan, or unreadable. In the order of the table.
+pub fn uncompared(files: &Files) -> Vec<FileId> {
+    let unhashed = files.files.iter().filter(|file| file.hash == NO_HASH);
+    let sizes: HashSet<u64> = unhashed.map(|file| file.id.size).collect();
+    let of_size = |id: &FileId| sizes.contains(&files.file(*id).id.size);
+    let mut ids: Vec<FileId> = (0..files.files.len() as FileId).filter(of_size).collect();
+    ids.sort_unstable_by_key(|id| (files.file(*id).id.size, files.inode(*id), *id));
+    let mut found = Vec::new();
+    for same in ids.chunk_by(|a, b| files.file(*a).id.size == files.file(*b).id.size) {
+        let first = same[0];
+        let together = |id: FileId| {
+            files.inode(id) == files.inode(first)
+                || files.file(id).generation == files.file(first).generation
+                    && files.file(id).generation != 0
+                    && files.machine(id) == files.machine(first)
+        };
+        if !same.iter().all(|id| together(*id)) {
+            found.extend(same.iter().filter(|id| files.file(**id).hash == NO_HASH));
+        }
+    }
+    found.sort_unstable();
     found
 }
 

@@ -103,9 +103,17 @@ fn roots_scanned_apart_are_compared_when_scanned_together() {
         let found = scan_tree(&root.join(part), &ScanOptions::default(), Some(&mut index));
         assert!(found.groups.is_empty());
     }
+    // All are of one size: of what has no hash nobody knows whether the other folder has a copy.
+    let files = index.load(&[]).unwrap();
+    let unknown = assay_dups::report::uncompared(&files);
+    let unhashed = (0..4).filter(|id| files.hash(*id).is_none());
+    assert_eq!(unknown, unhashed.collect::<Vec<_>>());
+    assert!(!unknown.is_empty());
     let found = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert_eq!(groups_of(&found), oracle(&root));
     assert_eq!(found.groups.len(), 1);
+    let files = index.load(&[]).unwrap();
+    assert!(assay_dups::report::uncompared(&files).is_empty());
 }
 
 #[test]
@@ -277,6 +285,22 @@ fn indexes_of_several_machines_answer_one_question() {
     assert_eq!(machines, ["laptop", "nas"]);
     assert_eq!(assay_dups::report::uniques(&files).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
+    assert!(assay_dups::report::uncompared(&files).is_empty());
+    // A machine that has not hashed everything: its file may be the one that the others have.
+    put(dir.path().join("old/film"), &noise(1, 3000));
+    let db = dir.path().join("old.db");
+    let mut old = Index::open(&db).unwrap();
+    scan_tree(
+        &dir.path().join("old"),
+        &ScanOptions::default(),
+        Some(&mut old),
+    );
+    drop(old);
+    both.merge("old", &Index::read(&db).unwrap()).unwrap();
+    let files = both.load(&[]).unwrap();
+    let unknown = assay_dups::report::uncompared(&files);
+    let machines: Vec<&str> = unknown.iter().map(|id| files.machine(*id)).collect();
+    assert_eq!(machines, ["old"]);
 }
 
 #[test]

@@ -145,6 +145,7 @@ pub fn groups_text(
     for group in groups.iter().take(most) {
         let shared = group.files.len() as u64 - group.distinct;
         let note = match shared {
+            0 if group.gain() == 0 => ", nothing to gain".into(),
             0 => String::new(),
             shared => format!(", {} shared already", human::count(shared)),
         };
@@ -193,6 +194,17 @@ fn dated(index: &Index) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How many of the files nobody has compared with all others of their size, on stderr.
+fn not_compared(number: usize, consequence: &str) {
+    if number > 0 {
+        eprintln!(
+            "assay: {} never compared with others of the same size (scanned apart, cut off, or unreadable){consequence}; \
+             `assay dups refresh` compares what is on this machine",
+            human::plural(number as u64, "file was", "files were")
+        );
+    }
+}
+
 pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     let (index, files, mut groups) = load(place, &args.paths)?;
     let default = if place.json {
@@ -209,6 +221,8 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
         None => {
             dated(&index)?;
             groups_text(&mut out, &files, &groups, args.top.unwrap_or(usize::MAX))?;
+            out.flush()?;
+            not_compared(ask::uncompared(&files).len(), ", and may have copies");
         }
     }
     out.flush()?;
@@ -266,12 +280,14 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
     let group = groups
         .iter()
         .find(|group| group.names().any(|one| one == id));
+    let uncompared = ask::uncompared(&files).contains(&id);
     let names =
         |group: Group<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
     if place.json {
         let mut value = file_json(&files, id);
         let copies = group.map(names).unwrap_or_default();
         value["copies"] = copies.iter().map(|one| file_json(&files, *one)).collect();
+        value["compared"] = (!uncompared).into();
         print_json(&value)?;
     } else {
         let mut out = out();
@@ -282,6 +298,10 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
             human::bytes(files.file(id).id.size)
         )?;
         match group {
+            None if uncompared => writeln!(
+                out,
+                "no copy known; not compared with all files of its size, `assay dups refresh` does"
+            )?,
             None => writeln!(out, "no copy")?,
             Some(group) => {
                 for one in names(group) {
@@ -318,6 +338,8 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
         "{}: no file of this folder is in the index; `assay dups scan` it",
         readable(wanted)
     );
+    let uncompared = ask::uncompared(&files);
+    let compared = |id: FileId| uncompared.binary_search(&id).is_err();
     let copies = |id: FileId| match of[id as usize] {
         u32::MAX => 0,
         group => groups.at(group as usize).files.len() - 1,
@@ -328,6 +350,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
             .map(|id| {
                 let mut value = file_json(&files, *id);
                 value["copies"] = copies(*id).into();
+                value["compared"] = compared(*id).into();
                 value
             })
             .collect();
@@ -337,6 +360,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
     let mut out = out();
     for id in ids {
         let count = match copies(id) {
+            0 if !compared(id) => "unknown".into(),
             0 => "unique".into(),
             count => human::plural(count as u64, "copy", "copies"),
         };
@@ -359,9 +383,18 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     if !below.is_empty() {
         ids.retain(|id| inside(*id));
     }
+    let uncompared = ask::uncompared(&files);
+    let compared = |id: &FileId| uncompared.binary_search(id).is_err();
     let mut out = out();
     if place.json {
-        let list: Vec<_> = ids.iter().map(|id| file_json(&files, *id)).collect();
+        let list: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                let mut value = file_json(&files, *id);
+                value["compared"] = compared(id).into();
+                value
+            })
+            .collect();
         drop(out);
         print_json(&serde_json::json!({ "schema": 1, "files": list }))?;
         return Ok(Status::Ok);
@@ -376,6 +409,8 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
         human::plural(ids.len() as u64, "file", "files"),
         human::bytes(bytes)
     );
+    let unknown = ids.iter().filter(|id| !compared(id)).count();
+    not_compared(unknown, ", and may have a copy");
     Ok(Status::Ok)
 }
 
