@@ -65,41 +65,60 @@ fn paths(files: &Files, group: Group<'_>, end: u8, text: &mut Vec<u8>) {
     text.push(end);
 }
 
-/// Groups put into words by one thread at a time.
-const PIECE: usize = 4096;
+/// Groups put into words at once.
+const PIECE: usize = 1024;
 
-/// Puts groups into words on all processors, and writes them in their order. `say` is given the
-/// number of each group.
+/// Puts groups into words on all processors, and writes them in their order meanwhile. `say` is given
+/// the number of each group.
 fn in_pieces(
     out: &mut dyn Write,
     groups: &Groups,
     say: &(impl Fn(usize, Group<'_>, &mut Vec<u8>) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
-    let piece = |begin: usize| -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        for number in begin..groups.len().min(begin + PIECE) {
-            say(number, groups.at(number), &mut text)?;
-        }
-        Ok(text)
+    let piece = |begin: usize, text: &mut Vec<u8>| -> io::Result<()> {
+        text.clear();
+        let end = groups.len().min(begin + PIECE);
+        (begin..end).try_for_each(|number| say(number, groups.at(number), text))
     };
-    let begins: Vec<usize> = (0..groups.len()).step_by(PIECE).collect();
-    for some in begins.chunks(crate::pool::processors()) {
-        std::thread::scope(|scope| {
-            let others: Vec<_> = some[1..]
-                .iter()
-                .map(|begin| scope.spawn(|| piece(*begin)))
-                .collect();
-            out.write_all(&piece(some[0])?)?;
-            for other in others {
-                let text = other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                out.write_all(&text?)?;
-            }
-            io::Result::Ok(())
-        })?;
+    let pieces = groups.len().div_ceil(PIECE);
+    let threads = crate::pool::processors().min(pieces);
+    if threads < 2 {
+        let mut text = Vec::new();
+        for begin in (0..groups.len()).step_by(PIECE) {
+            piece(begin, &mut text)?;
+            out.write_all(&text)?;
+        }
+        return Ok(());
     }
-    Ok(())
+    std::thread::scope(|scope| {
+        // Of each thread: what it has put into words, and buffers given back to it.
+        let speakers: Vec<_> = (0..threads)
+            .map(|first| {
+                let (said, hear) = std::sync::mpsc::sync_channel(1);
+                let (give_back, empty) = std::sync::mpsc::sync_channel::<Vec<u8>>(2);
+                let piece = &piece;
+                scope.spawn(move || {
+                    for number in (first..pieces).step_by(threads) {
+                        let mut text = empty.try_recv().unwrap_or_default();
+                        let result = piece(number * PIECE, &mut text);
+                        if said.send(result.map(|()| text)).is_err() {
+                            return; // The output failed.
+                        }
+                    }
+                });
+                (hear, give_back)
+            })
+            .collect();
+        for number in 0..pieces {
+            let (hear, give_back) = &speakers[number % threads];
+            // Nothing comes only after a panic, which the scope passes on.
+            let Ok(text) = hear.recv() else { break };
+            let text = text?;
+            out.write_all(&text)?;
+            let _ = give_back.try_send(text);
+        }
+        Ok(())
+    })
 }
 
 fn hash(files: &Files, group: Group<'_>) -> String {

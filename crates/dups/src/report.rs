@@ -40,6 +40,16 @@ pub fn uniques(files: &Files) -> Vec<FileId> {
     found
 }
 
+/// [`uniques`] and [`uncompared`], at once.
+pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
+    std::thread::scope(|scope| {
+        let uncompared = scope.spawn(|| uncompared(files));
+        let uniques = uniques(files);
+        let uncompared = crate::pool::join(uncompared);
+        (uniques, uncompared)
+    })
+}
+
 /// Files without a hash that were not compared with all others of their size, so that nobody knows
 /// whether they have a copy: scanned apart from them, on machines that did not hash everything, by an
 /// interrupted scan, or unreadable. In the order of the table.

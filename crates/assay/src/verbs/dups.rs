@@ -39,7 +39,7 @@ enum DupsVerb {
     /// Find duplicates below folders and remember them
     Scan(Box<scan::Scan>),
     /// Scan again what was scanned before
-    Refresh(scan::Refresh),
+    Refresh(Box<scan::Refresh>),
     /// Groups of duplicates, from the index
     Report(explore::Report),
     /// What is known of one file and where its copies are

@@ -379,11 +379,10 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     let (_, files) = load_files(place)?;
     let below = super::absolute(&args.paths)?;
     let inside = inside(&files, &below);
-    let mut ids = ask::uniques(&files);
+    let (mut ids, uncompared) = ask::uniques_and_uncompared(&files);
     if !below.is_empty() {
         ids.retain(|id| inside(*id));
     }
-    let uncompared = ask::uncompared(&files);
     let compared = |id: &FileId| uncompared.binary_search(id).is_err();
     let mut out = out();
     if place.json {
@@ -491,10 +490,13 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         )?;
     }
     for one in folders.overlapping.iter().take(most) {
-        let part = |whole: u64| one.bytes as f64 * 100.0 / whole.max(1) as f64;
+        let part = |whole: u64| match one.bytes as f64 * 100.0 / whole.max(1) as f64 {
+            small if small > 0.0 && small < 0.5 => " <1".to_owned(),
+            percent => format!("{percent:>3.0}"),
+        };
         writeln!(
             out,
-            "\n{} in {}\n  {:>3.0} % of {}\n  {:>3.0} % of {}",
+            "\n{} in {}\n  {} % of {}\n  {} % of {}",
             human::bytes(one.bytes),
             human::plural(one.files, "file", "files"),
             part(one.bytes_a),
