@@ -17,14 +17,14 @@ pub enum Error {
     },
     /// SQLite refused.
     #[error(
-        "index {}: {source}; if the file is damaged, move it away and scan again",
+        "index {}: {cause}; if the file is damaged, move it away and scan again",
         show(path)
     )]
     Index {
         /// The index file.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        cause: rusqlite::Error,
     },
     /// The file is no index of assay, or of a newer assay.
     #[error("index {}: {what}", show(path))]

@@ -2,6 +2,7 @@
 
 mod act;
 mod browse;
+mod dirs;
 mod explore;
 mod human;
 mod progress;
@@ -49,7 +50,7 @@ enum DupsVerb {
     /// Files that have no copy
     Uniques(explore::Below),
     /// Folders that are copies of each other, wholly or in part
-    Dirs(explore::Dirs),
+    Dirs(dirs::Dirs),
     /// Walk through the folders with most to gain in the terminal
     Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
@@ -117,7 +118,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::File(file) => explore::file(&file, &place),
         DupsVerb::Ls(ls) => explore::ls(&ls, &place),
         DupsVerb::Uniques(below) => explore::uniques(&below, &place),
-        DupsVerb::Dirs(dirs) => explore::dirs(&dirs, &place),
+        DupsVerb::Dirs(dirs) => dirs::dirs(&dirs, &place),
         DupsVerb::Browse(browse) => browse::run(&browse, &place),
         DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
         DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),

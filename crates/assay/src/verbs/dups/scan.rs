@@ -18,9 +18,9 @@ Examples:
   assay dups scan . --format fdupes --no-index | less
   assay dups scan /srv/data --json | jq '.summary'
 
-Bytes are compared with bytes; where many files are alike or the index knows one side, the hash of the
-whole content decides, which --hash chooses. Files that the index remembers are not opened while
-device, inode, size, mtime and ctime are the same.")]
+Bytes are compared with bytes; where many files are alike or the index knows one side, the hash of
+the whole content decides, which --hash chooses. Files that the index remembers are not opened
+while device, inode, size, mtime and ctime are the same.")]
 pub struct Scan {
     /// Folders to scan
     #[arg(required = true, value_name = "PATH")]
