@@ -72,6 +72,7 @@ def tools(index):
         'assay walk': Tool('assay', [*scan, '--no-index', '--min-size', '1000000T'], None, True),
         'assay first': Tool('assay', [*scan, '--index', index], assay, True),
         'assay again': Tool('assay', [*scan, '--index', index], assay, True),
+        'assay summary': Tool('assay', ['dups', 'scan', '--index', index], None, True),
         'yadf': Tool('yadf', ['--format', 'fdupes']),
         # Virtual disks often claim to rotate; then it would read with one thread.
         'fclones': Tool('fclones', ['group', '--hidden', '--no-ignore', '-s', '1', '-f', 'fdupes',

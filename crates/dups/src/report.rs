@@ -3,7 +3,7 @@
 use crate::group::Groups;
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// Files without any copy: no other inode in the table has the same content. Folder by folder, both
 /// folders and names in order.
@@ -54,26 +54,39 @@ pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
 /// whether they have a copy: scanned apart from them, on machines that did not hash everything, by an
 /// interrupted scan, or unreadable. In the order of the table.
 pub fn uncompared(files: &Files) -> Vec<FileId> {
-    let unhashed = files.files.iter().filter(|file| file.hash == NO_HASH);
-    let sizes: HashSet<u64> = unhashed.map(|file| file.id.size).collect();
-    let of_size = |id: &FileId| sizes.contains(&files.file(*id).id.size);
-    let mut ids: Vec<FileId> = (0..files.files.len() as FileId).filter(of_size).collect();
-    ids.sort_unstable_by_key(|id| (files.file(*id).id.size, files.inode(*id), *id));
-    let mut found = Vec::new();
-    for same in ids.chunk_by(|a, b| files.file(*a).id.size == files.file(*b).id.size) {
-        let first = same[0];
-        let together = |id: FileId| {
-            files.inode(id) == files.inode(first)
-                || files.file(id).generation == files.file(first).generation
-                    && files.file(id).generation != 0
-                    && files.machine(id) == files.machine(first)
-        };
-        if !same.iter().all(|id| together(*id)) {
-            found.extend(same.iter().filter(|id| files.file(**id).hash == NO_HASH));
+    let unhashed = || {
+        let ids = 0..files.files.len() as FileId;
+        ids.filter(|id| files.file(*id).hash == NO_HASH)
+    };
+    let size = |id: FileId| files.file(id).id.size;
+    // The first file of each size that matters, and whether one of them was not compared with it.
+    let mut sizes: HashMap<u64, (FileId, bool)> = HashMap::new();
+    // Most sizes do not matter, which this says faster.
+    let mut likely = vec![false; 1 << 16];
+    let slot = |size: u64| size as usize % (1 << 16);
+    for id in unhashed() {
+        sizes.entry(size(id)).or_insert((id, false));
+        likely[slot(size(id))] = true;
+    }
+    for (id, file) in files.files.iter().enumerate() {
+        if likely[slot(file.id.size)]
+            && let Some((first, apart)) = sizes.get_mut(&file.id.size)
+        {
+            *apart = *apart || !together(files, *first, id as FileId);
         }
     }
-    found.sort_unstable();
-    found
+    unhashed()
+        .filter(|id| sizes.get(&size(*id)).is_some_and(|one| one.1))
+        .collect()
+}
+
+/// Whether they are names of one inode, or were last compared with each other in one and the same scan.
+fn together(files: &Files, a: FileId, b: FileId) -> bool {
+    let (one, other) = (files.file(a), files.file(b));
+    files.inode(a) == files.inode(b)
+        || one.generation == other.generation
+            && one.generation != 0
+            && files.machine(a) == files.machine(b)
 }
 
 /// The group that each file belongs to, by file; `u32::MAX` = none.
