@@ -90,13 +90,9 @@ impl Index {
         }
         if door::journal(path).exists() {
             // Who may only read cannot take back what a crash left half written.
-            let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            index.check().map_err(|error| Error::Foreign {
-                path: path.into(),
-                what: format!(
-                    "a scan that did not end left it half written, which only who may write it can take back, e.g. by `assay dups refresh` ({error})"
-                ),
-            })?;
+            Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?
+                .check()
+                .map_err(half_written)?;
         }
         let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         index.check()?;
@@ -259,6 +255,22 @@ fn range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     // '0' is the byte after '/'.
     *to.last_mut().unwrap_or(&mut 0) = b'0';
     (exact, from, to)
+}
+
+/// Says what it means that SQLite may not write although it only reads.
+fn half_written(error: Error) -> Error {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+    match error {
+        Error::Index { path, cause }
+            if matches!(cause.sqlite_error_code(), Some(CannotOpen | ReadOnly)) =>
+        {
+            Error::Foreign {
+                path,
+                what: "an interrupted scan left it half written, which takes who may write it to set right, e.g. by `assay dups refresh`".into(),
+            }
+        }
+        other => other,
+    }
 }
 
 fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error + use<> {

@@ -235,6 +235,8 @@ fn a_folder_is_no_index_and_nothing_is_left_beside_a_foreign_file() {
     let dir = tempfile::tempdir().unwrap();
     let message = Index::open(dir.path()).err().unwrap().to_string();
     assert!(message.contains("a folder; name a file"), "{message}");
+    let message = Index::read("/dev/zero".as_ref()).err().unwrap().to_string();
+    assert!(message.contains("not a regular file"), "{message}");
     let notes = put(dir.path().join("in/notes.txt"), &noise(1, 300));
     assert!(Index::open(&notes).is_err());
     assert_eq!(std::fs::read_dir(dir.path().join("in")).unwrap().count(), 1);

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 ///
 /// Offsets from "Database File Format" of the SQLite documentation, section 1.3.
 pub(super) fn look(path: &Path) -> Result<bool, Error> {
-    let mut file = match File::open(path) {
+    let kind = match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        opened => opened.map_err(crate::error::io(path, "cannot open the index"))?,
+        found => found.map_err(crate::error::io(path, "cannot examine the index"))?,
     };
     let foreign = |what: &str| {
         Err(Error::Foreign {
@@ -21,9 +21,6 @@ pub(super) fn look(path: &Path) -> Result<bool, Error> {
             what: what.into(),
         })
     };
-    let kind = file
-        .metadata()
-        .map_err(crate::error::io(path, "cannot examine the index"))?;
     if kind.is_dir() {
         return foreign("a folder; name a file in it with --index");
     }
@@ -31,9 +28,8 @@ pub(super) fn look(path: &Path) -> Result<bool, Error> {
         return foreign("not a regular file; name another with --index");
     }
     let mut head = Vec::with_capacity(100);
-    file.by_ref()
-        .take(100)
-        .read_to_end(&mut head)
+    File::open(path)
+        .and_then(|file| file.take(100).read_to_end(&mut head))
         .map_err(crate::error::io(path, "cannot read the index"))?;
     if head.is_empty() {
         return Ok(false);
