@@ -1,5 +1,5 @@
 """The programs that bench/dups/run measures: how each is started, and how its groups are read."""
-import json, os, shutil, sqlite3
+import json, os, re, shutil, sqlite3
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -15,6 +15,12 @@ def find(name):
 def blocks(out):
     """fdupes' format: paths, an empty line after each group."""
     return [part.strip(b'\n').split(b'\n') for part in out.split(b'\n\n') if part.strip(b'\n')]
+
+def fclones(out):
+    """fdupes' format, with names in STFU-8: a backslash is doubled, other bytes stand as \\xNN, \\n, \\t, \\r."""
+    short = {b'\\': b'\\', b'n': b'\n', b't': b'\t', b'r': b'\r'}
+    plain = lambda found: short.get(found[1]) or bytes.fromhex(found[1][1:].decode())
+    return [[re.sub(rb'\\([\\ntr]|x[0-9A-Fa-f]{2})', plain, path) for path in group] for group in blocks(out)]
 
 def assay(out):
     return [[os.fsencode(path) for path in group['files']] for group in json.loads(out)['groups']]
@@ -66,10 +72,11 @@ def tools(index):
         'assay walk': Tool('assay', [*scan, '--no-index', '--min-size', '1000000T'], None, True),
         'assay first': Tool('assay', [*scan, '--index', index], assay, True),
         'assay again': Tool('assay', [*scan, '--index', index], assay, True),
+        'assay summary': Tool('assay', ['dups', 'scan', '--index', index], None, True),
         'yadf': Tool('yadf', ['--format', 'fdupes']),
         # Virtual disks often claim to rotate; then it would read with one thread.
         'fclones': Tool('fclones', ['group', '--hidden', '--no-ignore', '-s', '1', '-f', 'fdupes',
-                                    '--threads', f'hdd:{4 * os.cpu_count()}']),
+                                    '--threads', f'hdd:{4 * os.cpu_count()}'], fclones),
         'czkawka': Tool('czkawka_cli', ['dup', '-m', '1', '--disable-cache', '-N', '-C', 'OUT', '-d'], czkawka),
         'ddh': Tool('ddh', ['-v', 'quiet', '-f', 'json', '-o', 'OUT', '-d'], ddh),
         'jdupes': Tool('jdupes', ['-r', '-q']),

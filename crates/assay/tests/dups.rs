@@ -126,6 +126,37 @@ fn scan_says_what_it_found_and_what_it_left_out() {
     assert!(place.text(&["validate"], 1).contains("plain"));
 }
 
+/// What lies in folders that were scanned apart is not called unique before it was compared.
+#[test]
+fn folders_scanned_apart_are_refreshed_together() {
+    let place = Place::new();
+    let content = "another fifteen".repeat(20_000);
+    for (folder, name) in [("x", "one"), ("y", "two")] {
+        std::fs::create_dir(place.root().join(folder)).unwrap();
+        std::fs::write(place.root().join(folder).join(name), &content).unwrap();
+    }
+    // So that their times are believed.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    place.text(&["scan", "x"], 0);
+    place.text(&["scan", "y"], 0);
+    let text = place.text(&["file", "x/one"], 1);
+    assert!(text.contains("no copy known"), "{text}");
+    assert!(place.text(&["ls", "x"], 0).contains("unknown"));
+    for verb in ["uniques", "report"] {
+        let output = place.dups(&[verb]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("2 files were never compared"), "{text}");
+    }
+    let text = place.text(&["refresh", "--min-size", "1M"], 0);
+    assert!(text.contains("no duplicates"), "{text}");
+    assert!(place.text(&["refresh"], 0).contains("1 group with 1"));
+    assert_eq!(place.text(&["uniques"], 0), "");
+    assert_eq!(
+        place.dups(&["uniques"]).stderr,
+        b"0 files without a copy, 0 B\n"
+    );
+}
+
 #[test]
 fn json_loses_no_name() {
     let place = Place::new();
@@ -155,6 +186,20 @@ fn json_loses_no_name() {
     assert_eq!(other["groups"][0]["files"], groups[0]["files"]);
     let csv = place.text(&["scan", ".", "--format", "csv", "--no-index"], 0);
     assert!(csv.starts_with("size,hash,count,files\n300000,"));
+    // As fclones 0.35.0 writes it, header and names, and reads it again.
+    let report = place.text(&["scan", ".", "--format", "fclones", "--no-index"], 0);
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines[0], "# Report by fclones 0.35.0");
+    assert_eq!(
+        lines[4],
+        "# Total: 600010 B (600010 B) in 4 files in 2 groups"
+    );
+    assert_eq!(lines[5], "# Redundant: 300005 B (300005 B) in 2 files");
+    assert!(lines[7].ends_with(", 300000 B (300000 B) * 2:"), "{report}");
+    assert!(
+        lines.contains(&"    TREE/new\\nline \\xFF\\x1B[31m"),
+        "{report}"
+    );
     let fdupes = place
         .dups(&["scan", ".", "--format", "nul", "--no-index"])
         .stdout;
@@ -242,6 +287,12 @@ fn a_kernel_file_system_is_left_out() {
     let place = Place::new();
     let text = place.text(&["scan", "/proc", "--no-index"], 0);
     assert!(text.contains("kernel file systems 1"), "{text}");
+    let output = place.dups(&["scan", "/proc", "--no-index"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("left out: /proc: on a file system of the kernel"),
+        "{text}"
+    );
 }
 
 /// SIGKILL at some moment of a real run, again and again: no content is lost, no name is left over.

@@ -123,10 +123,7 @@ impl<'scope> Numbering<'scope> {
     pub fn finish(self, files: &mut Files) {
         let _ = self.hand_over.send(self.batch);
         drop(self.hand_over);
-        let (contents, numbers) = self
-            .thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (contents, numbers) = crate::pool::join(self.thread);
         let marked = files.files.iter_mut().filter(|file| file.hash != NO_HASH);
         for (file, number) in marked.zip(numbers.iter()) {
             file.hash = *number;

@@ -16,15 +16,12 @@ pub enum Error {
         source: std::io::Error,
     },
     /// SQLite refused.
-    #[error(
-        "index {}: {source}; if the file is damaged, move it away and scan again",
-        show(path)
-    )]
+    #[error("index {}: {cause}; {}", show(path), way_out(cause))]
     Index {
         /// The index file.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        cause: rusqlite::Error,
     },
     /// The file is no index of assay, or of a newer assay.
     #[error("index {}: {what}", show(path))]
@@ -52,6 +49,19 @@ pub enum Error {
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
+}
+
+/// What to do about what SQLite said.
+fn way_out(cause: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, PermissionDenied, ReadOnly};
+    match cause.sqlite_error_code() {
+        Some(DiskFull) => "make room there, or name another file with --index",
+        Some(DatabaseBusy) => "another program has it open",
+        Some(CannotOpen | PermissionDenied | ReadOnly) => {
+            "allow writing there, or name another file with --index"
+        }
+        _ => "if the file is damaged, move it away and scan again",
+    }
 }
 
 /// A path with control characters escaped, for messages.

@@ -65,8 +65,12 @@ pub fn folders(files: &Files) -> Folders {
         .map(|dir| label(files, dir))
         .collect();
     let mut members = Store::default();
-    let ends = bucket(files, &mut members);
-    let mut tree = Tree::new(files, &labels);
+    let (ends, mut tree) = std::thread::scope(|scope| {
+        let tree = scope.spawn(|| Tree::new(files, &labels));
+        let ends = bucket(files, &mut members);
+        let tree = crate::pool::join(tree);
+        (ends, tree)
+    });
     tree.digest(files, &ends);
     let same = tree.same();
     let mut overlapping = overlaps(files, &tree, &members, &ends);

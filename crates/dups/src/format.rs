@@ -1,5 +1,7 @@
 //! Groups for other programs: JSON, CSV, and the formats of fdupes and fclones.
 
+mod fclones;
+
 use crate::group::{Group, Groups};
 use crate::name::{for_json, hex, lossless, push_hex};
 use crate::read::Cost;
@@ -14,11 +16,12 @@ pub enum Format {
     Json,
     /// One object; see [`document`].
     Document,
-    /// `size,hash,count,files…`, one line a group, as fclones writes it.
+    /// `size,hash,count,files…`, one line a group, as fclones writes it: names in STFU-8.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// fclones' default: a line `hash, size B (…) * count:`, then indented paths.
+    /// fclones' default report, which `fclones link`, `remove` and `dedupe` read: a header, then for
+    /// each group a line `hash, size B (…) * count:` and indented paths in STFU-8.
     Fclones,
     /// Paths ended by a zero byte, a second zero byte after each group: exact for any name.
     Nul,
@@ -40,7 +43,7 @@ pub fn plain(
             out.write_all(b"\n")
         }
         Format::Document => document(out, files, groups, None),
-        Format::Csv => csv(out, files, groups),
+        Format::Csv => fclones::csv(out, files, groups),
         Format::Fdupes => in_pieces(out, groups, &|_, group, text| {
             paths(files, group, b'\n', text);
             Ok(())
@@ -49,7 +52,7 @@ pub fn plain(
             paths(files, group, b'\0', text);
             Ok(())
         }),
-        Format::Fclones => fclones(out, files, groups),
+        Format::Fclones => fclones::report(out, files, groups),
     }
 }
 
@@ -62,83 +65,60 @@ fn paths(files: &Files, group: Group<'_>, end: u8, text: &mut Vec<u8>) {
     text.push(end);
 }
 
-/// Groups put into words by one thread at a time.
-const PIECE: usize = 4096;
+/// Groups put into words at once.
+const PIECE: usize = 1024;
 
-/// Puts groups into words on all processors, and writes them in their order. `say` is given the
-/// number of each group.
+/// Puts groups into words on all processors, and writes them in their order meanwhile. `say` is given
+/// the number of each group.
 fn in_pieces(
     out: &mut dyn Write,
     groups: &Groups,
     say: &(impl Fn(usize, Group<'_>, &mut Vec<u8>) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
-    let piece = |begin: usize| -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        for number in begin..groups.len().min(begin + PIECE) {
-            say(number, groups.at(number), &mut text)?;
-        }
-        Ok(text)
+    let piece = |begin: usize, text: &mut Vec<u8>| -> io::Result<()> {
+        text.clear();
+        let end = groups.len().min(begin + PIECE);
+        (begin..end).try_for_each(|number| say(number, groups.at(number), text))
     };
-    let begins: Vec<usize> = (0..groups.len()).step_by(PIECE).collect();
-    for some in begins.chunks(crate::pool::processors()) {
-        std::thread::scope(|scope| {
-            let others: Vec<_> = some[1..]
-                .iter()
-                .map(|begin| scope.spawn(|| piece(*begin)))
-                .collect();
-            out.write_all(&piece(some[0])?)?;
-            for other in others {
-                let text = other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                out.write_all(&text?)?;
-            }
-            io::Result::Ok(())
-        })?;
-    }
-    Ok(())
-}
-
-fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
-    writeln!(out, "size,hash,count,files")?;
-    for group in groups.iter() {
-        write!(
-            out,
-            "{},{},{}",
-            group.size,
-            hash(files, group),
-            group.files.len()
-        )?;
-        for file in group.files {
-            let path = files.path(*file);
-            let path = crate::name::readable(&path);
-            if path.contains([',', '"', ' ']) {
-                write!(out, ",\"{}\"", path.replace('"', "\"\""))?;
-            } else {
-                write!(out, ",{path}")?;
-            }
+    let pieces = groups.len().div_ceil(PIECE);
+    let threads = crate::pool::processors().min(pieces);
+    if threads < 2 {
+        let mut text = Vec::new();
+        for begin in (0..groups.len()).step_by(PIECE) {
+            piece(begin, &mut text)?;
+            out.write_all(&text)?;
         }
-        writeln!(out)?;
+        return Ok(());
     }
-    Ok(())
-}
-
-fn fclones(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
-    writeln!(out, "# Report by assay {}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "# Total: {} groups", groups.len())?;
-    for group in groups.iter() {
-        writeln!(
-            out,
-            "{}, {} B * {}:",
-            hash(files, group),
-            group.size,
-            group.files.len()
-        )?;
-        for file in group.files {
-            writeln!(out, "    {}", crate::name::readable(&files.path(*file)))?;
+    std::thread::scope(|scope| {
+        // Of each thread: what it has put into words, and buffers given back to it.
+        let speakers: Vec<_> = (0..threads)
+            .map(|first| {
+                let (said, hear) = std::sync::mpsc::sync_channel(1);
+                let (give_back, empty) = std::sync::mpsc::sync_channel::<Vec<u8>>(2);
+                let piece = &piece;
+                scope.spawn(move || {
+                    for number in (first..pieces).step_by(threads) {
+                        let mut text = empty.try_recv().unwrap_or_default();
+                        let result = piece(number * PIECE, &mut text);
+                        if said.send(result.map(|()| text)).is_err() {
+                            return; // The output failed.
+                        }
+                    }
+                });
+                (hear, give_back)
+            })
+            .collect();
+        for number in 0..pieces {
+            let (hear, give_back) = &speakers[number % threads];
+            // Nothing comes only after a panic, which the scope passes on.
+            let Ok(text) = hear.recv() else { break };
+            let text = text?;
+            out.write_all(&text)?;
+            let _ = give_back.try_send(text);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn hash(files: &Files, group: Group<'_>) -> String {
@@ -157,13 +137,13 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
-/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which one says `hash` at the top),
-/// `files` (paths, one per inode), and, where there are any, `links` (further names of the same
-/// inodes: object from path to list of paths), `machines` (one per file, in merged indexes) and
-/// `bytes` (object from the position in `files` to the exact bytes of a path that is not UTF-8, in
-/// hexadecimal; the path in `files` then has these bytes escaped as `\xNN`). Beside it `summary`,
-/// and after a scan `skipped` (counts by reason), `problems` (each with `path`, `reason`,
-/// `detail`), `cost` and `interrupted`.
+/// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which
+/// one says `hash` at the top), `files` (paths, one per inode), and, where there are any, `links`
+/// (further names of the same inodes: object from path to list of paths), `machines` (one per file,
+/// in merged indexes) and `bytes` (object from the position in `files` to the exact bytes of a path
+/// that is not UTF-8, in hexadecimal; the path in `files` then has these bytes escaped as `\xNN`).
+/// Beside it `summary`, and after a scan `skipped` (counts by reason), `problems` (each with `path`,
+/// `reason`, `detail`), `cost` and `interrupted`.
 ///
 /// # Errors
 /// When the output cannot be written.

@@ -4,21 +4,19 @@
 //! that there is one truth. Everything a scan changed is written in one transaction, in the order
 //! of the table, so that a crash leaves either the old state or the new one.
 
+mod door;
+mod load;
 mod write;
 
-use crate::blob::{self, Decoder, Entry};
-use crate::contents::Numbering;
 use crate::hash::Kind;
 use crate::memory::Memory;
-use crate::table::{FileSystem, Files, Known, NewFile};
 use crate::{Error, sys};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
-use std::collections::HashSet;
+use rusqlite::{Connection, OpenFlags, params};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// "asyd": marks the file as assay's index of duplicates.
-const APPLICATION: i64 = 0x6173_7964;
+const APPLICATION: u32 = 0x6173_7964;
 /// Version of the tables and blocks.
 const VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("index.sql");
@@ -59,8 +57,10 @@ impl Index {
                 "cannot create the folder of the index",
             ))?;
         }
-        let lock = lock(path)?;
-        let new = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0) || !path.exists();
+        door::look(path)?;
+        let lock = door::lock(path)?;
+        // Again under the lock: another process may just have made it.
+        let new = !door::look(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut index = Self::connect(path, flags)?;
         index._lock = Some(lock);
@@ -82,11 +82,17 @@ impl Index {
     /// # Errors
     /// When there is none, or the file is not an index.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        if !path.exists() {
+        if !door::look(path)? {
             return Err(Error::Foreign {
                 path: path.into(),
                 what: "no index there yet; `assay dups scan PATH` makes one".into(),
             });
+        }
+        if door::journal(path).exists() {
+            // Who may only read cannot take back what a crash left half written.
+            Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?
+                .check()
+                .map_err(half_written)?;
         }
         let mut index = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         index.check()?;
@@ -114,14 +120,6 @@ impl Index {
             path: self.path.clone(),
             what,
         };
-        let application = self
-            .ask::<i64>("PRAGMA application_id")
-            .map_err(|_| foreign("this is no index of assay (nor any SQLite file); it was left alone. Name another file with --index, or move this one away".into()))?;
-        if application != APPLICATION {
-            return Err(foreign(
-                "an SQLite file, but not an index of duplicates; it was left alone. Name another file with --index".into(),
-            ));
-        }
         let version: i64 = self.ask("PRAGMA user_version")?;
         if version != VERSION {
             return Err(foreign(format!(
@@ -182,13 +180,18 @@ impl Index {
         mut take: impl FnMut(&str, &[u8], &[u8]),
     ) -> Result<(), Error> {
         let (exact, from, to) = range(root);
-        let mut statement = self
-            .db
-            .prepare_cached(
+        // Said so that SQLite finds the rows by the key, and reads nothing else.
+        let sql = match machine {
+            Some(_) => {
+                "SELECT machine, path, block FROM folders WHERE machine = ?1 AND path = ?2 UNION ALL
+                 SELECT machine, path, block FROM folders WHERE machine = ?1 AND path > ?3 AND path < ?4"
+            }
+            None => {
                 "SELECT machine, path, block FROM folders
-                 WHERE (?1 IS NULL OR machine = ?1) AND (path = ?2 OR path >= ?3 AND path < ?4)",
-            )
-            .map_err(failed(&self.path))?;
+                 WHERE ?1 IS NULL AND (path = ?2 OR path >= ?3 AND path < ?4)"
+            }
+        };
+        let mut statement = self.db.prepare_cached(sql).map_err(failed(&self.path))?;
         let mut rows = statement
             .query(params![machine, exact, from, to])
             .map_err(failed(&self.path))?;
@@ -227,88 +230,6 @@ impl Index {
         };
         get().map_err(failed(&self.path))
     }
-
-    /// All files at or below any of `below` (absolute paths; all files when empty), as they were
-    /// when they were last scanned.
-    ///
-    /// # Errors
-    /// When the index cannot be read or a block of it is damaged.
-    pub fn load(&self, below: &[PathBuf]) -> Result<Files, Error> {
-        let expected = match below.is_empty() {
-            true => {
-                std::fs::metadata(&self.path).map_or(0, |meta| meta.len()) as usize / blob::MEAN
-            }
-            false => 0,
-        };
-        self.load_where(below, expected, &|_, _| true)
-    }
-
-    /// The files of one folder of this machine, and from everywhere the files of equal content:
-    /// enough to say how many copies each has, at the cost of one pass over the index.
-    ///
-    /// # Errors
-    /// As [`Index::load`].
-    pub fn load_around(&self, folder: &Path) -> Result<Files, Error> {
-        let mut wanted = HashSet::new();
-        let home = sys::bytes(folder);
-        self.db
-            .query_row(
-                "SELECT block FROM folders WHERE machine = '' AND path = ?1",
-                [home],
-                |row| {
-                    let decoder = Decoder::new(row.get_ref(0)?.as_blob()?);
-                    for entry in decoder.into_iter().flatten().flatten() {
-                        wanted.extend(entry.hash);
-                    }
-                    Ok(())
-                },
-            )
-            .optional()
-            .map_err(failed(&self.path))?;
-        self.load_where(&[], 0, &|path, entry| {
-            path == home || entry.hash.is_some_and(|hash| wanted.contains(&hash))
-        })
-    }
-
-    fn load_where(
-        &self,
-        below: &[PathBuf],
-        expected: usize,
-        wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
-    ) -> Result<Files, Error> {
-        let mut files = Files::default();
-        files.kind = self.kind.unwrap_or_default();
-        let mut taken: HashSet<(String, Vec<u8>)> = HashSet::new();
-        let mut damaged = None;
-        let all = [None];
-        let some: Vec<Option<&Path>> = below.iter().map(|path| Some(path.as_path())).collect();
-        std::thread::scope(|scope| {
-            let mut numbering = Numbering::begin(scope, expected);
-            for root in if some.is_empty() { &all[..] } else { &some } {
-                self.each(None, *root, |machine, path, block| {
-                    if some.len() > 1 && !taken.insert((machine.into(), path.into())) {
-                        return;
-                    }
-                    let entered = enter(&mut files, &mut numbering, (machine, path), block, wants);
-                    if entered.is_err() && damaged.is_none() {
-                        damaged = Some(path.to_vec());
-                    }
-                })?;
-            }
-            numbering.finish(&mut files);
-            Ok::<(), Error>(())
-        })?;
-        match damaged {
-            None => Ok(files),
-            Some(path) => Err(Error::Foreign {
-                path: self.path.clone(),
-                what: format!(
-                    "the entry of folder {} is damaged; scan again with --rehash",
-                    crate::name::readable(&path)
-                ),
-            }),
-        }
-    }
 }
 
 /// Folder and name of a path.
@@ -318,58 +239,6 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),
     }
-}
-
-/// Reads a block into the table.
-fn enter(
-    files: &mut Files,
-    numbering: &mut Numbering<'_>,
-    (machine, path): (&str, &[u8]),
-    block: &[u8],
-    wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
-) -> Result<(), blob::Damaged> {
-    let decoder = Decoder::new(block)?;
-    let number = |files: &mut Files, fsid| {
-        files.filesystem(FileSystem {
-            machine: machine.into(),
-            fsid,
-        })
-    };
-    let home = decoder.fsid();
-    let home_number = number(files, home);
-    let mut dir = None;
-    for entry in decoder {
-        let entry = entry?;
-        if !wants(path, &entry) {
-            continue;
-        }
-        let dir = *dir.get_or_insert_with(|| files.add_dir(path, home_number));
-        let fs = match entry.fsid == home {
-            true => home_number,
-            false => number(files, entry.fsid),
-        };
-        let id = files.add_file(
-            dir,
-            entry.name,
-            NewFile {
-                id: entry.id,
-                fs,
-                allocated: entry.allocated,
-                fresh: entry.fresh,
-                linked: entry.linked,
-                known: Some(Known {
-                    generation: entry.generation,
-                    hash: None,
-                    share: entry.share,
-                }),
-            },
-        );
-        if let Some(hash) = entry.hash {
-            files.files[id as usize].hash = 0;
-            numbering.add(hash);
-        }
-    }
-    Ok(())
 }
 
 /// Bounds of the paths at or below a root: the path itself, and a half-open range.
@@ -388,26 +257,23 @@ fn range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (exact, from, to)
 }
 
-/// Takes the lock beside an index that keeps two writers apart; a crash gives it back.
-fn lock(path: &Path) -> Result<File, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&name)
-        .map_err(crate::error::io(&name, "cannot lock the index"))?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy { path: path.into() }),
-        Err(errno) => Err(crate::error::io(&name, "cannot lock the index")(
-            errno.into(),
-        )),
+/// Says what it means that SQLite may not write although it only reads.
+fn half_written(error: Error) -> Error {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+    match error {
+        Error::Index { path, cause }
+            if matches!(cause.sqlite_error_code(), Some(CannotOpen | ReadOnly)) =>
+        {
+            Error::Foreign {
+                path,
+                what: "an interrupted scan left it half written, which takes who may write it to set right, e.g. by `assay dups refresh`".into(),
+            }
+        }
+        other => other,
     }
 }
 
 fn failed(path: &Path) -> impl FnOnce(rusqlite::Error) -> Error + use<> {
     let path = path.to_path_buf();
-    move |source| Error::Index { path, source }
+    move |cause| Error::Index { path, cause }
 }

@@ -9,9 +9,15 @@ pub struct Memory {
     bytes: Store<u8>,
     /// In the order of the paths, once [`Memory::settle`] was called.
     rows: Store<Row>,
+    /// Where to find a path in `rows`: open addressing, a power of two long, at most half full;
+    /// [`FREE`] or the number of a row. A search by halves would wait for memory at every step.
+    slots: Store<u32>,
     /// A bit for each row: whether the walk found the folder and files of it.
     seen: Vec<AtomicU64>,
 }
+
+/// No row is there.
+const FREE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -38,7 +44,7 @@ impl Memory {
 
     /// Puts what was added in order; a folder below two roots counts once.
     pub(crate) fn settle(&mut self) {
-        let path = |row: &Row| &self.bytes[row.at as usize..][..row.path as usize];
+        let path = |row: &Row| path_of(&self.bytes, row);
         if !self.rows.is_sorted_by(|a, b| path(a) < path(b)) {
             self.rows.sort_by(|a, b| path(a).cmp(path(b)));
             let mut kept = 1;
@@ -50,9 +56,23 @@ impl Memory {
             }
             self.rows.truncate(kept);
         }
+        self.slots
+            .resize((self.rows.len() * 2).next_power_of_two(), FREE);
+        for number in 0..self.rows.len() {
+            let mut at = self.slot(path_of(&self.bytes, &self.rows[number]));
+            while self.slots[at] != FREE {
+                at = (at + 1) & (self.slots.len() - 1);
+            }
+            self.slots[at] = crate::table::index(number);
+        }
         self.seen = (0..self.rows.len().div_ceil(64))
             .map(|_| AtomicU64::new(0))
             .collect();
+    }
+
+    /// How many folders.
+    pub(crate) fn folders(&self) -> usize {
+        self.rows.len()
     }
 
     /// About how many hashes are remembered.
@@ -66,18 +86,30 @@ impl Memory {
     }
 
     fn path(&self, row: &Row) -> &[u8] {
-        &self.bytes[row.at as usize..][..row.path as usize]
+        path_of(&self.bytes, row)
+    }
+
+    /// Where to begin to look for a path.
+    fn slot(&self, path: &[u8]) -> usize {
+        twox_hash::XxHash3_128::oneshot(path) as usize & (self.slots.len() - 1)
     }
 
     /// The block of a folder, and its number.
     pub(crate) fn find(&self, path: &[u8]) -> Option<(usize, &[u8])> {
-        let number = self
-            .rows
-            .binary_search_by(|row| self.path(row).cmp(path))
-            .ok()?;
-        let row = &self.rows[number];
-        let at = row.at as usize + row.path as usize;
-        Some((number, &self.bytes[at..][..row.block as usize]))
+        if self.is_empty() {
+            return None;
+        }
+        let mut at = self.slot(path);
+        while self.slots[at] != FREE {
+            let number = self.slots[at] as usize;
+            let row = &self.rows[number];
+            if self.path(row) == path {
+                let block = row.at as usize + row.path as usize;
+                return Some((number, &self.bytes[block..][..row.block as usize]));
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        None
     }
 
     /// Notes that a folder is still there and holds files.
@@ -96,6 +128,10 @@ impl Memory {
             .filter(move |(number, _)| !marked(*number))
             .map(|(_, row)| self.path(row))
     }
+}
+
+fn path_of<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
+    &bytes[row.at as usize..][..row.path as usize]
 }
 
 #[cfg(test)]

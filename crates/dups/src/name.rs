@@ -32,6 +32,30 @@ pub fn readable(name: &[u8]) -> String {
     out
 }
 
+/// A name in STFU-8, as fclones writes and reads it: what is printable UTF-8 stands for itself, a
+/// backslash is doubled, other bytes stand as `\t`, `\n`, `\r` and `\xNN`. No two names look alike.
+pub(crate) fn stfu8(name: &[u8]) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                '\t' => out.push_str("\\t"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                c if c.is_ascii_control() => {
+                    let _ = write!(out, "\\x{:02X}", u32::from(c));
+                }
+                c => out.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02X}");
+        }
+    }
+    out
+}
+
 /// Characters that hide or reorder what surrounds them (Unicode bidirectional controls, joiners).
 fn is_format(c: char) -> bool {
     matches!(u32::from(c), 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x2069 | 0xfeff)
@@ -78,6 +102,7 @@ mod tests {
     fn hostile_names_are_visible_and_harmless() {
         assert_eq!(readable(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\\xff");
         assert_eq!(readable("\u{202e}gpj".as_bytes()), "\\u{202e}gpj");
+        assert_eq!(stfu8(b"a\n\\b\x1b\xff \xc3\xbc"), "a\\n\\\\b\\x1B\\xFF ü");
         assert_eq!(lossless("grün".as_bytes()), None);
         assert_eq!(lossless(b"\xff\x00"), Some("ff00".into()));
     }

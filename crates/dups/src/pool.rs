@@ -21,6 +21,13 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get())
 }
 
+/// What a thread returns; its panic is passed on.
+pub(crate) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Runs `work` on several threads at once until all return; `work` takes its tasks from a shared
 /// queue and returns when there are none left. `most` limits the threads (None = adaptive).
 /// Every tick, `tick` runs on the calling thread.

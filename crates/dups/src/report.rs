@@ -3,6 +3,7 @@
 use crate::group::Groups;
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
+use std::collections::HashMap;
 
 /// Files without any copy: no other inode in the table has the same content. Folder by folder, both
 /// folders and names in order.
@@ -37,6 +38,55 @@ pub fn uniques(files: &Files) -> Vec<FileId> {
         found[begin..].sort_unstable_by_key(|id| files.name(*id));
     }
     found
+}
+
+/// [`uniques`] and [`uncompared`], at once.
+pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
+    std::thread::scope(|scope| {
+        let uncompared = scope.spawn(|| uncompared(files));
+        let uniques = uniques(files);
+        let uncompared = crate::pool::join(uncompared);
+        (uniques, uncompared)
+    })
+}
+
+/// Files without a hash that were not compared with all others of their size, so that nobody knows
+/// whether they have a copy: scanned apart from them, on machines that did not hash everything, by an
+/// interrupted scan, or unreadable. In the order of the table.
+pub fn uncompared(files: &Files) -> Vec<FileId> {
+    let unhashed = || {
+        let ids = 0..files.files.len() as FileId;
+        ids.filter(|id| files.file(*id).hash == NO_HASH)
+    };
+    let size = |id: FileId| files.file(id).id.size;
+    // The first file of each size that matters, and whether one of them was not compared with it.
+    let mut sizes: HashMap<u64, (FileId, bool)> = HashMap::new();
+    // Most sizes do not matter, which this says faster.
+    let mut likely = vec![false; 1 << 16];
+    let slot = |size: u64| size as usize % (1 << 16);
+    for id in unhashed() {
+        sizes.entry(size(id)).or_insert((id, false));
+        likely[slot(size(id))] = true;
+    }
+    for (id, file) in files.files.iter().enumerate() {
+        if likely[slot(file.id.size)]
+            && let Some((first, apart)) = sizes.get_mut(&file.id.size)
+        {
+            *apart = *apart || !together(files, *first, id as FileId);
+        }
+    }
+    unhashed()
+        .filter(|id| sizes.get(&size(*id)).is_some_and(|one| one.1))
+        .collect()
+}
+
+/// Whether they are names of one inode, or were last compared with each other in one and the same scan.
+fn together(files: &Files, a: FileId, b: FileId) -> bool {
+    let (one, other) = (files.file(a), files.file(b));
+    files.inode(a) == files.inode(b)
+        || one.generation == other.generation
+            && one.generation != 0
+            && files.machine(a) == files.machine(b)
 }
 
 /// The group that each file belongs to, by file; `u32::MAX` = none.

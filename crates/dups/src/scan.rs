@@ -77,7 +77,8 @@ pub fn scan(
             .save(roots, files, &memory, generation, interrupted)
             .err()
     };
-    let sizes = group::by_size(&files, options.hash_all);
+    let (sizes, early) = sorted(&files, options.hash_all);
+    let early = early.filter(|_| sizes.open.is_empty());
     control.progress.plan(compare::planned(&sizes.open));
     let spinning = rotational::is_spinning(&files, &sizes);
     let mut cost = Cost::default();
@@ -115,14 +116,14 @@ pub fn scan(
     drop(doors);
     spread_to_links(&mut files, &mut skipped, &sizes.links);
     drop(sizes);
+    // Right as long as no link has learnt anything either.
+    let early = early.filter(|_| files.dirs.iter().all(|dir| !dir.dirty));
     // Without a further look at the files, the index is written while the groups are sorted.
     if !options.paranoid && !sharing::possible(roots) && !control.stopped() {
         let (groups, index_error) = std::thread::scope(|scope| {
             let save = scope.spawn(|| state(&mut index, &files, false));
-            let groups = group::by_hash(&files);
-            let error = save
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let groups = early.unwrap_or_else(|| group::by_hash(&files));
+            let error = crate::pool::join(save);
             (groups, error)
         });
         skipped.details.sort_by(|a, b| a.path.cmp(&b.path));
@@ -135,7 +136,7 @@ pub fn scan(
             index_error,
         });
     }
-    let mut groups = group::by_hash(&files);
+    let mut groups = early.unwrap_or_else(|| group::by_hash(&files));
     if options.paranoid && !control.stopped() {
         let (again, differing) = compare::verify(&files, &groups, control);
         cost.opens += again.cost.opens;
@@ -167,6 +168,20 @@ pub fn scan(
         cost,
         interrupted,
         index_error,
+    })
+}
+
+/// The files by size; and where all is known as it is, so that there will probably be nothing to
+/// compare, meanwhile also the groups, on the other processor.
+fn sorted(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
+    if files.dirs.iter().any(|dir| dir.dirty) {
+        return (group::by_size(files, all), None);
+    }
+    std::thread::scope(|scope| {
+        let groups = scope.spawn(|| group::by_hash(files));
+        let sizes = group::by_size(files, all);
+        let groups = crate::pool::join(groups);
+        (sizes, Some(groups))
     })
 }
 

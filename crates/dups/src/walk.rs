@@ -75,7 +75,8 @@ pub(crate) fn walk(
         let device = sys::device(&stat);
         let info = fsinfo::of(&fd, device);
         if info.pseudo {
-            skipped.add(Reason::Pseudo);
+            let path = sys::bytes(root).to_vec();
+            skipped.note(path, Reason::Pseudo, "on a file system of the kernel");
             continue;
         }
         let fs = numbered(&mut files, device, info);
@@ -104,7 +105,7 @@ pub(crate) fn walk(
             doors: Doors::new(),
             devices: HashMap::new(),
         }),
-        seen: Mutex::default(),
+        seen: Mutex::new(HashSet::with_capacity(memory.folders())),
         skipped: Mutex::new(skipped),
         started: sys::now(),
     };

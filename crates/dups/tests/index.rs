@@ -103,9 +103,17 @@ fn roots_scanned_apart_are_compared_when_scanned_together() {
         let found = scan_tree(&root.join(part), &ScanOptions::default(), Some(&mut index));
         assert!(found.groups.is_empty());
     }
+    // All are of one size: of what has no hash nobody knows whether the other folder has a copy.
+    let files = index.load(&[]).unwrap();
+    let unknown = assay_dups::report::uncompared(&files);
+    let unhashed = (0..4).filter(|id| files.hash(*id).is_none());
+    assert_eq!(unknown, unhashed.collect::<Vec<_>>());
+    assert!(!unknown.is_empty());
     let found = scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert_eq!(groups_of(&found), oracle(&root));
     assert_eq!(found.groups.len(), 1);
+    let files = index.load(&[]).unwrap();
+    assert!(assay_dups::report::uncompared(&files).is_empty());
 }
 
 #[test]
@@ -188,6 +196,50 @@ fn a_foreign_or_truncated_index_is_named_and_left_alone() {
     let result = Index::open(&cut).and_then(|index| index.load(&[]).map(drop));
     let message = result.err().unwrap().to_string();
     assert!(message.contains("cut.db"), "{message}");
+    assert!(message.contains("move it away and scan again"), "{message}");
+}
+
+/// As a process leaves it that is killed while it writes: readers see the state before.
+#[test]
+fn a_half_written_index_is_as_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    for name in ["a", "b"] {
+        put(root.join(name), &noise(1, 3000));
+    }
+    let db = dir.path().join("index.db");
+    let mut index = Index::open(&db).unwrap();
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    drop(index);
+    let writer = rusqlite::Connection::open(&db).unwrap();
+    writer
+        .execute_batch(
+            "PRAGMA cache_size = 2; BEGIN; UPDATE folders SET block = zeroblob(9);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+             INSERT INTO folders SELECT '', CAST(i AS BLOB), zeroblob(20000) FROM n;",
+        )
+        .unwrap();
+    let left = dir.path().join("left.db");
+    std::fs::copy(&db, &left).unwrap();
+    let journal = dir.path().join("left.db-journal");
+    std::fs::copy(dir.path().join("index.db-journal"), &journal).unwrap();
+    drop(writer);
+    assert!(std::fs::metadata(&left).unwrap().len() > 1_000_000);
+    let files = Index::read(&left).unwrap().load(&[]).unwrap();
+    assert_eq!(files.files.len(), 2);
+    assert!(!journal.exists());
+}
+
+#[test]
+fn a_folder_is_no_index_and_nothing_is_left_beside_a_foreign_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = Index::open(dir.path()).err().unwrap().to_string();
+    assert!(message.contains("a folder; name a file"), "{message}");
+    let message = Index::read("/dev/zero".as_ref()).err().unwrap().to_string();
+    assert!(message.contains("not a regular file"), "{message}");
+    let notes = put(dir.path().join("in/notes.txt"), &noise(1, 300));
+    assert!(Index::open(&notes).is_err());
+    assert_eq!(std::fs::read_dir(dir.path().join("in")).unwrap().count(), 1);
 }
 
 #[test]
@@ -235,6 +287,22 @@ fn indexes_of_several_machines_answer_one_question() {
     assert_eq!(machines, ["laptop", "nas"]);
     assert_eq!(assay_dups::report::uniques(&files).len(), 1);
     assert_eq!(both.roots().unwrap().len(), 2);
+    assert!(assay_dups::report::uncompared(&files).is_empty());
+    // A machine that has not hashed everything: its file may be the one that the others have.
+    put(dir.path().join("old/film"), &noise(1, 3000));
+    let db = dir.path().join("old.db");
+    let mut old = Index::open(&db).unwrap();
+    scan_tree(
+        &dir.path().join("old"),
+        &ScanOptions::default(),
+        Some(&mut old),
+    );
+    drop(old);
+    both.merge("old", &Index::read(&db).unwrap()).unwrap();
+    let files = both.load(&[]).unwrap();
+    let unknown = assay_dups::report::uncompared(&files);
+    let machines: Vec<&str> = unknown.iter().map(|id| files.machine(*id)).collect();
+    assert_eq!(machines, ["old"]);
 }
 
 #[test]

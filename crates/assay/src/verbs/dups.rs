@@ -2,6 +2,7 @@
 
 mod act;
 mod browse;
+mod dirs;
 mod explore;
 mod human;
 mod progress;
@@ -39,7 +40,7 @@ enum DupsVerb {
     /// Find duplicates below folders and remember them
     Scan(Box<scan::Scan>),
     /// Scan again what was scanned before
-    Refresh(scan::Refresh),
+    Refresh(Box<scan::Refresh>),
     /// Groups of duplicates, from the index
     Report(explore::Report),
     /// What is known of one file and where its copies are
@@ -49,7 +50,7 @@ enum DupsVerb {
     /// Files that have no copy
     Uniques(explore::Below),
     /// Folders that are copies of each other, wholly or in part
-    Dirs(explore::Dirs),
+    Dirs(dirs::Dirs),
     /// Walk through the folders with most to gain in the terminal
     Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
@@ -76,11 +77,11 @@ enum Format {
     /// What `--json` prints: one object with `groups`, counts and what was left out.
     #[value(skip)]
     Document,
-    /// `size,hash,count,files…`.
+    /// `size,hash,count,files…`, as fclones writes it.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// The default report of fclones.
+    /// The default report of fclones, which `fclones link` and others read.
     Fclones,
     /// Paths ended by NUL, a second NUL after each group.
     Nul,
@@ -117,7 +118,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::File(file) => explore::file(&file, &place),
         DupsVerb::Ls(ls) => explore::ls(&ls, &place),
         DupsVerb::Uniques(below) => explore::uniques(&below, &place),
-        DupsVerb::Dirs(dirs) => explore::dirs(&dirs, &place),
+        DupsVerb::Dirs(dirs) => dirs::dirs(&dirs, &place),
         DupsVerb::Browse(browse) => browse::run(&browse, &place),
         DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
         DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),

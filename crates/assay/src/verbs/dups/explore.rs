@@ -1,8 +1,7 @@
-//! Questions to the index: `report`, `file`, `ls`, `uniques`, `dirs`.
+//! Questions to the index: `report`, `file`, `ls`, `uniques`.
 
 use super::{Format, Place, human};
 use crate::cli::Status;
-use assay_dups::folders::{folders, label};
 use assay_dups::group::by_hash;
 use assay_dups::name::{for_json, hex, lossless, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
@@ -59,20 +58,6 @@ pub struct Ls {
     /// The folder
     #[arg(default_value = ".")]
     path: PathBuf,
-}
-
-/// Arguments of `assay dups dirs`.
-#[derive(Args)]
-#[command(after_help = "\
-Example:
-  assay dups dirs --top 50               also those that are equal only in part")]
-pub struct Dirs {
-    /// Only folders at or below these [default: all]
-    #[arg(value_name = "PATH")]
-    paths: Vec<PathBuf>,
-    /// How many of each kind to show; 0 = all
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
 }
 
 pub fn out() -> BufWriter<std::io::StdoutLock<'static>> {
@@ -145,6 +130,7 @@ pub fn groups_text(
     for group in groups.iter().take(most) {
         let shared = group.files.len() as u64 - group.distinct;
         let note = match shared {
+            0 if group.gain() == 0 => ", nothing to gain".into(),
             0 => String::new(),
             shared => format!(", {} shared already", human::count(shared)),
         };
@@ -193,6 +179,17 @@ fn dated(index: &Index) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How many of the files nobody has compared with all others of their size, on stderr.
+fn not_compared(number: usize, consequence: &str) {
+    if number > 0 {
+        eprintln!(
+            "assay: {} never compared with others of the same size (scanned apart, cut off, or unreadable){consequence}; \
+             `assay dups refresh` compares what is on this machine",
+            human::plural(number as u64, "file was", "files were")
+        );
+    }
+}
+
 pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     let (index, files, mut groups) = load(place, &args.paths)?;
     let default = if place.json {
@@ -209,6 +206,8 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
         None => {
             dated(&index)?;
             groups_text(&mut out, &files, &groups, args.top.unwrap_or(usize::MAX))?;
+            out.flush()?;
+            not_compared(ask::uncompared(&files).len(), ", and may have copies");
         }
     }
     out.flush()?;
@@ -266,12 +265,14 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
     let group = groups
         .iter()
         .find(|group| group.names().any(|one| one == id));
+    let uncompared = ask::uncompared(&files).contains(&id);
     let names =
         |group: Group<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
     if place.json {
         let mut value = file_json(&files, id);
         let copies = group.map(names).unwrap_or_default();
         value["copies"] = copies.iter().map(|one| file_json(&files, *one)).collect();
+        value["compared"] = (!uncompared).into();
         print_json(&value)?;
     } else {
         let mut out = out();
@@ -282,6 +283,10 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
             human::bytes(files.file(id).id.size)
         )?;
         match group {
+            None if uncompared => writeln!(
+                out,
+                "no copy known; not compared with all files of its size, `assay dups refresh` does"
+            )?,
             None => writeln!(out, "no copy")?,
             Some(group) => {
                 for one in names(group) {
@@ -318,6 +323,8 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
         "{}: no file of this folder is in the index; `assay dups scan` it",
         readable(wanted)
     );
+    let uncompared = ask::uncompared(&files);
+    let compared = |id: FileId| uncompared.binary_search(&id).is_err();
     let copies = |id: FileId| match of[id as usize] {
         u32::MAX => 0,
         group => groups.at(group as usize).files.len() - 1,
@@ -328,6 +335,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
             .map(|id| {
                 let mut value = file_json(&files, *id);
                 value["copies"] = copies(*id).into();
+                value["compared"] = compared(*id).into();
                 value
             })
             .collect();
@@ -337,6 +345,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
     let mut out = out();
     for id in ids {
         let count = match copies(id) {
+            0 if !compared(id) => "unknown".into(),
             0 => "unique".into(),
             count => human::plural(count as u64, "copy", "copies"),
         };
@@ -355,13 +364,21 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     let (_, files) = load_files(place)?;
     let below = super::absolute(&args.paths)?;
     let inside = inside(&files, &below);
-    let mut ids = ask::uniques(&files);
+    let (mut ids, uncompared) = ask::uniques_and_uncompared(&files);
     if !below.is_empty() {
         ids.retain(|id| inside(*id));
     }
+    let compared = |id: &FileId| uncompared.binary_search(id).is_err();
     let mut out = out();
     if place.json {
-        let list: Vec<_> = ids.iter().map(|id| file_json(&files, *id)).collect();
+        let list: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                let mut value = file_json(&files, *id);
+                value["compared"] = compared(id).into();
+                value
+            })
+            .collect();
         drop(out);
         print_json(&serde_json::json!({ "schema": 1, "files": list }))?;
         return Ok(Status::Ok);
@@ -376,98 +393,7 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
         human::plural(ids.len() as u64, "file", "files"),
         human::bytes(bytes)
     );
-    Ok(Status::Ok)
-}
-
-pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
-    let (_, files) = load_files(place)?;
-    let below = super::absolute(&args.paths)?;
-    let most = if args.top == 0 { usize::MAX } else { args.top };
-    let mut folders = folders(&files);
-    let inside = |path: &[u8]| {
-        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-        below.is_empty() || below.iter().any(|root| path.starts_with(root))
-    };
-    folders
-        .same
-        .retain(|one| one.paths.iter().any(|path| inside(path)));
-    folders
-        .overlapping
-        .retain(|one| inside(files.dir_path(one.a)) || inside(files.dir_path(one.b)));
-    if place.json {
-        let same: Vec<_> = folders
-            .same
-            .iter()
-            .take(most)
-            .map(|one| {
-                let paths: Vec<_> = one.paths.iter().map(|path| path_json(path)).collect();
-                serde_json::json!({ "folders": paths, "files": one.files, "bytes": one.bytes })
-            })
-            .collect();
-        let overlapping: Vec<_> = folders
-            .overlapping
-            .iter()
-            .take(most)
-            .map(|one| {
-                serde_json::json!({
-                    "a": path_json(&label(&files, one.a)), "b": path_json(&label(&files, one.b)), "files": one.files,
-                    "bytes": one.bytes, "bytes_a": one.bytes_a, "bytes_b": one.bytes_b,
-                })
-            })
-            .collect();
-        print_json(&serde_json::json!({ "schema": 1, "same": same, "overlapping": overlapping }))?;
-        return Ok(Status::Ok);
-    }
-    let mut out = out();
-    if folders.same.is_empty() {
-        writeln!(out, "no two folders are wholly equal")?;
-    } else {
-        writeln!(
-            out,
-            "wholly equal: {}",
-            human::plural(
-                folders.same.len() as u64,
-                "set of folders",
-                "sets of folders"
-            )
-        )?;
-    }
-    for one in folders.same.iter().take(most) {
-        writeln!(
-            out,
-            "\n{} × {} in {}",
-            one.paths.len(),
-            human::bytes(one.bytes),
-            human::plural(one.files, "file", "files")
-        )?;
-        for path in &one.paths {
-            writeln!(out, "  {}", readable(path))?;
-        }
-    }
-    if !folders.overlapping.is_empty() {
-        writeln!(
-            out,
-            "\nequal in part: {} (each folder without its subfolders)",
-            human::plural(
-                folders.overlapping.len() as u64,
-                "pair of folders",
-                "pairs of folders"
-            )
-        )?;
-    }
-    for one in folders.overlapping.iter().take(most) {
-        let part = |whole: u64| one.bytes as f64 * 100.0 / whole.max(1) as f64;
-        writeln!(
-            out,
-            "\n{} in {}\n  {:>3.0} % of {}\n  {:>3.0} % of {}",
-            human::bytes(one.bytes),
-            human::plural(one.files, "file", "files"),
-            part(one.bytes_a),
-            readable(&label(&files, one.a)),
-            part(one.bytes_b),
-            readable(&label(&files, one.b))
-        )?;
-    }
-    out.flush()?;
+    let unknown = ids.iter().filter(|id| !compared(id)).count();
+    not_compared(unknown, ", and may have a copy");
     Ok(Status::Ok)
 }

@@ -18,9 +18,9 @@ Examples:
   assay dups scan . --format fdupes --no-index | less
   assay dups scan /srv/data --json | jq '.summary'
 
-Bytes are compared with bytes; where many files are alike or the index knows one side, the hash of the
-whole content decides, which --hash chooses. Files that the index remembers are not opened while device, inode, size,
-mtime and ctime are the same.")]
+Bytes are compared with bytes; where many files are alike or the index knows one side, the hash of
+the whole content decides, which --hash chooses. Files that the index remembers are not opened
+while device, inode, size, mtime and ctime are the same.")]
 pub struct Scan {
     /// Folders to scan
     #[arg(required = true, value_name = "PATH")]
@@ -31,6 +31,16 @@ pub struct Scan {
     /// Neither read nor write an index
     #[arg(long, conflicts_with = "rehash")]
     no_index: bool,
+    /// What names a content [default: the index's, else xxh3-128]
+    #[arg(long, value_enum, value_name = "HASH")]
+    hash: Option<HashArg>,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// How to scan, for the first time or again.
+#[derive(Args)]
+struct HowArgs {
     /// Trust nothing that the index remembers
     #[arg(long)]
     rehash: bool,
@@ -40,9 +50,6 @@ pub struct Scan {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
-    /// What names a content [default: the index's, else xxh3-128]
-    #[arg(long, value_enum, value_name = "HASH")]
-    hash: Option<HashArg>,
     #[command(flatten)]
     filter: FilterArgs,
     /// Enter folders on other file systems too (btrfs subvolumes are such)
@@ -54,6 +61,23 @@ pub struct Scan {
     /// Threads [default: as many as pay]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
+}
+
+impl HowArgs {
+    fn options(&self, hash: Option<Kind>) -> ScanOptions {
+        ScanOptions {
+            walk: WalkOptions {
+                filter: self.filter.filter(),
+                other_filesystems: self.other_filesystems,
+                snapshots: self.snapshots,
+            },
+            paranoid: self.paranoid,
+            hash_all: self.hash_all,
+            fresh: self.rehash,
+            hash,
+            checkpoint: None,
+        }
+    }
 }
 
 #[derive(clap::ValueEnum, Clone, Copy)]
@@ -117,12 +141,18 @@ impl FilterArgs {
 /// Arguments of `assay dups refresh`.
 #[derive(Args)]
 #[command(after_help = "\
-Example:
-  assay dups refresh                  every folder that was scanned before")]
+Examples:
+  assay dups refresh                          every folder that was scanned before
+  assay dups refresh --other-filesystems      if that is how they were scanned
+
+All are scanned together, so that what was scanned apart is compared as well. Options of earlier
+scans are not remembered: what a filter leaves out, or lies on other file systems, is forgotten.")]
 pub struct Refresh {
     /// Only these of the folders scanned before
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    how: HowArgs,
 }
 
 /// Runs `assay dups scan`.
@@ -133,18 +163,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     });
-    let options = ScanOptions {
-        walk: WalkOptions {
-            filter: args.filter.filter(),
-            other_filesystems: args.other_filesystems,
-            snapshots: args.snapshots,
-        },
-        paranoid: args.paranoid,
-        hash_all: args.hash_all,
-        fresh: args.rehash,
-        hash: args.hash.map(HashArg::kind),
-        checkpoint: None,
-    };
+    let options = args.how.options(args.hash.map(HashArg::kind));
     let index = match args.no_index {
         true => None,
         false => Some(Index::open(&place.path()?)?),
@@ -154,7 +173,7 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
         &options,
         index,
         format,
-        args.threads.map(usize::from),
+        args.how.threads.map(usize::from),
     )
 }
 
@@ -186,7 +205,13 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     };
-    go(&known, &ScanOptions::default(), Some(index), format, None)
+    go(
+        &known,
+        &args.how.options(None),
+        Some(index),
+        format,
+        args.how.threads.map(usize::from),
+    )
 }
 
 fn go(

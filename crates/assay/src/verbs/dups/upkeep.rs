@@ -189,7 +189,7 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
 pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
     let (_, files, groups) = load(place, &args.paths)?;
     let mut out = out();
-    out.write_all(draw::html(&files, &groups).as_bytes())?;
+    out.write_all(draw::html(&files, &groups, human::bytes).as_bytes())?;
     out.flush()?;
     Ok(Status::Ok)
 }

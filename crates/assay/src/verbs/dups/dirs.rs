@@ -1,0 +1,121 @@
+//! `assay dups dirs`: how folders relate, from the index.
+
+use super::explore::{load_files, out, path_json, print_json};
+use super::{Place, human};
+use crate::cli::Status;
+use assay_dups::folders::{folders, label};
+use assay_dups::name::readable;
+use clap::Args;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// Arguments of `assay dups dirs`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups dirs --top 50               also those that are equal only in part")]
+pub struct Dirs {
+    /// Only folders at or below these [default: all]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// How many of each kind to show; 0 = all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+}
+
+pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
+    let (_, files) = load_files(place)?;
+    let below = super::absolute(&args.paths)?;
+    let most = if args.top == 0 { usize::MAX } else { args.top };
+    let mut folders = folders(&files);
+    let inside = |path: &[u8]| {
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+        below.is_empty() || below.iter().any(|root| path.starts_with(root))
+    };
+    folders
+        .same
+        .retain(|one| one.paths.iter().any(|path| inside(path)));
+    folders
+        .overlapping
+        .retain(|one| inside(files.dir_path(one.a)) || inside(files.dir_path(one.b)));
+    if place.json {
+        let same: Vec<_> = folders
+            .same
+            .iter()
+            .take(most)
+            .map(|one| {
+                let paths: Vec<_> = one.paths.iter().map(|path| path_json(path)).collect();
+                serde_json::json!({ "folders": paths, "files": one.files, "bytes": one.bytes })
+            })
+            .collect();
+        let overlapping: Vec<_> = folders
+            .overlapping
+            .iter()
+            .take(most)
+            .map(|one| {
+                serde_json::json!({
+                    "a": path_json(&label(&files, one.a)), "b": path_json(&label(&files, one.b)), "files": one.files,
+                    "bytes": one.bytes, "bytes_a": one.bytes_a, "bytes_b": one.bytes_b,
+                })
+            })
+            .collect();
+        print_json(&serde_json::json!({ "schema": 1, "same": same, "overlapping": overlapping }))?;
+        return Ok(Status::Ok);
+    }
+    let mut out = out();
+    if folders.same.is_empty() {
+        writeln!(out, "no two folders are wholly equal")?;
+    } else {
+        writeln!(
+            out,
+            "wholly equal: {}",
+            human::plural(
+                folders.same.len() as u64,
+                "set of folders",
+                "sets of folders"
+            )
+        )?;
+    }
+    for one in folders.same.iter().take(most) {
+        writeln!(
+            out,
+            "\n{} × {} in {}",
+            one.paths.len(),
+            human::bytes(one.bytes),
+            human::plural(one.files, "file", "files")
+        )?;
+        for path in &one.paths {
+            writeln!(out, "  {}", readable(path))?;
+        }
+    }
+    if !folders.overlapping.is_empty() {
+        writeln!(
+            out,
+            "\nequal in part: {} (each folder without its subfolders)",
+            human::plural(
+                folders.overlapping.len() as u64,
+                "pair of folders",
+                "pairs of folders"
+            )
+        )?;
+    }
+    for one in folders.overlapping.iter().take(most) {
+        let part = |whole: u64| match one.bytes as f64 * 100.0 / whole.max(1) as f64 {
+            small if small > 0.0 && small < 0.5 => " <1".to_owned(),
+            percent => format!("{percent:>3.0}"),
+        };
+        writeln!(
+            out,
+            "\n{} in {}\n  {} % of {}\n  {} % of {}",
+            human::bytes(one.bytes),
+            human::plural(one.files, "file", "files"),
+            part(one.bytes_a),
+            readable(&label(&files, one.a)),
+            part(one.bytes_b),
+            readable(&label(&files, one.b))
+        )?;
+    }
+    out.flush()?;
+    Ok(Status::Ok)
+}

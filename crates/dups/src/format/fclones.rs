@@ -1,0 +1,93 @@
+//! The formats of fclones 0.35 (`fclones/src/report.rs`): its default report and its CSV.
+
+use super::hash;
+use crate::group::{Group, Groups};
+use crate::name::stfu8;
+use crate::table::{FileId, Files};
+use std::io::{self, Write};
+
+/// Version of fclones whose format is written.
+const VERSION: &str = "0.35.0";
+
+/// The default report, which fclones reads again to act.
+pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
+    let copies = || groups.iter().map(|group| group.files.len() as u64);
+    let bytes = |of: fn(u64) -> u64| -> u64 {
+        let each = groups
+            .iter()
+            .map(|group| (group.size, group.files.len() as u64));
+        each.map(|(size, count)| size.saturating_mul(of(count)))
+            .fold(0, u64::saturating_add)
+    };
+    let (total, redundant) = (bytes(|count| count), bytes(|count| count - 1));
+    let all: u64 = copies().sum();
+    let number = groups.len() as u64;
+    // fclones runs what it finds here again as a command line, to know which roots there were.
+    writeln!(out, "# Report by fclones {VERSION}")?;
+    writeln!(out, "# Timestamp: {}", timestamp(files, groups))?;
+    writeln!(out, "# Command: fclones group /")?;
+    writeln!(out, "# Base dir: /")?;
+    writeln!(
+        out,
+        "# Total: {total} B ({total} B) in {all} files in {number} groups"
+    )?;
+    writeln!(
+        out,
+        "# Redundant: {redundant} B ({redundant} B) in {} files",
+        all - number
+    )?;
+    writeln!(out, "# Missing: 0 B (0 B) in 0 files")?;
+    for group in groups.iter() {
+        let (size, count) = (group.size, group.files.len());
+        writeln!(
+            out,
+            "{}, {size} B ({size} B) * {count}:",
+            hash(files, group)
+        )?;
+        for file in group.files {
+            writeln!(out, "    {}", stfu8(&files.path(*file)))?;
+        }
+    }
+    Ok(())
+}
+
+/// When the last of the listed files had changed: fclones leaves alone what was modified after the
+/// time in the header. Its milliseconds are rounded up, so that this very file is not.
+fn timestamp(files: &Files, groups: &Groups) -> String {
+    let ctime = |group: Group<'_>| {
+        let each = group
+            .files
+            .iter()
+            .map(|id: &FileId| files.file(*id).id.ctime);
+        each.max().unwrap_or(0)
+    };
+    let last = groups.iter().map(ctime).max().unwrap_or(0);
+    let milliseconds = last.div_euclid(1_000_000).saturating_add(1);
+    let time =
+        jiff::Timestamp::from_millisecond(milliseconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    time.strftime("%Y-%m-%d %H:%M:%S.%3f +0000").to_string()
+}
+
+/// One line a group.
+pub(super) fn csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
+    writeln!(out, "size,hash,count,files")?;
+    for group in groups.iter() {
+        write!(
+            out,
+            "{},{},{}",
+            group.size,
+            hash(files, group),
+            group.files.len()
+        )?;
+        for file in group.files {
+            let path = stfu8(&files.path(*file));
+            if path.contains([',', '"']) {
+                write!(out, ",\"{}\"", path.replace('"', "\"\""))?;
+            } else {
+                write!(out, ",{path}")?;
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

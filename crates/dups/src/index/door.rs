@@ -1,0 +1,74 @@
+//! Before an index is opened: whether the file is one at all, and whether another process has it.
+
+use super::APPLICATION;
+use crate::Error;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Looks at the first bytes of a file that is to be an index, before SQLite or anything else touches
+/// it. False when it has yet to be made.
+///
+/// Offsets from "Database File Format" of the SQLite documentation, section 1.3.
+pub(super) fn look(path: &Path) -> Result<bool, Error> {
+    let kind = match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(crate::error::io(path, "cannot examine the index"))?,
+    };
+    let foreign = |what: &str| {
+        Err(Error::Foreign {
+            path: path.into(),
+            what: what.into(),
+        })
+    };
+    if kind.is_dir() {
+        return foreign("a folder; name a file in it with --index");
+    }
+    if !kind.is_file() {
+        return foreign("not a regular file; name another with --index");
+    }
+    let mut head = Vec::with_capacity(100);
+    File::open(path)
+        .and_then(|file| file.take(100).read_to_end(&mut head))
+        .map_err(crate::error::io(path, "cannot read the index"))?;
+    if head.is_empty() {
+        return Ok(false);
+    }
+    if !head.starts_with(b"SQLite format 3\0") {
+        return foreign(
+            "this is no index of assay (nor any SQLite file); it was left alone. Name another file with --index, or move this one away",
+        );
+    }
+    if head.get(68..72) != Some(&APPLICATION.to_be_bytes()) {
+        return foreign(
+            "an SQLite file, but not an index of duplicates; it was left alone. Name another file with --index",
+        );
+    }
+    Ok(true)
+}
+
+/// Where SQLite keeps what a transaction replaces until it has ended.
+pub(super) fn journal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
+}
+
+/// Takes the lock beside an index that keeps two writers apart; a crash gives it back.
+pub(super) fn lock(path: &Path) -> Result<File, Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&name)
+        .map_err(crate::error::io(&name, "cannot lock the index"))?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy { path: path.into() }),
+        Err(errno) => Err(crate::error::io(&name, "cannot lock the index")(
+            errno.into(),
+        )),
+    }
+}

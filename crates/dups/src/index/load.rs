@@ -1,0 +1,152 @@
+//! Reading the index into a table of files, for questions.
+
+use super::{Index, failed};
+use crate::blob::{self, Decoder, Entry};
+use crate::contents::Numbering;
+use crate::table::{FileSystem, Files, Known, NewFile};
+use crate::{Error, sys};
+use rusqlite::OptionalExtension as _;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+impl Index {
+    /// All files at or below any of `below` (absolute paths; all files when empty), as they were
+    /// when they were last scanned.
+    ///
+    /// # Errors
+    /// When the index cannot be read or a block of it is damaged.
+    pub fn load(&self, below: &[PathBuf]) -> Result<Files, Error> {
+        let expected = match below.is_empty() {
+            true => {
+                std::fs::metadata(&self.path).map_or(0, |meta| meta.len()) as usize / blob::MEAN
+            }
+            false => 0,
+        };
+        self.load_where(below, expected, &|_, _| true)
+    }
+
+    /// The files of one folder of this machine, and from everywhere the files of equal content, or of
+    /// equal size where the content has no hash: enough to say how many copies each has, at the cost
+    /// of one pass over the index.
+    ///
+    /// # Errors
+    /// As [`Index::load`].
+    pub fn load_around(&self, folder: &Path) -> Result<Files, Error> {
+        let (mut wanted, mut sizes) = (HashSet::new(), HashSet::new());
+        let home = sys::bytes(folder);
+        self.db
+            .query_row(
+                "SELECT block FROM folders WHERE machine = '' AND path = ?1",
+                [home],
+                |row| {
+                    let decoder = Decoder::new(row.get_ref(0)?.as_blob()?);
+                    for entry in decoder.into_iter().flatten().flatten() {
+                        match entry.hash {
+                            Some(hash) => wanted.insert(hash),
+                            None => sizes.insert(entry.id.size),
+                        };
+                    }
+                    Ok(())
+                },
+            )
+            .optional()
+            .map_err(failed(&self.path))?;
+        self.load_where(&[], 0, &|path, entry| {
+            path == home
+                || entry.hash.is_some_and(|hash| wanted.contains(&hash))
+                || !sizes.is_empty() && sizes.contains(&entry.id.size)
+        })
+    }
+
+    fn load_where(
+        &self,
+        below: &[PathBuf],
+        expected: usize,
+        wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
+    ) -> Result<Files, Error> {
+        let mut files = Files::default();
+        files.kind = self.kind.unwrap_or_default();
+        let mut taken: HashSet<(String, Vec<u8>)> = HashSet::new();
+        let mut damaged = None;
+        let all = [None];
+        let some: Vec<Option<&Path>> = below.iter().map(|path| Some(path.as_path())).collect();
+        std::thread::scope(|scope| {
+            let mut numbering = Numbering::begin(scope, expected);
+            for root in if some.is_empty() { &all[..] } else { &some } {
+                self.each(None, *root, |machine, path, block| {
+                    if some.len() > 1 && !taken.insert((machine.into(), path.into())) {
+                        return;
+                    }
+                    let entered = enter(&mut files, &mut numbering, (machine, path), block, wants);
+                    if entered.is_err() && damaged.is_none() {
+                        damaged = Some(path.to_vec());
+                    }
+                })?;
+            }
+            numbering.finish(&mut files);
+            Ok::<(), Error>(())
+        })?;
+        match damaged {
+            None => Ok(files),
+            Some(path) => Err(Error::Foreign {
+                path: self.path.clone(),
+                what: format!(
+                    "the entry of folder {} is damaged; scan again with --rehash",
+                    crate::name::readable(&path)
+                ),
+            }),
+        }
+    }
+}
+
+/// Reads a block into the table.
+fn enter(
+    files: &mut Files,
+    numbering: &mut Numbering<'_>,
+    (machine, path): (&str, &[u8]),
+    block: &[u8],
+    wants: &dyn Fn(&[u8], &Entry<'_>) -> bool,
+) -> Result<(), blob::Damaged> {
+    let decoder = Decoder::new(block)?;
+    let number = |files: &mut Files, fsid| {
+        files.filesystem(FileSystem {
+            machine: machine.into(),
+            fsid,
+        })
+    };
+    let home = decoder.fsid();
+    let home_number = number(files, home);
+    let mut dir = None;
+    for entry in decoder {
+        let entry = entry?;
+        if !wants(path, &entry) {
+            continue;
+        }
+        let dir = *dir.get_or_insert_with(|| files.add_dir(path, home_number));
+        let fs = match entry.fsid == home {
+            true => home_number,
+            false => number(files, entry.fsid),
+        };
+        let id = files.add_file(
+            dir,
+            entry.name,
+            NewFile {
+                id: entry.id,
+                fs,
+                allocated: entry.allocated,
+                fresh: entry.fresh,
+                linked: entry.linked,
+                known: Some(Known {
+                    generation: entry.generation,
+                    hash: None,
+                    share: entry.share,
+                }),
+            },
+        );
+        if let Some(hash) = entry.hash {
+            files.files[id as usize].hash = 0;
+            numbering.add(hash);
+        }
+    }
+    Ok(())
+}
