@@ -108,7 +108,7 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
 
 /// The top-level devices of a pool, by their place in `zpool status`.
 fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
-    let (ashifts, source) = ashifts(g, pool);
+    let (ashifts, source) = ashifts(g, pool, vdevs);
     for (at, vdev) in vdevs.iter().enumerate() {
         let key = |name: &str| format!("{pool_key}.vdev.{at}.{name}");
         let mut known = |name: &str, value: Value, kind| {
@@ -153,14 +153,17 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
     })
 }
 
-/// A property of devices since OpenZFS 2.2; before that only zdb tells it. With the command that was
-/// asked.
-fn ashifts(g: &Gather<'_>, pool: &str) -> (Result<Ashifts, String>, String) {
+/// A property of devices since OpenZFS 2.2; before that, and where it lacks one, only zdb tells it.
+/// With the command that was asked.
+fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, String) {
     let get = Ashifts::query(pool);
     if let Ok(output) = g.try_ask(&get)
         && output.success()
     {
-        return (Ok(Ashifts::of_properties(&output.text())), get.join(" "));
+        let found = Ashifts::of_properties(&output.text());
+        if found.is_whole(vdevs) {
+            return (Ok(found), get.join(" "));
+        }
     }
     let argv = ["zdb", "-C", pool];
     let found = match g.try_ask(&argv) {

@@ -204,7 +204,8 @@ impl Ashifts {
     }
 
     /// Reads what [`Ashifts::query`] prints: `mirror-0 ashift 12` of a group, of a leaf its path as
-    /// well.
+    /// well. OpenZFS 2.3.2 cannot find a dRAID by its own name and says nothing of it; the root of all
+    /// has a number as well, and no ashift.
     #[must_use]
     pub fn of_properties(text: &str) -> Self {
         let mut found = Self::default();
@@ -221,7 +222,7 @@ impl Ashifts {
             })
         };
         for (name, property, value) in rows() {
-            let (true, Ok(ashift)) = (property == "ashift", value.parse()) else {
+            let (true, Ok(ashift @ 1..)) = (property == "ashift", value.parse()) else {
                 continue;
             };
             let id = name.rsplit_once('-').and_then(|(_, id)| id.parse().ok());
@@ -232,6 +233,17 @@ impl Ashifts {
             }
         }
         found
+    }
+
+    /// Whether it tells the ashift of every group that has one.
+    #[must_use]
+    pub fn is_whole(&self, vdevs: &[Vdev]) -> bool {
+        let groups = vdevs
+            .iter()
+            .filter(|vdev| vdev.kind != "disk" && !matches!(vdev.class, "cache" | "spare"));
+        groups
+            .into_iter()
+            .all(|vdev| self.of_group(&vdev.name).is_some())
     }
 
     /// The ashift of a group; single devices have to be looked up by path.
@@ -256,6 +268,27 @@ mod tests {
     const ZDB_MIRROR: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-mirror.txt");
     const ZDB_RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-raidz1.txt");
     const ZDB_DRAID2: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-draid2.txt");
+
+    /// Recorded: OpenZFS 2.3.2 (Debian 12, backports).
+    #[test]
+    fn properties_of_devices() {
+        let of = Ashifts::of_properties;
+        let mirror = of(include_str!(
+            "../../fixtures/zfs-2.3.2/properties-mirror.txt"
+        ));
+        let status = include_str!("../../fixtures/zfs-2.3.2/status-mirror.txt");
+        assert!(mirror.is_whole(&vdevs(status, "tank")));
+        assert_eq!(mirror.of_group("mirror-0"), Some(12));
+        assert_eq!(mirror.of_group("mirror-2"), Some(12));
+        assert_eq!(mirror.by_path.get("/dev/vdd1"), Some(&12));
+        // Nothing of the dRAID itself, and the root's 0 is not taken for it.
+        let draid = of(include_str!(
+            "../../fixtures/zfs-2.3.2/properties-draid2.txt"
+        ));
+        let status = include_str!("../../fixtures/zfs-2.3.2/status-draid2.txt");
+        assert_eq!(draid.of_group("draid2:2d:6c:1s-0"), None);
+        assert!(!draid.is_whole(&vdevs(status, "tank")));
+    }
 
     #[test]
     fn layout_of_every_class() {

@@ -150,11 +150,12 @@ impl Finder<'_> {
             Ok(status) => status,
             Err(reason) => return self.unknown(at, format!("its devices: {reason}")),
         };
-        let (ashifts, reason) = match self.ashifts(pool) {
+        let vdevs = zpool::vdevs(&status, pool);
+        let (ashifts, reason) = match self.ashifts(pool, &vdevs) {
             Ok(ashifts) => (ashifts, None),
             Err(reason) => (Ashifts::default(), Some(reason)),
         };
-        for vdev in zpool::vdevs(&status, pool) {
+        for vdev in vdevs {
             // A spare takes no part until it replaces something.
             if vdev.class != "spare" {
                 let below = self.vdev(pool, &vdev, &ashifts, reason.as_deref());
@@ -176,12 +177,14 @@ impl Finder<'_> {
         }
     }
 
-    /// The ashift of each top-level device: a property since OpenZFS 2.2, before that only in the
-    /// configuration that zdb prints.
-    fn ashifts(&self, pool: &str) -> Result<Ashifts, String> {
-        let mut found = match self.ask_text(&Ashifts::query(pool)) {
-            Ok(text) => Ashifts::of_properties(&text),
-            Err(_) => {
+    /// The ashift of each top-level device: a property since OpenZFS 2.2; before that, and where it
+    /// lacks one, only in the configuration that zdb prints.
+    fn ashifts(&self, pool: &str, vdevs: &[Vdev]) -> Result<Ashifts, String> {
+        let told = self.ask_text(&Ashifts::query(pool)).ok();
+        let told = told.map(|text| Ashifts::of_properties(&text));
+        let mut found = match told.filter(|found| found.is_whole(vdevs)) {
+            Some(found) => found,
+            None => {
                 let argv = ["zdb", "-C", pool].map(OsStr::new);
                 let output = self.ask_within(&argv, ZDB)?;
                 zpool::ashifts(&output.text())
