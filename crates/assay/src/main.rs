@@ -21,6 +21,7 @@ mod context;
 mod pages;
 mod progress;
 mod verbs;
+mod wrap;
 
 use clap::Parser as _;
 use std::process::ExitCode;

@@ -140,6 +140,10 @@ impl State {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let dir = entry.path();
             let uid = entry.file_name();
+            // The directory may be one that somebody else uses too.
+            if !is_uid(uid.as_bytes()) {
+                continue;
+            }
             let Ok(lock) = File::open(dir.join(LOCK)) else {
                 continue;
             };
@@ -177,6 +181,11 @@ impl State {
     }
 }
 
+/// Whether it is the name of a session: that of a run, 128 bits in hexadecimal.
+fn is_uid(name: &[u8]) -> bool {
+    name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
+}
+
 fn scratch_name(uid: &str) -> OsString {
     format!("{PREFIX}{uid}{SUFFIX}").into()
 }
@@ -192,8 +201,7 @@ pub fn sweep_directory(dir: &Path) -> Vec<Swept> {
         let Some(uid) = uid.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes())) else {
             continue;
         };
-        let ours = uid.len() == 32 && uid.iter().all(u8::is_ascii_hexdigit);
-        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        if !is_uid(uid) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
         let path = entry.path();

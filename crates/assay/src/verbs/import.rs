@@ -1,8 +1,9 @@
 //! `assay import`: what a result of fio really measured; kept as a run.
 
-use super::lint::{doubt_json, doubt_text, wrap};
+use super::lint::{doubt_json, doubt_text};
 use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::wrap::paragraph;
 use anyhow::Context as _;
 use assay_fio::import;
 use assay_fio::json::{self, DiskUtil, Document, Kind};
@@ -304,7 +305,7 @@ impl Summary {
             mb_per_s(self.bytes_per_s)
         );
         let rate = joined(&rate);
-        wrap(&format!("{rate}; {}", latency_text(&self.latency)), "  ")
+        paragraph(&format!("{rate}; {}", latency_text(&self.latency)), 2)
     }
 }
 
@@ -343,7 +344,7 @@ fn to_text(result: &Imported) -> String {
             result.documents
         ));
     }
-    let mut out = wrap(&out, "");
+    let mut out = paragraph(&out, 0);
     // fio counts the disks over all jobs together.
     let disks: &[DiskUtil] = if result.judged.len() == 1 {
         &document.disks
@@ -386,11 +387,11 @@ fn group_text(jobs: &[JobResult], group: &JudgedJobs, disks: &[DiskUtil]) -> Str
             sync.n,
             Nanos(sync.mean as u64)
         );
-        out.push_str(&wrap(&format!("{flushes}; {}", latency_text(sync)), "  "));
+        out.push_str(&paragraph(&format!("{flushes}; {}", latency_text(sync)), 2));
     }
-    out.push_str(&wrap(&load(jobs, disks), "  "));
+    out.push_str(&paragraph(&load(jobs, disks), 2));
     for doubt in &group.doubts {
-        out.push_str(&doubt_text(doubt, "  "));
+        out.push_str(&doubt_text(doubt, 2));
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::{Status, Unreadable};
 use crate::context::print;
+use crate::wrap::paragraph;
 use anyhow::{Context as _, bail};
 use assay_fio::options::{self, Invocation, JobOptions};
 use assay_judge::doubts;
@@ -197,47 +198,20 @@ fn to_text(judged: &[(JobOptions, Vec<Doubt>)]) -> String {
             out.push_str(&format!("job {}\n", job.name.escape_debug()));
         }
         for doubt in doubts {
-            out.push_str(&doubt_text(doubt, ""));
+            out.push_str(&doubt_text(doubt, 0));
         }
     }
     out
 }
 
-/// Columns of the text.
-const WIDTH: usize = 80;
-
-/// A doubt for people: code and severity, evidence, remedy, each line after `indent`.
-pub fn doubt_text(doubt: &Doubt, indent: &str) -> String {
+/// A doubt for people: code and severity, evidence, remedy, indented.
+pub fn doubt_text(doubt: &Doubt, indent: usize) -> String {
     let severity = match doubt.severity {
         Severity::Suspect => "suspect",
         Severity::Void => "void",
     };
-    let inner = format!("{indent}  ");
-    let mut out = format!("{indent}{} ({severity})\n", doubt.code);
-    out.push_str(&wrap(&doubt.evidence, &inner));
-    out.push_str(&wrap(&format!("-> {}", doubt.remedy), &inner));
-    out
-}
-
-/// Lines of at most [`WIDTH`] columns, each after `indent`; longer words stay whole, and so do words
-/// joined by a no-break space.
-pub fn wrap(text: &str, indent: &str) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length <= WIDTH {
-            out.push(' ');
-            column += 1 + length;
-        } else {
-            if column > 0 {
-                out.push('\n');
-            }
-            out.push_str(indent);
-            column = indent.len() + length;
-        }
-        out.push_str(&word.replace('\u{a0}', " "));
-    }
-    out.push('\n');
+    let mut out = paragraph(&format!("{} ({severity})", doubt.code), indent);
+    out.push_str(&paragraph(&doubt.evidence, indent + 2));
+    out.push_str(&paragraph(&format!("-> {}", doubt.remedy), indent + 2));
     out
 }

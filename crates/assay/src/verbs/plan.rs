@@ -96,26 +96,6 @@ fn probability(value: f64) -> String {
     }
 }
 
-/// Breaks at 80 columns, every line indented.
-fn wrap(text: &str, indent: usize) -> String {
-    let mut out = " ".repeat(indent);
-    let mut column = indent;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > 80 {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > indent {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out
-}
-
 /// Writes the page of an answer, when one was asked for.
 fn write_page(
     path: Option<&Path>,

@@ -3,7 +3,7 @@
 use super::{AccelArg, Lab, ZfsArg};
 use crate::cli::Status;
 use crate::context::print;
-use crate::verbs::lint::wrap;
+use crate::wrap::paragraph;
 use assay_host::Live;
 use assay_lab::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_lab::{Accel, Choice, Options, choose_accel};
@@ -183,15 +183,15 @@ fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> Stri
     }
     for (index, finding) in found.iter().enumerate() {
         text += &format!("finding {} on -cpu {}\n", finding.code, finding.cpu);
-        text += &wrap(&finding.evidence, "  ");
+        text += &paragraph(&finding.evidence, 2);
         // Several models mostly have the same way out.
         let next = found.get(index + 1);
         if next.is_none_or(|next| next.remedy != finding.remedy) {
-            text += &wrap(&format!("-> {}", finding.remedy), "  ");
+            text += &paragraph(&format!("-> {}", finding.remedy), 2);
         }
     }
     if let Some(note) = note {
-        text += &wrap(&format!("note: {note}"), "");
+        text += &paragraph(&format!("note: {note}"), 0);
     }
     text
 }

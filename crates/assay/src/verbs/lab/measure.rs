@@ -3,7 +3,7 @@
 use super::{Lab, Machine};
 use crate::cli::Status;
 use crate::context::print;
-use crate::verbs::lint::wrap;
+use crate::wrap::paragraph;
 use anyhow::Context as _;
 use assay_lab::Guest;
 use assay_lab::measure::{Plan, Sample, run};
@@ -211,8 +211,8 @@ fn doubted(plan: &Plan, workload: usize, samples: &[Sample]) -> String {
                 plan.rounds,
                 disk.describe()
             );
-            text += &wrap(&doubt.evidence, "  ");
-            text += &wrap(&format!("-> {}", doubt.remedy), "  ");
+            text += &paragraph(&doubt.evidence, 2);
+            text += &paragraph(&format!("-> {}", doubt.remedy), 2);
         }
     }
     text

@@ -1,7 +1,8 @@
 //! `assay plan cache`.
 
-use super::{print_json, print_text, read, wrap, write_page};
+use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
+use crate::wrap::wrap;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
 use assay_planner::picture;
 use assay_planner::size::binary;

@@ -1,7 +1,8 @@
 //! `assay plan capacity`.
 
-use super::{print_json, print_text, read, wrap, write_page};
+use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
+use crate::wrap::wrap;
 use anyhow::bail;
 use assay_planner::PlanError;
 use assay_planner::capacity::{

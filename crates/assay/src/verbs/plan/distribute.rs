@@ -1,7 +1,8 @@
 //! `assay plan distribute`.
 
-use super::{duration, print_json, print_text, read, wrap, write_page};
+use super::{duration, print_json, print_text, read, write_page};
 use crate::cli::Status;
+use crate::wrap::wrap;
 use assay_model::units::mb_per_s;
 use assay_planner::PlanError;
 use assay_planner::distribute::{

@@ -1,7 +1,8 @@
 //! `assay plan durability`.
 
-use super::{print_json, print_text, probability, read, wrap, write_page};
+use super::{print_json, print_text, probability, read, write_page};
 use crate::cli::Status;
+use crate::wrap::wrap;
 use assay_planner::PlanError;
 use assay_planner::durability::{
     Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,

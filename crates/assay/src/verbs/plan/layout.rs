@@ -2,8 +2,9 @@
 
 mod words;
 
-use super::{print_json, print_text, read, wrap};
+use super::{print_json, print_text, read};
 use crate::cli::Status;
+use crate::wrap::wrap;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{

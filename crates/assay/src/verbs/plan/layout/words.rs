@@ -1,6 +1,7 @@
 //! The answer in words and tables.
 
-use super::super::{duration, probability, wrap};
+use super::super::{duration, probability};
+use crate::wrap::wrap;
 use assay_planner::layout::{BlockShare, Context, Disk, Plan};
 use assay_planner::picture;
 use assay_planner::size::{Unit, binary, vendor};
