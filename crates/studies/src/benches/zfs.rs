@@ -12,6 +12,7 @@ mod build;
 mod built;
 mod counters;
 mod cpu;
+mod freeze;
 mod full;
 mod ground;
 mod guests;

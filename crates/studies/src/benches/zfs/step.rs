@@ -3,6 +3,7 @@
 use super::build::LIMIT;
 use super::built::Built;
 use super::counters::Counters;
+use super::freeze::frozen;
 use super::ground::Ground;
 use super::serve::Requests;
 use super::settings::{Base, Layers};
@@ -70,7 +71,7 @@ impl Step<'_> {
         let Some(guest) = self.up.ground.guest() else {
             return Ok(Vec::new());
         };
-        let outcome = full::fill(guest, built, self.layers, left)?;
+        let outcome = frozen(guest, || full::fill(guest, built, self.layers, left))?;
         let figures = asked.iter().filter_map(|(figure, wanted)| {
             #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
             let value = match wanted.of {

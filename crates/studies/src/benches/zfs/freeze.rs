@@ -1,0 +1,52 @@
+//! File systems in the guest that stand still while the pool under them is full.
+
+use super::build::LIMIT;
+use crate::StudyError;
+use crate::guest::command;
+use assay_lab::Guest;
+
+/// Acts while the file systems of all configurations are frozen. What they still have to write, the
+/// commit of a journal or tables that mkfs left for later, would meet the full pool too, and a journal
+/// that cannot be written ends a file system.
+///
+/// # Errors
+/// One cannot be frozen or thawed, or `act` fails.
+pub(super) fn frozen<T>(
+    guest: &Guest,
+    act: impl FnOnce() -> Result<T, StudyError>,
+) -> Result<T, StudyError> {
+    let mounts = command(guest, &["cat", "/proc/mounts"], LIMIT)?;
+    let all = ours(&mounts);
+    let each = |how: &str| {
+        all.iter()
+            .try_for_each(|dir| command(guest, &["fsfreeze", how, dir], LIMIT).map(drop))
+    };
+    let done = each("--freeze").and_then(|()| act());
+    let thawed = each("--unfreeze");
+    // The first error says more.
+    let done = done?;
+    thawed.map(|()| done)
+}
+
+/// Mount points of file systems on zvols, images and disks, in the guest's /proc/mounts.
+fn ours(mounts: &str) -> Vec<&str> {
+    let found = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?))
+    });
+    let found = found.filter(|(dir, fs)| dir.starts_with("/run/study-") && *fs != "zfs");
+    found.map(|(dir, _)| dir).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_datasets() {
+        let mounts = "/dev/vda / ext4 rw 0 0\ntmpfs /run tmpfs rw 0 0\n\
+            tank/c2 /run/study-c2 zfs rw 0 0\n/dev/zd0 /run/study-c0-fs ext4 rw,relatime 0 0\n\
+            /dev/mapper/c3 /run/study-c3-fs xfs rw 0 0\n";
+        assert_eq!(ours(mounts), ["/run/study-c0-fs", "/run/study-c3-fs"]);
+    }
+}
