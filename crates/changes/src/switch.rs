@@ -61,7 +61,7 @@ impl<'a> Switch<'a> {
             .open()
             .any(|(id, _)| state.switched(id).is_some_and(ours))
         {
-            let reason = "this session changes it already";
+            let reason = "it is being changed already";
             return Err(ChangeError::refused(name, reason));
         }
         let found = knob.find(host)?;

@@ -79,7 +79,7 @@ impl<'a> Here<'a> {
         Ok(self.place.session.made(thing)?)
     }
 
-    /// The name of a dataset of this session, with its mark.
+    /// The name of a dataset that goes with the study, with its mark.
     pub fn dataset(&self, name: &str) -> (String, String) {
         let tag = self.place.session.tag();
         let mark = format!("{}={tag}", Made::ZFS_MARK);
