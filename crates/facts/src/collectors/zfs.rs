@@ -2,7 +2,7 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
-use assay_host::kstat;
+use assay_host::{CommandOutput, kstat};
 use assay_model::{FactKind, Facts};
 use serde_json::Value;
 use std::path::Path;
@@ -157,21 +157,24 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
 /// With the command that was asked.
 fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, String) {
     let get = Ashifts::query(pool);
-    if let Ok(output) = g.try_ask(&get)
-        && output.success()
-    {
-        let found = Ashifts::of_properties(&output.text());
-        if found.is_whole(vdevs) {
-            return (Ok(found), get.join(" "));
-        }
+    let told = g.try_ask(&get).ok().filter(CommandOutput::success);
+    let told = told.map(|output| Ashifts::of_properties(&output.text()));
+    if let Some(whole) = told.as_ref().filter(|told| told.is_whole(vdevs)) {
+        return (Ok(whole.clone()), get.join(" "));
     }
     let argv = ["zdb", "-C", pool];
-    let found = match g.try_ask(&argv) {
-        Ok(output) if output.success() => Ok(zpool::ashifts(&output.text())),
-        Ok(output) => Err(output.complaint()),
-        Err(error) => Err(error.reason()),
+    let why = match g.try_ask(&argv) {
+        Ok(output) if output.success() => {
+            return (Ok(zpool::ashifts(&output.text())), argv.join(" "));
+        }
+        Ok(output) => output.complaint(),
+        Err(error) => error.reason(),
     };
-    (found, argv.join(" "))
+    // zdb is for root; a part is better than nothing.
+    match told {
+        Some(part) => (Ok(part), get.join(" ")),
+        None => (Err(why), argv.join(" ")),
+    }
 }
 
 /// A dataset is mounted here, so a missing tool is no reason to say that there are no properties.
@@ -290,6 +293,28 @@ mod tests {
         assert_eq!(vdev(2, "ashift").unwrap(), 12);
         assert_eq!(vdev(3, "class").unwrap(), "cache");
         assert!(vdev(3, "ashift").is_none());
+    }
+
+    /// OpenZFS 2.3.2 as recorded, with a log device added by hand; zdb may not be asked.
+    #[test]
+    fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
+        let told = include_str!("../../fixtures/zfs-2.3.2/properties-draid2.txt");
+        let told = format!("{told}vdh\tpath\t/dev/vdh1\nvdh\tashift\t12\n");
+        let status = include_str!("../../fixtures/zfs-2.3.2/status-draid2.txt");
+        let log = "\tlogs\t\n\t  /dev/vdh1           ONLINE       0     0     0\n\tspares\n";
+        let host = Recorded::new()
+            .command(&get("zpool", "tank"), POOL)
+            .command(
+                &["zpool", "status", "-LP", "tank"],
+                &status.replace("\tspares\n", log),
+            )
+            .command(&Ashifts::query("tank"), &told)
+            .command_with(&["zdb", "-C", "tank"], 1, "", "Permission denied\n");
+        let mut g = Gather::new(&host);
+        dataset(&mut g, "tank");
+        let ashift = |at: usize| g.facts.get(&format!("zfs.pool.tank.vdev.{at}.ashift"));
+        assert!(ashift(0).is_none());
+        assert_eq!(ashift(1).unwrap(), 12);
     }
 
     #[test]

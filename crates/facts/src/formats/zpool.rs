@@ -238,11 +238,9 @@ impl Ashifts {
     /// Whether it tells the ashift of every group that has one.
     #[must_use]
     pub fn is_whole(&self, vdevs: &[Vdev]) -> bool {
-        let groups = vdevs
+        vdevs
             .iter()
-            .filter(|vdev| vdev.kind != "disk" && !matches!(vdev.class, "cache" | "spare"));
-        groups
-            .into_iter()
+            .filter(|vdev| vdev.kind != "disk" && !matches!(vdev.class, "cache" | "spare"))
             .all(|vdev| self.of_group(&vdev.name).is_some())
     }
 

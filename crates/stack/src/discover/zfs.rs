@@ -182,12 +182,15 @@ impl Finder<'_> {
     fn ashifts(&self, pool: &str, vdevs: &[Vdev]) -> Result<Ashifts, String> {
         let told = self.ask_text(&Ashifts::query(pool)).ok();
         let told = told.map(|text| Ashifts::of_properties(&text));
-        let mut found = match told.filter(|found| found.is_whole(vdevs)) {
-            Some(found) => found,
-            None => {
+        let whole = told.as_ref().is_some_and(|found| found.is_whole(vdevs));
+        let mut found = match told {
+            Some(found) if whole => found,
+            part => {
                 let argv = ["zdb", "-C", pool].map(OsStr::new);
-                let output = self.ask_within(&argv, ZDB)?;
-                zpool::ashifts(&output.text())
+                let output = self.ask_within(&argv, ZDB);
+                let output = output.map(|output| zpool::ashifts(&output.text()));
+                // zdb is for root; a part is better than nothing.
+                output.or_else(|why| part.ok_or(why))?
             }
         };
         // The pool remembers links; `zpool status -L` names what they lead to.
