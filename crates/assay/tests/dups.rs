@@ -147,14 +147,37 @@ fn folders_scanned_apart_are_refreshed_together() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(text.contains("2 files were never compared"), "{text}");
     }
-    let text = place.text(&["refresh", "--min-size", "1M"], 0);
-    assert!(text.contains("no duplicates"), "{text}");
     assert!(place.text(&["refresh"], 0).contains("1 group with 1"));
     assert_eq!(place.text(&["uniques"], 0), "");
     assert_eq!(
         place.dups(&["uniques"]).stderr,
         b"0 files without a copy, 0 B\n"
     );
+}
+
+/// A filter holds until a scan is asked for without it.
+#[test]
+fn a_refresh_scans_as_before() {
+    let place = Place::new();
+    let told = |verb: &str| String::from_utf8(place.dups(&[verb]).stderr).unwrap();
+    let text = place.text(&["scan", ".", "--min-size", "1k", "-g", "!sub/**"], 0);
+    assert!(text.starts_with("1 file, "), "{text}");
+    assert!(place.text(&["refresh"], 0).starts_with("1 file, "));
+    let flags = ", with --min-size 1K --glob '!sub/**'\n";
+    for verb in ["refresh", "report"] {
+        assert!(told(verb).contains(flags), "{}", told(verb));
+    }
+    // What is asked for now holds from now on.
+    let text = place.text(&["refresh", "--max-size", "1k"], 0);
+    assert!(text.starts_with("3 files, "), "{text}");
+    assert!(place.text(&["refresh"], 0).starts_with("3 files, "));
+    assert!(place.text(&["scan", "."], 0).starts_with("5 files, "));
+    assert!(place.text(&["refresh"], 0).starts_with("5 files, "));
+    assert!(!told("report").contains(", with"), "{}", told("report"));
+    // A slash at its end makes it no other folder.
+    assert!(place.text(&["scan", "./"], 0).starts_with("5 files, "));
+    assert!(place.text(&["refresh"], 0).starts_with("5 files, "));
+    assert_eq!(told("report").lines().count(), 1);
 }
 
 #[test]

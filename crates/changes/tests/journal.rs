@@ -78,7 +78,10 @@ fn one_setting_is_changed_once_at_a_time() {
     let again = Switch::open(&session, &host, &sysctl("vm/swappiness"))
         .err()
         .unwrap();
-    assert!(again.to_string().contains("being changed already"), "{again}");
+    assert!(
+        again.to_string().contains("being changed already"),
+        "{again}"
+    );
     drop(switch);
     Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
 }

@@ -5,21 +5,24 @@
 //!
 //! Layout, all numbers little-endian: `fsid` i64 of the folder; then for each file: length of the
 //! name u8, name, flags u8, inode u64, size u64, mtime i64 ns, ctime i64 ns, generation u32; then
-//! `fsid` i64 if flag 16 is set, then the bytes it takes on disk u64 if flag 2 is set, then 32 bytes of
-//! hash if flag 1 is set, then the fingerprint of its extents u64 if flag 32 is set.
+//! `fsid` i64 if flag 16 is set, then the bytes it takes on disk u64 if flag 2 is set, then the
+//! hash, 16 bytes if flag 1 is set or 32 if flag 4 is, then the fingerprint of its extents u64 if flag 32 is set.
 
 use crate::table::{Files, Hash, Identity};
 
 const HASHED: u8 = 1;
 const SPARSE: u8 = 2;
-const LINKED: u8 = 4;
 const FRESH: u8 = 8;
 const FOREIGN: u8 = 16;
 const SHARED: u8 = 32;
+const WIDE: u8 = 4;
+
+/// Bytes of a hash that is short: the rest of it is zero.
+const SHORT: usize = 16;
 
 /// Bytes of an entry with a hash and a name of 20 bytes, the mean of system folders: to estimate how
 /// many there are.
-pub const MEAN: usize = 90;
+pub const MEAN: usize = 74;
 
 /// A file as it was when it was last examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +37,6 @@ pub struct Entry<'a> {
     pub generation: u32,
     /// Bytes that it takes on disk, when they are fewer than its size.
     pub allocated: Option<u64>,
-    /// See [`crate::table::File::is_linked`].
-    pub linked: bool,
     /// See [`crate::table::File::is_fresh`].
     pub fresh: bool,
     /// Hash of the content, when known.
@@ -50,13 +51,14 @@ pub fn encode(fsid: i64, entries: &[Entry<'_>]) -> Vec<u8> {
     out.extend_from_slice(&fsid.to_le_bytes());
     for entry in entries {
         let length = u8::try_from(entry.name.len()).unwrap_or(u8::MAX);
+        let wide = |hash: &Hash| hash[SHORT..].iter().any(|byte| *byte != 0);
         out.push(length);
         out.extend_from_slice(&entry.name[..usize::from(length)]);
         let mut flags = 0;
         for (set, flag) in [
-            (entry.hash.is_some(), HASHED),
+            (entry.hash.is_some_and(|hash| !wide(&hash)), HASHED),
+            (entry.hash.is_some_and(|hash| wide(&hash)), WIDE),
             (entry.allocated.is_some(), SPARSE),
-            (entry.linked, LINKED),
             (entry.fresh, FRESH),
             (entry.fsid != fsid, FOREIGN),
             (entry.share.is_some(), SHARED),
@@ -78,7 +80,8 @@ pub fn encode(fsid: i64, entries: &[Entry<'_>]) -> Vec<u8> {
             out.extend_from_slice(&bytes.to_le_bytes());
         }
         if let Some(hash) = entry.hash {
-            out.extend_from_slice(&hash);
+            let length = if wide(&hash) { hash.len() } else { SHORT };
+            out.extend_from_slice(&hash[..length]);
         }
         if let Some(share) = entry.share {
             out.extend_from_slice(&share.to_le_bytes());
@@ -100,7 +103,6 @@ pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
                 fsid: files.filesystems[usize::from(file.fs)].fsid,
                 generation: if file.is_fresh() { 0 } else { file.generation },
                 allocated: file.is_sparse().then(|| files.allocated(id)),
-                linked: file.is_linked(),
                 fresh: file.is_fresh(),
                 hash: files.hash(id).copied(),
                 share: files.share(id),
@@ -154,8 +156,13 @@ impl<'a> Decoder<'a> {
             0 => None,
             _ => Some(u64::from_le_bytes(take(rest)?)),
         };
-        let hash = match flags & HASHED {
+        let hash = match flags & (HASHED | WIDE) {
             0 => None,
+            HASHED => {
+                let mut hash = Hash::default();
+                hash[..SHORT].copy_from_slice(&take::<SHORT>(rest)?);
+                Some(hash)
+            }
             _ => Some(take(rest)?),
         };
         let share = match flags & SHARED {
@@ -168,7 +175,6 @@ impl<'a> Decoder<'a> {
             fsid,
             generation,
             allocated,
-            linked: flags & LINKED != 0,
             fresh: flags & FRESH != 0,
             hash,
             share,
@@ -206,17 +212,19 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 0..8),
-            number: u64, time: i64, hashed: bool, flags: [bool; 4],
+            number: u64, time: i64, hashed: bool, flags: [bool; 3],
         ) {
             let entries: Vec<_> = names.iter().enumerate().map(|(i, name)| Entry {
                 name,
                 id: Identity { ino: number, size: number / 3, mtime: time, ctime: time / 2 },
-                fsid: if flags[3] && i % 2 == 0 { 8 } else { 7 },
+                fsid: if flags[2] && i % 2 == 0 { 8 } else { 7 },
                 generation: 3,
                 allocated: flags[0].then_some(number / 7),
-                linked: flags[1],
-                fresh: flags[2],
-                hash: hashed.then_some([9; 32]),
+                fresh: flags[1],
+                hash: hashed.then(|| match i % 2 {
+                    0 => [9; 32],
+                    _ => crate::hash::Kind::Xxh3.of(name),
+                }),
                 share: flags[0].then_some(number),
             }).collect();
             let block = encode(7, &entries);

@@ -5,11 +5,12 @@ use crate::sys;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the user wants looked at. [`Filter::default`] takes every file that is not empty.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     /// Least size, bytes.
     pub min_size: u64,
@@ -20,10 +21,10 @@ pub struct Filter {
     pub globs: Vec<String>,
     /// Whether `.gitignore` and `.ignore` files in the folders are respected.
     pub ignore_files: bool,
-    /// Changed at this time or later, nanoseconds since 1970.
-    pub newer: Option<i64>,
-    /// Changed before this time, nanoseconds since 1970.
-    pub older: Option<i64>,
+    /// Changed at most this long before the scan, nanoseconds.
+    pub newer_than: Option<i64>,
+    /// Changed longer than this before the scan, nanoseconds.
+    pub older_than: Option<i64>,
     /// Owned by this user.
     pub owner: Option<u32>,
 }
@@ -35,8 +36,8 @@ impl Default for Filter {
             max_size: u64::MAX,
             globs: Vec::new(),
             ignore_files: false,
-            newer: None,
-            older: None,
+            newer_than: None,
+            older_than: None,
             owner: None,
         }
     }
@@ -63,11 +64,11 @@ impl Filter {
             .map_err(|error| Error::Filter(format!("globs: {error}")))
     }
 
-    /// Whether a file of this size, time and owner is wanted.
-    pub(crate) fn wants(&self, size: u64, mtime: i64, owner: u32) -> bool {
+    /// Whether a file of this size, age (nanoseconds, negative in the future) and owner is wanted.
+    pub(crate) fn wants(&self, size: u64, age: i64, owner: u32) -> bool {
         (self.min_size..=self.max_size).contains(&size)
-            && self.newer.is_none_or(|limit| mtime >= limit)
-            && self.older.is_none_or(|limit| mtime < limit)
+            && self.newer_than.is_none_or(|limit| age <= limit)
+            && self.older_than.is_none_or(|limit| age > limit)
             && self.owner.is_none_or(|wanted| wanted == owner)
     }
 }

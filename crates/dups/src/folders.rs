@@ -1,6 +1,6 @@
 //! How folders relate: which are copies of each other, wholly or in part.
 
-use crate::group::bucket;
+use crate::group::{bucket, repeats};
 use crate::index::split;
 use crate::store::Store;
 use crate::table::{FileId, Files, Hash, NO_HASH};
@@ -287,7 +287,7 @@ fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) ->
         // One name of each inode.
         inodes.clear();
         inodes.extend(ids.iter().map(|id| (files.inode(*id), files.file(*id).dir)));
-        if ids.iter().any(|id| files.file(*id).is_linked()) {
+        if repeats(files, ids) {
             inodes.sort_unstable();
             inodes.dedup_by_key(|one| one.0);
         }

@@ -294,7 +294,7 @@ fn one_group(
     ids.sort_unstable_by(|a, b| compare_paths(files, *a, *b));
     let first = *written;
     let first_link = groups.links.len();
-    let several = ids.iter().any(|id| files.file(*id).is_linked());
+    let several = repeats(files, ids);
     let mut seen = std::collections::HashMap::new();
     for at in bucket {
         let id = groups.members[at];
@@ -322,6 +322,20 @@ fn one_group(
     });
     groups.weigh(files, groups.heads.len() - 1);
 }
+
+/// Whether several of the files are names of one inode: hard links, the same folder seen by two paths in
+/// two scans, or a name that is remembered although the file has another by now.
+pub(crate) fn repeats(files: &Files, ids: &[FileId]) -> bool {
+    if ids.len() > FEW {
+        let mut seen = std::collections::HashSet::with_capacity(ids.len());
+        return !ids.iter().all(|id| seen.insert(files.inode(*id)));
+    }
+    let after = |at: usize| ids[at + 1..].iter();
+    (0..ids.len()).any(|at| after(at).any(|id| files.inode(*id) == files.inode(ids[at])))
+}
+
+/// So few files are compared each with each.
+const FEW: usize = 16;
 
 /// Compares two paths bytewise, as if they were written out.
 pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> Ordering {

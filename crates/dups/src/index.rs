@@ -9,6 +9,7 @@ mod load;
 mod write;
 
 use crate::hash::Kind;
+use crate::manner::Manner;
 use crate::memory::Memory;
 use crate::{Error, sys};
 use rusqlite::{Connection, OpenFlags, params};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// "asyd": marks the file as assay's index of duplicates.
 const APPLICATION: u32 = 0x6173_7964;
 /// Version of the tables and blocks.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("index.sql");
 
 /// An index, open.
@@ -43,6 +44,15 @@ pub struct Root {
     pub scanned: i64,
     /// Whether that scan was not interrupted.
     pub complete: bool,
+    /// How it was scanned.
+    pub manner: Manner,
+}
+
+impl Root {
+    /// Whether it is this folder of this machine.
+    pub(crate) fn is_here(&self, path: &Path) -> bool {
+        self.machine.is_empty() && self.path == path
+    }
 }
 
 impl Index {
@@ -216,14 +226,19 @@ impl Index {
     pub fn roots(&self) -> Result<Vec<Root>, Error> {
         let get = || -> rusqlite::Result<Vec<Root>> {
             let mut statement = self.db.prepare_cached(
-                "SELECT machine, path, scanned, complete FROM roots ORDER BY machine, path",
+                "SELECT machine, path, scanned, complete, manner FROM roots ORDER BY machine, path",
             )?;
             let rows = statement.query_map([], |row| {
+                let manner = serde_json::from_str(row.get_ref(4)?.as_str()?);
+                let text = rusqlite::types::Type::Text;
                 Ok(Root {
                     machine: row.get(0)?,
                     path: sys::path(row.get_ref(1)?.as_blob()?).into(),
                     scanned: row.get(2)?,
                     complete: row.get(3)?,
+                    manner: manner.map_err(|error| {
+                        rusqlite::Error::FromSqlConversionFailure(4, text, error.into())
+                    })?,
                 })
             })?;
             rows.collect()

@@ -1,4 +1,4 @@
--- The tables of an index of duplicates, format 2.
+-- The tables of an index of duplicates, format 3.
 
 -- Number of the last scan, and which hash the blocks hold ('' = none yet).
 CREATE TABLE state (generation INTEGER NOT NULL, hash TEXT NOT NULL);
@@ -10,6 +10,7 @@ CREATE TABLE roots (
     path BLOB NOT NULL,
     scanned INTEGER NOT NULL, -- ns since 1970
     complete INTEGER NOT NULL,
+    manner TEXT NOT NULL, -- how it was scanned: manner.rs as JSON
     PRIMARY KEY (machine, path)
 ) WITHOUT ROWID;
 

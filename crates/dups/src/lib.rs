@@ -23,6 +23,7 @@ mod fsinfo;
 pub mod group;
 pub mod hash;
 pub mod index;
+pub mod manner;
 pub mod memory;
 pub mod name;
 mod pool;
@@ -45,6 +46,7 @@ pub use error::Error;
 pub use filter::Filter;
 pub use group::{Group, Groups};
 pub use index::Index;
+pub use manner::Manner;
 pub use scan::{Scan, ScanOptions, scan};
 pub use skip::{Reason, Skip, Skipped};
 pub use table::{FileId, Files, Identity};
@@ -99,7 +101,7 @@ pub fn now() -> i64 {
     sys::now()
 }
 
-/// An absolute path without `.` and `..` and without following links, which is how the index names
+/// An absolute path without `.`, `..` and a slash at its end, and without following links, which is how the index names
 /// everything.
 ///
 /// # Errors
@@ -111,5 +113,6 @@ pub fn absolute(path: &std::path::Path) -> Result<std::path::PathBuf, Error> {
         // `..` after a link means the link's target's parent, so the links have to be resolved.
         return std::fs::canonicalize(path).map_err(error::io(path, "cannot resolve"));
     }
-    Ok(whole)
+    // Put together anew, because a slash at the end would make it another name.
+    Ok(whole.components().collect())
 }

@@ -4,6 +4,7 @@ use crate::compare::{self, Job, Learnt};
 use crate::group::{self, Groups, SizeGroup, Sizes};
 use crate::hash::Kind;
 use crate::index::Index;
+use crate::manner;
 use crate::memory::Memory;
 use crate::read::Cost;
 use crate::skip::{Reason, Skipped};
@@ -17,6 +18,9 @@ use std::path::PathBuf;
 pub struct ScanOptions {
     /// Where to go and which files to take.
     pub walk: WalkOptions,
+    /// Whether `walk` and `hash_all` hold only for roots of which the index does not remember how they were
+    /// scanned.
+    pub as_before: bool,
     /// Whether to compare every reported group byte by byte once more at the end, with what is
     /// on disk then, whatever the index remembers.
     pub paranoid: bool,
@@ -60,6 +64,8 @@ pub fn scan(
     control: &Control<'_>,
 ) -> Result<Scan, Error> {
     let kind = kind(options, index.as_deref())?;
+    let manners = manner::of(roots, options, index.as_deref())?;
+    let hash_all = manners.iter().any(|one| one.1.hash_all);
     let memory = match &mut index {
         Some(index) if !options.fresh => index.remember(roots)?,
         _ => Memory::default(),
@@ -68,16 +74,31 @@ pub fn scan(
         mut files,
         mut skipped,
         doors,
-    } = walk::walk(roots, &options.walk, &memory, control)?;
+        entered,
+    } = walk::walk(&manners, &memory, control)?;
     files.kind = kind;
     let generation = index.as_ref().map_or(1, |index| index.generation() + 1);
+    let superseded = match index.as_deref() {
+        Some(index) if !control.stopped() => {
+            manner::superseded(&manners, &index.roots()?, &entered)
+        }
+        _ => Vec::new(),
+    };
+    drop(entered);
     let state = |index: &mut Option<&mut Index>, files: &Files, interrupted| {
         let index = index.as_deref_mut()?;
         index
-            .save(roots, files, &memory, generation, interrupted)
+            .save(
+                &manners,
+                &superseded,
+                files,
+                &memory,
+                generation,
+                interrupted,
+            )
             .err()
     };
-    let (sizes, early) = sorted(&files, options.hash_all);
+    let (sizes, early) = sorted(&files, hash_all);
     let early = early.filter(|_| sizes.open.is_empty());
     control.progress.plan(compare::planned(&sizes.open));
     let spinning = rotational::is_spinning(&files, &sizes);
@@ -93,7 +114,7 @@ pub fn scan(
             doors: &doors,
             order: &sizes.order,
             open: part,
-            all: options.hash_all,
+            all: hash_all,
             control,
         };
         let learnt = match spinning {

@@ -15,7 +15,6 @@ pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::INO)
     .union(StatxFlags::SIZE)
     .union(StatxFlags::BLOCKS)
-    .union(StatxFlags::NLINK)
     .union(StatxFlags::UID)
     .union(StatxFlags::GID)
     .union(StatxFlags::MTIME)

@@ -72,7 +72,6 @@ pub struct File {
 const SPARSE: u8 = 1;
 const FRESH: u8 = 2;
 const ASIDE: u8 = 4;
-const LINKED: u8 = 8;
 
 impl File {
     /// Whether it takes less space on disk than its length, so that it may have holes.
@@ -89,11 +88,6 @@ impl File {
     /// Whether it was set aside: unreadable, or changed during the scan.
     pub fn is_aside(&self) -> bool {
         self.flags & ASIDE != 0
-    }
-
-    /// Whether it had more than one name when it was seen.
-    pub fn is_linked(&self) -> bool {
-        self.flags & LINKED != 0
     }
 
     /// Sets it aside.
@@ -115,8 +109,6 @@ pub struct NewFile {
     pub allocated: Option<u64>,
     /// See [`File::is_fresh`].
     pub fresh: bool,
-    /// See [`File::is_linked`].
-    pub linked: bool,
     /// What the index remembers of this very state: generation, and hash if there is one.
     pub known: Option<Known>,
 }
@@ -184,11 +176,7 @@ impl Files {
             None => NO_HASH,
         };
         let mut flags = 0;
-        for (set, flag) in [
-            (new.allocated.is_some(), SPARSE),
-            (new.fresh, FRESH),
-            (new.linked, LINKED),
-        ] {
+        for (set, flag) in [(new.allocated.is_some(), SPARSE), (new.fresh, FRESH)] {
             if set {
                 flags |= flag;
             }

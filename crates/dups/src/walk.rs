@@ -4,6 +4,7 @@
 use crate::doors::Doors;
 use crate::filter::{Filter, IgnoreChain, glob_excludes};
 use crate::fsinfo::{self, FsInfo};
+use crate::manner::Manner;
 use crate::memory::Memory;
 use crate::recall::Recall;
 use crate::skip::{self, Reason, Skipped};
@@ -12,6 +13,7 @@ use crate::table::{FileSystem, Files, NewFile, join};
 use crate::{Control, Error, pool};
 use ignore::overrides::Override;
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -20,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 
 /// Where a walk goes and where it does not.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkOptions {
     /// Which files are wanted.
     pub filter: Filter,
@@ -43,15 +45,17 @@ pub(crate) struct Walked {
     pub skipped: Skipped,
     /// Folders with files that are not known as they are.
     pub doors: Doors,
+    /// Device and inode of all folders entered.
+    pub entered: HashSet<(u64, u64)>,
 }
 
-/// Walks the roots (absolute paths) and returns the files wanted.
+/// Walks the roots (absolute paths), each in its own way, and returns the files wanted. A root within
+/// another is looked at in its own way too.
 ///
 /// # Errors
 /// When a root cannot be opened, or a glob is malformed.
 pub(crate) fn walk(
-    roots: &[PathBuf],
-    options: &WalkOptions,
+    roots: &[(PathBuf, Manner)],
     memory: &Memory,
     control: &Control<'_>,
 ) -> Result<Walked, Error> {
@@ -60,7 +64,7 @@ pub(crate) fn walk(
     files.contents.expect(memory.hashes());
     let mut skipped = Skipped::default();
     let mut tasks = Vec::new();
-    for root in roots {
+    for (root, manner) in roots {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::open(root.as_path(), flags, rustix::fs::Mode::empty())
             .map_err(|errno| crate::error::io(root, "cannot open")(errno.into()))?;
@@ -89,13 +93,14 @@ pub(crate) fn walk(
         places.push(Place {
             fd,
             length: sys::bytes(root).len(),
-            globs: options.filter.globs_for(root)?,
+            globs: manner.walk.filter.globs_for(root)?,
+            options: &manner.walk,
         });
     }
     tasks.reverse();
     let walker = Walker {
         places,
-        options,
+        roots: roots.iter().map(|one| sys::bytes(&one.0)).collect(),
         memory,
         control,
         queue: Mutex::new(Queue { tasks, active: 0 }),
@@ -118,18 +123,21 @@ pub(crate) fn walk(
         .found
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let entered = walker.seen.into_inner();
     Ok(Walked {
         files: found.files,
         skipped,
         doors: found.doors,
+        entered: entered.unwrap_or_else(std::sync::PoisonError::into_inner),
     })
 }
 
 /// A root, open.
-struct Place {
+struct Place<'a> {
     fd: OwnedFd,
     length: usize,
     globs: Option<Override>,
+    options: &'a WalkOptions,
 }
 
 /// A file system with its number in the table.
@@ -173,8 +181,8 @@ struct Found {
 }
 
 struct Walker<'a> {
-    places: Vec<Place>,
-    options: &'a WalkOptions,
+    places: Vec<Place<'a>>,
+    roots: HashSet<&'a [u8]>,
     memory: &'a Memory,
     control: &'a Control<'a>,
     queue: Mutex<Queue>,
@@ -259,7 +267,7 @@ impl Walker<'_> {
         let device = sys::device(&stat);
         let fs = if device == task.fs.device {
             task.fs
-        } else if !self.options.other_filesystems {
+        } else if !place.options.other_filesystems {
             return scratch.skipped.add(Reason::OtherFilesystem);
         } else {
             self.filesystem(device, fd.as_fd())
@@ -270,7 +278,7 @@ impl Walker<'_> {
         if !skip::lock(&self.seen).insert((device, stat.stx_ino)) {
             return scratch.skipped.add(Reason::SeenAlready);
         }
-        let ignores = match self.options.filter.ignore_files {
+        let ignores = match place.options.filter.ignore_files {
             true => IgnoreChain::descend(task.ignores.as_ref(), &task.path),
             false => None,
         };
@@ -321,12 +329,14 @@ impl Walker<'_> {
                     self.file(&task, fs, &fd, name, &stat, &ignores, &mut recall, scratch);
                 }
                 (FileType::Directory, _) => {
-                    if !self.options.snapshots && SNAPSHOT_FOLDERS.contains(&name) {
+                    if !place.options.snapshots && SNAPSHOT_FOLDERS.contains(&name) {
                         scratch.skipped.add(Reason::Snapshot);
                         continue;
                     }
                     let path = join(&task.path, name);
-                    if glob_excludes(place.globs.as_ref(), &path, true) {
+                    if self.roots.contains(path.as_slice()) {
+                        scratch.skipped.add(Reason::SeenAlready);
+                    } else if glob_excludes(place.globs.as_ref(), &path, true) {
                         scratch.skipped.add(Reason::Filtered);
                     } else if IgnoreChain::excludes(ignores.as_ref(), &path, true) {
                         scratch.skipped.add(Reason::Ignored);
@@ -370,8 +380,10 @@ impl Walker<'_> {
         if id.size == 0 {
             return scratch.skipped.add(Reason::Empty);
         }
-        let globs = self.places[task.root].globs.as_ref();
-        if !self.options.filter.wants(id.size, id.mtime, stat.stx_uid)
+        let place = &self.places[task.root];
+        let globs = place.globs.as_ref();
+        let age = self.started.saturating_sub(id.mtime);
+        if !place.options.filter.wants(id.size, age, stat.stx_uid)
             || globs.is_some() && glob_excludes(globs, &join(&task.path, name), false)
         {
             return scratch.skipped.add(Reason::Filtered);
@@ -404,7 +416,6 @@ impl Walker<'_> {
                 fs: fs.number,
                 allocated,
                 fresh,
-                linked: stat.stx_nlink > 1,
                 known,
             },
         ));

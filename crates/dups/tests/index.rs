@@ -413,3 +413,75 @@ fn a_full_disk_under_the_index() {
     assert!(again.index_error.is_none(), "{:?}", again.index_error);
     assert_eq!(again.cost.opens, 0);
 }
+
+/// Each folder as it was scanned last; one that a later scan went through is no root any more.
+#[test]
+fn every_root_is_scanned_again_in_its_own_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    let sub = root.join("sub");
+    for (path, length) in [("a", 10), ("b", 2000), ("sub/c", 10), ("sub/d", 2000)] {
+        put(root.join(path), &noise(1, length));
+    }
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    let mut large = ScanOptions::default();
+    large.walk.filter.min_size = 1000;
+    let again = ScanOptions {
+        as_before: true,
+        ..ScanOptions::default()
+    };
+    let both = |index: &mut Index, options: &ScanOptions| {
+        let roots: Vec<_> = index
+            .roots()
+            .unwrap()
+            .into_iter()
+            .map(|one| one.path)
+            .collect();
+        let found = common::free(|control| scan(&roots, options, Some(index), control)).unwrap();
+        (roots.len(), found.files.files.len())
+    };
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    scan_tree(&sub, &large, Some(&mut index));
+    // Several times, because threads might meet in another order.
+    for _ in 0..5 {
+        assert_eq!(both(&mut index, &again), (2, 3));
+    }
+    // A later scan of the whole decides for its part too.
+    scan_tree(&root, &large, Some(&mut index));
+    assert_eq!(both(&mut index, &again), (1, 2));
+    assert_eq!(both(&mut index, &ScanOptions::default()), (1, 4));
+    scan_tree(&sub, &large, Some(&mut index));
+    // A root that is gone is none for it either.
+    std::fs::remove_dir_all(&sub).unwrap();
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(both(&mut index, &again), (1, 2));
+}
+
+/// By a link, by another mount, or renamed between two scans: one inode is one file.
+#[test]
+fn one_folder_by_two_paths_is_no_copy_of_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, alias) = (dir.path().join("tree"), dir.path().join("alias"));
+    put(root.join("a"), b"same");
+    put(root.join("lone"), b"lone");
+    std::os::unix::fs::symlink(&root, &alias).unwrap();
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    for path in [&root, &alias] {
+        scan_tree(path, &ScanOptions::default(), Some(&mut index));
+    }
+    let groups = |index: &Index| {
+        let files = index.load(&[]).unwrap();
+        let groups = assay_dups::group::by_hash(&files);
+        let group = groups.iter().next();
+        (
+            files.files.len(),
+            group.map(|one| (one.files.len(), one.links.len())),
+        )
+    };
+    assert_eq!(groups(&index), (4, None));
+    put(root.join("b"), b"same");
+    for path in [&root, &alias] {
+        scan_tree(path, &ScanOptions::default(), Some(&mut index));
+    }
+    assert_eq!(groups(&index), (6, Some((2, 2))));
+}

@@ -356,5 +356,8 @@ fn filters() {
     );
     assert_eq!(names(&|o| o.walk.filter.min_size = 100), "");
     assert_eq!(names(&|o| o.walk.filter.owner = Some(4_000_000)), "");
-    assert_eq!(names(&|o| o.walk.filter.older = Some(1)), "");
+    assert_eq!(
+        names(&|o| o.walk.filter.older_than = Some(3_600_000_000_000)),
+        ""
+    );
 }

@@ -17,6 +17,7 @@ mod child;
 mod claim;
 mod command;
 pub mod console;
+pub mod counters;
 mod cpio;
 pub mod crypto;
 mod devices;

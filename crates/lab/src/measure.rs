@@ -8,6 +8,7 @@ mod doubts;
 
 pub use doubts::doubts;
 
+use crate::counters;
 use crate::disk::Disk;
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -221,28 +222,14 @@ fn queue(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
 
 /// Flushes that the guest's kernel finished on a disk so far.
 fn flushes(guest: &Guest, device: &Path) -> Result<u64, LabError> {
-    Ok(flush_field(&queue(guest, device, "stat")?))
-}
-
-/// The sixteenth field of /sys/block/DISK/stat: flushes since Linux 5.5 (Documentation/block/stat.rst).
-fn flush_field(stat: &str) -> u64 {
-    let field = stat.split_whitespace().nth(15);
-    field.and_then(|text| text.parse().ok()).unwrap_or(0)
+    Ok(counters::flushes(&queue(guest, device, "stat")?).unwrap_or(0))
 }
 
 fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {
-    let devices = guest.qmp("query-blockstats", json!({}))?;
-    let ours = devices
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|device| {
-            device["qdev"]
-                .as_str()
-                .is_some_and(|qdev| is_device(qdev, &disk.name))
-        })
+    let answer = guest.qmp("query-blockstats", json!({}))?;
+    let ours = counters::of_disk(&answer, &disk.name)
         .ok_or_else(|| refuse(disk, "QEMU has no counters for it"))?;
-    let count = |name: &str| ours["stats"][name].as_u64().unwrap_or(0);
+    let count = |name: &str| ours[name].as_u64().unwrap_or(0);
     let process = fs::read_to_string(format!("/proc/{}/io", guest.entry().pid)).unwrap_or_default();
     let moved = |name: &str| {
         let line = process.lines().find_map(|line| line.strip_prefix(name));
@@ -260,38 +247,9 @@ fn host_side(guest: &Guest, disk: &Disk) -> Result<HostSide, LabError> {
     })
 }
 
-/// Whether QEMU means the device of that id: `qdev` is the id, or for virtio-blk, whose counters belong
-/// to a part of the device, a path in the tree of objects.
-fn is_device(qdev: &str, id: &str) -> bool {
-    let path = qdev.strip_prefix("/machine/peripheral/");
-    let owner = path.map_or(qdev, |path| path.split('/').next().unwrap_or_default());
-    owner == id
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Paths as QEMU 7.2 prints them.
-    #[test]
-    fn a_disk_is_not_taken_for_another_by_the_rest_of_a_path() {
-        assert!(is_device(
-            "/machine/peripheral/disk1/virtio-backend",
-            "disk1"
-        ));
-        assert!(is_device("disk2", "disk2"));
-        for id in ["machine", "peripheral", "virtio-backend"] {
-            assert!(!is_device("/machine/peripheral/disk1/virtio-backend", id));
-        }
-    }
-
-    /// Constructed from Documentation/block/stat.rst; before Linux 5.5 there is no such field.
-    #[test]
-    fn flushes_are_the_sixteenth_field() {
-        let stat = "     105        0     4968       42       14        0      112        9        0       64       59        0        0        0        0        7        7\n";
-        assert_eq!(flush_field(stat), 7);
-        assert_eq!(flush_field("1 2 3"), 0);
-    }
 
     #[test]
     fn every_round_has_everything_once_and_its_own_order() {

@@ -4,6 +4,7 @@ mod act;
 mod browse;
 mod dirs;
 mod explore;
+mod how;
 mod human;
 mod progress;
 mod scan;

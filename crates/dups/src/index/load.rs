@@ -135,7 +135,6 @@ fn enter(
                 fs,
                 allocated: entry.allocated,
                 fresh: entry.fresh,
-                linked: entry.linked,
                 known: Some(Known {
                     generation: entry.generation,
                     hash: None,

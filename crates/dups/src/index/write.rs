@@ -2,6 +2,7 @@
 
 use super::{Index, failed, range, split};
 use crate::blob::{self, Decoder};
+use crate::manner::Manner;
 use crate::memory::Memory;
 use crate::store::Store;
 use crate::table::Files;
@@ -17,15 +18,22 @@ const TOUCH: i64 = 60_000_000_000;
 /// A name within a folder, and what it is now; `None` = gone.
 type Change<'a> = (&'a [u8], Option<Identity>);
 
+fn text(manner: &Manner) -> rusqlite::Result<String> {
+    serde_json::to_string(manner)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
 impl Index {
-    /// Writes what a scan changed, in one transaction; an unchanged scan writes nothing.
-    /// `memory`: what [`Index::remember`] returned, as the walk has marked it.
+    /// Writes what a scan of `roots` changed, in one transaction; an unchanged scan writes nothing.
+    /// `memory`: what [`Index::remember`] returned, as the walk has marked it. `superseded`: roots that
+    /// are none any more.
     ///
     /// # Errors
     /// When the index cannot be written; it is then as it was before.
     pub fn save(
         &mut self,
-        roots: &[PathBuf],
+        roots: &[(PathBuf, Manner)],
+        superseded: &[PathBuf],
         files: &Files,
         memory: &Memory,
         generation: u32,
@@ -40,15 +48,16 @@ impl Index {
         let vanished = || memory.vanished().filter(|_| !interrupted);
         let now = sys::now();
         let known = self.roots()?;
-        let fresh_enough = |root: &PathBuf| {
+        let fresh_enough = |(root, manner): &(PathBuf, Manner)| {
             known.iter().any(|one| {
-                one.machine.is_empty()
-                    && one.path == *root
+                one.is_here(root)
+                    && one.manner == *manner
                     && one.complete != interrupted
                     && now - one.scanned < TOUCH
             })
         };
-        if dirty.is_empty() && vanished().next().is_none() && roots.iter().all(fresh_enough) {
+        let unchanged = dirty.is_empty() && vanished().next().is_none() && superseded.is_empty();
+        if unchanged && roots.iter().all(fresh_enough) {
             return Ok(());
         }
         dirty.sort_unstable_by_key(|dir| files.dir_path(*dir));
@@ -56,7 +65,7 @@ impl Index {
         let mut write = || -> rusqlite::Result<()> {
             let transaction = self.db.transaction()?;
             if afresh {
-                for root in roots {
+                for (root, _) in roots {
                     let (exact, from, to) = range(Some(root));
                     transaction.execute(
                         "DELETE FROM folders WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
@@ -77,11 +86,17 @@ impl Index {
                     remove.execute([path])?;
                 }
                 let mut root_row = transaction.prepare_cached(
-                    "INSERT OR REPLACE INTO roots (machine, path, scanned, complete)
-                     VALUES ('', ?1, ?2, ?3)",
+                    "INSERT OR REPLACE INTO roots (machine, path, scanned, complete, manner)
+                     VALUES ('', ?1, ?2, ?3, ?4)",
                 )?;
-                for root in roots {
-                    root_row.execute(params![sys::bytes(root), now, !interrupted])?;
+                for (root, manner) in roots {
+                    let bytes = sys::bytes(root);
+                    root_row.execute(params![bytes, now, !interrupted, text(manner)?])?;
+                }
+                let mut no_root = transaction
+                    .prepare_cached("DELETE FROM roots WHERE machine = '' AND path = ?1")?;
+                for root in superseded {
+                    no_root.execute([sys::bytes(root)])?;
                 }
             }
             transaction.execute(
@@ -147,8 +162,14 @@ impl Index {
                     inner => format!("{machine}/{inner}"),
                 };
                 transaction.execute(
-                    "INSERT INTO roots (machine, path, scanned, complete) VALUES (?1, ?2, ?3, ?4)",
-                    params![name, sys::bytes(&root.path), root.scanned, root.complete],
+                    "INSERT INTO roots (machine, path, scanned, complete, manner) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![
+                        name,
+                        sys::bytes(&root.path),
+                        root.scanned,
+                        root.complete,
+                        text(&root.manner)?
+                    ],
                 )?;
             }
             let name = kind.map_or("", crate::hash::Kind::name);
@@ -213,7 +234,6 @@ impl Index {
                         Some((_, None)) => continue,
                         Some((_, Some(id))) => {
                             entry.id = *id;
-                            entry.linked = true;
                             // Just touched: trusted only after a scan has read it again.
                             entry.fresh = true;
                             entry.share = None;

@@ -13,7 +13,7 @@ use crate::fio::{Jobs, Work};
 use crate::guest::{command, fio};
 use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
 use assay_lab::disk::{CacheMode, Throttle};
-use assay_lab::{Disk, Guest};
+use assay_lab::{Disk, Guest, counters};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_model::{Bytes, Nanos};
 use serde::Deserialize;
@@ -288,12 +288,7 @@ fn written(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
         return Ok(0);
     };
     let all = guest.qmp("query-blockstats", json!({}))?;
-    let ours = all.as_array().into_iter().flatten().find(|device| {
-        // `qdev` is the device's id or its path in QEMU's object tree.
-        let name = device["qdev"].as_str().unwrap_or_default();
-        name.split('/').any(|part| part == disk)
-    });
-    let bytes = ours.and_then(|device| device["stats"]["wr_bytes"].as_u64());
+    let bytes = counters::of_disk(&all, &disk).and_then(|ours| ours["wr_bytes"].as_u64());
     bytes.ok_or_else(|| StudyError::measure(disk, "QEMU has no counters for it"))
 }
 

@@ -299,7 +299,6 @@ mod tests {
                     fs,
                     allocated: None,
                     fresh: false,
-                    linked: false,
                     known,
                 };
                 files.add_file(dir, name.as_bytes(), new);

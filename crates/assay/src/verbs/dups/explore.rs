@@ -1,5 +1,6 @@
 //! Questions to the index: `report`, `file`, `ls`, `uniques`.
 
+use super::how::flags;
 use super::{Format, Place, human};
 use crate::cli::Status;
 use assay_dups::group::by_hash;
@@ -170,8 +171,9 @@ fn dated(index: &Index) -> anyhow::Result<()> {
             machine => format!("{machine}:"),
         };
         let part = if root.complete { "" } else { ", in part" };
+        let how = flags(&root.manner).map_or_else(String::new, |flags| format!(", with {flags}"));
         eprintln!(
-            "{machine}{}: scanned {} ago{part}",
+            "{machine}{}: scanned {} ago{part}{how}",
             readable(root.path.as_os_str().as_bytes()),
             human::age(now - root.scanned)
         );

@@ -22,6 +22,27 @@ pub fn bytes(bytes: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// Bytes in the largest unit that needs no fraction, as a size is given: `64K`.
+pub fn exact(bytes: u64) -> String {
+    let fitting = [(40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')]
+        .into_iter()
+        .find(|(bits, _)| bytes >> bits != 0 && bytes.is_multiple_of(1 << bits));
+    fitting.map_or_else(
+        || bytes.to_string(),
+        |(bits, unit)| format!("{}{unit}", bytes >> bits),
+    )
+}
+
+/// Nanoseconds in the largest unit that needs no fraction, as an age is given: `7d`.
+pub fn exact_age(nanos: i64) -> String {
+    let seconds = nanos / 1_000_000_000;
+    let (number, unit) = [(86_400, 'd'), (3600, 'h'), (60, 'm')]
+        .into_iter()
+        .find(|(length, _)| seconds % length == 0)
+        .map_or((seconds, 's'), |(length, unit)| (seconds / length, unit));
+    format!("{number}{unit}")
+}
+
 /// A count with thousands apart: `214,038`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -1,10 +1,10 @@
 //! `assay dups scan` and `refresh`.
 
+use super::how::{HashArg, HowArgs, flags};
 use super::{Format, Place, human, progress};
 use crate::cli::Status;
-use assay_dups::filter::{parse_size, parse_user};
-use assay_dups::hash::Kind;
-use assay_dups::{Filter, Index, Reason, ScanOptions, WalkOptions, format, name, scan};
+use assay_dups::index::Root;
+use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -38,115 +38,16 @@ pub struct Scan {
     how: HowArgs,
 }
 
-/// How to scan, for the first time or again.
-#[derive(Args)]
-struct HowArgs {
-    /// Trust nothing that the index remembers
-    #[arg(long)]
-    rehash: bool,
-    /// Compare every group byte by byte once more at the end
-    #[arg(long)]
-    paranoid: bool,
-    /// Hash every file, so that indexes of several machines can be merged
-    #[arg(long)]
-    hash_all: bool,
-    #[command(flatten)]
-    filter: FilterArgs,
-    /// Enter folders on other file systems too (btrfs subvolumes are such)
-    #[arg(long)]
-    other_filesystems: bool,
-    /// Enter .zfs, .snapshot and .snapshots too
-    #[arg(long)]
-    snapshots: bool,
-    /// Threads [default: as many as pay]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: Option<u16>,
-}
-
-impl HowArgs {
-    fn options(&self, hash: Option<Kind>) -> ScanOptions {
-        ScanOptions {
-            walk: WalkOptions {
-                filter: self.filter.filter(),
-                other_filesystems: self.other_filesystems,
-                snapshots: self.snapshots,
-            },
-            paranoid: self.paranoid,
-            hash_all: self.hash_all,
-            fresh: self.rehash,
-            hash,
-            checkpoint: None,
-        }
-    }
-}
-
-#[derive(clap::ValueEnum, Clone, Copy)]
-enum HashArg {
-    /// Cannot be deceived on purpose.
-    Blake3,
-    /// Less work for the processor.
-    #[value(name = "xxh3-128", alias = "xxh3")]
-    Xxh3,
-}
-
-impl HashArg {
-    fn kind(self) -> Kind {
-        match self {
-            Self::Blake3 => Kind::Blake3,
-            Self::Xxh3 => Kind::Xxh3,
-        }
-    }
-}
-
-#[derive(Args)]
-struct FilterArgs {
-    /// Least size, e.g. 4k
-    #[arg(long, short = 's', value_name = "SIZE", value_parser = parse_size)]
-    min_size: Option<u64>,
-    /// Largest size, e.g. 2G
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    max_size: Option<u64>,
-    /// Only what matches; with ! in front, all but what matches; the last match decides
-    #[arg(long, short, value_name = "GLOB")]
-    glob: Vec<String>,
-    /// Respect .gitignore and .ignore files
-    #[arg(long)]
-    gitignore: bool,
-    /// Changed within this time, e.g. 7d
-    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
-    newer_than: Option<i64>,
-    /// Not changed within this time, e.g. 1y
-    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
-    older_than: Option<i64>,
-    /// Owned by this user (name or number)
-    #[arg(long, value_name = "USER", value_parser = parse_user)]
-    owner: Option<u32>,
-}
-
-impl FilterArgs {
-    fn filter(&self) -> Filter {
-        let now = assay_dups::now();
-        Filter {
-            min_size: self.min_size.unwrap_or(1).max(1),
-            max_size: self.max_size.unwrap_or(u64::MAX),
-            globs: self.glob.clone(),
-            ignore_files: self.gitignore,
-            newer: self.newer_than.map(|age| now - age),
-            older: self.older_than.map(|age| now - age),
-            owner: self.owner,
-        }
-    }
-}
-
 /// Arguments of `assay dups refresh`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  assay dups refresh                          every folder that was scanned before
-  assay dups refresh --other-filesystems      if that is how they were scanned
+  assay dups refresh                     every folder that was scanned before, as it was
+  assay dups refresh /srv --min-size 1M  this one, and from now on only large files
 
-All are scanned together, so that what was scanned apart is compared as well. Options of earlier
-scans are not remembered: what a filter leaves out, or lies on other file systems, is forgotten.")]
+All are scanned together, so that what was scanned apart is compared as well. Filters, other file
+systems and snapshots are as in the last scan of each folder, unless any of that is given here, which
+then holds for all. Where one was scanned with --hash-all, all are.")]
 pub struct Refresh {
     /// Only these of the folders scanned before
     #[arg(value_name = "PATH")]
@@ -180,21 +81,21 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
 /// Runs `assay dups refresh`.
 pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     let index = Index::open(&place.path()?)?;
-    let mut known: Vec<PathBuf> = index
+    let mut known: Vec<Root> = index
         .roots()?
         .into_iter()
         .filter(|root| root.machine.is_empty())
-        .map(|root| root.path)
         .collect();
     if !args.paths.is_empty() {
         let wanted = super::absolute(&args.paths)?;
-        if let Some(strange) = wanted.iter().find(|path| !known.contains(path)) {
+        let is_known = |path: &&PathBuf| known.iter().any(|root| root.path == **path);
+        if let Some(strange) = wanted.iter().find(|path| !is_known(path)) {
             anyhow::bail!(
                 "{} was not scanned before; `assay dups scan` it",
                 name::readable(std::os::unix::ffi::OsStrExt::as_bytes(strange.as_os_str()))
             );
         }
-        known = wanted;
+        known.retain(|root| wanted.contains(&root.path));
     }
     anyhow::ensure!(
         !known.is_empty(),
@@ -205,9 +106,18 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     };
+    let mut options = args.how.options(None);
+    options.as_before = args.how.is_silent();
+    for root in known.iter().filter(|_| options.as_before) {
+        if let Some(flags) = flags(&root.manner) {
+            let path = std::os::unix::ffi::OsStrExt::as_bytes(root.path.as_os_str());
+            eprintln!("{}: as before, with {flags}", name::readable(path));
+        }
+    }
+    let roots: Vec<PathBuf> = known.into_iter().map(|root| root.path).collect();
     go(
-        &known,
-        &args.how.options(None),
+        &roots,
+        &options,
         Some(index),
         format,
         args.how.threads.map(usize::from),

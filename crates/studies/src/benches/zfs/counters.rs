@@ -4,6 +4,7 @@
 use super::ground::Ground;
 use crate::StudyError;
 use assay_host::kstat;
+use assay_lab::counters::{flushes, of_disk};
 use serde_json::{Value, json};
 
 /// Counters since the start of the machine.
@@ -67,25 +68,14 @@ fn since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(before?))
 }
 
-/// Flush requests completed: the 16th field of a block device's `stat`, since Linux 5.5
-/// (Documentation/block/stat.rst).
-fn flushes(stat: &str) -> Option<u64> {
-    stat.split_whitespace().nth(15)?.parse().ok()
-}
-
 /// Flushes and bytes written of the disks of these names, from `query-blockstats`.
 fn host_side(stats: &Value, disks: &[String]) -> (u64, u64) {
-    let ours = stats.as_array().into_iter().flatten().filter(|device| {
-        // `qdev` is the device's id or its path in QEMU's object tree.
-        let path = device["qdev"].as_str().unwrap_or_default();
-        path.split('/')
-            .any(|part| disks.iter().any(|name| name == part))
-    });
-    let count = |device: &Value, name: &str| device["stats"][name].as_u64().unwrap_or(0);
-    ours.fold((0, 0), |(flushes, bytes), device| {
+    let ours = disks.iter().filter_map(|id| of_disk(stats, id));
+    let count = |disk: &Value, name: &str| disk[name].as_u64().unwrap_or(0);
+    ours.fold((0, 0), |(flushes, bytes), disk| {
         (
-            flushes + count(device, "flush_operations"),
-            bytes + count(device, "wr_bytes"),
+            flushes + count(disk, "flush_operations"),
+            bytes + count(disk, "wr_bytes"),
         )
     })
 }
@@ -98,8 +88,6 @@ mod tests {
     fn commits_and_flushes_are_read_from_what_the_guest_prints() {
         let stat = include_str!("../../../fixtures/linux-6.1-nbd-stat.txt");
         assert_eq!(flushes(stat), Some(59));
-        // Linux before 5.5 has 15 fields.
-        assert_eq!(flushes("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"), None);
     }
 
     #[test]

@@ -1,0 +1,187 @@
+//! The options that say how to scan, as arguments and, of what the index remembers, as arguments again.
+
+use super::human;
+use assay_dups::filter::{parse_size, parse_user};
+use assay_dups::hash::Kind;
+use assay_dups::{Filter, Manner, ScanOptions, WalkOptions};
+use clap::Args;
+
+/// How to scan, for the first time or again.
+#[derive(Args)]
+pub struct HowArgs {
+    /// Trust nothing that the index remembers
+    #[arg(long)]
+    rehash: bool,
+    /// Compare every group byte by byte once more at the end
+    #[arg(long)]
+    paranoid: bool,
+    /// Hash every file, so that indexes of several machines can be merged
+    #[arg(long)]
+    hash_all: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Enter folders on other file systems too (btrfs subvolumes are such)
+    #[arg(long)]
+    other_filesystems: bool,
+    /// Enter .zfs, .snapshot and .snapshots too
+    #[arg(long)]
+    snapshots: bool,
+    /// Threads [default: as many as pay]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+}
+
+impl HowArgs {
+    pub fn options(&self, hash: Option<Kind>) -> ScanOptions {
+        ScanOptions {
+            walk: self.walk(),
+            as_before: false,
+            paranoid: self.paranoid,
+            hash_all: self.hash_all,
+            fresh: self.rehash,
+            hash,
+            checkpoint: None,
+        }
+    }
+
+    fn walk(&self) -> WalkOptions {
+        WalkOptions {
+            filter: self.filter.filter(),
+            other_filesystems: self.other_filesystems,
+            snapshots: self.snapshots,
+        }
+    }
+
+    /// Whether it says nothing about which files are looked at, or hashed.
+    pub fn is_silent(&self) -> bool {
+        self.walk() == WalkOptions::default() && !self.hash_all
+    }
+}
+
+#[derive(clap::ValueEnum, Clone, Copy)]
+pub enum HashArg {
+    /// Cannot be deceived on purpose.
+    Blake3,
+    /// Less work for the processor.
+    #[value(name = "xxh3-128", alias = "xxh3")]
+    Xxh3,
+}
+
+impl HashArg {
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Blake3 => Kind::Blake3,
+            Self::Xxh3 => Kind::Xxh3,
+        }
+    }
+}
+
+#[derive(Args)]
+struct FilterArgs {
+    /// Least size, e.g. 4k
+    #[arg(long, short = 's', value_name = "SIZE", value_parser = parse_size)]
+    min_size: Option<u64>,
+    /// Largest size, e.g. 2G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_size: Option<u64>,
+    /// Only what matches; with ! in front, all but what matches; the last match decides
+    #[arg(long, short, value_name = "GLOB")]
+    glob: Vec<String>,
+    /// Respect .gitignore and .ignore files
+    #[arg(long)]
+    gitignore: bool,
+    /// Changed within this time, e.g. 7d
+    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
+    newer_than: Option<i64>,
+    /// Not changed within this time, e.g. 1y
+    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
+    older_than: Option<i64>,
+    /// Owned by this user (name or number)
+    #[arg(long, value_name = "USER", value_parser = parse_user)]
+    owner: Option<u32>,
+}
+
+impl FilterArgs {
+    fn filter(&self) -> Filter {
+        Filter {
+            min_size: self.min_size.unwrap_or(1).max(1),
+            max_size: self.max_size.unwrap_or(u64::MAX),
+            globs: self.glob.clone(),
+            ignore_files: self.gitignore,
+            newer_than: self.newer_than,
+            older_than: self.older_than,
+            owner: self.owner,
+        }
+    }
+}
+
+/// The arguments that ask for a manner; none when it is the usual one.
+pub fn flags(manner: &Manner) -> Option<String> {
+    let walk = &manner.walk;
+    let filter = &walk.filter;
+    let usual = Filter::default();
+    let mut words = Vec::new();
+    if filter.min_size != usual.min_size {
+        words.push(format!("--min-size {}", human::exact(filter.min_size)));
+    }
+    if filter.max_size != usual.max_size {
+        words.push(format!("--max-size {}", human::exact(filter.max_size)));
+    }
+    for glob in &filter.globs {
+        words.push(format!("--glob {}", shell_words::quote(glob)));
+    }
+    for (name, age) in [("newer", filter.newer_than), ("older", filter.older_than)] {
+        words.extend(age.map(|age| format!("--{name}-than {}", human::exact_age(age))));
+    }
+    words.extend(filter.owner.map(|owner| format!("--owner {owner}")));
+    for (set, flag) in [
+        (filter.ignore_files, "--gitignore"),
+        (walk.other_filesystems, "--other-filesystems"),
+        (walk.snapshots, "--snapshots"),
+        (manner.hash_all, "--hash-all"),
+    ] {
+        if set {
+            words.push(flag.into());
+        }
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        how: HowArgs,
+    }
+
+    fn manner(words: &[String]) -> Manner {
+        let line = Line::parse_from(std::iter::once("scan".to_owned()).chain(words.to_vec()));
+        let options = line.how.options(None);
+        Manner {
+            walk: options.walk,
+            hash_all: options.hash_all,
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_reads_as_it_was_asked_for() {
+        let all = "--min-size 1500k --max-size 7G --glob '*.jpg' --glob '!it'\\''s.tmp' --newer-than 1y \
+                   --older-than 90s --owner 0 --gitignore --other-filesystems --snapshots --hash-all";
+        let asked = manner(&shell_words::split(all).unwrap());
+        let told = flags(&asked).unwrap();
+        assert_eq!(manner(&shell_words::split(&told).unwrap()), asked);
+        assert!(
+            told.starts_with("--min-size 1500K --max-size 7G "),
+            "{told}"
+        );
+        assert!(
+            told.contains("--newer-than 365d --older-than 90s"),
+            "{told}"
+        );
+        assert_eq!(flags(&manner(&[])), None);
+    }
+}
