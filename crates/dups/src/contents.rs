@@ -34,10 +34,7 @@ impl Contents {
         if self.hashes.len() * 4 >= self.slots.len() * 3 {
             self.lengthen((self.slots.len() * 2).max(1024));
         }
-        // Its first bytes are as good as random.
-        let tag = hash
-            .first_chunk()
-            .map_or(0, |head| u32::from_le_bytes(*head));
+        let tag = tag(&hash);
         let mask = self.slots.len() - 1;
         let mut at = tag as usize & mask;
         loop {
@@ -53,6 +50,25 @@ impl Contents {
                 return number;
             }
             at = (at + 1) & mask;
+        }
+    }
+
+    /// The numbers of hashes, added if new: several at a time, because looking one up waits for memory, which
+    /// the processor asks for side by side where nothing depends on the answer.
+    pub fn add_all(&mut self, hashes: &[Hash], mut take: impl FnMut(u32)) {
+        for some in hashes.chunks(AT_ONCE) {
+            let mut found = [None; AT_ONCE];
+            let mask = self.slots.len().wrapping_sub(1);
+            for (hash, found) in some.iter().zip(&mut found) {
+                let slot = self.slots.get(tag(hash) as usize & mask);
+                *found = slot.copied().filter(|slot| *slot != FREE);
+            }
+            for (hash, found) in some.iter().zip(&mut found) {
+                *found = found.filter(|slot| self.hashes[*slot as u32 as usize] == *hash);
+            }
+            for (hash, found) in some.iter().zip(found) {
+                take(found.map_or_else(|| self.add(*hash), |slot| slot as u32));
+            }
         }
     }
 
@@ -77,6 +93,15 @@ impl Contents {
     }
 }
 
+/// Hashes looked up side by side.
+const AT_ONCE: usize = 16;
+
+/// The first bytes of a hash, which are as good as random.
+fn tag(hash: &Hash) -> u32 {
+    hash.first_chunk()
+        .map_or(0, |head| u32::from_le_bytes(*head))
+}
+
 /// Hashes handed over at once.
 const BATCH: usize = 4096;
 /// Batches that may wait.
@@ -97,8 +122,8 @@ impl<'scope> Numbering<'scope> {
             let mut contents = Contents::default();
             contents.expect(expected);
             let mut numbers = Store::default();
-            for hash in batches.into_iter().flatten() {
-                numbers.push(contents.add(hash));
+            for batch in batches {
+                contents.add_all(&batch, |number| numbers.push(number));
             }
             (contents, numbers)
         });
@@ -109,14 +134,15 @@ impl<'scope> Numbering<'scope> {
         }
     }
 
-    /// Takes the hash of the next file that has one; the file is to be marked by any number.
-    pub fn add(&mut self, hash: Hash) {
+    /// Takes the hash of the next file that has one; returns what to mark the file by meanwhile.
+    pub fn add(&mut self, hash: Hash) -> u32 {
         self.batch.push(hash);
         if self.batch.len() == BATCH {
             let full = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
             // Nobody receives only after a panic, which is passed on at the end.
             let _ = self.hand_over.send(full);
         }
+        0
     }
 
     /// Gives all marked files their numbers, in their order.

@@ -3,7 +3,7 @@
 
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 /// Files of one size, at least two inodes.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +34,9 @@ pub struct Sizes {
 
 /// Sorts and groups. With `all`, files of a size of their own are taken too (to hash everything).
 pub fn by_size(files: &Files, all: bool) -> Sizes {
+    let open = Unsettled::of(files, all);
     let mut keyed: Store<(u64, u64, FileId)> = (0..files.files.len() as u32)
-        .filter(|id| !files.file(*id).is_aside())
+        .filter(|id| !files.file(*id).is_aside() && open.may_have(files.file(*id).id.size))
         .map(|id| {
             let file = files.file(id);
             (u64::MAX - file.id.size, file.id.ino, id)
@@ -62,6 +63,25 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
         }
     }
     sizes
+}
+
+/// Sizes of which some file has no hash: the others are settled. It errs on the side of too many.
+pub(crate) struct Unsettled(Vec<bool>);
+
+impl Unsettled {
+    const SLOTS: usize = 1 << 16;
+
+    pub fn of(files: &Files, all: bool) -> Self {
+        let mut slots = vec![all; Self::SLOTS];
+        for file in files.files.iter().filter(|file| file.hash == NO_HASH) {
+            slots[file.id.size as usize % Self::SLOTS] = true;
+        }
+        Self(slots)
+    }
+
+    pub fn may_have(&self, size: u64) -> bool {
+        self.0[size as usize % Self::SLOTS]
+    }
 }
 
 /// Takes one name of each inode; inode numbers repeat between file systems.
@@ -135,6 +155,8 @@ struct Head {
     first_link: u32,
     links: u32,
     distinct: u32,
+    /// The first bytes of the hash: an order that does not depend on that of the walk.
+    tie: u64,
 }
 
 impl Groups {
@@ -230,14 +252,9 @@ impl Groups {
     }
 
     /// Largest gain first.
-    pub(crate) fn sort(&mut self, files: &Files) {
-        let members = &self.members;
-        let hash = |head: &Head| files.hash(members[head.first as usize]);
-        self.heads.sort_unstable_by(|a, b| {
-            (b.gain, b.size)
-                .cmp(&(a.gain, a.size))
-                .then_with(|| hash(a).cmp(&hash(b)))
-        });
+    pub(crate) fn sort(&mut self) {
+        let most = |head: &Head| (Reverse((head.gain, head.size)), head.tie);
+        self.heads.sort_unstable_by_key(most);
     }
 }
 
@@ -256,7 +273,7 @@ pub fn by_hash(files: &Files) -> Groups {
         }
     }
     groups.members.truncate(written);
-    groups.sort(files);
+    groups.sort();
     groups
 }
 
@@ -311,6 +328,9 @@ fn one_group(
         *written = first;
         return;
     }
+    let hash = files.hash(groups.members[first]);
+    let tie = hash.and_then(|hash| hash.first_chunk());
+    let tie = tie.map_or(0, |head| u64::from_be_bytes(*head));
     groups.heads.push(Head {
         size: files.file(groups.members[first]).id.size,
         gain: 0,
@@ -319,6 +339,7 @@ fn one_group(
         first_link: first_link as u32,
         links: (groups.links.len() - first_link) as u32,
         distinct: 0,
+        tie,
     });
     groups.weigh(files, groups.heads.len() - 1);
 }

@@ -1,6 +1,6 @@
 //! Questions to a table of files: what has no copy, where one file is, what still agrees.
 
-use crate::group::Groups;
+use crate::group::{Groups, Unsettled};
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
 use std::collections::HashMap;
@@ -62,14 +62,12 @@ pub fn uncompared(files: &Files) -> Vec<FileId> {
     // The first file of each size that matters, and whether one of them was not compared with it.
     let mut sizes: HashMap<u64, (FileId, bool)> = HashMap::new();
     // Most sizes do not matter, which this says faster.
-    let mut likely = vec![false; 1 << 16];
-    let slot = |size: u64| size as usize % (1 << 16);
+    let likely = Unsettled::of(files, false);
     for id in unhashed() {
         sizes.entry(size(id)).or_insert((id, false));
-        likely[slot(size(id))] = true;
     }
     for (id, file) in files.files.iter().enumerate() {
-        if likely[slot(file.id.size)]
+        if likely.may_have(file.id.size)
             && let Some((first, apart)) = sizes.get_mut(&file.id.size)
         {
             *apart = *apart || !together(files, *first, id as FileId);

@@ -44,7 +44,7 @@ pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
         changed = true;
     }
     if changed {
-        groups.sort(files);
+        groups.sort();
     }
     opened
 }

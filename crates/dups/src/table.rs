@@ -1,7 +1,7 @@
 //! The files of a scan: 56 bytes each plus the name, 36 more for each content that several have. Long
 //! tables lie in a file ([`crate::store`]).
 
-use crate::contents::Contents;
+use crate::contents::{Contents, Numbering};
 pub use crate::hash::Hash;
 use crate::hash::Kind;
 use crate::store::Store;
@@ -170,11 +170,26 @@ impl Files {
 
     /// Adds a file to the folder added last; `name` is at most 255 bytes, as Linux guarantees.
     pub fn add_file(&mut self, dir: u32, name: &[u8], new: NewFile) -> FileId {
+        let hash = new.known.and_then(|known| known.hash);
+        let number = hash.map_or(NO_HASH, |hash| self.add_hash(hash));
+        self.put(dir, name, new, number)
+    }
+
+    /// Adds a file as [`Files::add_file`] does; its hash gets its number when `numbering` is finished.
+    pub(crate) fn add_file_later(
+        &mut self,
+        dir: u32,
+        name: &[u8],
+        new: NewFile,
+        numbering: &mut Numbering<'_>,
+    ) {
+        let hash = new.known.and_then(|known| known.hash);
+        let mark = hash.map_or(NO_HASH, |hash| numbering.add(hash));
+        self.put(dir, name, new, mark);
+    }
+
+    fn put(&mut self, dir: u32, name: &[u8], new: NewFile, hash: u32) -> FileId {
         let span = self.keep(name);
-        let hash = match new.known.and_then(|known| known.hash) {
-            Some(hash) => self.add_hash(hash),
-            None => NO_HASH,
-        };
         let mut flags = 0;
         for (set, flag) in [(new.allocated.is_some(), SPARSE), (new.fresh, FRESH)] {
             if set {

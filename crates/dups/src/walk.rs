@@ -1,6 +1,7 @@
 //! Stage 1: the tree. Folders are listed and their files examined on plain threads, relative to
 //! open folders, without following links.
 
+use crate::contents::Numbering;
 use crate::doors::Doors;
 use crate::filter::{Filter, IgnoreChain, glob_excludes};
 use crate::fsinfo::{self, FsInfo};
@@ -61,7 +62,6 @@ pub(crate) fn walk(
 ) -> Result<Walked, Error> {
     let mut places = Vec::new();
     let mut files = Files::default();
-    files.contents.expect(memory.hashes());
     let mut skipped = Skipped::default();
     let mut tasks = Vec::new();
     for (root, manner) in roots {
@@ -98,38 +98,45 @@ pub(crate) fn walk(
         });
     }
     tasks.reverse();
-    let walker = Walker {
-        places,
-        roots: roots.iter().map(|one| sys::bytes(&one.0)).collect(),
-        memory,
-        control,
-        queue: Mutex::new(Queue { tasks, active: 0 }),
-        more: Condvar::new(),
-        found: Mutex::new(Found {
+    std::thread::scope(|scope| {
+        let walker = Walker {
+            places,
+            roots: roots.iter().map(|one| sys::bytes(&one.0)).collect(),
+            memory,
+            control,
+            queue: Mutex::new(Queue { tasks, active: 0 }),
+            more: Condvar::new(),
+            found: Mutex::new(Found {
+                files,
+                numbering: Numbering::begin(scope, memory.hashes()),
+                doors: Doors::new(),
+                devices: HashMap::new(),
+            }),
+            seen: Mutex::new(HashSet::with_capacity(memory.folders())),
+            skipped: Mutex::new(skipped),
+            started: sys::now(),
+        };
+        pool::run(control, None, || walker.work(), || control.tick());
+        let Found {
+            mut files,
+            numbering,
+            doors,
+            ..
+        } = inner(walker.found);
+        numbering.finish(&mut files);
+        Ok(Walked {
             files,
-            doors: Doors::new(),
-            devices: HashMap::new(),
-        }),
-        seen: Mutex::new(HashSet::with_capacity(memory.folders())),
-        skipped: Mutex::new(skipped),
-        started: sys::now(),
-    };
-    pool::run(control, None, || walker.work(), || control.tick());
-    let skipped = walker
-        .skipped
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let found = walker
-        .found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let entered = walker.seen.into_inner();
-    Ok(Walked {
-        files: found.files,
-        skipped,
-        doors: found.doors,
-        entered: entered.unwrap_or_else(std::sync::PoisonError::into_inner),
+            skipped: inner(walker.skipped),
+            doors,
+            entered: inner(walker.seen),
+        })
     })
+}
+
+fn inner<T>(mutex: Mutex<T>) -> T {
+    mutex
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A root, open.
@@ -174,8 +181,9 @@ struct Queue {
     active: usize,
 }
 
-struct Found {
+struct Found<'a> {
     files: Files,
+    numbering: Numbering<'a>,
     doors: Doors,
     devices: HashMap<u64, FsRef>,
 }
@@ -187,7 +195,7 @@ struct Walker<'a> {
     control: &'a Control<'a>,
     queue: Mutex<Queue>,
     more: Condvar,
-    found: Mutex<Found>,
+    found: Mutex<Found<'a>>,
     seen: Mutex<HashSet<(u64, u64)>>,
     skipped: Mutex<Skipped>,
     started: i64,
@@ -434,17 +442,23 @@ impl Walker<'_> {
             .fetch_add(scratch.pending.len() as u64, Ordering::Relaxed);
         progress.bytes_seen.fetch_add(bytes, Ordering::Relaxed);
         let mut found = skip::lock(&self.found);
-        let dir = found.files.add_dir(&task.path, fs.number);
-        found.files.dirs[dir as usize].dirty = dirty;
+        let Found {
+            files,
+            numbering,
+            doors,
+            ..
+        } = &mut *found;
+        let dir = files.add_dir(&task.path, fs.number);
+        files.dirs[dir as usize].dirty = dirty;
         if dirty {
-            found.doors.keep(dir, fd);
+            doors.keep(dir, fd);
         }
         for (number, (at, file)) in scratch.pending.iter().enumerate() {
             let end = scratch
                 .pending
                 .get(number + 1)
                 .map_or(scratch.names.len(), |(next, _)| *next);
-            found.files.add_file(dir, &scratch.names[*at..end], *file);
+            files.add_file_later(dir, &scratch.names[*at..end], *file, numbering);
         }
     }
 

@@ -127,7 +127,7 @@ fn enter(
             true => home_number,
             false => number(files, entry.fsid),
         };
-        let id = files.add_file(
+        files.add_file_later(
             dir,
             entry.name,
             NewFile {
@@ -137,15 +137,12 @@ fn enter(
                 fresh: entry.fresh,
                 known: Some(Known {
                     generation: entry.generation,
-                    hash: None,
+                    hash: entry.hash,
                     share: entry.share,
                 }),
             },
+            numbering,
         );
-        if let Some(hash) = entry.hash {
-            files.files[id as usize].hash = 0;
-            numbering.add(hash);
-        }
     }
     Ok(())
 }
