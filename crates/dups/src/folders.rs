@@ -71,12 +71,9 @@ pub fn folders(files: &Files) -> Folders {
         let tree = crate::pool::join(tree);
         (ends, tree)
     });
-    let (same, common) = std::thread::scope(|scope| {
-        let common = scope.spawn(|| common(files, &members, &ends));
-        tree.digest(files, &ends);
-        (tree.same(), crate::pool::join(common))
-    });
-    let mut overlapping = overlaps(files, &tree, &common);
+    tree.digest(files, &ends);
+    let same = tree.same();
+    let mut overlapping = overlaps(files, &tree, &members, &ends);
     overlapping.sort_unstable_by(|x, y| {
         let names = |one: &Overlap| (&labels[one.a as usize], &labels[one.b as usize]);
         y.bytes.cmp(&x.bytes).then_with(|| names(x).cmp(&names(y)))
@@ -275,12 +272,9 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Two folders and the size of a content that both have.
-type Common = ((u32, u32), u64);
-
-/// What two folders have in common, each content apart, in the order of the folders.
-fn common(files: &Files, members: &[FileId], ends: &[u32]) -> Vec<Common> {
-    let mut pairs: Vec<Common> = Vec::new();
+fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) -> Vec<Overlap> {
+    // Pair of folders and size, for each content that both have.
+    let mut pairs: Vec<((u32, u32), u64)> = Vec::new();
     let mut begin = 0;
     let mut inodes = Vec::new();
     let mut dirs = Vec::new();
@@ -306,21 +300,16 @@ fn common(files: &Files, members: &[FileId], ends: &[u32]) -> Vec<Common> {
         }
         let size = files.file(ids[0]).id.size;
         for (at, a) in dirs.iter().enumerate() {
-            pairs.extend(dirs[at + 1..].iter().map(|b| ((*a, *b), size)));
+            let told = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].told;
+            let others = dirs[at + 1..].iter().filter(|b| !(told(*a) && told(**b)));
+            pairs.extend(others.map(|b| ((*a, *b), size)));
         }
     }
     pairs.sort_unstable_by_key(|one| one.0);
-    pairs
-}
-
-/// Sums up what folders have in common; that copies do is told already.
-fn overlaps(files: &Files, tree: &Tree<'_>, common: &[Common]) -> Vec<Overlap> {
-    let told = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].told;
     let own = |dir: u32| -> u64 { files.dir_files(dir).map(|id| files.file(id).id.size).sum() };
     let path = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].path;
-    common
+    pairs
         .chunk_by(|x, y| x.0 == y.0)
-        .filter(|same| !(told(same[0].0.0) && told(same[0].0.1)))
         .map(|same| {
             let (a, b) = same[0].0;
             let (a, b) = if path(a) <= path(b) { (a, b) } else { (b, a) };
