@@ -271,6 +271,28 @@ fn acting_is_dry_until_told_and_can_be_taken_back() {
 }
 
 #[test]
+fn what_is_moved_comes_back() {
+    let place = Place::new();
+    place.text(&["scan", "."], 0);
+    let from = place.root().join("sub/big too");
+    let below = place.0.path().join("aside");
+    let to = below.join(from.strip_prefix("/").unwrap());
+    let below = below.display().to_string();
+    let dry = place.text(&["act", "--move", &below, "sub"], 0);
+    assert!(
+        dry.contains("1 step, 293 KiB to move; nothing was changed"),
+        "{dry}"
+    );
+    let done = place.text(&["act", "--move", &below, "sub", "--apply"], 0);
+    assert!(done.starts_with("move: 1 file, 293 KiB moved\n"), "{done}");
+    assert!(to.exists() && !from.exists());
+    let run = done.rsplit("undo ").next().unwrap().trim();
+    let undone = place.text(&["undo", run.trim_end_matches('`')], 0);
+    assert_eq!(undone, "restored 1 file\n");
+    assert!(!to.exists() && from.exists());
+}
+
+#[test]
 fn bad_input_is_named_with_the_way_out() {
     let place = Place::new();
     for (arguments, expected) in [

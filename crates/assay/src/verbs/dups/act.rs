@@ -173,10 +173,16 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         }))?;
     } else {
         print(&format!(
-            "{}: {}, {} gained\n",
+            "{}: {}, {} {}\n",
             action.word(),
             human::plural(outcome.done, "file", "files"),
-            human::bytes(outcome.gain)
+            human::bytes(outcome.gain),
+            // What is moved takes room elsewhere.
+            if matches!(action, Action::Move(_)) {
+                "moved"
+            } else {
+                "gained"
+            },
         ))?;
         if outcome.done > 0 && action != Action::Reflink {
             print(&format!("take it back with `assay dups undo {run}`\n"))?;
@@ -219,9 +225,13 @@ fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "{}, {} to gain{}",
+        "{}, {} {}{}",
         human::plural(plan.steps.len() as u64, "step", "steps"),
         human::bytes(plan.gain()),
+        match plan.steps.first().map(|step| &step.action) {
+            Some(Action::Move(_)) => "to move",
+            _ => "to gain",
+        },
         if plan.steps.is_empty() {
             ""
         } else {
