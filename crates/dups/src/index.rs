@@ -8,11 +8,13 @@ mod door;
 mod load;
 mod write;
 
+use crate::blob::Decoder;
 use crate::hash::Kind;
 use crate::manner::Manner;
 use crate::memory::Memory;
 use crate::{Error, sys};
 use rusqlite::{Connection, OpenFlags, params};
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -217,6 +219,23 @@ impl Index {
             take(machine, path, block);
         }
         Ok(())
+    }
+
+    /// Identities of the file systems of the folders at or below a path of this machine.
+    pub(crate) fn filesystems(&self, root: &Path) -> Result<HashSet<i64>, Error> {
+        let get = || -> rusqlite::Result<HashSet<i64>> {
+            let mut statement = self.db.prepare_cached(
+                "SELECT DISTINCT substr(block, 1, 8) FROM folders
+                 WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
+            )?;
+            let (exact, from, to) = range(Some(root));
+            let rows = statement.query_map(params![exact, from, to], |row| {
+                let head = row.get_ref(0)?.as_blob()?;
+                Ok(Decoder::new(head).map(|block| block.fsid()).ok())
+            })?;
+            rows.filter_map(Result::transpose).collect()
+        };
+        get().map_err(failed(&self.path))
     }
 
     /// The roots that were scanned.

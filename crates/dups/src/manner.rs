@@ -1,9 +1,10 @@
 //! How each root is scanned: as asked, or as it was scanned before.
 
-use crate::Error;
 use crate::index::{Index, Root};
 use crate::scan::ScanOptions;
 use crate::walk::WalkOptions;
+use crate::{Error, fsinfo, sys};
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -45,22 +46,76 @@ pub(crate) fn of(
     Ok(manners)
 }
 
-/// Roots of earlier scans that this one has gone through on its way, so that it now decides what is looked
-/// at in them.
-pub(crate) fn superseded(
-    roots: &[(PathBuf, Manner)],
-    known: &[Root],
-    entered: &HashSet<(u64, u64)>,
-) -> Vec<PathBuf> {
-    let within = |one: &&Root| {
-        one.machine.is_empty()
-            && roots.iter().any(|(root, _)| one.path.starts_with(root))
-            && roots.iter().all(|(root, _)| one.path != *root)
-    };
-    let gone_through = |one: &&Root| match rustix::fs::stat(&one.path) {
-        Ok(stat) => entered.contains(&(stat.st_dev, stat.st_ino)),
-        Err(errno) => errno == rustix::io::Errno::NOENT,
-    };
-    let found = known.iter().filter(within).filter(gone_through);
-    found.map(|one| one.path.clone()).collect()
+/// Roots of earlier scans that lie within those of this one and are none of them.
+#[derive(Debug, Default)]
+pub struct Within {
+    /// This scan has gone through them, so that it decides from now on what is looked at there.
+    pub(crate) superseded: Vec<PathBuf>,
+    /// It has not: they lie on other file systems, or on some that are not mounted. What is remembered of
+    /// them stays.
+    pub(crate) apart: Vec<PathBuf>,
+}
+
+impl Within {
+    pub(crate) fn of(
+        roots: &[(PathBuf, Manner)],
+        index: &Index,
+        entered: &HashSet<(u64, u64)>,
+    ) -> Result<Self, Error> {
+        let mut found = Self::default();
+        for one in index.roots()? {
+            let inside = |(root, _): &(PathBuf, Manner)| one.path.starts_with(root);
+            let is_one = roots.iter().any(|(root, _)| *root == one.path);
+            if !one.machine.is_empty() || is_one || !roots.iter().any(inside) {
+                continue;
+            }
+            let stat = rustix::fs::stat(&one.path);
+            let gone_through = stat.is_ok_and(|stat| entered.contains(&(stat.st_dev, stat.st_ino)));
+            match gone_through && index.presence(&one)? == Presence::There {
+                true => found.superseded.push(one.path),
+                false => found.apart.push(one.path),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a folder belongs to a root that this scan has not gone through.
+    pub(crate) fn is_apart(&self, folder: &[u8]) -> bool {
+        let folder = sys::path(folder);
+        self.apart.iter().any(|root| folder.starts_with(root))
+    }
+}
+
+/// Whether a root is still what was scanned.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is, as far as can be told without scanning it.
+    There,
+    /// It cannot be opened, for this reason.
+    Gone(String),
+    /// It lies on another file system than its files did: probably theirs is not mounted.
+    Elsewhere,
+}
+
+impl Index {
+    /// Looks whether a root of an earlier scan is still there. Where it was scanned with what lies on other
+    /// file systems, another one does not tell anything.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn presence(&self, root: &Root) -> Result<Presence, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let now = rustix::fs::open(&root.path, flags, Mode::empty())
+            .and_then(|fd| Ok(fsinfo::of(&fd, sys::device(&sys::stat_fd(&fd)?)).fsid));
+        let now = match now {
+            Ok(now) => now,
+            Err(errno) => return Ok(Presence::Gone(sys::words(errno))),
+        };
+        let known = self.filesystems(&root.path)?;
+        let told = !root.manner.walk.other_filesystems && !known.is_empty();
+        Ok(match told && !known.contains(&now) {
+            true => Presence::Elsewhere,
+            false => Presence::There,
+        })
+    }
 }

@@ -4,7 +4,7 @@ use crate::compare::{self, Job, Learnt};
 use crate::group::{self, Groups, SizeGroup, Sizes};
 use crate::hash::Kind;
 use crate::index::Index;
-use crate::manner;
+use crate::manner::{self, Within};
 use crate::memory::Memory;
 use crate::read::Cost;
 use crate::skip::{Reason, Skipped};
@@ -78,24 +78,15 @@ pub fn scan(
     } = walk::walk(&manners, &memory, control)?;
     files.kind = kind;
     let generation = index.as_ref().map_or(1, |index| index.generation() + 1);
-    let superseded = match index.as_deref() {
-        Some(index) if !control.stopped() => {
-            manner::superseded(&manners, &index.roots()?, &entered)
-        }
-        _ => Vec::new(),
+    let within = match index.as_deref() {
+        Some(index) => Within::of(&manners, index, &entered)?,
+        None => Within::default(),
     };
     drop(entered);
     let state = |index: &mut Option<&mut Index>, files: &Files, interrupted| {
         let index = index.as_deref_mut()?;
         index
-            .save(
-                &manners,
-                &superseded,
-                files,
-                &memory,
-                generation,
-                interrupted,
-            )
+            .save(&manners, &within, files, &memory, generation, interrupted)
             .err()
     };
     let (sizes, early) = sorted(&files, hash_all);

@@ -3,6 +3,7 @@
 
 mod common;
 
+use assay_dups::manner::Presence;
 use assay_dups::{Control, Error, Index, Progress, ScanOptions, scan};
 use common::{groups_of, let_settle, noise, oracle, put, scan_tree};
 use std::path::Path;
@@ -451,10 +452,7 @@ fn every_root_is_scanned_again_in_its_own_way() {
     assert_eq!(both(&mut index, &again), (1, 2));
     assert_eq!(both(&mut index, &ScanOptions::default()), (1, 4));
     scan_tree(&sub, &large, Some(&mut index));
-    // A root that is gone is none for it either.
-    std::fs::remove_dir_all(&sub).unwrap();
-    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
-    assert_eq!(both(&mut index, &again), (1, 2));
+    assert_eq!(index.roots().unwrap().len(), 2);
 }
 
 /// By a link, by another mount, or renamed between two scans: one inode is one file.
@@ -484,4 +482,46 @@ fn one_folder_by_two_paths_is_no_copy_of_itself() {
         scan_tree(path, &ScanOptions::default(), Some(&mut index));
     }
     assert_eq!(groups(&index), (6, Some((2, 2))));
+}
+
+/// What lies on a disk that is not mounted, or on another file system, is not forgotten by a scan of what is
+/// around it.
+#[test]
+fn a_root_that_was_not_gone_through_stays_remembered() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, disk) = (dir.path().join("tree"), dir.path().join("tree/disk"));
+    put(root.join("a"), b"same");
+    std::fs::create_dir_all(&disk).unwrap();
+    let Some(mount) = common::Mount::plain(&disk, "tmpfs", "rw") else {
+        return;
+    };
+    put(disk.join("b"), b"same");
+    put(disk.join("sub/c"), b"same");
+    let mut index = Index::open(&dir.path().join("index.db")).unwrap();
+    let presence = |index: &Index| {
+        let roots = index.roots().unwrap();
+        let disk = roots.iter().find(|one| one.path == disk).unwrap();
+        index.presence(disk).unwrap()
+    };
+    let remembered = |index: &Index| index.load(&[]).unwrap().files.len();
+    scan_tree(&disk, &ScanOptions::default(), Some(&mut index));
+    for fresh in [false, true] {
+        let options = ScanOptions {
+            fresh,
+            ..ScanOptions::default()
+        };
+        scan_tree(&root, &options, Some(&mut index));
+        assert_eq!(remembered(&index), 3);
+    }
+    assert_eq!(presence(&index), Presence::There);
+    drop(mount);
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(
+        (remembered(&index), presence(&index)),
+        (3, Presence::Elsewhere)
+    );
+    std::fs::remove_dir(&disk).unwrap();
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    assert_eq!(remembered(&index), 3);
+    assert!(matches!(presence(&index), Presence::Gone(_)));
 }

@@ -2,7 +2,7 @@
 
 use super::{Index, failed, range, split};
 use crate::blob::{self, Decoder};
-use crate::manner::Manner;
+use crate::manner::{Manner, Within};
 use crate::memory::Memory;
 use crate::store::Store;
 use crate::table::Files;
@@ -25,15 +25,15 @@ fn text(manner: &Manner) -> rusqlite::Result<String> {
 
 impl Index {
     /// Writes what a scan of `roots` changed, in one transaction; an unchanged scan writes nothing.
-    /// `memory`: what [`Index::remember`] returned, as the walk has marked it. `superseded`: roots that
-    /// are none any more.
+    /// `memory`: what [`Index::remember`] returned, as the walk has marked it. `within`: roots of
+    /// earlier scans that lie in these.
     ///
     /// # Errors
     /// When the index cannot be written; it is then as it was before.
     pub fn save(
         &mut self,
         roots: &[(PathBuf, Manner)],
-        superseded: &[PathBuf],
+        within: &Within,
         files: &Files,
         memory: &Memory,
         generation: u32,
@@ -45,7 +45,10 @@ impl Index {
             .filter(|dir| afresh || files.dirs[*dir as usize].dirty)
             .collect();
         // After an interrupted walk nobody knows what has vanished.
-        let vanished = || memory.vanished().filter(|_| !interrupted);
+        let vanished = || {
+            let all = memory.vanished().filter(|_| !interrupted);
+            all.filter(|path| !within.is_apart(path))
+        };
         let now = sys::now();
         let known = self.roots()?;
         let fresh_enough = |(root, manner): &(PathBuf, Manner)| {
@@ -56,7 +59,8 @@ impl Index {
                     && now - one.scanned < TOUCH
             })
         };
-        let unchanged = dirty.is_empty() && vanished().next().is_none() && superseded.is_empty();
+        let unchanged =
+            dirty.is_empty() && vanished().next().is_none() && within.superseded.is_empty();
         if unchanged && roots.iter().all(fresh_enough) {
             return Ok(());
         }
@@ -67,10 +71,17 @@ impl Index {
             if afresh {
                 for (root, _) in roots {
                     let (exact, from, to) = range(Some(root));
-                    transaction.execute(
-                        "DELETE FROM folders WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
-                        params![exact, from, to],
+                    let mut below = transaction.prepare_cached(
+                        "SELECT path FROM folders WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
                     )?;
+                    let paths = below.query_map(params![exact, from, to], |row| row.get(0))?;
+                    let paths: Vec<Vec<u8>> = paths.collect::<Result<_, _>>()?;
+                    for path in paths.iter().filter(|path| !within.is_apart(path)) {
+                        transaction.execute(
+                            "DELETE FROM folders WHERE machine = '' AND path = ?1",
+                            [path],
+                        )?;
+                    }
                 }
             }
             {
@@ -95,7 +106,7 @@ impl Index {
                 }
                 let mut no_root = transaction
                     .prepare_cached("DELETE FROM roots WHERE machine = '' AND path = ?1")?;
-                for root in superseded {
+                for root in within.superseded.iter().filter(|_| !interrupted) {
                     no_root.execute([sys::bytes(root)])?;
                 }
             }

@@ -4,6 +4,7 @@ use super::how::{HashArg, HowArgs, flags};
 use super::{Format, Place, human, progress};
 use crate::cli::Status;
 use assay_dups::index::Root;
+use assay_dups::manner::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use clap::Args;
 use std::io::{BufWriter, Write};
@@ -101,6 +102,13 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
         !known.is_empty(),
         "nothing was scanned yet; `assay dups scan PATH` does"
     );
+    let all = known.len();
+    let known = present(&index, known)?;
+    anyhow::ensure!(
+        !known.is_empty(),
+        "nothing of what was scanned before is there to be scanned again"
+    );
+    let whole = known.len() == all;
     let format = if place.json {
         Format::Document
     } else {
@@ -110,18 +118,50 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     options.as_before = args.how.is_silent();
     for root in known.iter().filter(|_| options.as_before) {
         if let Some(flags) = flags(&root.manner) {
-            let path = std::os::unix::ffi::OsStrExt::as_bytes(root.path.as_os_str());
-            eprintln!("{}: as before, with {flags}", name::readable(path));
+            eprintln!("{}: as before, with {flags}", shown(root));
         }
     }
     let roots: Vec<PathBuf> = known.into_iter().map(|root| root.path).collect();
-    go(
+    let status = go(
         &roots,
         &options,
         Some(index),
         format,
         args.how.threads.map(usize::from),
-    )
+    )?;
+    Ok(match status {
+        Status::Ok if !whole => Status::Unreadable,
+        status => status,
+    })
+}
+
+fn shown(root: &Root) -> String {
+    name::readable(std::os::unix::ffi::OsStrExt::as_bytes(
+        root.path.as_os_str(),
+    ))
+}
+
+/// The roots that are what was scanned; a line for each of the others.
+fn present(index: &Index, roots: Vec<Root>) -> anyhow::Result<Vec<Root>> {
+    let mut present = Vec::new();
+    for root in roots {
+        let why = match index.presence(&root)? {
+            Presence::There => {
+                present.push(root);
+                continue;
+            }
+            Presence::Gone(why) => why,
+            Presence::Elsewhere => {
+                "on another file system than its files were; is theirs mounted?".into()
+            }
+        };
+        eprintln!(
+            "assay: left out: {}: {why}; what is remembered of it stays \
+             (`assay dups scan` takes it as it is now, `assay dups forget` drops it)",
+            shown(&root)
+        );
+    }
+    Ok(present)
 }
 
 fn go(
