@@ -105,17 +105,21 @@ impl Index {
     /// When the index cannot be read.
     pub fn presence(&self, root: &Root) -> Result<Presence, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let now = rustix::fs::open(&root.path, flags, Mode::empty())
-            .and_then(|fd| Ok(fsinfo::of(&fd, sys::device(&sys::stat_fd(&fd)?)).fsid));
+        let now = rustix::fs::open(&root.path, flags, Mode::empty()).and_then(|fd| {
+            let device = sys::device(&sys::stat_fd(&fd)?);
+            let fsid = fsinfo::of(&fd, device).fsid;
+            // A device number, which NFS and XFS are known by, may be another after a reboot.
+            Ok((fsid != device.cast_signed()).then_some(fsid))
+        });
         let now = match now {
             Ok(now) => now,
             Err(errno) => return Ok(Presence::Gone(sys::words(errno))),
         };
         let known = self.filesystems(&root.path)?;
         let told = !root.manner.walk.other_filesystems && !known.is_empty();
-        Ok(match told && !known.contains(&now) {
-            true => Presence::Elsewhere,
-            false => Presence::There,
+        Ok(match now {
+            Some(fsid) if told && !known.contains(&fsid) => Presence::Elsewhere,
+            _ => Presence::There,
         })
     }
 }
