@@ -12,10 +12,10 @@ use crate::table::{Files, Hash, Identity};
 
 const HASHED: u8 = 1;
 const SPARSE: u8 = 2;
+const WIDE: u8 = 4;
 const FRESH: u8 = 8;
 const FOREIGN: u8 = 16;
 const SHARED: u8 = 32;
-const WIDE: u8 = 4;
 
 /// Bytes of a hash that is short: the rest of it is zero.
 const SHORT: usize = 16;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 /// What the user wants looked at. [`Filter::default`] takes every file that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Filter {
     /// Least size, bytes.
     pub min_size: u64,

@@ -221,16 +221,23 @@ impl Index {
         Ok(())
     }
 
-    /// Identities of the file systems of the folders at or below a path of this machine.
+    /// Identities of the file systems of a root's folders on this machine, without those of roots within it.
     pub(crate) fn filesystems(&self, root: &Path) -> Result<HashSet<i64>, Error> {
+        let mut others = self.roots()?;
+        others
+            .retain(|one| one.machine.is_empty() && one.path != root && one.path.starts_with(root));
         let get = || -> rusqlite::Result<HashSet<i64>> {
             let mut statement = self.db.prepare_cached(
-                "SELECT DISTINCT substr(block, 1, 8) FROM folders
+                "SELECT path, substr(block, 1, 8) FROM folders
                  WHERE machine = '' AND (path = ?1 OR path >= ?2 AND path < ?3)",
             )?;
             let (exact, from, to) = range(Some(root));
             let rows = statement.query_map(params![exact, from, to], |row| {
-                let head = row.get_ref(0)?.as_blob()?;
+                let folder = sys::path(row.get_ref(0)?.as_blob()?);
+                if others.iter().any(|one| folder.starts_with(&one.path)) {
+                    return Ok(None);
+                }
+                let head = row.get_ref(1)?.as_blob()?;
                 Ok(Decoder::new(head).map(|block| block.fsid()).ok())
             })?;
             rows.filter_map(Result::transpose).collect()

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 /// What the index remembers of how a root was scanned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Manner {
     /// Which files were looked at.
     pub walk: WalkOptions,

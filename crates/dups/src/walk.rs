@@ -24,6 +24,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// Where a walk goes and where it does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WalkOptions {
     /// Which files are wanted.
     pub filter: Filter,

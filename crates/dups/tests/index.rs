@@ -514,6 +514,15 @@ fn a_root_that_was_not_gone_through_stays_remembered() {
         assert_eq!(remembered(&index), 3);
     }
     assert_eq!(presence(&index), Presence::There);
+    // Nothing of its own left: the disk within it does not say where it lies.
+    std::fs::remove_file(root.join("a")).unwrap();
+    scan_tree(&root, &ScanOptions::default(), Some(&mut index));
+    let outer = index.roots().unwrap().remove(0);
+    assert_eq!(
+        (&outer.path, index.presence(&outer).unwrap()),
+        (&root, Presence::There)
+    );
+    put(root.join("a"), b"same");
     drop(mount);
     scan_tree(&root, &ScanOptions::default(), Some(&mut index));
     assert_eq!(

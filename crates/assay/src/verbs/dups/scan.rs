@@ -8,7 +8,8 @@ use assay_dups::manner::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use clap::Args;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `assay dups scan`.
 #[derive(Args)]
@@ -93,7 +94,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
         if let Some(strange) = wanted.iter().find(|path| !is_known(path)) {
             anyhow::bail!(
                 "{} was not scanned before; `assay dups scan` it",
-                name::readable(std::os::unix::ffi::OsStrExt::as_bytes(strange.as_os_str()))
+                shown(strange)
             );
         }
         known.retain(|root| wanted.contains(&root.path));
@@ -118,7 +119,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     options.as_before = args.how.is_silent();
     for root in known.iter().filter(|_| options.as_before) {
         if let Some(flags) = flags(&root.manner) {
-            eprintln!("{}: as before, with {flags}", shown(root));
+            eprintln!("{}: as before, with {flags}", shown(&root.path));
         }
     }
     let roots: Vec<PathBuf> = known.into_iter().map(|root| root.path).collect();
@@ -135,10 +136,8 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     })
 }
 
-fn shown(root: &Root) -> String {
-    name::readable(std::os::unix::ffi::OsStrExt::as_bytes(
-        root.path.as_os_str(),
-    ))
+fn shown(path: &Path) -> String {
+    name::readable(path.as_os_str().as_bytes())
 }
 
 /// The roots that are what was scanned; a line for each of the others.
@@ -158,7 +157,7 @@ fn present(index: &Index, roots: Vec<Root>) -> anyhow::Result<Vec<Root>> {
         eprintln!(
             "assay: left out: {}: {why}; what is remembered of it stays \
              (`assay dups scan` takes it as it is now, `assay dups forget` drops it)",
-            shown(&root)
+            shown(&root.path)
         );
     }
     Ok(present)
