@@ -12,6 +12,7 @@ mod capture;
 mod command;
 mod error;
 mod faulty;
+pub mod held;
 pub mod kstat;
 mod live;
 pub mod process;

@@ -1,0 +1,503 @@
+//! Files and directories held by their descriptors.
+//!
+//! A path is looked up once. Afterwards the descriptor stands for what was found, and nobody who may
+//! rename or replace names on the way to it leads assay anywhere else. Other programs get the path
+//! [`Held::through`] or [`Directory::through`], `/proc/PID/fd/N`, which the kernel resolves to the
+//! held object itself (proc_pid_fd(5)) as long as this process lives.
+
+use crate::error::HostError;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// Which file it is: device and inode number, as long as something holds it open or names it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct Identity {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+impl Identity {
+    /// Of an open file or directory.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn of(fd: impl AsFd) -> Result<Self, Errno> {
+        rustix::fs::fstat(fd).map(|found| Self::from_stat(&found))
+    }
+
+    fn from_stat(found: &rustix::fs::Stat) -> Self {
+        Self {
+            device: found.st_dev,
+            inode: found.st_ino,
+        }
+    }
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To be read.
+    Read,
+    /// To be read and written.
+    ReadWrite,
+}
+
+impl Access {
+    /// Never through a link in the last place, and never waiting for the other end of a pipe.
+    fn flags(self) -> OFlags {
+        let mode = match self {
+            Self::Read => OFlags::RDONLY,
+            Self::ReadWrite => OFlags::RDWR,
+        };
+        mode | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
+    }
+}
+
+/// A directory, held.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+    shown: PathBuf,
+}
+
+/// A regular file, held.
+#[derive(Debug)]
+pub struct Held {
+    file: File,
+    shown: PathBuf,
+    identity: Identity,
+}
+
+/// What became of a name that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// It is gone.
+    Gone,
+    /// It was not there.
+    Absent,
+    /// Something else has the name by now; it was left alone.
+    Another,
+}
+
+impl Directory {
+    /// Opens a directory that the user named. Links on the way are the user's and are followed,
+    /// this once.
+    ///
+    /// # Errors
+    /// Not there, not a directory, not allowed.
+    pub fn open(path: &Path) -> Result<Self, HostError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
+        Ok(Self {
+            fd,
+            shown: path.to_owned(),
+        })
+    }
+
+    /// Opens a directory below this one. No component may be a link, a mount is passed through.
+    ///
+    /// # Errors
+    /// As [`Directory::open`]; ELOOP or ENOTDIR where a link stands in the way, EXDEV where the path
+    /// leads out.
+    pub fn below(&self, relative: &Path) -> Result<Self, HostError> {
+        let shown = self.shown.join(relative);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = open_beneath(&self.fd, relative, flags).map_err(fail(&shown))?;
+        Ok(Self { fd, shown })
+    }
+
+    /// Makes a directory for this user alone, and opens it.
+    ///
+    /// # Errors
+    /// There is something of that name, not allowed, or somebody put another directory there before
+    /// it was opened.
+    pub fn make(&self, name: &OsStr) -> Result<Self, HostError> {
+        let shown = self.shown.join(name);
+        plain(name).map_err(fail(&shown))?;
+        rustix::fs::mkdirat(&self.fd, name, Mode::RWXU).map_err(fail(&shown))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(fail(&shown))?;
+        let made = Self { fd, shown };
+        // The owner of the directory above may have exchanged it in between. What is ours, closed to
+        // others and empty is as good as what we made.
+        let found = rustix::fs::fstat(&made.fd).map_err(fail(&made.shown))?;
+        let ours = found.st_uid == rustix::process::geteuid().as_raw()
+            && Mode::from_raw_mode(found.st_mode) & (Mode::RWXG | Mode::RWXO) == Mode::empty()
+            && made.list()?.is_empty();
+        match ours {
+            true => Ok(made),
+            false => Err(HostError::path(
+                &made.shown,
+                "another directory was put in its place while it was made",
+            )),
+        }
+    }
+
+    /// Makes a new, empty file for this user alone, open for reading and writing.
+    ///
+    /// # Errors
+    /// There is something of that name, or not allowed.
+    pub fn create(&self, name: &OsStr) -> Result<Held, HostError> {
+        let shown = self.shown.join(name);
+        plain(name).map_err(fail(&shown))?;
+        let flags = Access::ReadWrite.flags() | OFlags::CREATE | OFlags::EXCL;
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(fail(&shown))?;
+        Held::new(fd, shown)
+    }
+
+    /// Opens a regular file of this directory.
+    ///
+    /// # Errors
+    /// Not there, not allowed, a link (ELOOP), or no regular file.
+    pub fn file(&self, name: &OsStr, access: Access) -> Result<Held, HostError> {
+        let shown = self.shown.join(name);
+        plain(name).map_err(fail(&shown))?;
+        let fd = rustix::fs::openat(&self.fd, name, access.flags(), Mode::empty())
+            .map_err(fail(&shown))?;
+        Held::new(fd, shown)
+    }
+
+    /// What is in it, sorted.
+    ///
+    /// # Errors
+    /// As getdents64(2).
+    pub fn list(&self) -> Result<Vec<OsString>, HostError> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd).map_err(fail(&self.shown))? {
+            let entry = entry.map_err(fail(&self.shown))?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// What a name stands for now, a link for itself; nothing when there is none.
+    ///
+    /// # Errors
+    /// As fstatat(2).
+    pub fn look(&self, name: &OsStr) -> Result<Option<Identity>, HostError> {
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some(Identity::from_stat(&found))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(fail(&self.shown.join(name))(error)),
+        }
+    }
+
+    /// Removes a file of this directory if it is still the one that is meant. Between the look and
+    /// the removal somebody who may write here can put another file of their own under the name;
+    /// they could as well have removed it themselves.
+    ///
+    /// # Errors
+    /// As unlinkat(2).
+    pub fn remove(&self, name: &OsStr, meant: Identity) -> Result<Removed, HostError> {
+        self.unlink(name, meant, AtFlags::empty())
+    }
+
+    /// As [`Directory::remove`], an empty directory.
+    ///
+    /// # Errors
+    /// As unlinkat(2).
+    pub fn remove_directory(&self, name: &OsStr, meant: Identity) -> Result<Removed, HostError> {
+        self.unlink(name, meant, AtFlags::REMOVEDIR)
+    }
+
+    fn unlink(&self, name: &OsStr, meant: Identity, flags: AtFlags) -> Result<Removed, HostError> {
+        let shown = self.shown.join(name);
+        plain(name).map_err(fail(&shown))?;
+        match self.look(name)? {
+            None => return Ok(Removed::Absent),
+            Some(found) if found != meant => return Ok(Removed::Another),
+            Some(_) => {}
+        }
+        match rustix::fs::unlinkat(&self.fd, name, flags) {
+            Ok(()) => Ok(Removed::Gone),
+            Err(Errno::NOENT) => Ok(Removed::Absent),
+            Err(error) => Err(fail(&shown)(error)),
+        }
+    }
+
+    /// Makes names that were added or removed durable, where the file system knows how.
+    ///
+    /// # Errors
+    /// As fsync(2).
+    pub fn sync(&self) -> Result<(), HostError> {
+        match rustix::fs::fsync(&self.fd) {
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(error) => Err(fail(&self.shown)(error)),
+        }
+    }
+
+    /// Which directory it is.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn identity(&self) -> Result<Identity, HostError> {
+        Identity::of(&self.fd).map_err(fail(&self.shown))
+    }
+
+    /// The path it was opened by, for messages.
+    #[must_use]
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// A path that leads to this directory for every program of this user, whatever becomes of its
+    /// name, as long as it is held.
+    #[must_use]
+    pub fn through(&self) -> PathBuf {
+        through(self.fd.as_fd())
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Held {
+    /// Opens a regular file by its path; the last component may not be a link.
+    ///
+    /// # Errors
+    /// Not there, not allowed, a link (ELOOP), or no regular file.
+    pub fn open(path: &Path, access: Access) -> Result<Self, HostError> {
+        let fd = rustix::fs::open(path, access.flags(), Mode::empty()).map_err(fail(path))?;
+        Self::new(fd, path.to_owned())
+    }
+
+    fn new(fd: OwnedFd, shown: PathBuf) -> Result<Self, HostError> {
+        let found = rustix::fs::fstat(&fd).map_err(fail(&shown))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Err(HostError::path(&shown, "not a regular file"));
+        }
+        Ok(Self {
+            file: File::from(fd),
+            shown,
+            identity: Identity::from_stat(&found),
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Opens the same file once more, with flags of its own, such as `O_DIRECT`.
+    ///
+    /// # Errors
+    /// As open(2), or /proc is not there.
+    pub fn reopen(&self, flags: OFlags) -> Result<File, HostError> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd =
+            rustix::fs::open(self.through(), flags, Mode::empty()).map_err(fail(&self.shown))?;
+        match Identity::of(&fd) {
+            Ok(found) if found == self.identity => Ok(File::from(fd)),
+            _ => Err(HostError::path(&self.shown, "/proc led to another file")),
+        }
+    }
+
+    /// Which file it is.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The path it was opened by, for messages.
+    #[must_use]
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// A path that leads to this file for every program of this user, whatever becomes of its name,
+    /// as long as it is held.
+    #[must_use]
+    pub fn through(&self) -> PathBuf {
+        through(self.file.as_fd())
+    }
+}
+
+fn through(fd: BorrowedFd<'_>) -> PathBuf {
+    let (process, number) = (std::process::id(), fd.as_raw_fd());
+    format!("/proc/{process}/fd/{number}").into()
+}
+
+/// Opens what lies below a directory without following any link (openat2(2)). Kernels before 5.6 and
+/// sandboxes that refuse the call get the same component by component.
+///
+/// # Errors
+/// ELOOP or ENOTDIR where a link stands in the way, EXDEV where the path leads out.
+pub fn open_beneath(
+    directory: impl AsFd,
+    relative: &Path,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    loop {
+        match rustix::fs::openat2(&directory, relative, flags, Mode::empty(), resolve) {
+            Err(Errno::NOSYS | Errno::PERM) => {
+                return step_by_step(directory.as_fd(), relative, flags);
+            }
+            // Something was renamed meanwhile, and the kernel could not be sure.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+fn step_by_step(
+    directory: BorrowedFd<'_>,
+    relative: &Path,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let mut names = Vec::new();
+    for component in relative.components() {
+        match component {
+            Component::Normal(name) => names.push(name),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) | Component::ParentDir => {
+                return Err(Errno::XDEV);
+            }
+        }
+    }
+    let Some((last, above)) = names.split_last() else {
+        return rustix::fs::openat(directory, ".", flags, Mode::empty());
+    };
+    let mut at: Option<OwnedFd> = None;
+    for name in above {
+        let from = at.as_ref().map_or(directory, AsFd::as_fd);
+        let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        at = Some(rustix::fs::openat(from, *name, way, Mode::empty())?);
+    }
+    let from = at.as_ref().map_or(directory, AsFd::as_fd);
+    rustix::fs::openat(from, *last, flags, Mode::empty())
+}
+
+/// A name of one component.
+fn plain(name: &OsStr) -> Result<(), Errno> {
+    let bytes = name.as_bytes();
+    match bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') {
+        true => Err(Errno::INVAL),
+        false => Ok(()),
+    }
+}
+
+fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
+    move |error| HostError::io(path, &error.into())
+}
+
+/// What a path stands for now, links followed.
+///
+/// # Errors
+/// As stat(2).
+pub fn identity(path: &Path) -> Result<Identity, HostError> {
+    match rustix::fs::statat(CWD, path, AtFlags::empty()) {
+        Ok(found) => Ok(Identity::from_stat(&found)),
+        Err(error) => Err(fail(path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+
+    fn tree() -> (tempfile::TempDir, Directory) {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Directory::open(dir.path()).unwrap();
+        (dir, held)
+    }
+
+    #[test]
+    fn a_file_stays_itself_whatever_takes_its_name() {
+        let (dir, held) = tree();
+        let victim = dir.path().join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        let scratch = held.create("scratch".as_ref()).unwrap();
+        std::fs::remove_file(dir.path().join("scratch")).unwrap();
+        symlink(&victim, dir.path().join("scratch")).unwrap();
+        let mut again = scratch.reopen(OFlags::WRONLY).unwrap();
+        again.write_all(b"noise").unwrap();
+        std::fs::write(scratch.through(), "NOISE").unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(scratch.file().metadata().unwrap().len(), 5);
+        let removed = held.remove("scratch".as_ref(), scratch.identity()).unwrap();
+        assert_eq!(removed, Removed::Another);
+        assert!(victim.exists() && dir.path().join("scratch").is_symlink());
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_no_link() {
+        let (dir, held) = tree();
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        symlink("file", dir.path().join("link")).unwrap();
+        std::fs::create_dir(dir.path().join("dir")).unwrap();
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(held.file("file".as_ref(), Access::ReadWrite).is_ok());
+        for name in ["link", "dir", "fifo", "gone", "../file", "..", ""] {
+            for access in [Access::Read, Access::ReadWrite] {
+                assert!(held.file(name.as_ref(), access).is_err(), "{name}");
+                assert!(
+                    Held::open(&dir.path().join(name), access).is_err(),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_is_made_for_us_alone_and_found_by_its_descriptor() {
+        let (dir, held) = tree();
+        let made = held.make("room".as_ref()).unwrap();
+        assert!(held.make("room".as_ref()).is_err());
+        std::fs::rename(dir.path().join("room"), dir.path().join("away")).unwrap();
+        std::fs::write(made.through().join("inside"), "x").unwrap();
+        assert_eq!(made.list().unwrap(), ["inside"]);
+        let meant = made.identity().unwrap();
+        let removed = held.remove_directory("room".as_ref(), meant).unwrap();
+        assert_eq!(removed, Removed::Absent);
+        std::fs::remove_file(dir.path().join("away/inside")).unwrap();
+        let removed = held.remove_directory("away".as_ref(), meant).unwrap();
+        assert_eq!(removed, Removed::Gone);
+    }
+
+    #[test]
+    fn no_link_on_the_way_down() {
+        let (dir, held) = tree();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        symlink("a", dir.path().join("link")).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        for (path, fine) in [
+            ("a/b", true),
+            ("a", true),
+            (".", true),
+            ("link", false),
+            ("link/b", false),
+            ("..", false),
+            ("a/../..", false),
+            ("/", false),
+            ("gone", false),
+        ] {
+            let path = Path::new(path);
+            assert_eq!(held.below(path).is_ok(), fine, "{}", path.display());
+            let stepped = step_by_step(held.as_fd(), path, flags | OFlags::NOFOLLOW);
+            assert_eq!(stepped.is_ok(), fine, "{}", path.display());
+        }
+    }
+}
