@@ -45,6 +45,12 @@ pub enum HostError {
         /// The limit.
         limit: Duration,
     },
+    /// Nothing says what of this is harmless, so it is not read.
+    #[error("{what}: withheld: no rule says what of it may be kept")]
+    Withheld {
+        /// The command line or path.
+        what: String,
+    },
     /// A captured directory has no answer to this.
     #[error("{what}: not in the captured directory")]
     NotCaptured {
@@ -104,6 +110,7 @@ impl HostError {
                 format!("no end after {} s: killed", limit.as_secs_f32())
             }
             Self::NotCaptured { .. } => "not in the captured directory".to_owned(),
+            Self::Withheld { .. } => "withheld: no rule says what of it may be kept".to_owned(),
         }
     }
 }

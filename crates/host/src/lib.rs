@@ -26,7 +26,7 @@ pub use error::HostError;
 pub use faulty::Faulty;
 pub use live::Live;
 pub use recorded::Recorded;
-pub use recording::{Recording, Redact, RedactOutput};
+pub use recording::Recording;
 pub use root::Root;
 pub use write::{HostMut, ProcessId};
 

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod result;
 pub mod run;
 pub mod sample;
+pub mod secrets;
 pub mod siblings;
 pub mod stack;
 pub mod study;

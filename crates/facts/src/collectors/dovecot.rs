@@ -28,9 +28,11 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         .known("dovecot.auth_includes", names, FactKind::Configured, source);
 }
 
-/// What a capture keeps of a line.
+/// Of a line the name of a file that it includes.
 pub(crate) fn redact(line: &str) -> String {
-    match line.trim().starts_with("!include ") {
+    let file = line.trim().strip_prefix("!include ");
+    let plain = |name: &str| assay_model::secrets::is_plain(&name.trim().replace('*', "-"));
+    match file.is_some_and(plain) {
         true => line.to_owned(),
         false => String::new(),
     }

@@ -68,17 +68,35 @@ fn find(text: &str, name: &str, section: &[&str]) -> Option<(usize, String)> {
     None
 }
 
-/// What a capture keeps of a line: the directives above and what makes blocks.
+/// Of a line the directives above with a number or a word, and what makes blocks. Several directives
+/// may stand in one line.
 pub(crate) fn redact(line: &str) -> String {
-    let first = line.split_whitespace().next().unwrap_or_default();
-    let known = DIRECTIVES.iter().any(|(name, ..)| *name == first);
-    let braces: String = line.chars().filter(|c| ['{', '}'].contains(c)).collect();
-    match (known, first) {
-        (true, _) => line.to_owned(),
-        (false, "http" | "events") => format!("{first} {braces}"),
-        _ => braces,
+    let line = line.split('#').next().unwrap_or_default();
+    let spaced = line
+        .replace('{', " { ")
+        .replace('}', " } ")
+        .replace(';', " ; ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let plain = |word: &str| word.len() <= 8 && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    let mut kept = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        let starts = at == 0 || matches!(words[at - 1], "{" | "}" | ";");
+        match *word {
+            "{" | "}" => kept.push((*word).to_owned()),
+            "http" | "events" if starts => kept.push((*word).to_owned()),
+            name if starts && DIRECTIVES.iter().any(|(known, ..)| *known == name) => {
+                let value = if plain(next) { next } else { LEFT_OUT };
+                kept.push(format!("{name} {value};"));
+            }
+            _ => {}
+        }
     }
+    kept.join(" ")
 }
+
+/// One word, because blanks part words here.
+const LEFT_OUT: &str = "(withheld)";
 
 #[cfg(test)]
 mod tests {

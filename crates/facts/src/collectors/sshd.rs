@@ -3,6 +3,7 @@
 
 use crate::gather::{Gather, lossy};
 use assay_model::FactKind;
+use assay_model::secrets::{WITHHELD, is_plain};
 use std::path::Path;
 
 /// Its drop-in files lie in a directory whose name begins like it.
@@ -103,17 +104,27 @@ fn words(line: &str) -> Option<(String, &str)> {
     Some((keyword.to_ascii_lowercase(), value.trim_end()))
 }
 
-/// What a capture keeps of a line: users and addresses stand in the others.
+/// Of a line the keywords above with a plain value, and what decides which lines count: users and
+/// addresses stand in the others.
 pub(crate) fn redact(line: &str) -> String {
-    match words(line) {
-        Some((keyword, _)) if keyword == "match" => {
-            format!("Match {}", crate::redact::LEFT_OUT)
+    let Some((keyword, value)) = words(line) else {
+        return String::new();
+    };
+    let plain = |value: &str| is_plain(&value.replace(['*', '?'], "-"));
+    let value = value.trim_matches('"');
+    match keyword.as_str() {
+        "match" => format!("Match {}", crate::redact::LEFT_OUT),
+        "include" => {
+            let files: Vec<&str> = value
+                .split_whitespace()
+                .filter(|file| plain(file))
+                .collect();
+            format!("Include {}", files.join(" "))
         }
-        Some((keyword, _))
-            if keyword == "include" || KEYWORDS.iter().any(|(known, _)| *known == keyword) =>
-        {
-            line.to_owned()
-        }
+        known if KEYWORDS.iter().any(|(keyword, _)| *keyword == known) => match is_plain(value) {
+            true => line.to_owned(),
+            false => format!("{keyword} {WITHHELD}"),
+        },
         _ => String::new(),
     }
 }

@@ -69,6 +69,20 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Of a line what the facts say: one of the settings above, a number.
+pub(crate) fn redact(line: &str) -> String {
+    let known = parse(line)
+        .into_iter()
+        .any(|(name, value, _)| NAMES.contains(&name.as_str()) && value.parse::<i64>().is_ok());
+    if known { line } else { "" }.to_owned()
+}
+
+/// Whether this is the file of one of the settings.
+pub(crate) fn is_setting(path: &str) -> bool {
+    let inner = path.strip_prefix("/proc/sys/");
+    inner.is_some_and(|inner| NAMES.contains(&inner.replace('/', ".").as_str()))
+}
+
 /// Settings of a file with their lines. Names may be written with slashes, and a hyphen in front
 /// means that failure is to be ignored (sysctl.d(5)).
 fn parse(text: &str) -> Vec<(String, String, usize)> {
