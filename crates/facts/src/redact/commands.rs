@@ -244,6 +244,11 @@ fn device(name: &str, line: &str) -> Option<String> {
     (group && (is_plain(value)) || plain(name) && plain(value)).then(|| line.to_owned())
 }
 
+/// Targets of device mapper (Documentation/admin-guide/device-mapper, and VDO).
+const TARGETS: &str = "
+bow cache clone crypt delay dust ebs era error flakey integrity linear log-writes mirror multipath raid snapshot
+snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verity writecache zero zoned";
+
 /// Targets, and of dm-crypt what it does; the key's length and never the key, nor its name in the
 /// kernel's keyring, which is that of the volume.
 fn table(line: &str) -> Option<String> {
@@ -254,7 +259,10 @@ fn table(line: &str) -> Option<String> {
     let [start, length, target, parameters @ ..] = words.as_slice() else {
         return None;
     };
-    if ![start, length, target].iter().all(|word| is_plain(word)) {
+    let known = TARGETS
+        .split_ascii_whitespace()
+        .any(|known| known == *target);
+    if !known || ![start, length].iter().all(|word| is_plain(word)) {
         return None;
     }
     let mut kept = format!("{name}: {start} {length} {target}");

@@ -115,7 +115,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if path.starts_with(SSH) => Rule::Lines(|line, _| sshd::redact(line)),
         _ if of_process(path, "comm") => Rule::Lines(comm),
         _ if of_process(path, "cmdline") => Rule::Bytes(qemu::redact),
-        _ if sysctl::is_setting(path) => Rule::Lines(|line, _| short(line)),
+        _ if sysctl::is_setting(path) => Rule::Lines(|line, _| numbers(line)),
         _ if starts(&KERNEL) => {
             let serial = SERIALS.iter().any(|end| path.ends_with(end));
             if serial && !identity {
@@ -146,6 +146,13 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
 
 fn kept(line: &str, keep: bool) -> String {
     if keep { line } else { "" }.to_owned()
+}
+
+/// Settings of the kernel that are read are numbers.
+fn numbers(line: &str) -> String {
+    let number = |word: &str| word.parse::<i64>().is_ok();
+    let all = line.split_ascii_whitespace().all(number);
+    if all { line } else { WITHHELD }.to_owned()
 }
 
 /// A line that is a number or a word, as settings and versions of the kernel are.
@@ -179,11 +186,18 @@ fn comm(line: &str, _identity: bool) -> String {
 }
 
 /// Who made a device of device mapper, and its format; no number and no name.
-fn mapper(line: &str, identity: bool) -> String {
+fn mapper(line: &str, _identity: bool) -> String {
     let parts: Vec<&str> = line.split('-').collect();
     match parts.as_slice() {
-        _ if identity || line.is_empty() => line.to_owned(),
-        ["CRYPT", format, _, ..] if is_plain(format) => format!("CRYPT-{format}-"),
+        _ if line.is_empty() => String::new(),
+        [
+            "CRYPT",
+            format @ ("LUKS1" | "LUKS2" | "PLAIN" | "BITLK" | "TCRYPT"),
+            _,
+            ..,
+        ] => {
+            format!("CRYPT-{format}-")
+        }
         [owner, _, ..] if is_plain(owner) && owner.len() <= 8 => format!("{owner}-"),
         _ => LEFT_OUT.to_owned(),
     }

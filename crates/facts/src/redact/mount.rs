@@ -118,21 +118,22 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
             source.to_owned()
         }
         _ if is_path(source) && !source.contains('@') => source.to_owned(),
-        // What FUSE mounts is named by its program: a bucket, a user, an address.
-        _ if fs_type.starts_with("fuse") && !is_fuse_word(fs_type, source) => LEFT_OUT.to_owned(),
-        _ if is_plain(source) && !source.contains([':', '/', '%']) => source.to_owned(),
+        // A tag that the hypervisor gave.
+        "9p" | "virtiofs" if is_plain(source) && !source.contains([':', '/', '%']) => {
+            source.to_owned()
+        }
+        // Whoever mounts without a device says any word, and FUSE a bucket, a user, an address.
+        _ if has(NAMES, source) || fs_type == source => source.to_owned(),
+        _ if fs_type.strip_prefix("fuse.") == Some(source) => source.to_owned(),
         _ => LEFT_OUT.to_owned(),
     }
 }
 
-fn is_fuse_word(fs_type: &str, source: &str) -> bool {
-    let program = fs_type.strip_prefix("fuse.").unwrap_or_default();
-    source == program
-        || matches!(
-            source,
-            "fusectl" | "lxcfs" | "gvfsd-fuse" | "portal" | "none"
-        )
-}
+/// What stands for a source where there is none.
+const NAMES: &str = "
+none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup cgroup2 systemd-1 mqueue
+hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
+sunrpc nfsd lxcfs portal gvfsd-fuse nsfs cgmfs keyctl composefs autofs unionfs";
 
 /// A line of `mountinfo`, as much as the facts say of it.
 pub(super) fn line(line: &str) -> String {
@@ -188,6 +189,7 @@ mod tests {
             ("zfs", "tank/my data", "tank/my data"),
             ("overlay", "overlay", "overlay"),
             ("tmpfs", "tmpfs", "tmpfs"),
+            ("tmpfs", "Canary", "(left out)"),
             ("bcachefs", "/dev/sda:/dev/sdb", "/dev/sda:/dev/sdb"),
             ("fuse.s3fs", "Canary", "(left out)"),
             ("fuse", "https://u:Canary@h/dav", "(left out)"),
