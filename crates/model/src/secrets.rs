@@ -181,23 +181,16 @@ pub fn addresses(text: &str) -> String {
         };
         let end = after.find(ends_address).unwrap_or(after.len());
         let (address, tail) = after.split_at(end);
-        let (place, query) = match address.find(['?', '#']) {
-            // A password may hold either of them.
-            Some(at) if !address[at..].contains('@') => address.split_at(at),
-            _ => (address, ""),
+        // A password may hold anything that parts an address, so the last `@` counts.
+        let (login, place) = match address.rfind('@') {
+            Some(at) => (true, &address[at + 1..]),
+            None => (known, address),
         };
-        match place.rfind('@') {
-            Some(at) => {
-                out.push_str(&user);
-                out.push_str(&place[at + 1..]);
-            }
-            None => {
-                if known {
-                    out.push_str(&user);
-                }
-                out.push_str(place);
-            }
+        let (place, query) = place.split_at(place.find(['?', '#']).unwrap_or(place.len()));
+        if login {
+            out.push_str(&user);
         }
+        out.push_str(place);
         rest = tail;
         // A socket of this machine is no secret.
         let socket = query.strip_prefix("?socket=");

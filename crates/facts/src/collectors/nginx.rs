@@ -77,7 +77,9 @@ pub(crate) fn redact(line: &str) -> String {
         .replace('}', " } ")
         .replace(';', " ; ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let plain = |word: &str| word.len() <= 8 && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    let plain = |word: &str| {
+        (1..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
     let mut kept = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let next = words.get(at + 1).copied().unwrap_or_default();

@@ -119,7 +119,10 @@ pub(crate) fn redact(line: &str) -> String {
                 .split_whitespace()
                 .filter(|file| plain(file))
                 .collect();
-            format!("Include {}", files.join(" "))
+            match files.is_empty() {
+                true => String::new(),
+                false => format!("Include {}", files.join(" ")),
+            }
         }
         known if KEYWORDS.iter().any(|(keyword, _)| *keyword == known) => match is_plain(value) {
             true => line.to_owned(),

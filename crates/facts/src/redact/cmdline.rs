@@ -134,7 +134,8 @@ fn parameter(word: &str, identity: bool) -> String {
         return if known { word } else { WORD }.to_owned();
     };
     if name == "rootflags" {
-        return format!("{name}={}", mount_options(value));
+        // No blank: it would end the parameter.
+        return format!("{name}={}", mount_options(value).replace(' ', "-"));
     }
     if harmless(name, value) || (identity && IDENTITY.contains(&name) && is_host(value)) {
         return word.to_owned();

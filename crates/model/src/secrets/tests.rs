@@ -41,6 +41,10 @@ fn secrets_in_text_are_left_out_and_the_rest_stays() {
             "https://h/p?(value withheld) failed",
         ),
         (
+            "http://u:p?q@h/x?t=1",
+            "http://(value withheld)@h/x?(value withheld)",
+        ),
+        (
             "nbd+unix:///x?socket=/run/a/s",
             "nbd+unix:///x?socket=/run/a/s",
         ),
