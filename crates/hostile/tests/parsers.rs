@@ -2,14 +2,14 @@
 //! `ASSAY_TARGET` chooses some by the start of their names.
 
 use assay_hostile::{all, attack};
+use assay_testing::{attacked, factor};
 
 /// Executions of each target when nothing is said.
 const SHORT: u64 = 200;
 
 #[test]
-fn no_parser_panics_or_hangs() {
-    let factor = std::env::var("ASSAY_ATTACK").ok();
-    let factor: u64 = factor.and_then(|text| text.parse().ok()).unwrap_or(1);
+fn attack_parsers_with_mutated_inputs() {
+    let factor = factor();
     let chosen = std::env::var("ASSAY_TARGET").unwrap_or_default();
     let targets = all();
     let (mut tried, mut held) = (0, 0);
@@ -37,6 +37,8 @@ fn no_parser_panics_or_hangs() {
             println!("{}: {executions}", target.name);
         }
     }
-    println!("attack: parsers: tried {tried}, held {held}");
-    assert!(broken.is_empty(), "{broken:#?}");
+    for input in &broken {
+        eprintln!("{input}");
+    }
+    attacked("parsers", tried, held);
 }

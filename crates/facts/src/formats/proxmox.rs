@@ -240,7 +240,7 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
     if bus(key, "lsi").is_none() {
         return String::new();
     }
-    let mut parts = value.trim().split(',');
+    let mut parts = value.trim().split(',').map(str::trim);
     let volume = parts.next().unwrap_or_default();
     let kept = parts.filter(|part| {
         OPTIONS.contains(&part.split('=').next().unwrap_or_default()) && plain(part)

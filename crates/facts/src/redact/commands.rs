@@ -79,8 +79,8 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
 
 fn version(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty());
-    let line = line.map(|line| line.chars().take(200).collect::<String>());
-    line.map_or_else(String::new, |line| secrets::text(&line) + "\n")
+    let line = line.map(|line| line.trim().chars().take(200).collect::<String>());
+    line.map_or_else(String::new, |line| secrets::text(line.trim()) + "\n")
 }
 
 /// Of a report of LVM the fields that were asked for, whoever wrote the answer.
