@@ -127,5 +127,6 @@ fn words(error: &std::io::Error) -> String {
 /// A command line as a reader would type it, for messages.
 pub(crate) fn command_line(argv: &[&OsStr]) -> String {
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
+    // An error is shown, stored and reported; a command of the user's may hold a password.
+    assay_model::secrets::text(&words.join(" "))
 }

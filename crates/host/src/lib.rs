@@ -129,7 +129,8 @@ impl CommandOutput {
     }
 
     /// What standard error says, or the exit status: what to tell a user. That is its first line
-    /// with a colon, because some tools print their name and version first.
+    /// with a colon, because some tools print their name and version first. What looks like a secret is
+    /// left out.
     #[must_use]
     pub fn complaint(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
@@ -143,7 +144,10 @@ impl CommandOutput {
             .find(|line| line.contains(':'))
             .or_else(|| lines().next())
         {
-            Some(line) => format!("exit status {}: {line}", self.status),
+            Some(line) => {
+                let line = assay_model::secrets::text(line);
+                format!("exit status {}: {line}", self.status)
+            }
             None => format!("exit status {}", self.status),
         }
     }
