@@ -358,7 +358,7 @@ mod tests {
         #[test]
         fn never_panics(text in "[a-zé0-9:,=\\n \\[.]{0,80}") {
             let _ = parse(&text, &stores(&text));
-            let _ = text.lines().map(|line| redact(line, false)).count();
+            text.lines().for_each(|line| drop(redact(line, false)));
         }
     }
 }
