@@ -15,6 +15,8 @@ mod faulty;
 pub mod held;
 pub mod kstat;
 mod live;
+pub mod lockdir;
+pub mod ours;
 pub mod process;
 mod recorded;
 mod recording;
