@@ -16,6 +16,7 @@ pub mod held;
 pub mod kstat;
 mod live;
 pub mod lockdir;
+pub mod loops;
 pub mod ours;
 pub mod process;
 mod recorded;

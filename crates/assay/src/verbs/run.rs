@@ -86,6 +86,9 @@ pub struct Args {
     /// Overwrite the files and devices named as targets
     #[arg(long)]
     destroy_data: bool,
+    /// With --destroy-data: also what is not all zeroes and may be somebody's data
+    #[arg(long, requires = "destroy_data")]
+    destroy_unknown_data: bool,
     /// Print one JSON document on standard output
     #[arg(long)]
     json: bool,
@@ -119,6 +122,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         seed: context::random_seed()?,
         permission: Permission {
             destroy_data: args.destroy_data,
+            destroy_unknown_data: args.destroy_unknown_data,
         },
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -138,6 +142,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         progress.tell(&event)
     })?;
     progress.end();
+    for astray in &finished.astray {
+        eprintln!("{astray}");
+    }
 
     let run = finished.run;
     let samples = store.samples(run.id)?;
