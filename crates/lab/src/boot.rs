@@ -2,7 +2,7 @@
 
 use crate::accel::{Accel, Choice, choose};
 use crate::channel::Channel;
-use crate::claim;
+use crate::claim::Claims;
 use crate::command;
 use crate::cpio;
 use crate::disk::Disk;
@@ -49,6 +49,8 @@ pub struct Options {
     pub disks: Vec<Disk>,
     /// Whether block devices that disks name may lose what they hold.
     pub destroy_data: bool,
+    /// Also when they are not all zeroes, and what is on them is not known to be unused.
+    pub destroy_unknown_data: bool,
     /// KVM or TCG; found out when none.
     pub accel: Option<Accel>,
     /// Longest time until its agent answers.
@@ -70,6 +72,7 @@ impl Options {
             assay: None,
             disks: Vec::new(),
             destroy_data: false,
+            destroy_unknown_data: false,
             accel: None,
             boot_limit: Duration::from_secs(600),
             detached: false,
@@ -153,12 +156,19 @@ impl Guest {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes.extend(cpio::one_file("assay-agent", AGENT));
         fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
-        let claims = claim::devices(options)?;
+        let claims = Claims::take(options)?;
         let mut disks = Vec::new();
         for disk in &options.disks {
             disk.check()?;
-            let files = files::of(&dir, disk);
+            let mut files = files::of(&dir, disk);
+            let claimed = claims.paths(disk);
+            if let Some((ours, _)) = &claimed {
+                files.data.clone_from(ours);
+            }
             files::create(disk, &files)?;
+            if let Some((_, inherited)) = claimed {
+                files.data = inherited;
+            }
             disks.push((disk.clone(), files));
         }
         if let Some(program) = &options.assay {
@@ -175,7 +185,7 @@ impl Guest {
             .env("TMPDIR", &dir)
             .stdout(Stdio::null())
             .stderr(stderr);
-        process::hand_over(&mut command, claims);
+        process::hand_over(&mut command, claims.into_files());
         let dies = match options.detached {
             true => Dies::OnItsOwn,
             // The disks may lie on a mount that only this thread sees.

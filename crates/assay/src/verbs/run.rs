@@ -1,6 +1,6 @@
 //! `assay run`: measure.
 
-pub(super) mod progress;
+mod progress;
 mod workload;
 
 pub use workload::OneWorkload;
@@ -19,6 +19,7 @@ use assay_model::{Bytes, Nanos};
 use assay_runner::{Environment, Permission};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +43,10 @@ Plans:
   throughput  can this target fill a 1 Gbit/s link?
 
 Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
+
+/// From a signal to the end. fio gets some seconds to end, and what is left is removed at once or at the
+/// next start: a target that does not answer keeps nobody waiting.
+const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// Measure a directory, a file or a block device with fio
 #[derive(clap::Args)]
@@ -108,7 +113,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.print_plan {
         return print_plan(args);
     }
-    let cancel = context::on_signals()?;
+    let cancel = context::on_signals_within(LONGEST_END)?;
     let state = State::open(&context::state_dir()?)?;
     let mut store = context::open_store(global)?;
     let host = Live;
