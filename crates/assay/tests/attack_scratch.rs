@@ -186,7 +186,7 @@ fn one(swap: Swap, delay: Duration) -> Option<Result<(), String>> {
         "run",
         ground.dir.to_str().unwrap(),
         "--rw=randrw",
-        "--size=64M",
+        "--size=32M",
         "--rounds=2",
         "--runtime=300ms",
         "--ramp=50ms",
@@ -252,7 +252,7 @@ fn attack_a_pipe_in_place_of_the_file_and_a_signal() {
         "run",
         ground.dir.to_str().unwrap(),
         "--rw=randwrite",
-        "--size=64M",
+        "--size=32M",
     ];
     let words = [&words[..], &["--runtime=60s", "--quiet"]].concat();
     let mut command = home.command(&words);
