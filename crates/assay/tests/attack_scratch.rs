@@ -66,7 +66,8 @@ impl Ground {
         fs::create_dir(&ours).unwrap();
         fs::set_permissions(&ours, fs::Permissions::from_mode(0o700)).unwrap();
         let victim = ours.join("victim");
-        let content: Vec<u8> = (0..1u32 << 18).flat_map(u32::to_le_bytes).collect();
+        // Larger than the test file: fio unlinks what is smaller before it makes it as large.
+        let content: Vec<u8> = (0..10u32 << 20).flat_map(u32::to_le_bytes).collect();
         fs::write(&victim, &content).unwrap();
         fs::set_permissions(&victim, fs::Permissions::from_mode(0o600)).unwrap();
         Self {
