@@ -7,11 +7,11 @@
 
 use crate::child::{Program, Running};
 use crate::{ArmError, Place};
-use assay_changes::{Made, MadeId, Session};
-use assay_host::held::{Directory, Held};
+use assay_changes::{Made, MadeId, OwnDirectory, Session};
+use assay_host::held::Held;
 use assay_host::{HostMut, ProcessId, loops};
 use assay_model::Bytes;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Things<'a> {
     pub host: &'a dyn HostMut,
     session: &'a Session,
-    held: Directory,
-    /// The arm's directory through its descriptor.
-    dir: PathBuf,
-    /// The name that it was made with, for people and for the journal.
-    shown: PathBuf,
-    name: OsString,
+    own: OwnDirectory,
     made: Vec<MadeId>,
 }
 
@@ -43,46 +38,18 @@ impl<'a> Things<'a> {
                 reason: "the name of an arm consists of letters, digits, `-` and `_`".to_owned(),
             });
         }
-        let above = Directory::open(&place.dir)?;
-        let name = session.name(&place.name);
-        // What is held has this name now; the journal wants one without links.
-        let shown = host.realpath(&above.through())?.join(&name);
-        // Looked at first: what is entered is removed again, also after a failure.
-        if above.look(&name)?.is_some() {
-            return Err(ArmError::Refused {
-                what: shown.display().to_string().escape_debug().to_string(),
-                reason: "there is an arm of that name here already".to_owned(),
-            });
-        }
-        let id = session.made(&Made::Directory(shown.clone()))?;
-        let held = above.make(&name).and_then(|held| {
-            above.sync()?;
-            Ok(held)
-        });
-        let held = match held {
-            Ok(held) => held,
-            Err(error) => {
-                // What does not go stays in the journal.
-                let _ = session.unmake(host, id);
-                return Err(error.into());
-            }
-        };
-        let things = Self {
+        let own = session.own_directory(host, &place.dir, &place.name)?;
+        Ok(Self {
             host,
             session,
-            dir: held.through(),
-            held,
-            shown,
-            name,
-            made: vec![id],
-        };
-        session.identify(id, &things.held)?;
-        Ok(things)
+            made: vec![own.id],
+            own,
+        })
     }
 
     /// Through the descriptor: for programs, and for looking at.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.own.through()
     }
 
     /// The session's mark, which the name of everything that is entered holds.
@@ -92,28 +59,28 @@ impl<'a> Things<'a> {
 
     /// The arm's name with the mark, not hidden: `assay-0123456789abcdef-now`.
     pub fn tagged(&self) -> String {
-        let name = self.name.to_string_lossy();
+        let name = self.own.name().to_string_lossy();
         name.trim_start_matches('.').to_owned()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+        self.own.through().join(name)
     }
 
     /// The arm's directory by the name that it was made with.
     pub fn shown(&self) -> &Path {
-        &self.shown
+        self.own.shown()
     }
 
     /// A new, empty file in the arm's directory.
     pub fn create(&self, name: &str) -> Result<Held, ArmError> {
-        Ok(self.held.create(OsStr::new(name))?)
+        Ok(self.own.held.create(OsStr::new(name))?)
     }
 
     /// Where something of this arm lies that has to keep its path: in the session's directory, in
     /// which nobody else may rename anything.
     pub fn kept(&self, name: &str) -> PathBuf {
-        self.session.dir().join(&self.name).join(name)
+        self.session.dir().join(self.own.name()).join(name)
     }
 
     /// As [`Things::kept`], a directory, which is made when it is not there.
@@ -148,7 +115,7 @@ impl<'a> Things<'a> {
     /// blocks once must not see any.
     pub fn seed(&self) -> u64 {
         // FNV-1a.
-        let bytes = self.shown.as_os_str().as_encoded_bytes();
+        let bytes = self.own.shown().as_os_str().as_encoded_bytes();
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -156,10 +123,10 @@ impl<'a> Things<'a> {
 
     /// Refuses when less than this is free.
     pub fn room(&self, needed: Bytes) -> Result<(), ArmError> {
-        let free = Bytes(self.host.statfs(&self.dir)?.available);
+        let free = Bytes(self.host.statfs(self.own.through())?.available);
         match free < needed {
             true => Err(ArmError::Space {
-                dir: self.shown.clone(),
+                dir: self.own.shown().to_owned(),
                 needed,
                 free,
             }),
@@ -232,7 +199,7 @@ impl Drop for Things<'_> {
             let _ = self.session.unmake(self.host, id);
         }
         // Mount points. What is still mounted keeps them, and nothing in them is touched.
-        let kept = self.session.dir().join(&self.name);
+        let kept = self.session.dir().join(self.own.name());
         for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
             let _ = fs::remove_dir(entry.path());
         }

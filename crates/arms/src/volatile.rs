@@ -125,7 +125,7 @@ impl VolatileFile {
     }
 
     /// The file itself: the name that it had is a link to it as long as it is mounted.
-    pub fn path(&self) -> &Path {
+    pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 

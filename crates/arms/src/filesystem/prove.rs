@@ -63,7 +63,7 @@ fn lose(
     let volatile = VolatileFile::mount(things, dir, BACKING, cancel)?;
     // Not past the page cache: direct I/O of a loop device on QEMU's FUSE export garbles data (seen
     // with QEMU 7.2 and Linux 6.18), and a flush writes the page cache out first.
-    let shown = volatile.path().to_owned();
+    let shown = volatile.mountpoint().to_owned();
     let (attached, device) = things.attach(&open(&shown)?, shown, false, false)?;
     wanted.make(things, dir, &device, cancel)?;
     let mounted = wanted.mount(things, dir, MOUNT, &device, cancel)?;
