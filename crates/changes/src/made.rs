@@ -253,8 +253,8 @@ impl Made {
             Ok(Removed::Gone | Removed::Absent) => Ok(()),
             Ok(Removed::Another) => Err(ChangeError::refused(
                 self.to_string(),
-                "not removed: something else has this name now, and where that which assay made was \
-                 moved to is not known; look for it, remove it, and then let assay forget it with \
+                "not removed: it was moved away, or another file system lies there now, and what became \
+                 of it cannot be told; look for it, remove it, and then let assay forget it with \
                  `assay trial --recover --accept`",
             )),
             Err(error) if error.is_absent() => Ok(()),

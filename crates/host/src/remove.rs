@@ -22,20 +22,14 @@ const ATTEMPTS: usize = 64;
 /// it is not, because assay was killed just then, a directory goes with its contents only where
 /// nobody else can have put another one in its place; else only when it is empty.
 pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
-    let above = match path.parent().map(Directory::open) {
-        Some(Ok(above)) => above,
-        Some(Err(error)) if error.is_absent() && known.is_none() => return Ok(Removed::Absent),
-        Some(Err(error)) => return Err(error),
-        None => {
-            return Err(HostError::path(
-                path,
-                "not the path of something in a directory",
-            ));
-        }
-    };
     let name = path.file_name().unwrap_or_default();
-    let Some(known) = known else {
-        return unknown(&above, name, path);
+    let (above, known) = match (Directory::open(parent(path)), known) {
+        (Ok(above), Some(known)) => (above, known),
+        (Ok(above), None) => return unknown(&above, name, path),
+        (Err(error), None) if error.is_absent() => return Ok(Removed::Absent),
+        // The directory above was moved or removed; what lies on the same file system will do.
+        (Err(error), Some(known)) if error.is_absent() => (nearest(path)?, known),
+        (Err(error), _) => return Err(error),
     };
     let mut failed = None;
     for _ in 0..ATTEMPTS {
@@ -100,6 +94,19 @@ pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     }
 }
 
+/// The nearest directory above that is there.
+fn nearest(path: &Path) -> Result<Directory, HostError> {
+    for above in path.ancestors().skip(1) {
+        match Directory::open(above) {
+            Err(error) if error.is_absent() => {}
+            other => return other,
+        }
+    }
+    Err(HostError::NotFound {
+        path: path.to_owned(),
+    })
+}
+
 /// Where what is known is now.
 enum Place {
     /// In this directory under this name; its identity as of now.
@@ -108,7 +115,7 @@ enum Place {
     Gone,
     /// Nothing has its name, and the file system cannot tell more.
     Absent,
-    /// Something else has its name, and the file system cannot tell more.
+    /// Something else has its name, or lies there now, and nobody can tell more.
     Another,
     /// It was just given another name.
     Moving,
@@ -120,8 +127,12 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
         let above = above.below(Path::new("."))?;
         Ok(Place::Here(above, name.to_owned(), meant))
     };
+    // On another file system, which lies there now, or under another number since the machine was
+    // started again, nobody can tell that it is gone.
+    let elsewhere = above.identity()?.device != known.identity.device;
     let fd = match known.find(above) {
         Whereabouts::Open(fd) => fd,
+        Whereabouts::Removed if elsewhere => return Ok(Place::Another),
         Whereabouts::Removed => return Ok(Place::Gone),
         Whereabouts::Unknown if found == Some(known.identity) => {
             return here(name, known.identity);
@@ -134,8 +145,8 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
                 }
             }
             return Ok(match found {
-                None => Place::Absent,
-                Some(_) => Place::Another,
+                None if !elsewhere => Place::Absent,
+                _ => Place::Another,
             });
         }
     };
