@@ -8,6 +8,7 @@
     reason = "this crate owns its journal, which has to be forced to disk"
 )]
 
+mod directory;
 mod error;
 mod journal;
 mod lines;
@@ -18,6 +19,7 @@ mod session;
 mod setting;
 mod switch;
 
+pub use directory::OwnDirectory;
 pub use error::ChangeError;
 pub use journal::{Journal, Pending};
 pub use made::{Made, is_lvm_name};

@@ -16,8 +16,10 @@ use crate::wire::PORTS;
 use assay_host::process::{self, Dies, Running};
 use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_instruments::Cancel;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -121,6 +123,7 @@ impl Guest {
                 .collect(),
             image: image.hash(),
             files: files::outside(&place.dir, &options.disks),
+            known: BTreeMap::new(),
         };
         // From here on dropping the guest removes all there is of it.
         let mut guest = Self {
@@ -130,6 +133,7 @@ impl Guest {
             qemu: None,
             cancel: cancel.clone(),
             channels: Mutex::default(),
+            held: Vec::new(),
         };
         guest.place.enter(&guest.entry)?;
         guest.start(image, options)?;
@@ -154,12 +158,20 @@ impl Guest {
         bytes.extend(cpio::one_file("assay-agent", AGENT));
         fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
         let claims = claim::devices(options)?;
+        let mut claimed = claims.iter();
         let mut disks = Vec::new();
         for disk in &options.disks {
             disk.check()?;
-            let files = files::of(&dir, disk);
-            files::create(disk, &files)?;
-            disks.push((disk.clone(), files));
+            let mut made = files::create(disk, files::of(&dir, disk))?;
+            if disk.device.is_some()
+                && let Some(claim) = claimed.next()
+            {
+                // The device that was looked at and claimed, whatever has its name by now: QEMU
+                // inherits the claim under the same number.
+                made.files.data = PathBuf::from(format!("/proc/self/fd/{}", claim.as_raw_fd()));
+            }
+            self.hold(made.held)?;
+            disks.push((disk.clone(), made.files));
         }
         if let Some(program) = &options.assay {
             tools::make(program, &dir)?;

@@ -12,6 +12,7 @@
 use crate::fio::{Jobs, Work};
 use crate::guest::{command, fio};
 use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
+use assay_changes::OwnDirectory;
 use assay_lab::disk::{CacheMode, Throttle};
 use assay_lab::{Disk, Guest, counters};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -123,6 +124,8 @@ pub(super) struct Points<'a> {
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
+    /// Held as long as it is used.
+    dir: Option<OwnDirectory>,
     work: Option<Work>,
 }
 
@@ -133,6 +136,7 @@ impl<'a> Points<'a> {
             length: Length::default(),
             guest: None,
             file: PathBuf::new(),
+            dir: None,
             work: None,
         }
     }
@@ -148,7 +152,9 @@ impl<'a> Points<'a> {
     }
 
     fn file(&mut self) -> Result<(), StudyError> {
-        let (_, dir) = self.place.scratch_dir("study")?;
+        let made = self.place.scratch_dir("study")?;
+        let dir = made.through().to_owned();
+        self.dir = Some(made);
         self.work = Some(Work::new(dir.join("fio"))?);
         self.file = dir.join("file");
         fs::File::options()
