@@ -20,6 +20,7 @@ pub mod ours;
 pub mod process;
 mod recorded;
 mod recording;
+mod replace;
 mod root;
 mod write;
 
@@ -29,6 +30,7 @@ pub use faulty::Faulty;
 pub use live::Live;
 pub use recorded::Recorded;
 pub use recording::{Recording, Redact, RedactOutput};
+pub use replace::{Seen, Times};
 pub use root::Root;
 pub use write::{HostMut, ProcessId};
 

@@ -2,6 +2,7 @@
 
 use crate::capture::{Command, Fault, Index, Node, copied, resolve};
 use crate::error::HostError;
+use crate::replace::{Seen, Times};
 use crate::{
     CommandOutput, DeviceNumber, FileKind, Host, HostMut, Limits, ProcessId, Stat, StatFs,
 };
@@ -205,8 +206,14 @@ impl HostMut for Recorded {
         }
         Ok(())
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.read(like)?;
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        _times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.read(&like.path)?;
         match self.exists(path)? {
             true => Err(HostError::path(path, "File exists")),
             false => {
@@ -215,11 +222,11 @@ impl HostMut for Recorded {
             }
         }
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
         let bytes = self.read(from)?;
         let mut files = self.files();
         files.remove(from);
-        files.insert(to.to_owned(), bytes);
+        files.insert(seen.path.clone(), bytes);
         Ok(())
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
