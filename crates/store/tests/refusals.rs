@@ -280,7 +280,7 @@ impl Drop for Tiny {
 #[test]
 fn a_read_only_file_system_is_said() {
     let Some(tiny) = Tiny::new() else {
-        println!("skipped: a tmpfs cannot be mounted here (needs root)");
+        assay_testing::skipped("mount", "a tmpfs cannot be mounted here (needs root)");
         return;
     };
     let path = tiny.0.path().join("assay.db");

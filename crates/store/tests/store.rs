@@ -241,7 +241,7 @@ fn four_writers_killed_at_any_moment_lose_nothing_they_were_told_is_stored() {
 #[test]
 fn a_full_disk_is_an_error_and_the_store_stays_whole() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root to mount a small file system");
+        assay_testing::skipped("root", "needs root to mount a small file system");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ const SHORT: [&str; 6] = ["--slot", "200ms", "--washout", "50ms", "--size", "16M
 fn skip(programs: &[&str], root: bool) -> bool {
     match lacks(programs, root) {
         Some(missing) => {
-            eprintln!("skipped: {missing} is missing");
+            assay_testing::skipped("program", format_args!("{missing} is missing"));
             true
         }
         None => false,
