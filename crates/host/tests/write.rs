@@ -282,7 +282,7 @@ fn what_was_written_or_replaced_since_it_was_read_is_not_overwritten() {
 
 /// The owner of a directory exchanges it, and what is in it, while root replaces a file there.
 #[test]
-fn no_exchange_of_names_leads_a_replacement_elsewhere() {
+fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     for name in ["theirs", "victim"] {
@@ -292,9 +292,9 @@ fn no_exchange_of_names_leads_a_replacement_elsewhere() {
     fs::write(path("victim/secret"), "secret").unwrap();
     let (stop, held) = (
         std::sync::atomic::AtomicBool::new(false),
-        std::sync::atomic::AtomicUsize::new(0),
+        std::sync::atomic::AtomicU64::new(0),
     );
-    let rounds = 2000 * attack();
+    let rounds = 2000 * assay_testing::factor();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (file, away) = (path("theirs/file"), path("theirs/away"));
@@ -339,20 +339,10 @@ fn no_exchange_of_names_leads_a_replacement_elsewhere() {
             let whole = fs::read(path("victim/file")).unwrap() == b"precious"
                 && fs::read(path("victim/secret")).unwrap() == b"secret"
                 && fs::read_dir(path("victim")).unwrap().count() == 2;
-            held.fetch_add(usize::from(whole), std::sync::atomic::Ordering::SeqCst);
+            held.fetch_add(u64::from(whole), std::sync::atomic::Ordering::SeqCst);
         }
         stop.store(true, std::sync::atomic::Ordering::SeqCst);
     });
     let held = held.load(std::sync::atomic::Ordering::SeqCst);
-    eprintln!("attack: replaced files: tried {rounds}, held {held}");
-    assert_eq!(held, rounds);
-}
-
-/// How many times more is tried than in the short form.
-fn attack() -> usize {
-    let factor = std::env::var("ASSAY_ATTACK").ok();
-    factor
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1)
-        .max(1)
+    assay_testing::attacked("files replaced among exchanged names", rounds, held);
 }

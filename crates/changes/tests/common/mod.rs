@@ -7,8 +7,10 @@
 
 pub mod session;
 
+use assay_host::lockdir::LockDirectory;
 use assay_host::{
-    CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Stat, StatFs,
+    CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Seen, Stat, StatFs,
+    Times,
 };
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -116,11 +118,23 @@ impl HostMut for Deadly {
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         self.pass(true, || Live.write_in_place(path, bytes))
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.pass(true, || Live.create_like(path, like, bytes))
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+        self.pass(false, || Live.read_plain(path))
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        self.pass(true, || Live.rename(from, to))
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.pass(true, || Live.create_like(path, like, bytes, times))
+    }
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+        self.pass(true, || Live.exchange(from, seen))
+    }
+    fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
+        Live.locks(lasting)
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.pass(true, || Live.remove_file(path))
@@ -197,11 +211,17 @@ impl<T: Twist> HostMut for Twisted<T> {
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         self.twist.write(&self.rest, path, bytes)
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.rest.create_like(path, like, bytes)
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.rest.create_like(path, like, bytes, times)
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        self.rest.rename(from, to)
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+        self.rest.exchange(from, seen)
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.rest.remove_file(path)
