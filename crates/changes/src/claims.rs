@@ -4,7 +4,7 @@
 //! assay of the same user sees (`assay_host::lockdir`), with a note of where its journal is. The note
 //! outlives its process: a setting that a killed assay left changed is never taken for the original.
 
-use crate::error::ChangeError;
+use crate::error::{ChangeError, Orphan};
 use crate::journal::{Journal, PREFIX, boot};
 use crate::never::survives_reboot;
 use crate::session::Session;
@@ -160,14 +160,14 @@ fn check(
     let now = knob.read(host)?;
     match knob.same(now.value.as_deref(), note.value.as_deref()) {
         true => Ok(()),
-        false => Err(ChangeError::Orphan {
+        false => Err(ChangeError::Orphan(Box::new(Orphan {
             what: what.to_owned(),
             label: note.label,
             journal: note.journal,
             original: note.shown,
             found: now.shown,
             note: lock.path().to_owned(),
-        }),
+        }))),
     }
 }
 

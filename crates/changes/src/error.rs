@@ -49,25 +49,8 @@ pub enum ChangeError {
         place: Option<PathBuf>,
     },
     /// An assay that was killed left it changed, and its journal is gone.
-    #[error(
-        "{what}: an assay that was killed ({label}) changed it, and its journal {} is gone; it was {original:?} before and reads {found:?} now: set it as it shall be, then remove {}",
-        journal.display(),
-        note.display()
-    )]
-    Orphan {
-        /// The setting.
-        what: String,
-        /// What the assay did.
-        label: String,
-        /// Where its journal was.
-        journal: PathBuf,
-        /// What it read before.
-        original: String,
-        /// What it reads now.
-        found: String,
-        /// The file that tells of it.
-        note: PathBuf,
-    },
+    #[error(transparent)]
+    Orphan(Box<Orphan>),
     /// A configuration file as it was found is damaged or gone, and the file cannot be made again from
     /// what is known.
     #[error(
@@ -160,6 +143,28 @@ pub enum ChangeError {
         /// What failed then.
         second: Box<ChangeError>,
     },
+}
+
+/// A setting that an assay left changed, of which no journal tells any more.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what}: an assay that was killed ({label}) changed it, and its journal {} is gone; it was {original:?} before and reads {found:?} now: set it as it shall be, then remove {}",
+    journal.display(),
+    note.display()
+)]
+pub struct Orphan {
+    /// The setting.
+    pub what: String,
+    /// What the assay did.
+    pub label: String,
+    /// Where its journal was.
+    pub journal: PathBuf,
+    /// What it read before.
+    pub original: String,
+    /// What it reads now.
+    pub found: String,
+    /// The file that tells of it.
+    pub note: PathBuf,
 }
 
 /// What to write before a command that shall look at another state directory.

@@ -23,7 +23,7 @@ mod stored;
 mod switch;
 
 pub use claims::Elsewhere;
-pub use error::ChangeError;
+pub use error::{ChangeError, Orphan};
 pub use journal::{Journal, Pending};
 pub use made::{Made, is_lvm_name};
 pub use never::{never_kept, survives_reboot};

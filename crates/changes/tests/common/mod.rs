@@ -51,12 +51,32 @@ impl std::fmt::Display for Point {
 pub struct Deadly {
     point: Point,
     calls: AtomicUsize,
+    locks: Option<PathBuf>,
 }
 
 impl Deadly {
     pub fn new(point: Point) -> Self {
         let calls = AtomicUsize::new(0);
-        Self { point, calls }
+        Self {
+            point,
+            calls,
+            locks: None,
+        }
+    }
+
+    /// Lets everybody live.
+    pub fn never() -> Self {
+        Self::new(Point {
+            call: 0,
+            after: false,
+            writes: false,
+        })
+    }
+
+    /// With a directory of locks of its own, in memory, where the test takes place.
+    pub fn with_locks(self, dir: &Path) -> Self {
+        let locks = Some(dir.join("journal/locks"));
+        Self { locks, ..self }
     }
 
     fn pass<T>(&self, writes: bool, call: impl FnOnce() -> T) -> T {
@@ -134,7 +154,10 @@ impl HostMut for Deadly {
         self.pass(true, || Live.exchange(from, seen))
     }
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
-        Live.locks(lasting)
+        match &self.locks {
+            Some(locks) => LockDirectory::open(locks).map(Some),
+            None => Live.locks(lasting),
+        }
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.pass(true, || Live.remove_file(path))
