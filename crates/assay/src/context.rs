@@ -27,12 +27,27 @@ fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("neither {variable} nor HOME is set: say where to keep data with --store and ASSAY_STATE"))
 }
 
-/// Where scratch files are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`.
+/// Where scratch files and changes are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`. Nobody
+/// but this user may write there or put another directory in its place: what assay finds in it, it
+/// removes, sets back and carries out.
 pub fn state_dir() -> anyhow::Result<PathBuf> {
-    match std::env::var_os("ASSAY_STATE") {
-        Some(path) => Ok(path.into()),
-        None => xdg("XDG_STATE_HOME", ".local/state"),
-    }
+    let path = match std::env::var_os("ASSAY_STATE") {
+        Some(path) => path.into(),
+        None => xdg("XDG_STATE_HOME", ".local/state")?,
+    };
+    let path =
+        std::path::absolute(&path).with_context(|| format!("{}: not a path", path.display()))?;
+    assay_host::ours::check(&path).map_err(|error| {
+        anyhow::anyhow!(
+            "the state directory {} is not safe: {error}; set ASSAY_STATE to a directory that is yours alone, such as {}",
+            path.display(),
+            match rustix::process::geteuid().is_root() {
+                true => "/var/lib/assay/state",
+                false => "~/.local/state/assay",
+            }
+        )
+    })?;
+    Ok(path)
 }
 
 /// Where the user keeps advice of their own: `$XDG_CONFIG_HOME/assay/advice`. None when neither that

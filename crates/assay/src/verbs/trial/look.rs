@@ -130,8 +130,24 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
     Ok(Journal::open(&journal_dir()?)?)
 }
 
+/// Says what assays with other state directories have left.
+fn left_elsewhere(journal: &Journal) -> anyhow::Result<bool> {
+    let left = journal.elsewhere(&Live)?;
+    for one in &left {
+        eprintln!(
+            "note: {} left {} changed (it was {}); its journal is in another state directory: `ASSAY_STATE={} assay trial --recover` sets it back",
+            one.label,
+            one.what.escape_debug(),
+            one.original.escape_debug(),
+            shell_words::quote(&one.state.to_string_lossy()),
+        );
+    }
+    Ok(!left.is_empty())
+}
+
 /// Says what a crash has left, without touching it: it may matter to what is measured now.
 pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
+    left_elsewhere(journal)?;
     for left in journal.pending()? {
         eprintln!(
             "note: {} on {} was cut off and left {}; `assay trial --recover` sets it back",
@@ -150,7 +166,9 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         (_, true) => Foreign::Accept,
         _ => Foreign::Leave,
     };
-    let recovered = journal()?.recover(&Live, foreign)?;
+    let journal = journal()?;
+    let recovered = journal.recover(&Live, foreign)?;
+    let elsewhere = left_elsewhere(&journal)?;
     let remains = |one: &Recovered| {
         let left = matches!(
             one.outcome,
@@ -159,7 +177,8 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
                 ..
             }
         );
-        left || matches!(one.outcome, Outcome::Failed(_))
+        let doubtful = matches!(one.outcome, Outcome::Doubtful(_)) && !args.accept;
+        left || doubtful || matches!(one.outcome, Outcome::Failed(_))
     };
     let text: String = match (args.json, recovered.is_empty()) {
         (true, _) => {
@@ -173,11 +192,12 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
             let document = serde_json::json!({ "schema": SCHEMA_VERSION, "recovered": all });
             format!("{document:#}\n")
         }
+        (false, true) if elsewhere => "Nothing to set back here.\n".to_owned(),
         (false, true) => "Nothing to set back.\n".to_owned(),
         (false, false) => recovered.iter().map(told).collect(),
     };
     print(&text)?;
-    match recovered.iter().any(remains) {
+    match elsewhere || recovered.iter().any(remains) {
         true => Ok(Status::Findings),
         false => Ok(Status::Ok),
     }
@@ -198,12 +218,15 @@ pub(in crate::verbs) fn told(one: &Recovered) -> String {
             original,
             accepted,
         } => format!(
-            "{what}: somebody has changed it since; it reads {found} and was {original} before the trial. {}\n",
+            "{what}: reads {found}, which is not what assay is known to have set, and was {original} before the trial. {}\n",
             match accepted {
                 true => "It was left so.",
                 false => "It was left alone; --force sets it back, --accept leaves it so for good.",
             }
         ),
+        Outcome::Doubtful(why) => {
+            format!("{what}: {why}. `assay trial --recover --accept` forgets it\n")
+        }
         Outcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
     }
 }
