@@ -3,8 +3,9 @@
 //! [`get`] says what a file itself says; [`set`] and [`remove`] return the file's new text. Every
 //! byte that is not part of the setting stays: comments, indentation, quoting style, line ends,
 //! and what is not UTF-8. Removing an inserted setting gives back the text before, byte for byte.
-//! No file is opened here, and included files are not followed: [`includes`] lists them, and
-//! [`Found::rivals`] names those that may say otherwise and would win.
+//! No file is opened here. [`get`] and its siblings look at one text: [`includes`] lists what it
+//! includes, and [`Found::rivals`] names those that may say otherwise and would win. [`effective`]
+//! follows the includes of a program's whole configuration through files that it is given.
 //!
 //! # Values
 //! A value is the text a person would write, in one line: arguments with one space between them,
@@ -34,6 +35,7 @@
 //! setting it to `sql pam` exchanges the blocks.
 
 mod edit;
+pub mod effective;
 mod error;
 mod lang;
 mod select;

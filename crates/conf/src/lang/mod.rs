@@ -3,8 +3,8 @@
 mod dovecot;
 mod flat;
 pub mod nginx;
-mod postfix;
-mod ssh;
+pub mod postfix;
+pub mod ssh;
 
 use crate::error::ConfError;
 use crate::tree::Block;
