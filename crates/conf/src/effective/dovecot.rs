@@ -134,7 +134,7 @@ impl Reader<'_, '_> {
 pub fn included(including: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, Fault> {
     let dir = including.parent().unwrap_or(Path::new("/"));
     match dir.join(pattern).to_str() {
-        Some(pattern) => glob::expand(files, pattern, true),
+        Some(pattern) => glob::expand(files, pattern, glob::Style::Braces),
         None => Err(Fault::Unreadable("its directory is not UTF-8".to_owned())),
     }
 }

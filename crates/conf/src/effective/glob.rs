@@ -1,7 +1,7 @@
 //! glob(3): which files a pattern in an include line means.
 //!
 //! Written from glob(7) and POSIX.1-2017, 2.13 "Pattern Matching Notation": `*`, `?` and `[…]` with
-//! ranges, `!` or `^` and classes of characters; a backslash takes a character's meaning away; a
+//! ranges, `!` and classes of characters; a backslash takes a character's meaning away; a
 //! leading dot is matched by a dot alone; the result is sorted by bytes, as in the C locale, which the
 //! programs read here never leave. Braces mean something only with `GLOB_BRACE`, which Dovecot sets.
 
@@ -10,27 +10,38 @@ use globset::{GlobBuilder, GlobMatcher};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+/// In what the glob(3) of a program differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// OpenBSD's, which OpenSSH brings along: `^` in brackets is a letter.
+    OpenBsd,
+    /// That of the C library: `^` in brackets negates as `!` does.
+    Libc,
+    /// The same with `GLOB_BRACE`.
+    Braces,
+}
+
 /// More paths than this of one pattern are no configuration.
 const MOST: usize = 10_000;
 
-/// The files that an absolute pattern means; none is for the caller to judge. With `braces`, each
+/// The files that an absolute pattern means; none is for the caller to judge. With braces, each
 /// alternative is a pattern of its own, and their results follow each other.
-pub fn expand(files: &dyn Files, pattern: &str, braces: bool) -> Result<Vec<PathBuf>, Fault> {
-    let patterns = match braces {
-        true => alternatives(pattern)?,
-        false => vec![pattern.to_owned()],
+pub fn expand(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, Fault> {
+    let patterns = match style {
+        Style::Braces => alternatives(pattern)?,
+        Style::Libc | Style::OpenBsd => vec![pattern.to_owned()],
     };
     let mut all = Vec::new();
     for pattern in patterns {
-        all.extend(one(files, &pattern)?);
+        all.extend(one(files, &pattern, style)?);
     }
     Ok(all)
 }
 
-fn one(files: &dyn Files, pattern: &str) -> Result<Vec<PathBuf>, Fault> {
+fn one(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, Fault> {
     let mut found: Vec<PathBuf> = vec![PathBuf::from("/")];
     for component in pattern.split('/').filter(|part| !part.is_empty()) {
-        let Some(matcher) = matcher(component)? else {
+        let Some(matcher) = matcher(component, style)? else {
             let name = literal(component);
             found.iter_mut().for_each(|path| path.push(&name));
             continue;
@@ -82,7 +93,7 @@ fn literal(component: &str) -> String {
 }
 
 /// What matches a component; `None` when it has no wildcard.
-fn matcher(component: &str) -> Result<Option<GlobMatcher>, Fault> {
+fn matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, Fault> {
     let letters: Vec<char> = component.chars().collect();
     let (mut wild, mut out, mut at) = (false, String::new(), 0);
     while let Some(&letter) = letters.get(at) {
@@ -99,7 +110,7 @@ fn matcher(component: &str) -> Result<Option<GlobMatcher>, Fault> {
                 wild = true;
                 out.push('?');
             }
-            '[' => match class(&letters[at..]) {
+            '[' => match class(&letters[at..], style) {
                 Some((class, length)) => {
                     wild = true;
                     out.push_str(&class);
@@ -141,9 +152,12 @@ fn escape(letter: char, out: &mut String) {
 }
 
 /// What follows `[`, up to its `]`, for globset: the class and how many letters it takes.
-fn class(letters: &[char]) -> Option<(String, usize)> {
+fn class(letters: &[char], style: Style) -> Option<(String, usize)> {
     let mut at = 0;
-    let negated = matches!(letters.first(), Some('!' | '^'));
+    let negated = match letters.first() {
+        Some('^') => style != Style::OpenBsd,
+        first => first == Some(&'!'),
+    };
     at += usize::from(negated);
     let mut ranges: Vec<(char, char)> = Vec::new();
     let first = at;
@@ -303,7 +317,7 @@ mod tests {
     use super::*;
 
     fn fits(pattern: &str, name: &str) -> bool {
-        matcher(pattern).unwrap().unwrap().is_match(name)
+        matcher(pattern, Style::Libc).unwrap().unwrap().is_match(name)
     }
 
     #[test]
@@ -337,8 +351,10 @@ mod tests {
                 assert!(!fits(pattern, name), "{pattern} {name}");
             }
         }
-        assert!(matcher("a\\*b").unwrap().is_none());
-        assert!(matcher("a[b").unwrap().is_none());
+        assert!(matcher("a\\*b", Style::Libc).unwrap().is_none());
+        let openbsd = matcher("[^b]", Style::OpenBsd).unwrap().unwrap();
+        assert!(openbsd.is_match("^") && openbsd.is_match("b") && !openbsd.is_match("a"));
+        assert!(matcher("a[b", Style::Libc).unwrap().is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! An include inside a block stays inside it, and a block that begins in an included file ends with
 //! that file. Includes that lead more than 16 files deep end the program. A pattern without a file is
-//! none of its concern. Its own glob(3) is OpenBSD's, which differs in nothing that is used here.
+//! none of its concern. It brings OpenBSD's glob(3) along, to which `[^a]` is `^` or `a`.
 
 use super::builder::{Builder, Source};
 use super::files::{Fault, Files};
@@ -115,7 +115,7 @@ pub fn included(
             format!("{place}/{}", inside_home.unwrap_or(pattern))
         }
     };
-    glob::expand(files, &pattern, false)
+    glob::expand(files, &pattern, glob::Style::OpenBsd)
 }
 
 /// The keyword in lower case, and the one name of those that have several.
