@@ -1,15 +1,18 @@
 //! Dovecot 2.3: `src/config/config-parser.c` of 2.3.19.
 //!
-//! Blocks with a name are one with those of the same name; blocks without one are each their own.
+//! Blocks with a name are one with those of the same name, and so are `plugin` and `dict`; other blocks
+//! without a name are each their own.
 //! `protocol`, `local`, `remote` and `local_name` are filters: what stands in them wins over what
 //! stands outside, whichever comes first. A `$name` as a word of a value without quotes is what the
-//! setting says up to that line, there or outside of the filter; one that these files do not set stays
-//! as it is written, since its default is Dovecot's. Dovecot 2.4 has another language; its files are
+//! setting, which belongs to no other block, says up to that line: its own name there or outside of
+//! the filter, any other name in this filter alone. One that is not set stays as it is written, since
+//! its default is Dovecot's. Dovecot 2.4 has another language; its files are
 //! known by `dovecot_config_version` and told as a problem.
 
 use super::builder::{Builder, Source};
 use super::files::{Fault, Files};
 use super::{Effective, Place, ScopeId, Trouble, glob};
+use crate::lang::merges;
 use crate::tree::{Block, Directive, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
@@ -53,9 +56,9 @@ impl Reader<'_, '_> {
                 }
                 Item::Block(block) => {
                     let head = block.head.clone();
-                    let scope = match head.len() {
-                        1 => self.builder.scope(scope, head, place),
-                        _ => self.builder.same_scope(scope, head, place),
+                    let scope = match merges(Language::Dovecot, &head) {
+                        false => self.builder.scope(scope, head, place),
+                        true => self.builder.same_scope(scope, head, place),
                     };
                     self.items(source, block, scope);
                 }
@@ -73,27 +76,35 @@ impl Reader<'_, '_> {
         let quoted = matches!(written, Some(b'"' | b'\''));
         let file = said.quote.is_none() && said.value.starts_with(b"<");
         let value = match !quoted && !file && said.value.contains(&b'$') {
-            true => self.expanded(&said.value, scope),
+            true => self.expanded(&said.key, &said.value, scope),
             false => said.value.clone(),
         };
         self.builder.add(scope, said.key.clone(), value, place);
     }
 
     /// `config_write_keyvariable`: words that begin with `$`.
-    fn expanded(&self, value: &[u8], scope: ScopeId) -> Vec<u8> {
+    fn expanded(&self, key: &str, value: &[u8], scope: ScopeId) -> Vec<u8> {
+        let so_far = &self.builder.out;
+        let mut filter = scope;
+        while let (Some(parent), false) = (
+            so_far.scope(filter).parent,
+            is_filter(&so_far.scope(filter).head),
+        ) {
+            filter = parent;
+        }
+        let known = |name: &str| {
+            let known = so_far.value(filter, name)?;
+            (name == key || known.scope == filter).then_some(&known.value)
+        };
         let words = value.split(|byte| matches!(byte, b' ' | b'\t'));
         let mut out = Vec::new();
         for word in words.filter(|word| !word.is_empty()) {
             if !out.is_empty() {
                 out.push(b' ');
             }
-            let name = word
-                .strip_prefix(b"$")
-                .and_then(|name| std::str::from_utf8(name).ok());
-            match name.and_then(|name| self.builder.out.value(scope, name)) {
-                Some(known) => out.extend(&known.value),
-                None => out.extend(word),
-            }
+            let name = word.strip_prefix(b"$");
+            let name = name.and_then(|name| std::str::from_utf8(name).ok());
+            out.extend(name.and_then(known).map_or(word, |known| &known[..]));
         }
         out
     }
@@ -142,21 +153,22 @@ pub fn included(including: &Path, pattern: &str, files: &dyn Files) -> Result<Ve
 /// A scope, then the same one with one filter less after the other, the innermost first.
 pub fn chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
     let path: Vec<&[String]> = all.path(scope);
-    let filter = |head: &[String]| {
-        head.first()
-            .is_some_and(|name| FILTERS.contains(&&name[..]))
-    };
     let mut chain = vec![scope];
     let mut rest: Vec<&[String]> = path.clone();
-    while let Some(at) = rest.iter().rposition(|head| filter(head)) {
+    while let Some(at) = rest.iter().rposition(|head| is_filter(head)) {
         rest.remove(at);
         // A block without a name is nobody else's, so it is none of those outside.
-        if rest.iter().any(|head| head.len() == 1) {
+        if rest.iter().any(|head| !merges(Language::Dovecot, head)) {
             break;
         }
         chain.extend(descend(all, &rest));
     }
     chain
+}
+
+fn is_filter(head: &[String]) -> bool {
+    head.first()
+        .is_some_and(|name| FILTERS.contains(&&name[..]))
 }
 
 fn descend(all: &Effective, path: &[&[String]]) -> Option<ScopeId> {

@@ -317,7 +317,10 @@ mod tests {
     use super::*;
 
     fn fits(pattern: &str, name: &str) -> bool {
-        matcher(pattern, Style::Libc).unwrap().unwrap().is_match(name)
+        matcher(pattern, Style::Libc)
+            .unwrap()
+            .unwrap()
+            .is_match(name)
     }
 
     #[test]

@@ -89,7 +89,9 @@ pub fn included(main: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<Pat
     let path = dir.join(pattern);
     match path.to_str() {
         // glob(3) is asked only then; a backslash in another name is part of it.
-        Some(pattern) if pattern.contains(['*', '?', '[']) => glob::expand(files, pattern, glob::Style::Libc),
+        Some(pattern) if pattern.contains(['*', '?', '[']) => {
+            glob::expand(files, pattern, glob::Style::Libc)
+        }
         _ => Ok(vec![path]),
     }
 }

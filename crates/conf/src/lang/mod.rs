@@ -37,7 +37,8 @@ pub fn same_key(language: Language, a: &str, b: &str) -> bool {
 pub fn merges(language: Language, head: &[String]) -> bool {
     match language {
         Language::Ini => true,
-        Language::Dovecot => head.len() > 1,
+        // Lists of any names have none of their own (SET_STRLIST).
+        Language::Dovecot => head.len() > 1 || head == ["plugin"] || head == ["dict"],
         _ => false,
     }
 }

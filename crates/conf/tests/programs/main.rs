@@ -31,7 +31,9 @@ impl Files for Disk {
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, Fault> {
         let entries = std::fs::read_dir(dir).map_err(fault)?;
-        entries.map(|entry| entry.map(|entry| entry.file_name()).map_err(fault)).collect()
+        entries
+            .map(|entry| entry.map(|entry| entry.file_name()).map_err(fault))
+            .collect()
     }
 
     fn exists(&self, path: &Path) -> Result<bool, Fault> {
@@ -46,7 +48,13 @@ fn read(program: Program, main: &Path) -> Effective {
 /// Whether something is told that the program would refuse, or that was not understood.
 fn refused(ours: &Effective) -> bool {
     ours.problems.iter().any(|problem| {
-        let absent = matches!(problem.trouble, Trouble::Unread { fault: Fault::Absent, .. });
+        let absent = matches!(
+            problem.trouble,
+            Trouble::Unread {
+                fault: Fault::Absent,
+                ..
+            }
+        );
         absent || !matches!(problem.trouble, Trouble::Unread { .. })
     })
 }
