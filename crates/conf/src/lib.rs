@@ -38,6 +38,7 @@ mod edit;
 pub mod effective;
 mod error;
 mod lang;
+mod outline;
 mod select;
 mod switch;
 mod text;
@@ -45,6 +46,8 @@ mod tree;
 
 pub use edit::{get, includes, remove, set};
 pub use error::ConfError;
+pub use lang::ssh::statement as ssh_statement;
+pub use outline::outline;
 
 /// A setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

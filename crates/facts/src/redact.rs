@@ -95,10 +95,12 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
     match path.to_str() {
         Some(crate::collectors::kernel::CMDLINE) => lines(cmdline),
         Some(crate::target::MOUNTINFO) => lines(mount_line),
-        Some(crate::collectors::nginx::FILE) => lines(crate::collectors::nginx::redact),
-        Some(crate::collectors::dovecot::FILE) => lines(crate::collectors::dovecot::redact),
+        Some(name) if name.starts_with(crate::collectors::nginx::DIR) => {
+            crate::collectors::nginx::redact(&contents)
+        }
+        Some(crate::collectors::dovecot::FILE) => crate::collectors::dovecot::redact(&contents),
         Some(name) if name.starts_with(crate::collectors::sshd::FILE) => {
-            lines(crate::collectors::sshd::redact)
+            crate::collectors::sshd::redact(&contents)
         }
         Some("/etc/pve/storage.cfg") => lines(crate::proxmox::redact_store),
         Some(name) if name.starts_with("/etc/pve/qemu-server/") => lines(crate::proxmox::redact),

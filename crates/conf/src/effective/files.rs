@@ -1,5 +1,6 @@
 //! The files of a configuration, as somebody who may read them gives them to us.
 
+use assay_host::{Host, HostError};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -34,4 +35,32 @@ pub trait Files {
     /// # Errors
     /// It cannot be found out.
     fn exists(&self, path: &Path) -> Result<bool, Fault>;
+}
+
+/// The files of a machine, or of what was captured of one.
+pub struct OfHost<'a>(pub &'a dyn Host);
+
+impl Files for OfHost<'_> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, Fault> {
+        self.0.read(path).map_err(fault)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, Fault> {
+        self.0.list(dir).map_err(fault)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, Fault> {
+        // glob(3) finds a link that leads nowhere too.
+        match self.0.link(path) {
+            Ok(_) => Ok(true),
+            Err(_) => self.0.exists(path).map_err(fault),
+        }
+    }
+}
+
+fn fault(error: HostError) -> Fault {
+    match error.is_absent() {
+        true => Fault::Absent,
+        false => Fault::Unreadable(error.reason()),
+    }
 }

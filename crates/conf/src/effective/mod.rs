@@ -175,7 +175,14 @@ impl Trouble {
     /// Whether it hides what other settings there may be.
     #[must_use]
     pub fn hides(&self) -> bool {
-        !matches!(self, Self::NoMatch { .. })
+        let absent = matches!(
+            self,
+            Self::Unread {
+                fault: Fault::Absent,
+                ..
+            }
+        );
+        !absent && !matches!(self, Self::NoMatch { .. })
     }
 }
 

@@ -91,6 +91,25 @@ pub fn is_raw(key: &str) -> bool {
     RAW.iter().any(|raw| key.eq_ignore_ascii_case(raw))
 }
 
+/// One line of sshd_config or ssh_config: its keyword as written and its arguments without quotes.
+/// `None` for a line that is empty or a comment.
+///
+/// # Errors
+/// A quote is not closed.
+pub fn statement(line: &[u8]) -> Result<Option<(String, Vec<Vec<u8>>)>, ConfError> {
+    let root = parse(line)?;
+    Ok(root.items.into_iter().next().map(|item| match item {
+        Item::Directive(said) if is_raw(&said.key) => (said.key, vec![said.value]),
+        Item::Directive(said) => (said.key, words(&said.value)),
+        Item::Inclusion(said) => (said.key, words(said.pattern.as_bytes())),
+        Item::Block(block) => {
+            let mut head = block.head.into_iter();
+            let key = head.next().unwrap_or_default();
+            (key, head.map(String::into_bytes).collect())
+        }
+    }))
+}
+
 /// The arguments in a value that [`parse`] gave.
 pub fn words(value: &[u8]) -> Vec<Vec<u8>> {
     let words = split(value, false).unwrap_or_default();
