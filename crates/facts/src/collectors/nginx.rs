@@ -46,6 +46,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+    use assay_model::FactKind;
 
     #[test]
     fn as_debian_ships_it() {
@@ -57,7 +58,8 @@ mod tests {
         assert_eq!(g.facts.str("nginx.sendfile"), Some("on"));
         assert!(g.facts.map["nginx.sendfile"].source.ends_with(".conf:18"));
         let kept = String::from_utf8(redact(text.as_bytes())).unwrap();
-        let mut again = Gather::new(&Recorded::new().file(FILE, &kept));
+        let shared = Recorded::new().file(FILE, kept);
+        let mut again = Gather::new(&shared);
         collect(&mut again);
         assert_eq!(
             again.facts.map["nginx.sendfile"],

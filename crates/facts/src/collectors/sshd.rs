@@ -42,6 +42,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+    use assay_model::FactKind;
 
     /// As Debian 12 ships it, with one file of the user.
     fn host(own: &str) -> Recorded {
