@@ -1,7 +1,7 @@
 //! What may be kept of a file that somebody shares.
 
-use crate::lang::parse;
-use crate::text::blank;
+use crate::lang::{parse, statement};
+use crate::text::lossy;
 use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
@@ -10,35 +10,31 @@ use std::ops::Range;
 struct Piece {
     place: Range<usize>,
     new: Vec<u8>,
-    /// Whether it stands at the piece before it without a blank.
-    joined: bool,
 }
 
-/// The text with nothing in it but the statements and blocks whose key or first word `keep` likes,
-/// each in its line; what else the head of a block says is `left_out`. Comments go, and so does all of
-/// a text that is not of this language: nobody can tell what it says.
+/// The text with nothing in it but what `keep` likes, each in its line. It is asked for each
+/// statement, include line and block with the key or first word and the value, pattern or rest of the
+/// head, and says what to write in the place of the value, or `None` to leave all of it out: a block
+/// with everything in it. Comments go, and so does a text that is not of this language: nobody can tell
+/// what it says.
 #[must_use]
 pub fn outline(
     language: Language,
     text: &[u8],
-    keep: &dyn Fn(&str) -> bool,
-    left_out: &str,
+    keep: &dyn Fn(&str, &str) -> Option<String>,
 ) -> Vec<u8> {
     let mut pieces = Vec::new();
     if let Ok(root) = parse(language, text) {
-        walk(language, text, &root, keep, left_out, &mut pieces);
+        walk(language, text, &root, keep, &mut pieces);
     }
     let mut out = Vec::new();
     let mut at = 0;
     for piece in &pieces {
         out.extend(newlines(&text[at..piece.place.start]));
-        if !piece.joined
-            && out
-                .last()
-                .is_some_and(|&byte| !blank(byte) && byte != b'\n')
-        {
-            out.push(b' ');
-        }
+        let blank_between = out
+            .last()
+            .is_some_and(|&byte| !matches!(byte, b' ' | b'\n'));
+        out.extend(blank_between.then_some(b' '));
         out.extend(&piece.new);
         at = piece.place.end;
     }
@@ -54,50 +50,51 @@ fn walk(
     language: Language,
     text: &[u8],
     block: &Block,
-    keep: &dyn Fn(&str) -> bool,
-    left_out: &str,
+    keep: &dyn Fn(&str, &str) -> Option<String>,
     pieces: &mut Vec<Piece>,
 ) {
-    let as_is = |place: Range<usize>, joined| Piece {
-        new: text[place.clone()].to_vec(),
-        place,
-        joined,
+    // Lines that a statement takes stay lines; what is written is one line.
+    let written = |mut new: String, place: Range<usize>| {
+        new = new.replace(['\n', '\r'], " ");
+        Piece {
+            new: new
+                .into_bytes()
+                .into_iter()
+                .chain(newlines(&text[place.clone()]))
+                .collect(),
+            place,
+        }
     };
     for item in &block.items {
         match item {
-            Item::Directive(said) if keep(&said.key) => match said.words.is_empty() {
-                // Where a statement has its words one by one, comments may stand between them.
-                false => {
-                    pieces.extend(said.words.iter().map(|word| as_is(word.clone(), false)));
-                    pieces.push(as_is(said.span.end - 1..said.span.end, true));
+            Item::Directive(said) => {
+                if let Some(value) = keep(&said.key, &lossy(&said.value)) {
+                    let new = statement(language, &said.key, &value);
+                    pieces.push(written(new, said.span.clone()));
                 }
-                true if said.inner.is_empty() => pieces.push(as_is(said.span.clone(), false)),
-                true => {}
-            },
-            Item::Inclusion(said) if keep(&said.key) => {
-                pieces.push(as_is(said.span.clone(), false));
+            }
+            Item::Inclusion(said) => {
+                if let Some(pattern) = keep(&said.key, &said.pattern) {
+                    let end = if language == Language::Nginx { ";" } else { "" };
+                    let new = format!("{} {pattern}{end}", said.key);
+                    pieces.push(written(new, said.span.clone()));
+                }
             }
             Item::Block(block) => {
-                let Some(name) = block.head.first().filter(|name| keep(name)) else {
+                let name = block.head.first().map_or("", |name| name);
+                let rest = block.head.get(1..).unwrap_or_default().join(" ");
+                let Some(rest) = keep(name, &rest) else {
                     continue;
                 };
-                let mut new = name.clone().into_bytes();
-                if block.head.len() > 1 {
-                    new.extend(format!(" {left_out}").into_bytes());
-                }
-                if block.close.is_some() {
-                    new.extend(b" {");
-                }
-                new.extend(newlines(&text[block.span.start..block.open]));
-                pieces.push(Piece {
-                    place: block.span.start..block.open,
-                    new,
-                    joined: false,
-                });
-                walk(language, text, block, keep, left_out, pieces);
-                pieces.extend(block.close.map(|at| as_is(at..at + 1, false)));
+                let mut new = match language {
+                    Language::Ini => format!("[{name}]"),
+                    _ => format!("{name} {rest}").trim_end().to_owned(),
+                };
+                new.push_str(if block.close.is_some() { " {" } else { "" });
+                pieces.push(written(new, block.span.start..block.open));
+                walk(language, text, block, keep, pieces);
+                pieces.extend(block.close.map(|at| written("}".to_owned(), at..at + 1)));
             }
-            Item::Directive(_) | Item::Inclusion(_) => {}
         }
     }
 }
@@ -108,22 +105,33 @@ mod tests {
 
     #[test]
     fn lines_stay_and_nothing_else_does() {
-        let keep = |name: &str| ["a", "http", "server", "include"].contains(&name);
+        let keep = |name: &str, value: &str| {
+            let kept = ["a", "http", "server", "include"].contains(&name);
+            kept.then(|| value.replace("secret", "-"))
+        };
         let text =
             b"# secret\na 'x # y' # secret\n z;\nhttp # secret\n{ b secret; server { a 1; }\n\
             location /secret { a 2; } include c*;\n}\nserver secret {}\n";
-        let new = outline(Language::Nginx, text, &keep, "-");
+        let new = outline(Language::Nginx, text, &keep);
         let new = String::from_utf8(new).unwrap();
         assert_eq!(
             new,
-            "\na 'x # y'\nz;\nhttp {\nserver { a 1; }\ninclude c*;\n}\nserver - { }\n"
+            "\na 'x # y' z;\n\nhttp {\nserver { a 1; }\ninclude c*;\n}\nserver - { }\n"
         );
-        assert_eq!(outline(Language::Nginx, b"a secret; }", &keep, "-"), b"");
+        assert_eq!(
+            new.lines().count(),
+            text.split(|&byte| byte == b'\n').count() - 1
+        );
+        assert_eq!(outline(Language::Nginx, b"a secret; }", &keep), b"");
+        let keep = |key: &str, value: &str| match key {
+            "Match" => Some("-".to_owned()),
+            "a" => Some(value.to_owned()),
+            _ => None,
+        };
         let new = outline(
             Language::Ssh,
             b"Match User secret\n  a b # secret\nc d",
-            &|key| ["a", "Match"].contains(&key),
-            "-",
+            &keep,
         );
         assert_eq!(new, b"Match -\na b\n");
     }

@@ -6,6 +6,13 @@ use std::path::Path;
 /// Stands where something was left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
+/// A value that is a number or a word, as those of the settings that are asked for are; anything else
+/// is somebody's text.
+pub(crate) fn word(value: &str) -> String {
+    let plain = value.len() <= 16 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if plain { value } else { "left-out" }.to_owned()
+}
+
 /// The source of a network file system without its server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {

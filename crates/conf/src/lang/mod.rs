@@ -47,6 +47,7 @@ pub fn merges(language: Language, head: &[String]) -> bool {
 /// otherwise.
 pub fn write_value(
     language: Language,
+    key: &str,
     value: &str,
     quote: Option<u8>,
 ) -> Result<String, &'static str> {
@@ -54,6 +55,7 @@ pub fn write_value(
         return Err("it has a line break or a NUL byte");
     }
     match language {
+        Language::Ssh if ssh::is_raw(key) => ssh::write_raw(value),
         Language::Ssh => ssh::write_value(value, quote),
         Language::Nginx => nginx::write_value(value),
         Language::Dovecot => dovecot::write_value(value, quote),

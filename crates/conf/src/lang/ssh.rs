@@ -235,6 +235,17 @@ fn quoted(value: &[u8], quote: Option<u8>) -> Vec<u8> {
     out
 }
 
+/// A value that is the rest of its line; its quotes have to be closed all the same.
+pub fn write_raw(value: &str) -> Result<String, &'static str> {
+    match split(value.as_bytes(), true) {
+        None => Err("a quote is not closed"),
+        Some(_) if value.is_empty() => Err("a keyword needs an argument"),
+        Some(_) if value.starts_with('=') => Err("an argument cannot begin with `=`"),
+        Some(_) if value.trim() != value => Err("it begins or ends with a blank"),
+        Some(_) => Ok(value.to_owned()),
+    }
+}
+
 pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static str> {
     let words = split(value.as_bytes(), false).ok_or("a quote is not closed")?;
     let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.1).collect();

@@ -35,13 +35,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// What a capture keeps of the file.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str| name.starts_with("!include");
-    assay_conf::outline(
-        ConfigLanguage::Dovecot,
-        text,
-        &kept,
-        crate::redact::LEFT_OUT,
-    )
+    let kept = |name: &str, value: &str| name.starts_with("!include").then(|| value.to_owned());
+    assay_conf::outline(ConfigLanguage::Dovecot, text, &kept)
 }
 
 #[cfg(test)]

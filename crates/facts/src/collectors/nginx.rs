@@ -35,11 +35,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// What a capture keeps of a file: the directives above, and what leads to them.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str| {
+    let kept = |name: &str, value: &str| {
         let ours = DIRECTIVES.iter().any(|(known, ..)| *known == name);
-        ours || ["http", "events", "server", "location", "include"].contains(&name)
+        match name {
+            "http" | "events" | "server" | "location" => Some(String::new()),
+            "include" => Some(value.to_owned()),
+            _ => ours.then(|| crate::redact::word(value.trim_matches(['"', '\'']))),
+        }
     };
-    assay_conf::outline(ConfigLanguage::Nginx, text, &kept, crate::redact::LEFT_OUT)
+    assay_conf::outline(ConfigLanguage::Nginx, text, &kept)
 }
 
 #[cfg(test)]

@@ -30,12 +30,18 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// What a capture keeps of a file: users and addresses stand in the other lines.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str| {
-        let mut keywords = KEYWORDS.iter().map(|(keyword, _)| *keyword);
-        let ours = |keyword: &str| keyword.eq_ignore_ascii_case(name);
-        keywords.any(ours) || ours("match") || ours("include")
+    let kept = |name: &str, value: &str| {
+        let name = name.to_ascii_lowercase();
+        match &name[..] {
+            "match" => Some(crate::redact::LEFT_OUT.to_owned()),
+            "include" => Some(value.to_owned()),
+            _ => {
+                let ours = KEYWORDS.iter().any(|(keyword, _)| *keyword == name);
+                ours.then(|| crate::redact::word(value))
+            }
+        }
     };
-    assay_conf::outline(ConfigLanguage::Ssh, text, &kept, crate::redact::LEFT_OUT)
+    assay_conf::outline(ConfigLanguage::Ssh, text, &kept)
 }
 
 #[cfg(test)]
