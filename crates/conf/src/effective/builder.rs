@@ -5,6 +5,7 @@ use super::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble
 use crate::lang::parse;
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +47,8 @@ pub struct Builder<'a> {
     pub out: Effective,
     /// Nothing more is read: the program would have refused the configuration.
     pub stopped: bool,
+    /// Scopes of which the program makes one, by parent and head.
+    pub known: HashMap<(ScopeId, Vec<String>), ScopeId>,
 }
 
 impl<'a> Builder<'a> {
@@ -70,6 +73,7 @@ impl<'a> Builder<'a> {
             files,
             out,
             stopped: false,
+            known: HashMap::new(),
         }
     }
 
@@ -146,15 +150,12 @@ impl<'a> Builder<'a> {
 
     /// The scope with this head, made when there is none yet.
     pub fn same_scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
-        let known = self
-            .out
-            .scopes
-            .iter()
-            .position(|scope| scope.parent == Some(parent) && scope.head == head);
-        match known {
-            Some(known) => ScopeId(known),
-            None => self.scope(parent, head, place),
-        }
+        let known = self.known.get(&(parent, head.clone())).copied();
+        known.unwrap_or_else(|| {
+            let scope = self.scope(parent, head.clone(), place);
+            self.known.insert((parent, head), scope);
+            scope
+        })
     }
 
     pub fn add(&mut self, scope: ScopeId, key: String, value: Vec<u8>, place: Place) {

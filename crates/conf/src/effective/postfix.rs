@@ -60,9 +60,9 @@ fn services(builder: &mut Builder<'_>, source: &Source) {
         };
         let head = vec![name, kind];
         // The last line for a service is the service.
-        builder.out.settings.retain(|said| {
-            said.scope == ScopeId::ROOT || builder.out.scopes[said.scope.0].head != head
-        });
+        if let Some(&before) = builder.known.get(&(ScopeId::ROOT, head.clone())) {
+            builder.out.settings.retain(|said| said.scope != before);
+        }
         let scope = builder.same_scope(ScopeId::ROOT, head, place);
         for (name, value, at) in overrides(&line, &fields[FIELDS..]) {
             let place = source.place(&at);

@@ -91,12 +91,15 @@ pub fn is_raw(key: &str) -> bool {
     RAW.iter().any(|raw| key.eq_ignore_ascii_case(raw))
 }
 
+/// A keyword and its arguments.
+pub type Statement = (String, Vec<Vec<u8>>);
+
 /// One line of sshd_config or ssh_config: its keyword as written and its arguments without quotes.
 /// `None` for a line that is empty or a comment.
 ///
 /// # Errors
 /// A quote is not closed.
-pub fn statement(line: &[u8]) -> Result<Option<(String, Vec<Vec<u8>>)>, ConfError> {
+pub fn statement(line: &[u8]) -> Result<Option<Statement>, ConfError> {
     let root = parse(line)?;
     Ok(root.items.into_iter().next().map(|item| match item {
         Item::Directive(said) if is_raw(&said.key) => (said.key, vec![said.value]),

@@ -72,8 +72,7 @@ fn master_cf(dice: &mut Dice) -> String {
             };
             out.push_str(&option);
         }
-        let end: &str = dice.one(&["\n", "\n", " end -o x=y\n"]);
-        out.push_str(end);
+        out.push_str(if dice.below(3) == 0 { " end -o x=y\n" } else { "\n" });
     }
     out
 }
