@@ -72,7 +72,11 @@ fn master_cf(dice: &mut Dice) -> String {
             };
             out.push_str(&option);
         }
-        out.push_str(if dice.below(3) == 0 { " end -o x=y\n" } else { "\n" });
+        out.push_str(if dice.below(3) == 0 {
+            " end -o x=y\n"
+        } else {
+            "\n"
+        });
     }
     out
 }
