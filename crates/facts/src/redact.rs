@@ -6,6 +6,13 @@ use std::path::Path;
 /// Stands where something was left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
+/// A value that is a number or a word, as those of the settings that are asked for are; anything else
+/// is somebody's text.
+pub(crate) fn word(value: &str) -> String {
+    let plain = value.len() <= 16 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if plain { value } else { "left-out" }.to_owned()
+}
+
 /// The source of a network file system without its server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {
@@ -95,10 +102,12 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
     match path.to_str() {
         Some(crate::collectors::kernel::CMDLINE) => lines(cmdline),
         Some(crate::target::MOUNTINFO) => lines(mount_line),
-        Some(crate::collectors::nginx::FILE) => lines(crate::collectors::nginx::redact),
-        Some(crate::collectors::dovecot::FILE) => lines(crate::collectors::dovecot::redact),
+        Some(name) if name.starts_with(crate::collectors::nginx::DIR) => {
+            crate::collectors::nginx::redact(&contents)
+        }
+        Some(crate::collectors::dovecot::FILE) => crate::collectors::dovecot::redact(&contents),
         Some(name) if name.starts_with(crate::collectors::sshd::FILE) => {
-            lines(crate::collectors::sshd::redact)
+            crate::collectors::sshd::redact(&contents)
         }
         Some("/etc/pve/storage.cfg") => lines(crate::proxmox::redact_store),
         Some(name) if name.starts_with("/etc/pve/qemu-server/") => lines(crate::proxmox::redact),
