@@ -159,7 +159,7 @@ impl StoreError {
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Self::ReadOnly { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy {
                 path,
-                seconds: crate::open::PATIENCE.as_secs(),
+                seconds: crate::sqlite::LONGEST_WAIT.as_secs(),
             },
             Some(ErrorCode::NotADatabase) => Self::Foreign {
                 path,
@@ -170,6 +170,15 @@ impl StoreError {
                 reason: source.to_string(),
             },
             _ => Self::Sqlite { path, source },
+        }
+    }
+
+    /// A record that does not read back, or would not if it were stored.
+    pub(crate) fn row(path: &Path, what: &str, reason: &dyn std::fmt::Display) -> Self {
+        Self::Row {
+            path: path.to_owned(),
+            what: what.to_owned(),
+            reason: reason.to_string(),
         }
     }
 

@@ -87,13 +87,17 @@ fn an_export_taken_in_elsewhere_is_the_same_run_once() {
     let mut store = Store::open(&dir.path().join("a.db")).unwrap();
     let mut first = run("aaaa");
     store.create_run(&mut first).unwrap();
-    let text = assay_store::to_json(&first, &[sample(0)]).unwrap();
+    let text = assay_store::to_json(&first, &[sample(0)], None).unwrap();
     let mut other = Store::open(&dir.path().join("b.db")).unwrap();
     let export = assay_store::from_json(&text).unwrap();
-    let (id, new) = other.import_run(&export.run, &export.samples).unwrap();
+    let (id, new) = other
+        .import_run(&export.run, &export.samples, None)
+        .unwrap();
     assert!(new);
     assert_eq!(
-        other.import_run(&export.run, &export.samples).unwrap(),
+        other
+            .import_run(&export.run, &export.samples, None)
+            .unwrap(),
         (id, false)
     );
     assert_eq!(other.run(id).unwrap().plan, first.plan);
