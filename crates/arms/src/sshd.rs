@@ -5,7 +5,6 @@
 //! configuration that only root may read cannot be copied.
 
 mod copy;
-mod include;
 mod read_back;
 
 use crate::ArmError;
@@ -45,6 +44,8 @@ const OWN: [&str; 7] = [
     "hostcertificate",
     "hostkeyagent",
 ];
+/// Relative patterns of Include begin here, wherever the configuration lies (sshd_config(5)).
+const BASE: &str = "/etc/ssh";
 /// sshd itself follows no more (servconf.c, SERVCONF_MAX_DEPTH).
 const DEEPEST: usize = 16;
 /// A free port may be taken by somebody else before sshd has it.
@@ -265,7 +266,7 @@ impl Copies<'_, '_> {
         let copy = copy::copy(&text, &without, &mut |patterns| {
             let mut names = Vec::new();
             for pattern in patterns {
-                for file in include::files(host, pattern)? {
+                for file in assay_host::glob(host, &Path::new(BASE).join(pattern))? {
                     names.push(self.copy(&file, depth + 1)?);
                 }
             }

@@ -68,23 +68,22 @@ fn read(g: &mut Gather<'_>, path: &str, text: &str, found: &mut Found, depth: us
     }
 }
 
-/// A file, or all of a directory that end alike: `/etc/ssh/sshd_config.d/*.conf`.
+/// All files that a pattern means: `/etc/ssh/sshd_config.d/*.conf`.
 fn include(g: &mut Gather<'_>, pattern: &str, found: &mut Found, depth: usize) {
-    let path = Path::new("/etc/ssh").join(pattern);
-    let name = path.file_name().map(lossy).unwrap_or_default();
-    let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
-    let paths: Vec<String> = match name.strip_prefix('*') {
-        Some(ending) => {
-            let dir = dir.to_string_lossy().into_owned();
-            let names = g.list("sshd", &dir).into_iter().map(|name| lossy(&name));
-            names
-                .filter(|name| name.ends_with(ending) && !name.starts_with('.'))
-                .map(|name| format!("{dir}/{name}"))
-                .collect()
+    let pattern = Path::new("/etc/ssh").join(pattern);
+    let paths = match assay_host::glob(g.host, &pattern) {
+        Ok(paths) => paths,
+        Err(error) => {
+            return g.fault(
+                "sshd",
+                &error,
+                FactKind::Runtime,
+                &lossy(pattern.as_os_str()),
+            );
         }
-        None => vec![path.to_string_lossy().into_owned()],
     };
     for path in paths {
+        let path = lossy(path.as_os_str());
         if let Some(text) = g.read("sshd", &path) {
             read(g, &path, &text, found, depth);
         }
@@ -160,13 +159,37 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_no_default() {
         let host = host("GSSAPIAuthentication yes\n");
-        // The directory is listed, then its file is read.
-        let faulty = assay_host::Faulty::once(&host, 3);
+        // The directory is listed, its file is looked for, then read.
+        let faulty = assay_host::Faulty::once(&host, 4);
         let mut g = Gather::new(&faulty);
         collect(&mut g);
         assert!(g.facts.map.contains_key("sshd"));
         assert_eq!(g.facts.get("sshd.gssapiauthentication"), None);
         assert_eq!(g.facts.str("sshd.usedns"), Some("yes"));
+    }
+
+    #[test]
+    fn an_include_means_what_it_means_to_sshd() {
+        let include = |pattern: &str| {
+            let host = Recorded::new()
+                .file(
+                    "/etc/ssh/sshd_config",
+                    &format!("Include {pattern}\nUseDNS no\n"),
+                )
+                .file("/etc/ssh/own.d/10-dns.conf", "UseDNS yes\n");
+            facts(&host).str("sshd.usedns").map(str::to_owned)
+        };
+        for pattern in [
+            "own.d/1*.conf",
+            "own.d/10-???.conf",
+            "o*.d/*",
+            "/etc/ssh/own.d/[0-9]*",
+        ] {
+            assert_eq!(include(pattern).as_deref(), Some("yes"), "{pattern}");
+        }
+        for pattern in ["own.d/2*.conf", "own.d/*.cfg", "*.conf"] {
+            assert_eq!(include(pattern).as_deref(), Some("no"), "{pattern}");
+        }
     }
 
     #[test]

@@ -1,16 +1,14 @@
-//! Which files an Include line of an sshd configuration means: the rules of glob(3).
+//! Which files a pattern means: the rules of glob(3), for includes of configuration files.
 
-use crate::ArmError;
-use assay_host::HostMut;
+use crate::{Host, HostError};
 use globset::GlobBuilder;
 use std::path::{Component, Path, PathBuf};
 
-/// Relative patterns begin here, wherever the configuration lies (sshd_config(5), Include).
-const BASE: &str = "/etc/ssh";
-
-/// The files that match, sorted; none is no error to sshd.
-pub(super) fn files(host: &dyn HostMut, pattern: &str) -> Result<Vec<PathBuf>, ArmError> {
-    let pattern = Path::new(BASE).join(pattern);
+/// The files that match an absolute pattern, sorted; none is no error.
+///
+/// # Errors
+/// The pattern is malformed, or a directory cannot be listed.
+pub fn glob(host: &dyn Host, pattern: &Path) -> Result<Vec<PathBuf>, HostError> {
     let mut found = vec![PathBuf::from("/")];
     for component in pattern.components() {
         let Component::Normal(name) = component else {
@@ -26,8 +24,9 @@ pub(super) fn files(host: &dyn HostMut, pattern: &str) -> Result<Vec<PathBuf>, A
         let glob = GlobBuilder::new(text)
             .literal_separator(true)
             .build()
-            .map_err(|error| ArmError::Refused {
-                what: format!("Include {}", pattern.display()),
+            .map_err(|error| HostError::Path {
+                path: pattern.to_owned(),
+                errno: None,
                 reason: error.to_string(),
             })?
             .compile_matcher();
@@ -69,7 +68,7 @@ mod tests {
         }
         let found = |pattern: &str| {
             let pattern = at(pattern).to_str().unwrap().to_owned();
-            files(&assay_host::Live, &pattern).unwrap()
+            glob(&crate::Live, Path::new(&pattern)).unwrap()
         };
         assert_eq!(found("*.conf"), [at("a.conf"), at("b.conf")]);
         assert_eq!(found("*/?.conf"), [at("e/f.conf")]);
