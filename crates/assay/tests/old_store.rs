@@ -1,4 +1,4 @@
-//! What 0.1 measured is shown, compared, exported, judged again and gone on with, with the figures
+//! What 0.1 wrote is understood: what it measured is shown, compared, exported, judged again and gone on with, with the figures
 //! that 0.1 showed; and what a store of several machines shows.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
@@ -162,6 +162,60 @@ fn an_interrupted_run_of_it_is_gone_on_with() {
     assert_eq!(samples(&before), samples(&after)[..2]);
     assert_eq!(after["run"]["state"], "complete");
     assert_eq!(after["machine"], Value::Null);
+}
+
+/// An index of duplicates that 0.1 wrote.
+#[test]
+fn an_index_says_what_it_said() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dups/tests/fixtures");
+    let read = |name: &str| std::fs::read(fixtures.join(name)).unwrap();
+    let home = Home::new();
+    let index = home.dir.path().join("dups.db");
+    let packed = read("index-0.1.db.zst");
+    std::fs::write(&index, zstd::decode_all(&packed[..]).unwrap()).unwrap();
+    let ran = home.assay(&[
+        "dups",
+        "report",
+        "--json",
+        "--index",
+        index.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let then: Value = serde_json::from_slice(&read("index-0.1.report.json")).unwrap();
+    let mut differences = Vec::new();
+    lost("", &then, &json(&ran.stdout), &mut differences);
+    assert!(differences.is_empty(), "{differences:?}");
+}
+
+/// A journal that 0.1 left when it was killed: what it holds is told, never passed over.
+#[test]
+fn a_journal_is_understood() {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../changes/tests/fixtures/journal-0.1-killed.jsonl"),
+    )
+    .unwrap();
+    let home = Home::new();
+    let session = home.state().join("journal/sessions/assay-c07de044c66afa3c");
+    let mut private = std::fs::DirBuilder::new();
+    private
+        .recursive(true)
+        .mode(0o700)
+        .create(&session)
+        .unwrap();
+    // Of another start of the machine: a mount option of then is no longer in effect.
+    let boot = "1f1d65d1-6500-4f6c-989c-385b069582c4";
+    assert!(text.contains(boot));
+    let text = text.replace(boot, "00000000-6500-4f6c-989c-385b069582c4");
+    std::fs::write(session.join("journal"), text).unwrap();
+    let ran = home.assay(&["trial", "--recover", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let recovered = json(&ran.stdout)["recovered"].clone();
+    assert_eq!(recovered[0]["target"], "/var/tmp");
+    assert_eq!(recovered[0]["remains"], false);
+    let again = json(&home.assay(&["trial", "--recover", "--json"]).stdout);
+    assert_eq!(again["recovered"], serde_json::json!([]));
 }
 
 /// A store with two runs: 1 of this machine, 2 of another one by export and import.

@@ -63,36 +63,34 @@ impl Store {
 
     /// There is no such record; says how to find those there are.
     pub(crate) fn missing(&self, kind: Kind, asked: &str) -> StoreError {
-        let none = |names: &Vec<_>| names.is_empty();
-        let names = self.sql.names(kind).ok();
-        let asked = asked.escape_debug().to_string();
-        let known = match (kind, names) {
-            (Kind::Run, names) if names.as_ref().is_some_and(none) => {
-                "nothing has been measured yet: `assay run quick .`".to_owned()
-            }
-            (Kind::Run, Some(names)) => {
+        let (nothing, list) = match kind {
+            Kind::Run => (
+                "nothing has been measured yet: `assay run quick .`",
+                "`assay runs` lists them",
+            ),
+            Kind::Trial => (
+                "nothing was tried yet: `assay advice`",
+                "`assay trial --list` shows them",
+            ),
+            Kind::Study => (
+                "none was carried out yet: `assay study`",
+                "`assay study --list` shows them",
+            ),
+        };
+        let known = match self.sql.names(kind).as_deref() {
+            Ok([]) => nothing.to_owned(),
+            Ok(names) => {
                 let shown: Vec<String> =
                     names.iter().take(8).map(|row| row.0.to_string()).collect();
                 let more = if names.len() > 8 { ", …" } else { "" };
-                format!(
-                    "there are {}{more} (`assay runs` lists them)",
-                    shown.join(", ")
-                )
+                format!("there are {}{more} ({list})", shown.join(", "))
             }
-            (Kind::Run, None) => "`assay runs` lists them".to_owned(),
-            (Kind::Trial, names) if names.as_ref().is_some_and(none) => {
-                "nothing was tried yet: `assay advice`".to_owned()
-            }
-            (Kind::Trial, _) => "`assay trial --list` shows them".to_owned(),
-            (Kind::Study, names) if names.as_ref().is_some_and(none) => {
-                "none was carried out yet: `assay study`".to_owned()
-            }
-            (Kind::Study, _) => "`assay study --list` shows them".to_owned(),
+            Err(_) => list.to_owned(),
         };
-        match kind {
-            Kind::Run => StoreError::NoRun { asked, known },
-            Kind::Trial => StoreError::NoTrial { asked, known },
-            Kind::Study => StoreError::NoStudy { asked, known },
+        StoreError::Missing {
+            what: kind.noun(),
+            asked: asked.escape_debug().to_string(),
+            known,
         }
     }
 }

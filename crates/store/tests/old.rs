@@ -138,6 +138,41 @@ fn many_open_it_at_once() {
     assert_eq!(counts, [8; 8]);
 }
 
+/// Bringing it up to date takes space. Without it the store is as it was, and opens later.
+#[test]
+fn a_full_disk_leaves_it_as_it_was() {
+    if !rustix::process::geteuid().is_root() {
+        assay_testing::skipped("root", "needs root to mount a small file system");
+        return;
+    }
+    // Not enough for the index of the write-ahead log, then enough for it and not for the log.
+    for pages in [2, 10] {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = std::fs::metadata(old(dir.path())).unwrap().len();
+        let small = dir.path().join("small");
+        std::fs::create_dir(&small).unwrap();
+        let run = |name: &str, args: &[&str]| {
+            let mut command = std::process::Command::new(name);
+            let ran = command.args(args).arg(&small).status();
+            ran.is_ok_and(|status| status.success())
+        };
+        let size = format!("size={}", (whole / 4096 + pages) * 4096);
+        if !run("mount", &["-t", "tmpfs", "-o", &size, "assay-test"]) {
+            assay_testing::skipped("mount", "a tmpfs cannot be mounted here");
+            return;
+        }
+        let path = old(&small);
+        let said = Store::open(&path);
+        let grown = run("mount", &["-o", "remount,size=16m"]);
+        let later = Store::open(&path).and_then(|store| store.runs());
+        assert!(run("umount", &[]));
+        let said = said.expect_err("there was no space");
+        assert!(matches!(said, StoreError::Full { .. }), "{said}: {said:?}");
+        assert!(grown);
+        assert_eq!(later.unwrap().len(), 8);
+    }
+}
+
 /// A bit that flips somewhere is an error or changes nothing: no sample comes back as another.
 #[test]
 fn a_flipped_bit_changes_no_sample_unseen() {

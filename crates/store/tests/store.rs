@@ -77,7 +77,10 @@ fn what_is_stored_reads_back() {
     let rows = store.runs().unwrap();
     assert_eq!((rows[0].samples, rows[0].planned), (3, 30));
     store.delete_run(first.id).unwrap();
-    assert!(matches!(store.run(first.id), Err(StoreError::NoRun { .. })));
+    assert!(matches!(
+        store.run(first.id),
+        Err(StoreError::Missing { .. })
+    ));
     assert!(store.samples(first.id).unwrap().is_empty());
 }
 

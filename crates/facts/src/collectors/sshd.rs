@@ -174,7 +174,7 @@ mod tests {
             let host = Recorded::new()
                 .file(
                     "/etc/ssh/sshd_config",
-                    &format!("Include {pattern}\nUseDNS no\n"),
+                    format!("Include {pattern}\nUseDNS no\n"),
                 )
                 .file("/etc/ssh/own.d/10-dns.conf", "UseDNS yes\n");
             facts(&host).str("sshd.usedns").map(str::to_owned)
