@@ -2,7 +2,9 @@
 
 use crate::cli::{Color, Global, Status, Unreadable};
 use anyhow::Context as _;
+use assay_host::Live;
 use assay_instruments::Cancel;
+use assay_model::Machine;
 use assay_report::terminal::Style;
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
@@ -81,9 +83,23 @@ pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     ))
 }
 
-/// Opens the store, making it when there is none.
+/// Opens the store, making it when there is none. What is stored then is of this machine.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
-    Ok(Store::open(&store_path(global)?)?)
+    let store = Store::open(&store_path(global)?)?;
+    Ok(store.on(assay_facts::machine(&Live)))
+}
+
+/// Refuses to go on with what was begun on another machine: figures of two machines in one record
+/// would be compared as if they were of one.
+pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
+    let here = assay_facts::machine(&Live);
+    match (on, &here) {
+        (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
+            "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
+            assay_report::text::clean(&on.shown_among([here].into_iter()))
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The wall clock.
