@@ -30,6 +30,7 @@ mod nginx;
 mod postfix;
 mod ssh;
 pub mod ssh_match;
+mod walk;
 
 use builder::Builder;
 use files::{Fault, Files};
@@ -207,9 +208,9 @@ pub struct Effective {
 pub fn effective(program: Program, main: &Path, files: &dyn Files) -> Result<Effective, Fault> {
     let mut builder = Builder::new(program, main, files);
     match program {
-        Program::Sshd | Program::Ssh => ssh::read(&mut builder, main)?,
-        Program::Nginx => nginx::read(&mut builder, main)?,
-        Program::Dovecot => dovecot::read(&mut builder, main)?,
+        Program::Sshd | Program::Ssh => walk::walk(&mut builder, &ssh::Ssh, main)?,
+        Program::Nginx => walk::walk(&mut builder, &nginx::Nginx, main)?,
+        Program::Dovecot => walk::walk(&mut builder, &dovecot::Dovecot, main)?,
         Program::Postfix => postfix::read(&mut builder, main)?,
         Program::Sysctl => dropin::sysctl(&mut builder, main)?,
         Program::Systemd => dropin::systemd(&mut builder, main)?,

@@ -7,79 +7,64 @@
 
 use super::builder::{Builder, Source};
 use super::files::{Fault, Files};
-use super::{Effective, Place, ScopeId, Trouble, glob};
+use super::walk::Rules;
+use super::{Effective, Place, ScopeId, glob};
 use crate::lang::nginx::meaning;
-use crate::tree::{Block, Item};
+use crate::text::lossy;
+use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
 /// nginx itself has no limit but memory.
 const DEEPEST: usize = 64;
 
-pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
-    let source = builder.open(main)?;
-    let mut reader = Reader { builder, main };
-    reader.file(&source, ScopeId::ROOT, 0);
-    Ok(())
-}
+pub struct Nginx;
 
-struct Reader<'a, 'b> {
-    builder: &'a mut Builder<'b>,
-    main: &'a Path,
-}
-
-impl Reader<'_, '_> {
-    fn file(&mut self, source: &Source, scope: ScopeId, depth: usize) {
-        if let Some(root) = self.builder.parsed(Language::Nginx, scope, source) {
-            self.items(source, &root, scope, depth);
-        }
+impl Rules for Nginx {
+    fn language(&self) -> Language {
+        Language::Nginx
     }
 
-    fn items(&mut self, source: &Source, block: &Block, scope: ScopeId, depth: usize) {
-        for item in &block.items {
-            if self.builder.stopped {
-                return;
-            }
-            let place = source.place(item.span());
-            match item {
-                Item::Directive(directive) => {
-                    let mut words = directive.words.iter();
-                    let key = words.next().map(|word| meaning(&source.text, word));
-                    let key = crate::text::lossy(&key.unwrap_or_default());
-                    let words = words.map(|word| meaning(&source.text, word)).collect();
-                    let value = directive.value.clone();
-                    self.builder.add_words(scope, key, value, words, place);
-                }
-                Item::Inclusion(inclusion) => {
-                    self.include(&inclusion.pattern, scope, &place, depth);
-                }
-                Item::Block(block) => {
-                    let scope = self.builder.scope(scope, block.head.clone(), place);
-                    self.items(source, block, scope, depth);
-                }
-            }
-        }
+    fn may_open(&self, _path: &Path, from: &[PathBuf]) -> bool {
+        from.len() < DEEPEST
     }
 
-    fn include(&mut self, pattern: &str, scope: ScopeId, from: &Place, depth: usize) {
-        let include = pattern.to_owned();
-        match included(self.main, pattern, self.builder.files) {
-            Err(fault) => {
-                let trouble = Trouble::Unread { include, fault };
-                self.builder.problem(scope, from.clone(), trouble);
-            }
-            Ok(paths) => {
-                for path in paths {
-                    if depth >= DEEPEST {
-                        return self.builder.stop(scope, from);
-                    }
-                    // A name without wildcards must be there; that it is not is told as unread.
-                    if let Some(source) = self.builder.open_included(&path, scope, from) {
-                        self.file(&source, scope, depth + 1);
-                    }
-                }
-            }
-        }
+    fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
+        // A name without wildcards has to be there; that it is not is told as unread.
+        (vec![said.pattern.clone()], false)
+    }
+
+    fn included(
+        &self,
+        builder: &Builder<'_>,
+        pattern: &str,
+        from: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, Fault> {
+        let main = from.first().map_or(Path::new("/"), |main| main);
+        included(main, pattern, builder.files)
+    }
+
+    fn scope(
+        &self,
+        builder: &mut Builder<'_>,
+        around: ScopeId,
+        block: &Block,
+        (_, place): (&Source, Place),
+    ) -> ScopeId {
+        builder.scope(around, block.head.clone(), place)
+    }
+
+    fn setting(
+        &self,
+        builder: &mut Builder<'_>,
+        scope: ScopeId,
+        said: &Directive,
+        (source, place): (&Source, Place),
+    ) {
+        let mut words = said.words.iter().map(|word| meaning(&source.text, word));
+        let key = lossy(&words.next().unwrap_or_default());
+        let words = words.collect();
+        builder.add_words(scope, key, said.value.clone(), words, place);
     }
 }
 

@@ -7,86 +7,72 @@
 
 use super::builder::{Builder, Source};
 use super::files::{Fault, Files};
-use super::{Program, ScopeId, Trouble, glob, ssh_match};
-use crate::lang::ssh::words;
+use super::walk::Rules;
+use super::{Place, Program, ScopeId, glob, ssh_match};
+use crate::lang::ssh::{is_raw, words};
 use crate::text::lossy;
-use crate::tree::{Block, Item};
+use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
 /// Relative patterns begin here, wherever the configuration lies (sshd_config(5), Include).
 const BASE: &str = "/etc/ssh";
-/// SERVCONF_MAX_DEPTH and READCONF_MAX_DEPTH.
-const DEEPEST: usize = 16;
+/// SERVCONF_MAX_DEPTH and READCONF_MAX_DEPTH, and the main file.
+const DEEPEST: usize = 16 + 1;
 
-pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
-    let source = builder.open(main)?;
-    let mut reader = Reader { builder, main };
-    reader.file(&source, ScopeId::ROOT, 0);
-    Ok(())
-}
+pub struct Ssh;
 
-struct Reader<'a, 'b> {
-    builder: &'a mut Builder<'b>,
-    main: &'a Path,
-}
-
-impl Reader<'_, '_> {
-    fn file(&mut self, source: &Source, scope: ScopeId, depth: usize) {
-        if let Some(root) = self.builder.parsed(Language::Ssh, scope, source) {
-            self.items(source, &root, scope, depth);
-        }
+impl Rules for Ssh {
+    fn language(&self) -> Language {
+        Language::Ssh
     }
 
-    fn items(&mut self, source: &Source, block: &Block, scope: ScopeId, depth: usize) {
-        for item in &block.items {
-            if self.builder.stopped {
-                return;
-            }
-            let place = source.place(item.span());
-            match item {
-                Item::Directive(directive) => {
-                    let key = keyword(self.builder.out.program, &directive.key);
-                    let words = match crate::lang::ssh::is_raw(&directive.key) {
-                        true => vec![directive.value.clone()],
-                        false => words(&directive.value),
-                    };
-                    let value = directive.value.clone();
-                    self.builder.add_words(scope, key, value, words, place);
-                }
-                Item::Inclusion(inclusion) => {
-                    for pattern in words(inclusion.pattern.as_bytes()) {
-                        self.include(&lossy(&pattern), scope, &place, depth);
-                    }
-                }
-                Item::Block(block) => {
-                    let line = &source.text[block.span.start..block.open];
-                    let head = ssh_match::head(&block.head, line);
-                    let scope = self.builder.scope(scope, head, place);
-                    self.items(source, block, scope, depth);
-                }
-            }
-        }
+    fn may_open(&self, _path: &Path, from: &[PathBuf]) -> bool {
+        from.len() < DEEPEST
     }
 
-    fn include(&mut self, pattern: &str, scope: ScopeId, from: &super::Place, depth: usize) {
-        let program = self.builder.out.program;
-        let paths = match included(program, self.main, pattern, self.builder.files) {
-            Ok(paths) => paths,
-            Err(fault) => {
-                let include = pattern.to_owned();
-                let trouble = Trouble::Unread { include, fault };
-                return self.builder.problem(scope, from.clone(), trouble);
-            }
+    fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
+        let patterns = words(said.pattern.as_bytes());
+        (
+            patterns.iter().map(|pattern| lossy(pattern)).collect(),
+            false,
+        )
+    }
+
+    fn included(
+        &self,
+        builder: &Builder<'_>,
+        pattern: &str,
+        from: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, Fault> {
+        let main = from.first().map_or(Path::new(BASE), |main| main);
+        included(builder.out.program, main, pattern, builder.files)
+    }
+
+    fn scope(
+        &self,
+        builder: &mut Builder<'_>,
+        around: ScopeId,
+        block: &Block,
+        (source, place): (&Source, Place),
+    ) -> ScopeId {
+        let line = &source.text[block.span.start..block.open];
+        builder.scope(around, ssh_match::head(&block.head, line), place)
+    }
+
+    fn setting(
+        &self,
+        builder: &mut Builder<'_>,
+        scope: ScopeId,
+        said: &Directive,
+        (_, place): (&Source, Place),
+    ) {
+        let words = match is_raw(&said.key) {
+            true => vec![said.value.clone()],
+            false => words(&said.value),
         };
-        for path in paths {
-            if depth >= DEEPEST {
-                return self.builder.stop(scope, from);
-            }
-            if let Some(source) = self.builder.open_included(&path, scope, from) {
-                self.file(&source, scope, depth + 1);
-            }
-        }
+        let key = keyword(builder.out.program, &said.key);
+        builder.add_words(scope, key, said.value.clone(), words, place);
     }
 }
 
