@@ -4,6 +4,7 @@
 mod attributes;
 mod copy;
 pub mod execute;
+mod finish;
 pub mod journal;
 mod names;
 mod places;

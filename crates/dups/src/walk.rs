@@ -297,7 +297,7 @@ impl Walker<'_> {
             return scratch.skipped.add(Reason::SeenAlready);
         }
         let ignores = match place.options.filter.ignore_files {
-            true => IgnoreChain::descend(task.ignores.as_ref(), &task.path),
+            true => IgnoreChain::descend(task.ignores.as_ref(), &task.path, &fd),
             false => None,
         };
         let remembered = self.memory.find(&task.path);

@@ -138,6 +138,20 @@ fn layers_on_two_disks(dir: &Path) -> Option<View> {
     })
 }
 
+/// Two folders of one overlay, their files still in the layer below.
+fn within_an_overlay(dir: &Path) -> Option<View> {
+    let [lower, merged] = folders(dir, ["lower", "merged"]);
+    fill(&lower.join("one"));
+    fill(&lower.join("two"));
+    let guard = overlay(dir, &merged, &lower, "upper", "")?;
+    Some(View {
+        a: merged.join("one"),
+        b: merged.join("two"),
+        two_files: true,
+        _guards: vec![guard],
+    })
+}
+
 fn two_over_one(dir: &Path) -> Option<View> {
     let [lower, a, b] = folders(dir, ["lower", "a", "b"]);
     fill(&lower);
@@ -404,7 +418,8 @@ fn act(view: &View, dir: &Path, action: &Action, keep: &Path, forced: bool) -> R
 
 type Stage = (&'static str, &'static str, fn(&Path) -> Option<View>);
 
-const STAGES: [Stage; 16] = [
+const STAGES: [Stage; 17] = [
+    ("overlay", "within an overlay", within_an_overlay),
     ("overlay", "the layer below", layer_below),
     ("overlay", "the layer above", layer_above),
     ("overlay", "metadata above", layer_below_metacopy),

@@ -11,7 +11,7 @@
 
 use super::attributes::Attributes;
 use super::journal::{Found, Journal, State};
-use super::names::{Names, inode};
+use super::names::Names;
 use super::plan::Plan;
 use super::{Action, Refusal, Step, Subject, copy};
 use crate::ground::Grounds;
@@ -54,7 +54,7 @@ pub enum Moment {
 
 /// How to execute.
 pub struct Options<'a> {
-    /// Whether to act also where the file system grants no leases (NFS, FUSE, files of others): a
+    /// Whether to act also where the file system grants no leases (NFS, files of others): a
     /// program that already has the file open could then write to a file that is being removed.
     pub without_lease: bool,
     /// Whether to change names as on file systems that can neither exchange two nor rename without
@@ -161,7 +161,7 @@ pub(super) struct Run<'a> {
     control: &'a Control<'a>,
     outcome: Outcome,
     /// Identities that our own steps have changed (a new link changes ctime).
-    touched: HashMap<(u64, u64), Identity>,
+    pub touched: HashMap<(u64, u64), Identity>,
     pub names: Names,
     /// The folders that the user named, held from their first use to the end.
     pub anchors: Anchors,
@@ -270,7 +270,10 @@ impl Run<'_> {
     }
 
     /// The folder that a subject's path leads to now, and its name there.
-    fn folder<'s>(&mut self, subject: &'s Subject) -> Result<(OwnedFd, &'s [u8]), String> {
+    pub(super) fn folder<'s>(
+        &mut self,
+        subject: &'s Subject,
+    ) -> Result<(OwnedFd, &'s [u8]), String> {
         let root = self.anchors.stand(&subject.root)?;
         root.parent(&subject.path).map_err(|errno| match errno {
             Errno::LOOP | Errno::NOTDIR => format!(
@@ -389,106 +392,6 @@ impl Run<'_> {
             across,
             found: Some(found),
         }))
-    }
-
-    /// Whether the kept file is as it was before the other one got a new name: had they been one file
-    /// after all, its ctime would have moved.
-    pub(super) fn unmoved(&self, keep: &OwnedFd, before: Identity) -> Result<(), String> {
-        match sys::identity_there(keep) {
-            Ok(now) if now == before => Ok(()),
-            Ok(_) => Err("the copy that stays changed with it; put back".into()),
-            Err(errno) => Err(sys::words(errno)),
-        }
-    }
-
-    /// Gives a file its name again and says why.
-    pub(super) fn give_back(
-        &self,
-        step: &Step,
-        (from, ours): (&OwnedFd, &[u8]),
-        to: &OwnedFd,
-        why: String,
-    ) -> Result<(), String> {
-        match self.names.give(from, ours, to, split(&step.remove.path).1) {
-            Ok(()) => Err(why),
-            Err(errno) => Err(format!(
-                "{why}; but it could not be put back ({}) and is now named {}",
-                sys::words(errno),
-                crate::name::readable(ours)
-            )),
-        }
-    }
-
-    /// The last look at the old file, then its end.
-    fn finish(
-        &mut self,
-        step: &Step,
-        aside: &[u8],
-        open: &Pending,
-        noted: bool,
-    ) -> Result<(), String> {
-        let still = |fd: &OwnedFd, subject: &Subject| {
-            sys::identity_now(fd)
-                .is_ok_and(|now| (now.size, now.mtime) == (subject.size, subject.mtime))
-        };
-        let kept_in_place = self.folder(&step.keep).is_ok_and(|(parent, name)| {
-            inode(parent, name) == Some((step.keep.device, step.keep.ino))
-        });
-        let good = noted
-            && kept_in_place
-            && self.leased(&open.keep)
-            && self.leased(&open.remove)
-            && still(&open.keep, &step.keep)
-            && still(&open.remove, &step.remove);
-        let (_, name) = split(&step.remove.path);
-        let why = if !noted {
-            "the journal could not be written; put back"
-        } else if kept_in_place {
-            "a program began to write to it; put back"
-        } else {
-            "the copy that was to stay is gone from its place; put back"
-        };
-        let left = |path: &[u8]| {
-            format!(
-                "a program wrote to it and another file took its name; it is now {}",
-                crate::name::readable(path)
-            )
-        };
-        match (&step.action, good) {
-            (Action::Hardlink | Action::Delete, true) => {
-                if inode(&open.parent, aside) != Some((step.remove.device, step.remove.ino)) {
-                    return Err("the name it was set aside under was taken away".into());
-                }
-                rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
-                    .map_err(|errno| cannot("remove", aside, errno))?;
-                if let Ok(now) = sys::identity_now(&open.remove) {
-                    self.touched
-                        .insert((step.remove.device, step.remove.ino), now);
-                }
-                Ok(())
-            }
-            (Action::Hardlink, false) => match self.put_back(step, aside, &open.parent, name) {
-                true => Err(why.into()),
-                false => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
-            },
-            (Action::Delete, false) => {
-                match self.names.give(&open.parent, aside, &open.parent, name) {
-                    Ok(()) => Err(why.into()),
-                    Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
-                }
-            }
-            (Action::Move(_), good) if let Some(to) = &open.across => {
-                let done = match good {
-                    true => self.settle_across(step, aside, open, to),
-                    false => Err(why.into()),
-                };
-                done.inspect_err(|_| {
-                    let _ = rustix::fs::unlinkat(to, aside, AtFlags::empty());
-                })
-            }
-            // A moved file is whole wherever it is; a program that writes to it goes on doing so.
-            (Action::Move(_) | Action::Reflink, _) => Ok(()),
-        }
     }
 }
 
