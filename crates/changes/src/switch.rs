@@ -93,7 +93,7 @@ impl<'a> Switch<'a> {
                 session.save(id, contents)?;
             }
             if let Some(lock) = &lock {
-                claims::note(session, lock, &name, &found.original)?;
+                claims::note(session, lock, &name, &identity, &found.original)?;
             }
             Ok(())
         };

@@ -9,7 +9,7 @@ mod common;
 use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session, Switch};
 use assay_host::{Host as _, Live};
 use assay_model::change::{ConfigLanguage, Setting};
-use common::{SmallDisk, inside, sh};
+use common::{Deadly, SmallDisk, inside, sh};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -258,6 +258,7 @@ fn links_lead_to_the_file_and_stay_links() {
 #[test]
 fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first() {
     let place = Place::new();
+    let host = Deadly::never().with_locks(place.dir.path());
     let file = place.path("service.conf");
     fs::write(&file, "workers = 2\n").unwrap();
     let plain = setting(&file, ConfigLanguage::KeyValue, "workers");
@@ -268,13 +269,13 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
         &["sh", "-c", "echo no: reload >&2; exit 3"],
     );
     let session = place.begin();
-    let switch = Switch::open(&session, &Live, &broken).unwrap();
+    let switch = Switch::open(&session, &host, &broken).unwrap();
     let told = switch.set(Some("8")).unwrap_err();
     assert!(matches!(told, ChangeError::Twice { .. }), "{told}");
     assert!(told.to_string().contains("taking it back failed"), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
     drop(switch);
-    let left = session.close(&Live).unwrap();
+    let left = session.close(&host).unwrap();
     assert!(
         matches!(&left[0].outcome, Outcome::Failed(why) if why.contains("no: reload")),
         "{left:?}"

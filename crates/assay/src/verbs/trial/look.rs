@@ -134,13 +134,20 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
 fn left_elsewhere(journal: &Journal) -> anyhow::Result<bool> {
     let left = journal.elsewhere(&Live)?;
     for one in &left {
-        eprintln!(
-            "note: {} left {} changed (it was {}); its journal is in another state directory: `ASSAY_STATE={} assay trial --recover` sets it back",
-            one.label,
-            one.what.escape_debug(),
-            one.original.escape_debug(),
-            shell_words::quote(&one.state.to_string_lossy()),
-        );
+        let (what, original) = (one.what.escape_debug(), one.original.escape_debug());
+        match &one.note {
+            None => eprintln!(
+                "note: {} was cut off and left {what} changed (it was {original}), with another state directory: `ASSAY_STATE={} assay trial --recover` sets it back",
+                one.label,
+                shell_words::quote(&one.state.to_string_lossy()),
+            ),
+            Some(note) => eprintln!(
+                "note: {} was cut off while it worked on {what} (it was {original}), and its journal in {} is gone: set it as it shall be, then remove {}",
+                one.label,
+                one.state.display(),
+                note.display(),
+            ),
+        }
     }
     Ok(!left.is_empty())
 }
