@@ -447,7 +447,7 @@ fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
         for verb in [
             &["trial", "--recover"][..],
             &["trial", "zfs-recordsize", target, "--dry-run"],
-            &["run", "quick", target, "--yes"],
+            &["run", "quick", target],
             &["stack", target, "--measure", "--yes"],
             &["lab", "list"],
         ] {
