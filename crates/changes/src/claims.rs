@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
     what: String,
+    identity: String,
     label: String,
     pid: u32,
     #[serde(with = "crate::made::bytes")]
@@ -32,10 +33,11 @@ struct Note {
 }
 
 impl Note {
-    fn of(session: &Session, what: &str, original: &Original) -> Self {
+    fn of(session: &Session, what: &str, identity: &str, original: &Original) -> Self {
         let header = session.header();
         Self {
             what: what.to_owned(),
+            identity: identity.to_owned(),
             label: header.label.clone(),
             pid: std::process::id(),
             journal: session.journal().dir().to_owned(),
@@ -48,6 +50,26 @@ impl Note {
 
     fn is_of(&self, session: &Session) -> bool {
         self.session == session.header().uid && self.journal == session.journal().dir()
+    }
+
+    /// What the journal says of it.
+    fn told(&self) -> Result<Told, ChangeError> {
+        if !self.dir().is_dir() {
+            return Ok(Told::Nothing);
+        }
+        let found = load(self.dir())?.and_then(|stored| stored.found);
+        let open = found.is_some_and(|found| {
+            let same = |id| {
+                let switched = found.state.switched(id);
+                switched.is_some_and(|one| one.identity == self.identity)
+            };
+            !found.damage.is_empty() || found.state.open().any(|(id, _)| same(id))
+        });
+        Ok(match open {
+            true => Told::Open,
+            // Killed after it had set it back, before it could remove the note.
+            false => Told::Closed,
+        })
     }
 
     fn dir(&self) -> PathBuf {
@@ -63,6 +85,17 @@ impl Note {
         }
         .to_owned()
     }
+}
+
+/// What a journal says of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It may still be changed.
+    Open,
+    /// It is as it was found.
+    Closed,
+    /// The journal is gone.
+    Nothing,
 }
 
 /// The lock of a setting. Sysctls of the network are those of a network namespace.
@@ -134,28 +167,17 @@ fn check(
     if rebooted || note.is_of(session) {
         return Ok(());
     }
-    let pending = || ChangeError::Pending {
-        what: what.to_owned(),
-        label: note.label.clone(),
-        place: (note.journal != session.journal().dir()).then(|| note.state()),
-    };
-    if note.dir().is_dir() {
-        let stored = load(note.dir())?;
-        let open = stored.and_then(|stored| stored.found).is_some_and(|found| {
-            let identity = knob.identity();
-            let same = |id| {
-                found
-                    .state
-                    .switched(id)
-                    .is_some_and(|one| one.identity == identity)
-            };
-            !found.damage.is_empty() || found.state.open().any(|(id, _)| same(id))
-        });
-        return match open {
-            true => Err(pending()),
-            // Killed after it had set it back, before it could remove the note.
-            false => Ok(()),
-        };
+    match note.told()? {
+        Told::Open => {
+            let place = (note.journal != session.journal().dir()).then(|| note.state());
+            return Err(ChangeError::Pending {
+                what: what.to_owned(),
+                label: note.label,
+                place,
+            });
+        }
+        Told::Closed => return Ok(()),
+        Told::Nothing => {}
     }
     let now = knob.read(host)?;
     match knob.same(now.value.as_deref(), note.value.as_deref()) {
@@ -176,9 +198,10 @@ pub(crate) fn note(
     session: &Session,
     lock: &Lock,
     what: &str,
+    identity: &str,
     original: &Original,
 ) -> Result<(), ChangeError> {
-    let note = Note::of(session, what, original);
+    let note = Note::of(session, what, identity, original);
     let text = serde_json::to_string(&note)
         .map_err(|error| ChangeError::journal(lock.path())(error.into()))?;
     Ok(lock.note(&text)?)
@@ -225,6 +248,8 @@ pub struct Elsewhere {
     pub state: PathBuf,
     /// What the setting read before.
     pub original: String,
+    /// The file that tells of it, when its journal is gone.
+    pub note: Option<PathBuf>,
 }
 
 impl Journal {
@@ -238,18 +263,22 @@ impl Journal {
             let Some(locks) = host.locks(lasting)? else {
                 continue;
             };
-            for left in locks.left()? {
+            for (path, left) in locks.left()? {
                 let Ok(note) = serde_json::from_str::<Note>(&left) else {
                     continue;
                 };
-                if note.journal != self.dir() && (lasting || note.boot == boot) {
-                    found.push(Elsewhere {
-                        state: note.state(),
-                        what: note.what,
-                        label: note.label,
-                        original: note.shown,
-                    });
+                let told = note.told()?;
+                let ours = note.journal == self.dir() && told != Told::Nothing;
+                if ours || told == Told::Closed || !lasting && note.boot != boot {
+                    continue;
                 }
+                found.push(Elsewhere {
+                    state: note.state(),
+                    what: note.what,
+                    label: note.label,
+                    original: note.shown,
+                    note: (told == Told::Nothing).then_some(path),
+                });
             }
         }
         Ok(found)

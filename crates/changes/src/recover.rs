@@ -146,7 +146,8 @@ pub(crate) fn take_back(
     let state = session.state();
     let mut recovered = Vec::new();
     // Killed before it could tell the machine.
-    for (id, entry) in state.entries.iter().filter(|(_, entry)| !entry.is_open()) {
+    let closed = state.entries.iter().filter(|(_, entry)| !entry.is_open());
+    for (id, entry) in closed.filter(|_| !own) {
         if let Entry::Switched(switched) = entry
             && claims::retake(session, host, *id, &switched.setting, &switched.identity).is_ok()
             && let Some(lock) = session.claims().remove(id)

@@ -79,7 +79,15 @@ impl<'a> Switch<'a> {
             return Err(ChangeError::refused(name, reason));
         }
         let lock = claims::take(session, host, setting, &name, &*knob)?;
-        let found = knob.find(host)?;
+        let found = match knob.find(host) {
+            Ok(found) => found,
+            Err(error) => {
+                if let Some(lock) = lock {
+                    let _ = lock.release();
+                }
+                return Err(error);
+            }
+        };
         let id = state.next();
         let line = Line::Opened {
             id,
@@ -93,7 +101,7 @@ impl<'a> Switch<'a> {
                 session.save(id, contents)?;
             }
             if let Some(lock) = &lock {
-                claims::note(session, lock, &name, &found.original)?;
+                claims::note(session, lock, &name, &identity, &found.original)?;
             }
             Ok(())
         };

@@ -9,6 +9,7 @@ mod common;
 use assay_changes::{ChangeError, Foreign, Outcome, Recovered, Switch};
 use assay_host::{Faulty, HostMut, Live, Recorded};
 use assay_model::change::{ConfigLanguage, Setting};
+use common::Deadly;
 use common::session::{die, journal, machine, meddle, reseal, sealed, sessions, sysctl, value};
 use std::fs;
 use std::path::Path;
@@ -94,6 +95,7 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
     fs::write(&path, "workers = 2\n").unwrap();
     let session = journal.begin("trial", "/mnt").unwrap();
     let host = machine();
+    let here = Deadly::never().with_locks(dir.path());
     let sysctl = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
     let config = Setting::Config {
         file: path.to_str().unwrap().into(),
@@ -103,7 +105,7 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
         validate: Vec::new(),
         reload: Vec::new(),
     };
-    let config = Switch::open(&session, &Live, &config).unwrap();
+    let config = Switch::open(&session, &here, &config).unwrap();
     sysctl.set(Some("10")).unwrap();
     config.set(Some("8")).unwrap();
     std::mem::forget((sysctl, config));

@@ -151,12 +151,12 @@ impl LockDirectory {
         }
     }
 
-    /// The notes of locks that nobody holds: of processes that were killed, or let go without
+    /// The files and notes of locks that nobody holds: of processes that were killed, or let go without
     /// releasing them.
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn left(&self) -> Result<Vec<String>, HostError> {
+    pub fn left(&self) -> Result<Vec<(PathBuf, String)>, HostError> {
         let mut notes = Vec::new();
         for name in self.dir.list()? {
             let held = match self.dir.file(&name, Access::Read) {
@@ -166,10 +166,10 @@ impl LockDirectory {
             };
             // Shared, and let go at once: who wants the lock at this moment tries again.
             if flock(held.file(), FlockOperation::NonBlockingLockShared).is_ok() {
-                notes.push(read(&held)?);
+                notes.push((held.shown().to_owned(), read(&held)?));
             }
         }
-        notes.retain(|note| !note.is_empty());
+        notes.retain(|(_, note)| !note.is_empty());
         Ok(notes)
     }
 }
@@ -285,12 +285,12 @@ mod tests {
         let other = taken(&again, "another");
         // As when the process is killed.
         drop(lock);
-        assert_eq!(again.left().unwrap(), ["process 7"]);
+        assert_eq!(again.left().unwrap()[0].1, "process 7");
         let lock = taken(&again, "../a/b\n");
         assert_eq!(lock.left(), "process 7");
         lock.release().unwrap();
         other.release().unwrap();
-        assert_eq!(dir.left().unwrap(), Vec::<String>::new());
+        assert!(dir.left().unwrap().is_empty());
         assert_eq!(taken(&dir, "../a/b\n").left(), "");
     }
 

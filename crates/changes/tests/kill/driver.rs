@@ -2,6 +2,7 @@
 
 use super::common::{Deadly, LoopDevice, Point, inside, root};
 use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session};
+use assay_host::lockdir::LockDirectory;
 use assay_host::{Faulty, HostMut};
 use std::ffi::OsString;
 use std::fs;
@@ -163,6 +164,8 @@ pub fn everywhere(scenario: &Scenario) {
             }
             assert_eq!((scenario.look)(dir), before, "after a kill at {point}");
             assert_eq!(left(dir), 0, "the journal is empty after a kill at {point}");
+            let locks = LockDirectory::open(&dir.join("journal/locks")).unwrap();
+            assert_eq!(locks.left().unwrap(), [], "after a kill at {point}");
         }
         assert_eq!((scenario.look)(dir), before, "after an ordinary end");
         assert_eq!(left(dir), 0);

@@ -242,8 +242,18 @@ fn attributes(path: &Path) -> String {
     )
 }
 
+/// File, language, section, key, value to set, contents.
+type InFile = (
+    &'static str,
+    ConfigLanguage,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
 /// One setting in a file of each language.
-const FILES: [(&str, ConfigLanguage, &[&str], &str, &str, &str); 7] = [
+const FILES: [InFile; 7] = [
     (
         "sshd_config",
         ConfigLanguage::Ssh,
