@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Copies content and length into `to`, which is there; holes are not written, so `to` has to be
+/// Copies content and length into `to`, which may exist; holes are not written, so `to` has to be
 /// empty or hold zeros there.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     let source = Held::follow(from, Access::Read)?;
@@ -17,6 +17,8 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     let length = source.metadata().map_err(LabError::io(from))?.len();
     let target = File::options()
         .write(true)
+        .create(true)
+        .truncate(false)
         .open(to)
         .map_err(LabError::io(to))?;
     target.set_len(length).map_err(LabError::io(to))?;
