@@ -76,7 +76,7 @@ fn swap(host: &dyn Host, held: &Held) -> Found {
         Err(error) if error.is_absent() => return Ok(Vec::new()),
         Err(error) => return Err(words(error)),
     };
-    // A swap file that was renamed cannot be opened for writing at all.
+    // The kernel lets nobody rename a swap file, nor open it for writing; this is for those that do.
     let mut files = text
         .lines()
         .skip(1)

@@ -155,6 +155,7 @@ fn holder(key: &Key) -> Option<(i32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_host::held::Directory;
 
     #[test]
     fn one_at_a_time_by_whatever_name() {
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn without_a_directory_of_locks_the_socket_does() {
         let dir = tempfile::tempdir().unwrap();
-        let key = Key::of(std::fs::File::open(dir.path()).unwrap()).unwrap();
+        let key = Key::of(Directory::open(dir.path()).unwrap()).unwrap();
         let root = rustix::process::geteuid().is_root();
         let first = take_in(&key, "it", None, root).unwrap();
         assert!(take_in(&key, "it", None, root).is_err());
@@ -196,7 +197,7 @@ mod tests {
         for listens in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let locks = LockDirectory::open(&dir.path().join("locks")).unwrap();
-            let key = Key::of(std::fs::File::open(dir.path()).unwrap()).unwrap();
+            let key = Key::of(Directory::open(dir.path()).unwrap()).unwrap();
             let squatter = squat(&key, listens);
             let ours = take_in(&key, "it", Some(&locks), true).unwrap();
             assert!(ours.remark().is_some());
