@@ -3,7 +3,7 @@
 use crate::cli::{Color, Global, Status, Unreadable};
 use anyhow::Context as _;
 use assay_instruments::Cancel;
-use assay_report::terminal::Style;
+use assay_page::Style;
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -133,6 +133,21 @@ fn width(to: &impl AsFd) -> usize {
         .or_else(columns)
         .unwrap_or(80)
         .max(40)
+}
+
+/// Columns of standard output for sentences: more than 80 are hard to read.
+pub fn columns() -> usize {
+    width(&std::io::stdout()).min(80)
+}
+
+/// A sentence of a verb's own in lines, each indented; the last has no end.
+pub fn wrap(text: &str, indent: usize) -> String {
+    assay_page::text::indented(text, indent, columns())
+}
+
+/// The same with the end of the last line.
+pub fn paragraph(text: &str, indent: usize) -> String {
+    wrap(text, indent) + "\n"
 }
 
 /// Writes to standard error, if anybody listens.

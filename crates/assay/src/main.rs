@@ -21,7 +21,6 @@ mod context;
 mod pages;
 mod progress;
 mod verbs;
-mod wrap;
 
 use clap::Parser as _;
 use std::process::ExitCode;

@@ -17,6 +17,7 @@ pub mod result;
 pub mod run;
 pub mod sample;
 pub mod siblings;
+pub mod size;
 pub mod stack;
 pub mod study;
 pub mod target;
