@@ -89,7 +89,7 @@ pub enum Removed {
     Gone,
     /// It was not there.
     Absent,
-    /// Something else has the name by now; it was left alone.
+    /// Something else has the name by now, or lies where it was; it was left alone.
     Another,
 }
 
@@ -234,6 +234,18 @@ impl Directory {
         }
     }
 
+    /// Gives a file of this directory another name in it, replacing what has that name.
+    ///
+    /// # Errors
+    /// As renameat(2).
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> Result<(), HostError> {
+        let shown = self.shown.join(to);
+        plain(from)
+            .and_then(|()| plain(to))
+            .and_then(|()| rustix::fs::renameat(&self.fd, from, &self.fd, to))
+            .map_err(fail(&shown))
+    }
+
     /// Makes names that were added or removed durable, where the file system knows how.
     ///
     /// # Errors
@@ -270,7 +282,7 @@ impl Directory {
     /// name, as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
-        through(self.fd.as_fd())
+        through(&self.fd)
     }
 }
 
@@ -287,6 +299,17 @@ impl Held {
     /// Not there, not allowed, a link (ELOOP), or no regular file.
     pub fn open(path: &Path, access: Access) -> Result<Self, HostError> {
         let fd = rustix::fs::open(path, access.flags(), Mode::empty()).map_err(fail(path))?;
+        Self::new(fd, path.to_owned())
+    }
+
+    /// Opens a regular file that the user named: a link is the user's and is followed, this once, and
+    /// a pipe is not waited for.
+    ///
+    /// # Errors
+    /// Not there, not allowed, or no regular file.
+    pub fn follow(path: &Path, access: Access) -> Result<Self, HostError> {
+        let flags = access.flags().difference(OFlags::NOFOLLOW);
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
         Self::new(fd, path.to_owned())
     }
 
@@ -368,7 +391,7 @@ impl Held {
     /// as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
-        through(self.file.as_fd())
+        through(&self.file)
     }
 }
 
@@ -380,8 +403,11 @@ fn whereabouts(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     there.then_some(path)
 }
 
-fn through(fd: BorrowedFd<'_>) -> PathBuf {
-    let (process, number) = (std::process::id(), fd.as_raw_fd());
+/// A path that leads to an open file, directory or device for every program of this user, whatever
+/// becomes of its name, as long as it is open here.
+#[must_use]
+pub fn through(fd: impl AsFd) -> PathBuf {
+    let (process, number) = (std::process::id(), fd.as_fd().as_raw_fd());
     format!("/proc/{process}/fd/{number}").into()
 }
 

@@ -14,9 +14,14 @@ use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Longest note that is read.
 const LONGEST: u64 = 64 << 10;
+
+/// How often a lock that is held is tried again, and how long after.
+const PATIENCE: u32 = 3;
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A directory of locks.
 #[derive(Clone, Debug)]
@@ -100,13 +105,14 @@ impl LockDirectory {
         Ok(Self { dir: Arc::new(dir) })
     }
 
-    /// Takes the lock of `key`, which may be any text, without waiting. A lock that is taken has the
+    /// Takes the lock of `key`, which may be any text, without waiting for its holder to end. A lock that is taken has the
     /// note of the process that held it last and did not release it, see [`Lock::left`].
     ///
     /// # Errors
     /// The directory cannot be read or written, or something else has the lock's name.
     pub fn try_lock(&self, key: &str) -> Result<Attempt, HostError> {
         let name = name(key);
+        let mut patience = PATIENCE;
         loop {
             let held = match self.dir.file(&name, Access::ReadWrite) {
                 Err(HostError::NotFound { .. }) => match self.dir.create(&name) {
@@ -126,6 +132,12 @@ impl LockDirectory {
             if self.dir.look(&name)? != Some(held.identity()) {
                 continue;
             }
+            // It may be somebody who only looks, see `left`.
+            if busy && patience > 0 {
+                patience -= 1;
+                std::thread::sleep(LOOK);
+                continue;
+            }
             let note = read(&held)?;
             return Ok(match busy {
                 true => Attempt::Busy { note },
@@ -139,19 +151,25 @@ impl LockDirectory {
         }
     }
 
-    /// Every lock that somebody left without releasing it, or holds: its file and its note.
+    /// The files and notes of locks that nobody holds: of processes that were killed, or let go without
+    /// releasing them.
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn notes(&self) -> Result<Vec<(PathBuf, String)>, HostError> {
+    pub fn left(&self) -> Result<Vec<(PathBuf, String)>, HostError> {
         let mut notes = Vec::new();
         for name in self.dir.list()? {
-            match self.dir.file(&name, Access::Read) {
-                Ok(held) => notes.push((held.shown().to_owned(), read(&held)?)),
-                Err(HostError::NotFound { .. }) => {}
+            let held = match self.dir.file(&name, Access::Read) {
+                Ok(held) => held,
+                Err(HostError::NotFound { .. }) => continue,
                 Err(error) => return Err(error),
+            };
+            // Shared, and let go at once: who wants the lock at this moment tries again.
+            if flock(held.file(), FlockOperation::NonBlockingLockShared).is_ok() {
+                notes.push((held.shown().to_owned(), read(&held)?));
             }
         }
+        notes.retain(|(_, note)| !note.is_empty());
         Ok(notes)
     }
 }
@@ -190,8 +208,8 @@ impl Lock {
     /// # Errors
     /// The file cannot be removed; the lock is free all the same.
     pub fn release(self) -> Result<(), HostError> {
-        self.dir.remove(&self.name, self.held.identity())?;
-        self.dir.sync()
+        // Not forced to disk: a note that comes back after a power cut is compared with what is there.
+        self.dir.remove(&self.name, self.held.identity()).map(drop)
     }
 }
 
@@ -267,11 +285,12 @@ mod tests {
         let other = taken(&again, "another");
         // As when the process is killed.
         drop(lock);
+        assert_eq!(again.left().unwrap()[0].1, "process 7");
         let lock = taken(&again, "../a/b\n");
         assert_eq!(lock.left(), "process 7");
         lock.release().unwrap();
         other.release().unwrap();
-        assert_eq!(dir.notes().unwrap(), []);
+        assert!(dir.left().unwrap().is_empty());
         assert_eq!(taken(&dir, "../a/b\n").left(), "");
     }
 

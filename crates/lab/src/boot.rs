@@ -16,6 +16,7 @@ use crate::wire::PORTS;
 use assay_host::process::{self, Dies, Running};
 use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_instruments::Cancel;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -124,6 +125,7 @@ impl Guest {
                 .collect(),
             image: image.hash(),
             files: files::outside(&place.dir, &options.disks),
+            known: BTreeMap::new(),
         };
         // From here on dropping the guest removes all there is of it.
         let mut guest = Self {
@@ -133,6 +135,7 @@ impl Guest {
             qemu: None,
             cancel: cancel.clone(),
             channels: Mutex::default(),
+            held: Vec::new(),
         };
         guest.place.enter(&guest.entry)?;
         guest.start(image, options)?;
@@ -160,16 +163,17 @@ impl Guest {
         let mut disks = Vec::new();
         for disk in &options.disks {
             disk.check()?;
-            let mut files = files::of(&dir, disk);
+            let mut names = files::of(&dir, disk);
             let claimed = claims.paths(disk);
             if let Some((ours, _)) = &claimed {
-                files.data.clone_from(ours);
+                names.data.clone_from(ours);
             }
-            files::create(disk, &files)?;
+            let mut made = files::create(disk, names)?;
             if let Some((_, inherited)) = claimed {
-                files.data = inherited;
+                made.files.data = inherited;
             }
-            disks.push((disk.clone(), files));
+            self.hold(made.held)?;
+            disks.push((disk.clone(), made.files));
         }
         if let Some(program) = &options.assay {
             tools::make(program, &dir)?;

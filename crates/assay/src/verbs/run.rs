@@ -138,6 +138,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         Some(name) => {
             let id = resumable(&store, name)?;
+            context::begun_here(&format!("run {id}"), store.machine_of_run(id)?.as_ref())?;
             let (run, samples) = (store.run(id)?, store.samples(id)?);
             assay_runner::prepare_resume(run, &samples, &env)?
         }
