@@ -121,6 +121,30 @@ mod tests {
     }
 
     #[test]
+    fn an_include_means_what_it_means_to_sshd() {
+        let include = |pattern: &str| {
+            let host = Recorded::new()
+                .file(
+                    "/etc/ssh/sshd_config",
+                    format!("Include {pattern}\nUseDNS no\n"),
+                )
+                .file("/etc/ssh/own.d/10-dns.conf", "UseDNS yes\n");
+            facts(&host).str("sshd.usedns").map(str::to_owned)
+        };
+        for pattern in [
+            "own.d/1*.conf",
+            "own.d/10-???.conf",
+            "o*.d/*",
+            "/etc/ssh/own.d/[0-9]*",
+        ] {
+            assert_eq!(include(pattern).as_deref(), Some("yes"), "{pattern}");
+        }
+        for pattern in ["own.d/2*.conf", "own.d/*.cfg", "*.conf"] {
+            assert_eq!(include(pattern).as_deref(), Some("no"), "{pattern}");
+        }
+    }
+
+    #[test]
     fn no_sshd_no_facts_and_a_file_that_includes_itself_ends() {
         assert!(facts(&Recorded::new()).map.is_empty());
         // sshd ends with "Too many recursive configuration includes".
