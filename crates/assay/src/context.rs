@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use assay_host::Live;
 use assay_instruments::Cancel;
 use assay_model::Machine;
-use assay_report::terminal::Style;
+use assay_page::Style;
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -96,7 +96,7 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     match (on, &here) {
         (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
             "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
-            assay_report::text::clean(&on.shown_among([here].into_iter()))
+            assay_page::text::clean(&on.shown_among([here].into_iter()))
         ),
         _ => Ok(()),
     }
@@ -164,6 +164,21 @@ fn width(to: &impl AsFd) -> usize {
         .or_else(columns)
         .unwrap_or(80)
         .max(40)
+}
+
+/// Columns of standard output for sentences: more than 80 are hard to read.
+pub fn columns() -> usize {
+    width(&std::io::stdout()).min(80)
+}
+
+/// A sentence of a verb's own in lines, each indented; the last has no end.
+pub fn wrap(text: &str, indent: usize) -> String {
+    assay_page::text::indented(text, indent, columns())
+}
+
+/// The same with the end of the last line.
+pub fn paragraph(text: &str, indent: usize) -> String {
+    wrap(text, indent) + "\n"
 }
 
 /// Writes to standard error, if anybody listens.

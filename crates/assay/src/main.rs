@@ -22,7 +22,6 @@ mod pages;
 mod progress;
 mod sweep;
 mod verbs;
-mod wrap;
 
 use clap::Parser as _;
 use std::process::ExitCode;

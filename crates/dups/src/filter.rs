@@ -144,27 +144,6 @@ fn ignore_file(folder: impl AsFd, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Bytes out of `10`, `4k`, `1.5M`, `2GiB`: K, M, G, T are powers of 1024.
-///
-/// # Errors
-/// When the text is no such size; the message says what was expected.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size; expected e.g. 4096, 64k, 1.5M or 2GiB");
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
-    let factor = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kb" | "kib" => 1024.0,
-        "m" | "mb" | "mib" => 1024.0 * 1024.0,
-        "g" | "gb" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        "t" | "tb" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(wrong()),
-    };
-    Ok((number * factor) as u64)
-}
-
 /// Number of a user, from a number or a name in /etc/passwd (passwd(5)).
 ///
 /// # Errors
@@ -180,18 +159,4 @@ pub fn parse_user(text: &str) -> Result<u32, String> {
         .find(|fields| fields[0] == text)
         .and_then(|fields| fields.get(2)?.parse().ok())
         .ok_or_else(|| format!("no such user `{text}` in /etc/passwd; give the number instead"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        assert_eq!(parse_size("4k"), Ok(4096));
-        assert_eq!(parse_size("1.5M"), Ok(1_572_864));
-        assert_eq!(parse_size("7"), Ok(7));
-        assert!(parse_size("many").is_err());
-        assert!(parse_size("3x").is_err());
-    }
 }

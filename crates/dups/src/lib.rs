@@ -41,7 +41,6 @@ pub mod store;
 mod sys;
 pub mod table;
 pub mod tree;
-pub mod treemap;
 pub mod walk;
 mod worker;
 

@@ -202,7 +202,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("after 0 B of 4.00 KiB: No space left"),
+                .starts_with("after 0 B of 4 KiB: No space left"),
             "{error}"
         );
     }

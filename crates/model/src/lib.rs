@@ -19,6 +19,7 @@ pub mod run;
 pub mod sample;
 pub mod shuffle;
 pub mod siblings;
+pub mod size;
 pub mod stack;
 pub mod study;
 pub mod target;

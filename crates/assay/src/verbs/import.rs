@@ -2,8 +2,8 @@
 
 use super::lint::{doubt_json, doubt_text};
 use crate::cli::{Global, Status, Unreadable};
+use crate::context::paragraph;
 use crate::context::{self, print};
-use crate::wrap::paragraph;
 use anyhow::Context as _;
 use assay_fio::import;
 use assay_fio::json::{self, DiskUtil, Document, Kind};

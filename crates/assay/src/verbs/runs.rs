@@ -5,8 +5,8 @@ use crate::context::{self, print};
 use anyhow::bail;
 use assay_model::run::RunState;
 use assay_model::{Machine, RunId, SCHEMA_VERSION};
-use assay_report::format::{count, time};
-use assay_report::text::{clean, left, right, width, wrap};
+use assay_page::text::{clean, left, right, width, wrap};
+use assay_page::units::{count, time};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
 

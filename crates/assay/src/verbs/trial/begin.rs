@@ -16,7 +16,7 @@ use assay_model::advice::TargetKind;
 use assay_model::change::Change;
 use assay_model::trial::{TrialPlan, TrialState};
 use assay_model::{Advice, Facts, TargetInfo};
-use assay_report::terminal::Style;
+use assay_page::Style;
 use assay_report::trial::Before;
 use assay_trials::{Environment, Options};
 use std::collections::BTreeMap;

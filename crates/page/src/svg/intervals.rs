@@ -36,6 +36,33 @@ pub struct Row {
     pub text: String,
 }
 
+/// Where a dot plot's axis begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Logarithmic: equal factors are equal steps, and there is no 0.
+    Log,
+    /// Linear from 0; with ticks only at whole numbers where all figures are whole, as of counts and
+    /// of facts that are 0 or 1.
+    FromZero,
+}
+
+impl Axis {
+    /// The axis for these figures: linear where one of them is 0 and the others lie within a factor
+    /// of a hundred, else logarithmic.
+    #[must_use]
+    pub fn of(figures: impl Iterator<Item = f64> + Clone) -> Self {
+        let positive = || figures.clone().filter(|one| *one > 0.0);
+        let (low, high) = (
+            positive().fold(f64::MAX, f64::min),
+            positive().fold(0.0, f64::max),
+        );
+        match figures.clone().any(|one| one == 0.0) && (high == 0.0 || high / low < 100.0) {
+            true => Self::FromZero,
+            false => Self::Log,
+        }
+    }
+}
+
 /// What a dot plot shows.
 pub struct Plot<'a> {
     /// Unique on the page.
@@ -46,6 +73,8 @@ pub struct Plot<'a> {
     pub description: String,
     /// From top to bottom.
     pub rows: Vec<Row>,
+    /// Where its axis begins.
+    pub axis: Axis,
     /// A line to compare with, such as 1 for ratios.
     pub reference: Option<f64>,
     /// A tick as text.
@@ -83,11 +112,17 @@ pub fn draw(plot: &Plot) -> String {
                 .chain([row.value])
                 .collect::<Vec<_>>()
         });
-    let scale = Scale::log(all.chain(plot.reference), left, right);
+    let all: Vec<f64> = all.chain(plot.reference).collect();
+    let scale = match plot.axis {
+        Axis::Log => Scale::log(all.iter().copied(), left, right),
+        Axis::FromZero => Scale::from_zero(all.iter().copied(), left, right),
+    };
+    let whole = plot.axis == Axis::FromZero && all.iter().all(|one| one.fract() == 0.0);
     let foot = height - BOTTOM + 2.0;
     let mut svg = Svg::new(WIDTH, height);
     let mut free = f64::MIN;
-    for tick in scale.ticks(6) {
+    let ticks = scale.ticks(6).into_iter();
+    for tick in ticks.filter(|tick| !whole || tick.fract() == 0.0) {
         let x = scale.at(tick);
         svg.line((x, TOP), (x, foot), "gr");
         let label = (plot.tick)(tick);
@@ -168,5 +203,42 @@ fn shape(svg: &mut Svg, x: f64, y: f64, shape: Shape) {
         }
         Shape::Worse => svg.rect(x - 4.0, y - 4.0, 8.0, 8.0, "worse"),
         Shape::Void | Shape::OffAxis => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_among_near_figures_makes_the_axis_linear() {
+        let of = |figures: &[f64]| Axis::of(figures.iter().copied());
+        assert_eq!(of(&[0.0, 1.0, 1.0]), Axis::FromZero);
+        assert_eq!(of(&[0.0, 0.0]), Axis::FromZero);
+        assert_eq!(of(&[0.0, 1.0, 5000.0]), Axis::Log);
+        assert_eq!(of(&[10.0, 20.0]), Axis::Log);
+    }
+
+    #[test]
+    fn facts_have_two_ticks_and_their_zero_is_a_dot() {
+        let row = |value: f64| Row {
+            label: format!("c{value}"),
+            value,
+            interval: None,
+            rounds: vec![value],
+            shape: Shape::Plain,
+            text: value.to_string(),
+        };
+        let svg = draw(&Plot {
+            id: "p".to_owned(),
+            title: String::new(),
+            description: String::new(),
+            rows: vec![row(0.0), row(1.0)],
+            axis: Axis::FromZero,
+            reference: None,
+            tick: &|tick| format!("<{tick}>"),
+        });
+        assert_eq!(svg.matches("<circle").count(), 2);
+        assert_eq!(svg.matches("&lt;").count(), 2, "ticks at 0 and 1: {svg}");
     }
 }

@@ -4,7 +4,7 @@
 //! caller. Colours are CSS classes (see [`palette`]), so that one chart fits light and dark.
 
 pub mod curves;
-pub(crate) mod draw;
+pub mod draw;
 pub mod effects;
 pub mod forest;
 pub mod heat;
@@ -14,4 +14,5 @@ pub mod rates;
 pub mod scale;
 pub mod sides;
 pub mod stack;
+pub mod treemap;
 pub mod waterfall;

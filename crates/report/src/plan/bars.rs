@@ -1,12 +1,13 @@
 //! Bars of text.
 
-use super::{name, rows};
-use crate::layout::{Content, Segment};
-use crate::size::vendor;
+use super::{contents, name, rows};
+use assay_model::size::Convention::Decimal;
+use assay_planner::layout::{Content, Segment};
 use std::fmt::Write as _;
 
-/// Columns of the longest bar in 80.
-const WIDTH: usize = 56;
+/// Columns before a bar, and the most of the longest one.
+const LEAD: usize = 17;
+const LONGEST: usize = 56;
 /// Rows shown; more disks are told, not drawn.
 const MOST: usize = 24;
 
@@ -22,14 +23,15 @@ fn mark(content: Content) -> char {
     }
 }
 
-/// One bar for each disk, scaled to the largest; equal neighbours share a line. 80 columns.
+/// One bar for each disk, scaled to the largest, in so many columns; equal neighbours share a line.
 #[must_use]
-pub fn bars(disks: &[Vec<Segment>]) -> String {
+pub fn bars(disks: &[Vec<Segment>], columns: usize) -> String {
+    let longest = columns.max(40).saturating_sub(LEAD).min(LONGEST);
     let rows = rows(disks);
     let largest = rows.iter().map(|row| row.size).max().unwrap_or(1).max(1);
     let mut text = String::new();
     for row in rows.iter().take(MOST) {
-        let length = ((row.size as f64 / largest as f64 * WIDTH as f64).round() as usize).max(1);
+        let length = ((row.size as f64 / largest as f64 * longest as f64).round() as usize).max(1);
         let mut bar = String::new();
         let (mut drawn, mut bytes) = (0, 0u64);
         for segment in row.segments {
@@ -46,7 +48,7 @@ pub fn bars(disks: &[Vec<Segment>]) -> String {
             1 => String::new(),
             times => format!("{times}× "),
         };
-        let label = format!("{count}{}", vendor(row.size));
+        let label = format!("{count}{}", Decimal.show(row.size));
         let _ = writeln!(text, "  {label:>13}  {bar}");
     }
     if rows.len() > MOST {
@@ -58,13 +60,7 @@ pub fn bars(disks: &[Vec<Segment>]) -> String {
 /// The marks that a picture uses.
 #[must_use]
 pub fn legend(disks: &[Vec<Segment>]) -> String {
-    let mut seen: Vec<Content> = Vec::new();
-    for segment in disks.iter().flatten() {
-        if !seen.contains(&segment.content) {
-            seen.push(segment.content);
-        }
-    }
-    let words: Vec<String> = seen
+    let words: Vec<String> = contents(disks.iter())
         .into_iter()
         .map(|content| format!("{} {}", mark(content), name(content)))
         .collect();
@@ -87,7 +83,7 @@ mod tests {
             vec![part(Content::Parity, 1), part(Content::Idle, 1)],
             vec![part(Content::Parity, 1), part(Content::Idle, 1)],
         ];
-        let text = bars(&disks);
+        let text = bars(&disks, 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
         assert_eq!(text.lines().count(), 3);
         assert!(text.contains("2× 2 B") && legend(&disks).contains("▒ parity"));
@@ -95,13 +91,13 @@ mod tests {
 
     #[test]
     fn five_unequal_disks() {
-        let disks: Vec<crate::layout::Disk> = [4_000, 2_000, 2_000, 1_000, 750]
-            .map(|gb| crate::layout::Disk {
+        let disks: Vec<assay_planner::layout::Disk> = [4_000, 2_000, 2_000, 1_000, 750]
+            .map(|gb| assay_planner::layout::Disk {
                 size: gb * 1_000_000_000,
                 price: None,
             })
             .to_vec();
-        let context = crate::layout::Context::default();
+        let context = assay_planner::layout::Context::default();
         let mut text = String::new();
         for spec in [
             "raidz1",
@@ -110,9 +106,10 @@ mod tests {
             "btrfs-raid1",
             "stripes:3+1",
         ] {
-            let layout = crate::layout::Layout::parse(spec, &disks, None, &context).unwrap();
-            let plan = crate::layout::describe(&layout, &disks, &context).unwrap();
-            text += &format!("{spec}: {} bytes\n{}\n", plan.usable, bars(&plan.disks));
+            let layout =
+                assay_planner::layout::Layout::parse(spec, &disks, None, &context).unwrap();
+            let plan = assay_planner::layout::describe(&layout, &disks, &context).unwrap();
+            text += &format!("{spec}: {} bytes\n{}\n", plan.usable, bars(&plan.disks, 80));
         }
         insta::assert_snapshot!(text);
     }

@@ -1,34 +1,22 @@
 //! SVG elements as text. Coordinates are rounded to a tenth of a pixel, text is escaped.
 
+use crate::html::escape;
 use crate::text::clean;
 use std::fmt::Write as _;
 
 /// Where a text is anchored.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub enum Anchor {
+    /// Its first letter stands there.
     Start,
+    /// Its middle.
     Middle,
+    /// Its end.
     End,
 }
 
-/// Escapes for element content and quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in clean(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// A coordinate: one decimal, none when whole; what is not finite becomes 0.
-pub(super) fn px(value: f64) -> String {
+pub fn px(value: f64) -> String {
     let tenths = if value.is_finite() {
         (value * 10.0).round()
     } else {
@@ -42,14 +30,16 @@ pub(super) fn px(value: f64) -> String {
 }
 
 /// A chart under construction.
-pub(super) struct Svg {
+pub struct Svg {
     width: f64,
     height: f64,
     body: String,
 }
 
 impl Svg {
-    pub(super) fn new(width: f64, height: f64) -> Self {
+    /// An empty chart of so many units.
+    #[must_use]
+    pub fn new(width: f64, height: f64) -> Self {
         Self {
             width,
             height,
@@ -57,7 +47,8 @@ impl Svg {
         }
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
+    /// A text; `y` is its baseline.
+    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",
@@ -77,7 +68,8 @@ impl Svg {
         );
     }
 
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let _ = write!(
             self.body,
             "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{class}\"/>",
@@ -88,7 +80,8 @@ impl Svg {
         );
     }
 
-    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, class: &str) {
+    /// A rectangle; a negative length counts as none.
+    pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, class: &str) {
         let _ = write!(
             self.body,
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"{class}\"/>",
@@ -99,7 +92,8 @@ impl Svg {
         );
     }
 
-    pub(super) fn circle(&mut self, x: f64, y: f64, radius: f64, class: &str) {
+    /// A filled circle.
+    pub fn circle(&mut self, x: f64, y: f64, radius: f64, class: &str) {
         let _ = write!(
             self.body,
             "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" class=\"{class}\"/>",
@@ -109,8 +103,18 @@ impl Svg {
         );
     }
 
+    /// A rectangle that says what it is when it is pointed at.
+    pub fn titled(&mut self, at: [f64; 4], class: &str, title: &str) {
+        let [x, y, width, height] = at.map(|length| px(length.max(0.0)));
+        let _ = write!(
+            self.body,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" class=\"{class}\"><title>{}</title></rect>",
+            escape(title)
+        );
+    }
+
     /// A line through points; a single point becomes a dot.
-    pub(super) fn path(&mut self, points: &[(f64, f64)], class: &str) {
+    pub fn path(&mut self, points: &[(f64, f64)], class: &str) {
         match points {
             [] => {}
             [(x, y)] => self.circle(*x, *y, 1.5, &format!("dot {class}")),
@@ -131,7 +135,7 @@ impl Svg {
     }
 
     /// Diagonal hatching over a rectangle: a mark that does not need colour.
-    pub(super) fn hatch(&mut self, x: f64, y: f64, width: f64, height: f64) {
+    pub fn hatch(&mut self, x: f64, y: f64, width: f64, height: f64) {
         let mut data = String::new();
         let mut at = 8.0;
         while at < width + height {
@@ -151,10 +155,16 @@ impl Svg {
     }
 
     /// The whole chart. `id` must be unique on the page.
-    pub(super) fn finish(self, id: &str, title: &str, description: &str) -> String {
+    pub fn finish(self, id: &str, title: &str, description: &str) -> String {
         let (id, w, h) = (escape(id), px(self.width), px(self.height));
+        // On a narrow screen a broad chart is scrolled in its box rather than made illegible.
+        let class = if self.width > 400.0 {
+            " class=\"broad\""
+        } else {
+            ""
+        };
         format!(
-            "<svg viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
+            "<svg{class} viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
              <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{}</svg>",
             escape(title),
             escape(description),
@@ -164,7 +174,7 @@ impl Svg {
 }
 
 /// A name cut to `most` characters with an ellipsis in its middle, where names differ least.
-pub(super) fn shorten(name: &str, most: usize) -> String {
+pub fn shorten(name: &str, most: usize) -> String {
     let chars: Vec<char> = clean(name).chars().collect();
     if chars.len() <= most.max(3) {
         return chars.into_iter().collect();

@@ -110,12 +110,60 @@ pub fn ratio(ratio: f64) -> String {
     }
 }
 
-/// `1 workload`, `3 workloads`.
+/// `1 workload`, `3 workloads`, `1,234 workloads`.
 #[must_use]
 pub fn count(n: usize, thing: &str) -> String {
-    match n {
-        1 => format!("1 {thing}"),
-        n => format!("{n} {thing}s"),
+    plural(n as u64, thing, &format!("{thing}s"))
+}
+
+/// `1 copy`, `2 copies`.
+#[must_use]
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+/// A count with thousands apart: `214,038`.
+#[must_use]
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A share of 1 as a percentage with one decimal: `12.5 %`.
+#[must_use]
+pub fn share(share: f64) -> String {
+    match share.is_finite() {
+        true => format!("{:.1} %", share * 100.0),
+        false => NONE.to_owned(),
+    }
+}
+
+/// A probability with two digits, down to 10⁻³⁰⁰: `0.31 %`, `2.0e-7`.
+#[must_use]
+pub fn probability(value: f64) -> String {
+    match value {
+        v if !v.is_finite() => "unknown".to_owned(),
+        v if v >= 0.001 => format!("{:.2} %", v * 100.0),
+        v if v <= 0.0 => "0".to_owned(),
+        v => format!("{v:.1e}"),
+    }
+}
+
+/// Seconds in the unit that fits: `40.0 s`, `12 min`, `3.5 h`, `4.2 d`.
+#[must_use]
+pub fn duration(seconds: f64) -> String {
+    match seconds / 3600.0 {
+        hours if hours >= 48.0 => format!("{:.1} d", hours / 24.0),
+        hours if hours >= 1.0 => format!("{hours:.1} h"),
+        hours if hours * 60.0 >= 1.0 => format!("{:.0} min", hours * 60.0),
+        _ => format!("{seconds:.1} s"),
     }
 }
 
@@ -153,6 +201,9 @@ mod tests {
         assert_eq!(plus_minus(&estimate(97.0, 103.0)), "±3.0 %");
         assert_eq!(plus_minus(&estimate(f64::NEG_INFINITY, 103.0)), "");
         assert_eq!(count(1, "round"), "1 round");
+        assert_eq!(plural(214_038, "copy", "copies"), "214,038 copies");
+        assert_eq!(probability(2e-7), "2.0e-7");
+        assert_eq!(duration(7200.0), "2.0 h");
     }
 
     proptest! {

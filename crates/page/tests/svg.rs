@@ -1,7 +1,7 @@
 //! Each chart by itself, as it is drawn.
 
 use assay_model::doubt::Validity;
-use assay_report::svg::{curves, heat, intervals, rates};
+use assay_page::svg::{curves, heat, intervals, rates};
 
 /// One element a line, so that a difference can be read.
 fn lines(svg: &str) -> String {
@@ -57,6 +57,7 @@ fn dot_plot() {
             row("plain", 1.1, intervals::Shape::Plain),
             row("void", f64::NAN, intervals::Shape::Void),
         ],
+        axis: intervals::Axis::Log,
         reference: Some(1.0),
         tick: &|v| format!("{v:.1}"),
     };

@@ -51,26 +51,42 @@ pub fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// Breaks text into lines of at most `columns` at spaces; a word that is longer is broken anywhere.
-/// A percent sign stays with its number. Always at least one line.
+/// Breaks text into lines of at most `columns` at spaces and newlines; a word that is longer is
+/// broken anywhere. A percent sign stays with its number, and words joined by a no-break space stay
+/// together. Always at least one line.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    broken(text, columns, true)
+}
+
+/// Like [`wrap`] with every line indented, but longer words stay whole, so that a path can be
+/// copied. The last line has no end.
+#[must_use]
+pub fn indented(text: &str, indent: usize, columns: usize) -> String {
+    let lead = " ".repeat(indent);
+    let lines = broken(text, columns.saturating_sub(indent), false);
+    let lines: Vec<String> = lines.iter().map(|line| format!("{lead}{line}")).collect();
+    lines.join("\n")
+}
+
+fn broken(text: &str, columns: usize, within_words: bool) -> Vec<String> {
     let columns = columns.max(1);
-    let mut lines = Vec::new();
-    let mut line = String::new();
     let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
+    for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
         let number = words
             .last_mut()
             .filter(|last| last.ends_with(|c: char| c.is_ascii_digit()));
+        let word = word.replace('\u{a0}', " ");
         match number.filter(|_| word.starts_with('%')) {
             Some(number) => {
                 number.push(' ');
-                number.push_str(word);
+                number.push_str(&word);
             }
-            None => words.push(word.to_owned()),
+            None => words.push(word),
         }
     }
+    let mut lines = Vec::new();
+    let mut line = String::new();
     for word in &words {
         if !line.is_empty() && width(&line) + 1 + width(word) > columns {
             lines.push(std::mem::take(&mut line));
@@ -79,7 +95,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
             line.push(' ');
         }
         for c in word.chars() {
-            if !line.is_empty() && width(&line) + c.width().unwrap_or(0) > columns {
+            if within_words && !line.is_empty() && width(&line) + c.width().unwrap_or(0) > columns {
                 lines.push(std::mem::take(&mut line));
             }
             line.push(c);
@@ -110,6 +126,17 @@ mod tests {
             ["at most", "8.9 % of all"]
         );
         assert_eq!(wrap("% %", 1), ["%", "%"]);
+    }
+
+    #[test]
+    fn an_indented_line_is_longer_than_a_terminal_only_for_one_long_word() {
+        let path = "/srv/".repeat(20);
+        let text = format!("{} {path} 95\u{a0}% of\nall", "word ".repeat(30));
+        let lines = indented(&text, 4, 80);
+        let long: Vec<&str> = lines.lines().filter(|line| line.len() > 80).collect();
+        assert_eq!(long, [format!("    {path}")]);
+        assert!(lines.ends_with("95 % of all"), "{lines}");
+        assert!(lines.lines().all(|line| line.starts_with("    ")));
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! The lineage of clones as a tree.
 
-use super::sheet::{Part, Row, Section};
-use crate::clones::{Graph, Report};
-use crate::size::binary;
+use super::sheet::{Line, Part, Section};
+use assay_model::size::Convention::Binary;
+use assay_planner::clones::{Graph, Report};
 use std::collections::HashMap;
 
 /// Datasets with clones, the snapshots they hang on, and the clones, at most `most` of them; the
@@ -59,7 +59,7 @@ pub fn lineage(graph: &Graph, found: &Report, dataset: Option<&str>, most: usize
         };
         let own = own.map(|own| own.min(record.referenced));
         let others = record.referenced - own.unwrap_or(0);
-        rows.push(Row {
+        rows.push(Line {
             label: record.name.clone(),
             depth,
             lanes: vec![vec![
@@ -67,23 +67,26 @@ pub fn lineage(graph: &Graph, found: &Report, dataset: Option<&str>, most: usize
                     colour: if own.is_some() { "copy" } else { "idle" },
                     amount: others as f64,
                     says: match own {
-                        Some(_) => format!("shared {}", binary(others)),
-                        None => format!("{}, how much is shared is not recorded", binary(others)),
+                        Some(_) => format!("shared {}", Binary.show(others)),
+                        None => format!(
+                            "{}, how much is shared is not recorded",
+                            Binary.show(others)
+                        ),
                     },
                 },
                 Part {
                     colour: "data",
                     amount: own.unwrap_or(0) as f64,
-                    says: format!("its own {}", binary(own.unwrap_or(0))),
+                    says: format!("its own {}", Binary.show(own.unwrap_or(0))),
                 },
             ]],
             cells: vec![
-                binary(record.used),
-                binary(record.referenced),
-                own.map_or("unknown".into(), |_| binary(others)),
-                own.map_or("unknown".into(), binary),
+                Binary.show(record.used),
+                Binary.show(record.referenced),
+                own.map_or("unknown".into(), |_| Binary.show(others)),
+                own.map_or("unknown".into(), |own| Binary.show(own)),
             ],
-            ..Row::default()
+            ..Line::default()
         });
     }
     let mut notes = vec![
@@ -96,7 +99,7 @@ pub fn lineage(graph: &Graph, found: &Report, dataset: Option<&str>, most: usize
         notes.push(format!(
             "{rest} more datasets and snapshots are not drawn; the sum of their `used` is {}, in \
              which a dataset counts its snapshots and children again.",
-            binary(rest_used)
+            Binary.show(rest_used)
         ));
     }
     if rows.is_empty() {
@@ -111,37 +114,5 @@ pub fn lineage(graph: &Graph, found: &Report, dataset: Option<&str>, most: usize
         rows,
         notes,
         ..Section::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clones::{parse_zfs_get, report};
-    use crate::picture::{sheet, tests::stands_alone};
-
-    #[test]
-    fn hostile_names_and_many_nodes() {
-        let mut text = String::new();
-        let mut add = |name: &str, origin: Option<&str>| {
-            text += &format!("{name}\tused\t10\n{name}\treferenced\t100\n{name}\twritten\t4\n");
-            if let Some(origin) = origin {
-                text += &format!("{name}\torigin\t{origin}\n");
-            }
-        };
-        add("p/<script>\"", None);
-        add("p/<script>\"@1", None);
-        for i in 0..50 {
-            add(&format!("p/c{i}"), Some("p/<script>\"@1"));
-        }
-        let graph = Graph::new(parse_zfs_get("x", &text).unwrap()).unwrap();
-        let found = report(&graph, None).unwrap();
-        let section = lineage(&graph, &found, None, 12);
-        assert_eq!(section.rows.len(), 12);
-        assert_eq!(section.rows[2].cells[2..], ["96 B", "4 B"]);
-        assert!(section.notes[1].starts_with("40 more") && section.notes[1].contains("400 B"));
-        stands_alone(&sheet("c", &[], &[section]));
-        let one = lineage(&graph, &found, Some("p/c1"), 12);
-        assert_eq!(one.rows.len(), 1);
     }
 }

@@ -1,11 +1,12 @@
 //! What each question shows.
 
-use super::sheet::{Part, Row, Section};
-use crate::cache::{CacheAnswer, CacheQuestion};
-use crate::capacity::Bill;
-use crate::distribute::{Distribution, Rules};
-use crate::durability::Estimate;
-use crate::size::{binary, vendor};
+use super::sheet::{Line, Part, Section};
+use assay_model::size::Convention::{Binary, Decimal};
+use assay_page::units::{probability, share};
+use assay_planner::cache::{CacheAnswer, CacheQuestion};
+use assay_planner::capacity::Bill;
+use assay_planner::distribute::{Distribution, Rules};
+use assay_planner::durability::Estimate;
 
 fn part(colour: &'static str, amount: f64, says: String) -> Part {
     Part {
@@ -15,18 +16,18 @@ fn part(colour: &'static str, amount: f64, says: String) -> Part {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
 /// The bill: after each factor what there was before it, and what it adds.
 #[must_use]
 pub fn capacity(bill: &Bill) -> Section {
-    let first = Row {
+    let first = Line {
         label: "data".into(),
-        lanes: vec![vec![part("data", bill.data as f64, vendor(bill.data))]],
-        cells: vec!["".into(), vendor(bill.data), "what there is".into()],
-        ..Row::default()
+        lanes: vec![vec![part(
+            "data",
+            bill.data as f64,
+            Decimal.show(bill.data),
+        )]],
+        cells: vec!["".into(), Decimal.show(bill.data), "what there is".into()],
+        ..Line::default()
     };
     let mut before = bill.data;
     let steps = bill.lines.iter().map(|(factor, total)| {
@@ -39,27 +40,39 @@ pub fn capacity(bill: &Bill) -> Section {
         before = *total;
         let value = format!("{:.4}", factor.value);
         let value = value.trim_end_matches('0').trim_end_matches('.');
-        Row {
+        Line {
             label: factor.name.clone(),
             lanes: vec![vec![
-                part("data", kept as f64, vendor(kept)),
-                part(colour, more as f64, format!("{} {word}", vendor(more))),
+                part("data", kept as f64, Decimal.show(kept)),
+                part(
+                    colour,
+                    more as f64,
+                    format!("{} {word}", Decimal.show(more)),
+                ),
             ]],
-            cells: vec![format!("× {value}"), vendor(*total), factor.why.clone()],
-            ..Row::default()
+            cells: vec![
+                format!("× {value}"),
+                Decimal.show(*total),
+                factor.why.clone(),
+            ],
+            ..Line::default()
         }
     });
     Section {
-        heading: format!("{} to buy for {}", vendor(bill.total), binary(bill.data)),
+        heading: format!(
+            "{} to buy for {}",
+            Decimal.show(bill.total),
+            Binary.show(bill.data)
+        ),
         about: "Each factor in turn: what was needed before it, and what it adds. Disks are in \
-                vendor units, T = 10^12."
+                decimal units, T = 10^12."
             .into(),
         columns: vec!["step", "factor", "to buy so far", "why"],
         rows: [first].into_iter().chain(steps).collect(),
         notes: vec![format!(
             "{} for each system, {}:1 as a rule of thumb; one TB of disk holds {:.2} TiB of data, \
              before redundancy.",
-            vendor(bill.per_system),
+            Decimal.show(bill.per_system),
             bill.rule_of_thumb,
             bill.tib_per_tb
         )],
@@ -76,10 +89,9 @@ pub fn distribution(outcome: &Distribution) -> Section {
         Rules::Performance => "2.4",
     };
     let rows = outcome.vdevs.iter().map(|vdev| {
-        let lane = |colour, share: f64, what: &str| {
-            vec![part(colour, share, format!("{what} {}", percent(share)))]
-        };
-        Row {
+        let lane =
+            |colour, of: f64, what: &str| vec![part(colour, of, format!("{what} {}", share(of)))];
+        Line {
             label: vdev.name.clone(),
             lanes: vec![
                 lane("data", vdev.share, "share of the write"),
@@ -87,12 +99,12 @@ pub fn distribution(outcome: &Distribution) -> Section {
                 lane("copy", vdev.full, "full afterwards"),
             ],
             cells: vec![
-                percent(vdev.share),
-                binary(vdev.bytes),
-                percent(vdev.busy),
-                percent(vdev.full),
+                share(vdev.share),
+                Binary.show(vdev.bytes),
+                share(vdev.busy),
+                share(vdev.full),
             ],
-            ..Row::default()
+            ..Line::default()
         }
     });
     Section {
@@ -100,8 +112,8 @@ pub fn distribution(outcome: &Distribution) -> Section {
         about: format!(
             "{}/s, {} of what the vdevs could do together. Upper bar: share of the write; middle: \
              share of the time it was busy; lower: how full it is then.",
-            vendor(outcome.speed.max(0.0) as u64),
-            percent(outcome.of_possible)
+            Decimal.show(outcome.speed.max(0.0) as u64),
+            share(outcome.of_possible)
         ),
         columns: vec!["vdev", "share", "bytes", "busy", "full"],
         rows: rows.collect(),
@@ -132,18 +144,18 @@ pub fn caches(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<Section> {
         ("working set in ARC", answer.working_set_in_arc),
         ("with the L2ARC", answer.working_set_with_l2),
     ];
-    let row = |name: &str, colour, amount: f64, says: String| Row {
+    let row = |name: &str, colour, amount: f64, says: String| Line {
         label: name.into(),
         lanes: vec![vec![part(colour, amount, says.clone())]],
         cells: vec![says],
-        ..Row::default()
+        ..Line::default()
     };
     let sizes = sizes.into_iter().filter_map(|(name, bytes, colour)| {
-        bytes.map(|bytes| row(name, colour, bytes as f64, binary(bytes)))
+        bytes.map(|bytes| row(name, colour, bytes as f64, Binary.show(bytes)))
     });
     let shares = shares
         .into_iter()
-        .filter_map(|(name, share)| share.map(|share| row(name, "data", share, percent(share))));
+        .filter_map(|(name, of)| of.map(|of| row(name, "data", of, share(of))));
     let sections = [
         Section {
             heading: "Memory and devices".into(),
@@ -169,12 +181,6 @@ pub fn caches(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<Section> {
 /// Probability of loss within a year of one group, of all, and by chance, on a logarithmic scale.
 #[must_use]
 pub fn durability(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> Section {
-    let said = |value: f64| match value {
-        v if !v.is_finite() => "unknown".to_owned(),
-        v if v >= 0.001 => format!("{:.2} %", v * 100.0),
-        v if v > 0.0 => format!("{v:.1e}"),
-        _ => "0".to_owned(),
-    };
     let mut values = vec![one, all];
     values.extend(
         seen.iter()
@@ -190,17 +196,17 @@ pub fn durability(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> S
         v if v.is_finite() && v > 0.0 => (v.log10() + decades).max(0.0),
         _ => 0.0,
     };
-    let row = |label: &str, value: f64, interval: Option<(f64, f64)>| Row {
+    let row = |label: &str, value: f64, interval: Option<(f64, f64)>| Line {
         label: label.into(),
-        lanes: vec![vec![part("special", at(value), said(value))]],
+        lanes: vec![vec![part("special", at(value), probability(value))]],
         interval: interval.map(|(low, high)| (at(low), at(high))),
         cells: vec![
-            said(value),
+            probability(value),
             interval.map_or(String::new(), |(low, high)| {
-                format!("{} to {}", said(low), said(high))
+                format!("{} to {}", probability(low), probability(high))
             }),
         ],
-        ..Row::default()
+        ..Line::default()
     };
     let mut rows = vec![row("chain, one group", one, None)];
     if groups > 1 {
@@ -230,50 +236,5 @@ pub fn durability(one: f64, all: f64, groups: u64, seen: Option<&Estimate>) -> S
         full: Some(decades),
         ticks: ticks.collect(),
         ..Section::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::picture::{sheet, terminal, tests::stands_alone};
-
-    #[test]
-    fn a_bill_with_a_hostile_factor() {
-        let mut factors = crate::capacity::default_factors();
-        factors[1].name = "<b onload=x>".into();
-        let section = capacity(&crate::capacity::bill(1 << 40, &factors).unwrap());
-        let page = sheet("bill", &[], &[section]);
-        stands_alone(&page);
-        assert!(page.contains("&lt;b onload=x&gt;") && page.contains("21.4 TB"));
-    }
-
-    #[test]
-    fn loss_from_certain_to_impossible() {
-        for value in [0.0, 1.0, 1e-300, 0.5, f64::NAN] {
-            let seen = Estimate {
-                years: 1,
-                losses: 0,
-                loss: 0.0,
-                interval: (0.0, 0.79),
-            };
-            let section = durability(value, value, 3, Some(&seen));
-            let page = sheet("d", &[], std::slice::from_ref(&section));
-            stands_alone(&page);
-            assert!(!page.contains("NaN") && section.ticks.len() <= 9);
-            assert_eq!(terminal(&section, 0).lines().count(), 3);
-        }
-    }
-
-    #[test]
-    fn caches_show_only_what_is_known() {
-        let question = CacheQuestion::default();
-        assert!(caches(&question, &CacheAnswer::default()).is_empty());
-        let answer = CacheAnswer {
-            l2_header_bytes: Some(u64::MAX),
-            working_set_in_arc: Some(f64::NAN),
-            ..CacheAnswer::default()
-        };
-        stands_alone(&sheet("c", &[], &caches(&question, &answer)));
     }
 }

@@ -5,7 +5,7 @@
 use super::draw::{Anchor, Svg, shorten};
 use super::palette::line_class;
 use super::scale::Scale;
-use crate::format::latency;
+use crate::units::latency;
 use assay_model::Histogram;
 
 /// One curve.
