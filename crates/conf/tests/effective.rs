@@ -1,6 +1,8 @@
 //! What holds for any configuration: which lines count, where they stand, what cannot be told; and
 //! that hostile files end in an answer.
 
+#![allow(clippy::disallowed_methods, reason = "a test makes files")]
+
 use assay_conf::effective::files::{Fault, Files};
 use assay_conf::effective::{Effective, Program, ScopeId, Trouble, effective};
 use std::collections::BTreeMap;
@@ -314,6 +316,54 @@ fn hostile_files() {
         held += u64::from(right && all.files.len() <= 4096);
     }
     assay_testing::attacked("configurations made to confuse", tried, held);
+}
+
+#[test]
+fn blocks_without_end_are_refused() {
+    for (program, path, open) in [
+        (Program::Nginx, "/etc/nginx/nginx.conf", "a {\n"),
+        (Program::Dovecot, "/etc/dovecot/dovecot.conf", "a {\n"),
+    ] {
+        let text = open.repeat(300_000) + &"}\n".repeat(300_000);
+        let all = read(program, &Memory::of(&[(path, text.as_bytes())]));
+        let problem = &all.problems[0];
+        assert!(matches!(problem.trouble, Trouble::Syntax(_)) && problem.place.line > 100);
+    }
+}
+
+/// The files of a machine: masks, links that lead nowhere, directories.
+#[test]
+fn a_live_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let drop_ins = dir.path().join("etc/sysctl.d");
+    std::fs::create_dir_all(drop_ins.join("directory.conf")).unwrap();
+    std::os::unix::fs::symlink("/dev/null", drop_ins.join("1.conf")).unwrap();
+    std::os::unix::fs::symlink("nowhere", drop_ins.join("2.conf")).unwrap();
+    let main = dir.path().join("etc/sysctl.conf");
+    std::fs::write(&main, "a = 1\n").unwrap();
+    let files = assay_conf::effective::files::OfHost(&assay_host::Live);
+    let all = effective(Program::Sysctl, &main, &files).unwrap();
+    assert!(all.certain(ScopeId::ROOT, "a").is_ok());
+    let unread: Vec<&Path> = all
+        .problems
+        .iter()
+        .map(|problem| &*problem.place.path)
+        .collect();
+    assert_eq!(unread, [&*main], "{:?}", all.problems);
+    // glob(3) finds the link; nginx cannot open it.
+    let main = dir.path().join("nginx.conf");
+    std::fs::write(&main, "include etc/sysctl.d/[2]*;").unwrap();
+    let all = effective(Program::Nginx, &main, &files).unwrap();
+    assert!(matches!(
+        &all.problems[..],
+        [assay_conf::effective::Problem {
+            trouble: Trouble::Unread {
+                fault: Fault::Absent,
+                ..
+            },
+            ..
+        }]
+    ));
 }
 
 #[test]

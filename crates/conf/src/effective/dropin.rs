@@ -3,7 +3,8 @@
 //!
 //! Files are read in the order of their names, whatever directory they lie in; of several with one name
 //! the one in the first directory is read, which is how one in /etc hides one of a package. A link to
-//! /dev/null hides it without saying anything.
+//! /dev/null hides it without saying anything. Patterns in names (`net.ipv4.conf.*.rp_filter`) are
+//! told as they are written.
 
 use super::builder::{Builder, Source};
 use super::files::Fault;

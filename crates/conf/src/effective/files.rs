@@ -42,7 +42,14 @@ pub struct OfHost<'a>(pub &'a dyn Host);
 
 impl Files for OfHost<'_> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, Fault> {
-        self.0.read(path).map_err(fault)
+        self.0.read(path).or_else(|error| {
+            // A link to it masks a drop-in: an empty file.
+            let target = self.0.realpath(path);
+            match target.is_ok_and(|target| target == Path::new("/dev/null")) {
+                true => Ok(Vec::new()),
+                false => Err(fault(error)),
+            }
+        })
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, Fault> {

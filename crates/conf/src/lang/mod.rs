@@ -82,6 +82,9 @@ pub fn statement(language: Language, key: &str, value: &str) -> String {
     text.trim_end().to_owned()
 }
 
+/// Blocks within more blocks than this are no configuration; each level takes some of the stack.
+const DEEPEST: usize = 200;
+
 fn syntax(language: Language, text: &[u8], at: usize, what: impl Into<String>) -> ConfError {
     ConfError::Syntax {
         language,

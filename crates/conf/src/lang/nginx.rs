@@ -124,6 +124,9 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                         .ok_or_else(|| error((place, "a `{` is not closed")))?;
                 }
                 words.clear();
+                if open.len() > super::DEEPEST {
+                    return Err(error((place, "blocks in too many blocks")));
+                }
                 open.push(block);
             }
             Token::Close(place) => {
