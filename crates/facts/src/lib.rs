@@ -20,7 +20,7 @@ mod target;
 
 pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
 
-pub use device_use::{DeviceInUse, device_use};
+pub use device_use::{DeviceInUse, device_use, device_use_held};
 pub use dm::kind as dm_kind;
 pub use machine::machine;
 pub use redact::{redact, redact_output};
