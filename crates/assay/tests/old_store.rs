@@ -227,7 +227,7 @@ fn two_machines() -> Option<Home> {
     let home = home();
     let path = home.dir.path().join("store.db");
     let mut store = Store::open(&path).unwrap().on(assay_facts::machine(&Live));
-    for (old, uid) in [(1, '1'), (2, '2')] {
+    for (old, uid) in [(1, '1'), (4, '2')] {
         let mut run = store.run(RunId(old)).unwrap();
         let samples = store.samples(RunId(old)).unwrap();
         run.uid = uid.to_string().repeat(32);
@@ -290,4 +290,8 @@ fn a_run_of_another_machine_is_not_gone_on_with() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("bbbbbbbb"), "{}", ran.stderr);
     assert_eq!(json(&home.assay(&["export", "10"]).stdout), before);
+    // Without a name, one of another machine is not chosen, though it is the newest.
+    let newest = home.assay(&["run", "--resume", "--quiet", "--fio", "/nonexistent"]);
+    assert_eq!(newest.code, Some(2));
+    assert!(!newest.stderr.contains("bbbbbbbb"), "{}", newest.stderr);
 }

@@ -198,8 +198,9 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     }
     for row in store.runs()? {
         let open = row.state != RunState::Complete && row.samples < row.planned;
+        let here = context::begun_here("it", row.machine.as_ref()).is_ok();
         // What a stack was measured on is gone.
-        if open && store.run(row.id)?.ladder.is_none() {
+        if open && here && store.run(row.id)?.ladder.is_none() {
             return Ok(row.id);
         }
     }
