@@ -9,6 +9,7 @@
 )]
 
 mod claims;
+mod directory;
 mod error;
 mod journal;
 mod lines;
@@ -23,6 +24,7 @@ mod stored;
 mod switch;
 
 pub use claims::Elsewhere;
+pub use directory::OwnDirectory;
 pub use error::{ChangeError, Orphan};
 pub use journal::{Journal, Pending};
 pub use made::{Made, is_lvm_name};

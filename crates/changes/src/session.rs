@@ -7,12 +7,13 @@ use crate::made::Made;
 use crate::recover::{Foreign, Recovered};
 use crate::seal::seal;
 use crate::stored::{Found, entry, saved};
-use assay_host::HostMut;
 use assay_host::lockdir::Lock;
+use assay_host::{HostMut, Known};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -186,6 +187,26 @@ impl Session {
         self.enter(id, &line)?;
         self.append(&mut writer, line)?;
         Ok(MadeId(id))
+    }
+
+    /// Writes down which file or directory it is that was made, or that the loop devices will be on:
+    /// from then on its name alone leads to nothing.
+    ///
+    /// # Errors
+    /// It cannot be looked at, or the journal cannot be written.
+    pub fn identify(&self, id: MadeId, fd: impl AsFd) -> Result<(), ChangeError> {
+        let known = Known::of(fd)?;
+        let mut writer = self.writer();
+        let thing = match writer.state.entries.get(&id.0) {
+            Some(crate::lines::Entry::Made { thing, gone: false }) => thing.clone(),
+            _ => return Ok(()),
+        };
+        let thing = match thing {
+            Made::Known { thing, .. } => thing,
+            thing => Box::new(thing),
+        };
+        let thing = Made::Known { thing, known };
+        self.append(&mut writer, Line::Made { id: id.0, thing })
     }
 
     /// Writes down that a thing is gone again.

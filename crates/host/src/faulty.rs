@@ -1,9 +1,10 @@
 //! A host whose n-th call fails, to show that nothing depends on luck.
 
 use crate::error::HostError;
+use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
 use crate::replace::{Seen, Times};
-use crate::{CommandOutput, Host, HostMut, Limits, ProcessId, Stat, StatFs};
+use crate::{CommandOutput, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +131,15 @@ impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.path(dir, || self.inner.remove_tree(dir))
+    }
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        self.path(path, || self.inner.remove_made(path, known))
+    }
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        self.path(Path::new("/sys/block"), || self.inner.loops(backing))
+    }
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        self.path(node, || self.inner.detach_loop(node, backing))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         let path = Path::new("/proc").join(process.pid.to_string());

@@ -2,9 +2,10 @@
 
 use crate::capture::{Command, Fault, Index, Node, copied, resolve};
 use crate::error::HostError;
+use crate::held::{Identity, Removed};
 use crate::replace::{Seen, Times};
 use crate::{
-    CommandOutput, DeviceNumber, FileKind, Host, HostMut, Limits, ProcessId, Stat, StatFs,
+    CommandOutput, DeviceNumber, FileKind, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -238,6 +239,20 @@ impl HostMut for Recorded {
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.resolve(dir, false)?;
         self.files().retain(|path, _| !path.starts_with(dir));
+        Ok(())
+    }
+    fn remove_made(&self, path: &Path, _known: Option<&Known>) -> Result<Removed, HostError> {
+        let before = self.files().len();
+        self.files().retain(|file, _| !file.starts_with(path));
+        Ok(match self.files().len() == before {
+            true => Removed::Absent,
+            false => Removed::Gone,
+        })
+    }
+    fn loops(&self, _backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        Ok(Vec::new())
+    }
+    fn detach_loop(&self, _node: &Path, _backing: Identity) -> Result<(), HostError> {
         Ok(())
     }
     fn kill(&self, _process: ProcessId) -> Result<(), HostError> {

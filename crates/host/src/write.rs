@@ -1,16 +1,17 @@
 //! The write side of the door, apart from reading so that what only looks can never change.
 
 use crate::error::HostError;
+use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
 use crate::replace::{self, Seen, Times};
-use crate::{Host, Live, Root};
+use crate::{Host, Known, Live, Root};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A process that cannot be mistaken for another one with the same number.
@@ -90,6 +91,27 @@ pub trait HostMut: Host {
     /// # Errors
     /// Not there, not a directory, not allowed, or something is mounted in it.
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError>;
+
+    /// Removes a file or directory that assay made, with everything in it, where it is now, and
+    /// nothing else that has its name by now. It may not be known because assay was killed between
+    /// making it and writing down what it made: then a directory that others could have exchanged
+    /// goes only when it is empty.
+    ///
+    /// # Errors
+    /// Not allowed, not empty, or something is mounted in it.
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError>;
+
+    /// Nodes of the loop devices on a file.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError>;
+
+    /// Takes a loop device away, if it is still on that file.
+    ///
+    /// # Errors
+    /// Not allowed.
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError>;
 
     /// Kills a process and waits until it is gone; one that is gone already, or whose number now
     /// belongs to another one, is left alone.
@@ -171,20 +193,23 @@ impl HostMut for Live {
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
-        std::fs::remove_file(path).map_err(|error| HostError::io(path, &error))?;
-        sync_parent(path)
+        crate::remove::file(path)
     }
 
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
-        let found = dir
-            .symlink_metadata()
-            .map_err(|error| HostError::io(dir, &error))?;
-        if !found.is_dir() {
-            return Err(HostError::path(dir, "not a directory"));
-        }
-        nothing_mounted(dir, found.dev())?;
-        std::fs::remove_dir_all(dir).map_err(|error| HostError::io(dir, &error))?;
-        sync_parent(dir)
+        crate::remove::tree(dir)
+    }
+
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        crate::remove::made(path, known)
+    }
+
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        crate::loops::on(backing)
+    }
+
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        crate::loops::detach(node, backing)
     }
 
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
@@ -246,37 +271,6 @@ impl ProcessId {
     }
 }
 
-/// Makes a name durable that was added to or taken from a directory.
-fn sync_parent(path: &Path) -> Result<(), HostError> {
-    let dir = match path.parent() {
-        Some(dir) if dir != Path::new("") => dir,
-        _ => Path::new("."),
-    };
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    match synced {
-        // Some file systems do not know how to sync a directory.
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
-        other => other.map_err(|error| HostError::io(dir, &error)),
-    }
-}
-
-/// Refuses when a directory below lies on another file system.
-fn nothing_mounted(dir: &Path, device: u64) -> Result<(), HostError> {
-    let fail = |error: std::io::Error| HostError::io(dir, &error);
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let found = entry.metadata().map_err(fail)?;
-        if found.dev() != device {
-            let reason = "something is mounted here: not removed";
-            return Err(HostError::path(&entry.path(), reason));
-        }
-        if found.is_dir() {
-            nothing_mounted(&entry.path(), device)?;
-        }
-    }
-    Ok(())
-}
-
 /// A captured machine is what it was.
 impl HostMut for Root {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
@@ -302,6 +296,15 @@ impl HostMut for Root {
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         Err(captured(dir))
+    }
+    fn remove_made(&self, path: &Path, _known: Option<&Known>) -> Result<Removed, HostError> {
+        Err(captured(path))
+    }
+    fn loops(&self, _backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        Err(captured(Path::new("/sys/block")))
+    }
+    fn detach_loop(&self, node: &Path, _backing: Identity) -> Result<(), HostError> {
+        Err(captured(node))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         Err(captured(&Path::new("/proc").join(process.pid.to_string())))

@@ -7,10 +7,11 @@
 
 pub mod session;
 
+use assay_host::held::{Identity, Removed};
 use assay_host::lockdir::LockDirectory;
 use assay_host::{
-    CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Seen, Stat, StatFs,
-    Times,
+    CommandOutput, Host, HostError, HostMut, Known, Limits, Live, ProcessId, Recorded, Seen, Stat,
+    StatFs, Times,
 };
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -165,6 +166,15 @@ impl HostMut for Deadly {
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.pass(true, || Live.remove_tree(dir))
     }
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        self.pass(true, || Live.remove_made(path, known))
+    }
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        self.pass(false, || Live.loops(backing))
+    }
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        self.pass(true, || Live.detach_loop(node, backing))
+    }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         self.pass(true, || Live.kill(process))
     }
@@ -251,6 +261,15 @@ impl<T: Twist> HostMut for Twisted<T> {
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.rest.remove_tree(dir)
+    }
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        self.rest.remove_made(path, known)
+    }
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        self.rest.loops(backing)
+    }
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        self.rest.detach_loop(node, backing)
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         self.rest.kill(process)
