@@ -8,6 +8,7 @@ use crate::child::Program;
 use crate::things::Things;
 use crate::tool::{Package, find};
 use assay_changes::{Made, MadeId};
+use assay_host::held::{Access, Held};
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use std::ffi::OsStr;
@@ -122,8 +123,10 @@ pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
 
 /// Every byte of the file is written, with data that neither compress nor repeat.
 pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
-    layout::fill(path, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
+    let held = Held::open(path, Access::ReadWrite)?;
+    layout::fill(&held, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
         layout::LayoutError::Cancelled => ArmError::Cancelled,
+        layout::LayoutError::Open(source) => ArmError::Host(source),
         layout::LayoutError::Io {
             written,
             size,

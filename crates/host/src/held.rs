@@ -5,6 +5,11 @@
 //! [`Held::through`] or [`Directory::through`], `/proc/PID/fd/N`, which the kernel resolves to the
 //! held object itself (proc_pid_fd(5)) as long as this process lives.
 
+mod device;
+mod use_by_others;
+
+pub use use_by_others::{Lease, OtherLock};
+
 use crate::error::HostError;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -69,7 +74,7 @@ pub struct Directory {
     shown: PathBuf,
 }
 
-/// A regular file, held.
+/// A regular file or a block device, held.
 #[derive(Debug)]
 pub struct Held {
     file: File,
@@ -266,6 +271,13 @@ impl Directory {
         &self.shown
     }
 
+    /// Where the directory is by now, as the kernel names it; for messages and lists only, because
+    /// its name may be another's a moment later.
+    #[must_use]
+    pub fn whereabouts(&self) -> PathBuf {
+        whereabouts(self.fd.as_fd()).unwrap_or_else(|| self.shown.clone())
+    }
+
     /// A path that leads to this directory for every program of this user, whatever becomes of its
     /// name, as long as it is held.
     #[must_use]
@@ -319,6 +331,12 @@ impl Held {
         &self.file
     }
 
+    /// The file alone; its name and identity are forgotten.
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
     /// Opens the same file once more, with flags of its own, such as `O_DIRECT`.
     ///
     /// # Errors
@@ -345,12 +363,44 @@ impl Held {
         &self.shown
     }
 
+    /// How many names it has; none when all were removed.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn names(&self) -> Result<u64, HostError> {
+        let found = rustix::fs::fstat(&self.file).map_err(fail(&self.shown))?;
+        Ok(found.st_nlink)
+    }
+
+    /// Number of the user that it belongs to.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn owner(&self) -> Result<u32, HostError> {
+        let found = rustix::fs::fstat(&self.file).map_err(fail(&self.shown))?;
+        Ok(found.st_uid)
+    }
+
+    /// Where it is by now, as the kernel names it; for messages only. None when its name was removed.
+    #[must_use]
+    pub fn whereabouts(&self) -> Option<PathBuf> {
+        whereabouts(self.file.as_fd())
+    }
+
     /// A path that leads to this file for every program of this user, whatever becomes of its name,
     /// as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
         through(&self.file)
     }
+}
+
+fn whereabouts(fd: BorrowedFd<'_>) -> Option<PathBuf> {
+    let found = rustix::fs::readlink(through(fd), Vec::new()).ok()?;
+    let path = PathBuf::from(OsStr::from_bytes(found.to_bytes()));
+    // The kernel says ` (deleted)` in the name itself.
+    let there = path.is_absolute() && identity(&path).ok() == Identity::of(fd).ok();
+    there.then_some(path)
 }
 
 /// A path that leads to an open file, directory or device for every program of this user, whatever

@@ -1,10 +1,12 @@
 //! Loop devices on files that are held (loop(4)). They are known by device and inode of their file,
-//! never by the text of a path, which whoever owns a directory on it can change.
+//! as the driver itself says, never by the text of a path, which whoever owns a directory on it can
+//! change: sysfs knows only a name, which may be another file's by now, or nobody's.
 
 #![allow(unsafe_code, reason = "a loop device is set up by ioctl alone")]
 
+use crate::DeviceNumber;
 use crate::error::HostError;
-use crate::held::Identity;
+use crate::held::{Held, Identity};
 use linux_raw_sys::loop_device::{
     LO_FLAGS_DIRECT_IO, LOOP_CLR_FD, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, LOOP_GET_STATUS64,
     LOOP_SET_DIRECT_IO, LOOP_SET_FD, loop_config, loop_info64,
@@ -114,15 +116,47 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
     }
 }
 
-/// The kernel tells the device in the encoding of stat(2).
+/// What a loop device stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backing {
+    /// The file, or the node of the device.
+    pub file: Identity,
+    /// Which device, when it is one.
+    pub device: Option<DeviceNumber>,
+}
+
+/// What is behind a loop device; nothing when it is not set up.
+///
+/// # Errors
+/// It is no loop device.
+pub fn backing(device: &Held) -> Result<Option<Backing>, HostError> {
+    match status(device.file()) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(error) => Err(HostError::io(device.shown(), &error)),
+    }
+}
+
 fn backed_by(device: &File) -> io::Result<Identity> {
+    status(device).map(|found| found.file)
+}
+
+/// The driver packs device numbers as `huge_encode_dev` of the kernel does, as in `st_dev`.
+fn status(device: &File) -> io::Result<Backing> {
     // SAFETY: a plain struct of integers and arrays of them, for which zeroes are valid.
     let mut info: loop_info64 = unsafe { std::mem::zeroed() };
     // SAFETY: the argument is a live loop_info64, which the kernel fills in.
     unsafe { call(device, LOOP_GET_STATUS64, (&raw mut info).addr()) }?;
-    Ok(Identity {
-        device: info.lo_device,
-        inode: info.lo_inode,
+    let number = DeviceNumber {
+        major: rustix::fs::major(info.lo_rdevice),
+        minor: rustix::fs::minor(info.lo_rdevice),
+    };
+    Ok(Backing {
+        file: Identity {
+            device: info.lo_device,
+            inode: info.lo_inode,
+        },
+        device: (info.lo_rdevice != 0).then_some(number),
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::capture::{Command, Fault, Index, Node, copied, resolve};
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
+use crate::replace::{Seen, Times};
 use crate::{
     CommandOutput, DeviceNumber, FileKind, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs,
 };
@@ -206,8 +207,14 @@ impl HostMut for Recorded {
         }
         Ok(())
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.read(like)?;
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        _times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.read(&like.path)?;
         match self.exists(path)? {
             true => Err(HostError::path(path, "File exists")),
             false => {
@@ -216,11 +223,11 @@ impl HostMut for Recorded {
             }
         }
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
         let bytes = self.read(from)?;
         let mut files = self.files();
         files.remove(from);
-        files.insert(to.to_owned(), bytes);
+        files.insert(seen.path.clone(), bytes);
         Ok(())
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {

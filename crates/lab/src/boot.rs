@@ -2,7 +2,7 @@
 
 use crate::accel::{Accel, Choice, choose};
 use crate::channel::Channel;
-use crate::claim;
+use crate::claim::Claims;
 use crate::command;
 use crate::cpio;
 use crate::disk::Disk;
@@ -19,7 +19,6 @@ use assay_instruments::Cancel;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -51,6 +50,8 @@ pub struct Options {
     pub disks: Vec<Disk>,
     /// Whether block devices that disks name may lose what they hold.
     pub destroy_data: bool,
+    /// Also when they are not all zeroes, and what is on them is not known to be unused.
+    pub destroy_unknown_data: bool,
     /// KVM or TCG; found out when none.
     pub accel: Option<Accel>,
     /// Longest time until its agent answers.
@@ -72,6 +73,7 @@ impl Options {
             assay: None,
             disks: Vec::new(),
             destroy_data: false,
+            destroy_unknown_data: false,
             accel: None,
             boot_limit: Duration::from_secs(600),
             detached: false,
@@ -157,18 +159,18 @@ impl Guest {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes.extend(cpio::one_file("assay-agent", AGENT));
         fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
-        let claims = claim::devices(options)?;
-        let mut claimed = claims.iter();
+        let claims = Claims::take(options)?;
         let mut disks = Vec::new();
         for disk in &options.disks {
             disk.check()?;
-            let mut made = files::create(disk, files::of(&dir, disk))?;
-            if disk.device.is_some()
-                && let Some(claim) = claimed.next()
-            {
-                // The device that was looked at and claimed, whatever has its name by now: QEMU
-                // inherits the claim under the same number.
-                made.files.data = PathBuf::from(format!("/proc/self/fd/{}", claim.as_raw_fd()));
+            let mut names = files::of(&dir, disk);
+            let claimed = claims.paths(disk);
+            if let Some((ours, _)) = &claimed {
+                names.data.clone_from(ours);
+            }
+            let mut made = files::create(disk, names)?;
+            if let Some((_, inherited)) = claimed {
+                made.files.data = inherited;
             }
             self.hold(made.held)?;
             disks.push((disk.clone(), made.files));
@@ -187,7 +189,7 @@ impl Guest {
             .env("TMPDIR", &dir)
             .stdout(Stdio::null())
             .stderr(stderr);
-        process::hand_over(&mut command, claims);
+        process::hand_over(&mut command, claims.into_files());
         let dies = match options.detached {
             true => Dies::OnItsOwn,
             // The disks may lie on a mount that only this thread sees.

@@ -11,6 +11,7 @@ use crate::fio::{Jobs, Work};
 use crate::{Bench, Outline, Place, StudyError, guest, settings};
 use assay_arms::Mounted;
 use assay_changes::OwnDirectory;
+use assay_host::held::{Access, Held};
 use assay_lab::{Disk, Guest};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_model::{Bytes, Nanos};
@@ -326,6 +327,7 @@ fn lay_out(path: &Path, size: Bytes, place: &Place<'_>) -> Result<(), StudyError
         .mode(0o600)
         .open(path)
         .map_err(StudyError::io(path))?;
-    assay_instruments::layout::fill(path, size, place.seed, place.cancel, &mut |_, _| {})
+    let held = Held::open(path, Access::ReadWrite)?;
+    assay_instruments::layout::fill(&held, size, place.seed, place.cancel, &mut |_, _| {})
         .map_err(|error| StudyError::measure(path.to_string_lossy(), error))
 }

@@ -13,6 +13,7 @@ use crate::fio::{Jobs, Work};
 use crate::guest::{command, fio};
 use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
 use assay_changes::OwnDirectory;
+use assay_host::held::{Access, Held};
 use assay_lab::disk::{CacheMode, Throttle};
 use assay_lab::{Disk, Guest, counters};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -165,7 +166,8 @@ impl<'a> Points<'a> {
             .map_err(StudyError::io(&self.file))?;
         (self.place.say)("writing the file");
         let (size, seed) = (self.length.size, self.place.seed);
-        assay_instruments::layout::fill(&self.file, size, seed, self.place.cancel, &mut |_, _| {})
+        let held = Held::open(&self.file, Access::ReadWrite)?;
+        assay_instruments::layout::fill(&held, size, seed, self.place.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure(self.file.to_string_lossy(), error))
     }
 

@@ -3,6 +3,7 @@
 use crate::{Place, StudyError};
 use assay_changes::{Made, MadeId, OwnDirectory};
 use assay_host::Limits;
+use assay_host::held::{Access, Held};
 use assay_model::Bytes;
 use assay_planner::btrfs::Profile;
 use rustix::fs::FallocateFlags;
@@ -212,7 +213,8 @@ impl<'a> Array<'a> {
         let path = self.mountpoint.join("data");
         File::create_new(&path).map_err(StudyError::io(&path))?;
         let (place, size) = (self.place, Bytes(size));
-        assay_instruments::layout::fill(&path, size, place.seed, place.cancel, &mut |_, _| {})
+        let held = Held::open(&path, Access::ReadWrite)?;
+        assay_instruments::layout::fill(&held, size, place.seed, place.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure("writing onto the array", error))?;
         self.sync()
     }
