@@ -7,7 +7,7 @@
 
 use crate::child::{Program, Running};
 use crate::{ArmError, Place};
-use assay_changes::{Made, MadeId, OwnDirectory, Session};
+use assay_changes::{ChangeError, Made, MadeId, OwnDirectory, Session};
 use assay_host::held::Held;
 use assay_host::{HostMut, ProcessId, loops};
 use assay_model::Bytes;
@@ -38,7 +38,14 @@ impl<'a> Things<'a> {
                 reason: "the name of an arm consists of letters, digits, `-` and `_`".to_owned(),
             });
         }
-        let own = session.own_directory(host, &place.dir, &place.name)?;
+        let own = session.own_directory(host, &place.dir, &place.name);
+        let own = own.map_err(|error| match error {
+            ChangeError::Refused { what, .. } => ArmError::Refused {
+                what,
+                reason: "there is an arm of that name here already".to_owned(),
+            },
+            error => error.into(),
+        })?;
         Ok(Self {
             host,
             session,

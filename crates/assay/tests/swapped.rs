@@ -103,6 +103,15 @@ impl Scene {
             })
     }
 
+    /// Loop devices on what lies here.
+    fn loops(&self) -> Vec<String> {
+        let here = self.all.path().to_str().unwrap();
+        let devices = fs::read_dir("/sys/block").unwrap().flatten();
+        let files = devices
+            .filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+        files.filter(|file| file.contains(here)).collect()
+    }
+
     /// What root made here and left.
     fn left(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.dir).unwrap().flatten();
@@ -135,12 +144,14 @@ impl Scene {
         // What could not be taken away while it was moved to and fro is taken away now.
         let recovered = self.home.assay(&["trial", "--recover"]);
         let held = ended.is_some() && self.roots_are_whole() && self.left().is_empty();
+        let held = held && self.loops().is_empty();
         if !held {
             let log = fs::read_to_string(self.all.path().join("log")).unwrap();
             eprintln!(
-                "{words:?} {seed} {then:?}: {ended:?}, whole {}, left {:?}\n{log}\n{}{}",
+                "{words:?} {seed} {then:?}: {ended:?}, whole {}, left {:?} {:?}\n{log}\n{}{}",
                 self.roots_are_whole(),
                 self.left(),
+                self.loops(),
                 recovered.stdout,
                 recovered.stderr
             );
