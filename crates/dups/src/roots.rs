@@ -146,11 +146,14 @@ impl Standing {
     }
 }
 
+/// A root's path, and the root once it was opened.
+type Named = (Vec<u8>, OnceLock<Result<Standing, Errno>>);
+
 /// Roots, each opened when it is first needed.
 #[derive(Debug, Default)]
 pub struct Roots {
     /// The longest paths first.
-    list: Vec<(Vec<u8>, OnceLock<Result<Standing, Errno>>)>,
+    list: Vec<Named>,
     land: OnceLock<Landscape>,
 }
 
@@ -171,7 +174,7 @@ impl Roots {
         Self::sorted(list.collect())
     }
 
-    fn sorted(mut list: Vec<(Vec<u8>, OnceLock<Result<Standing, Errno>>)>) -> Self {
+    fn sorted(mut list: Vec<Named>) -> Self {
         list.sort_by_key(|one| std::cmp::Reverse(one.0.len()));
         Self {
             list,
@@ -212,9 +215,12 @@ impl Roots {
     }
 }
 
+/// What became of the attempt to open an anchor.
+type Opened = (Arc<Anchor>, Result<Rc<Standing>, String>);
+
 /// Anchors of a journal or a plan, each opened once.
 #[derive(Debug, Default)]
-pub(crate) struct Anchors(Vec<(Arc<Anchor>, Result<Rc<Standing>, String>)>);
+pub(crate) struct Anchors(Vec<Opened>);
 
 impl Anchors {
     /// The folder of an anchor, held.
