@@ -117,7 +117,16 @@ impl Standing {
     pub fn make(path: &[u8]) -> Result<Self, String> {
         let cannot = |why: String| format!("cannot create {}: {why}", crate::name::readable(path));
         std::fs::create_dir_all(sys::path(path)).map_err(|error| cannot(error.to_string()))?;
-        Self::open(path).map_err(|errno| cannot(sys::words(errno)))
+        // Nothing there tells the right folder from another, so no link may lead to it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::open(sys::path(path), flags, Mode::empty())
+            .and_then(|fd| Self::new(path, fd))
+            .map_err(|errno| match errno {
+                Errno::LOOP | Errno::NOTDIR => {
+                    cannot("it is a link; name the folder that it leads to".into())
+                }
+                errno => cannot(sys::words(errno)),
+            })
     }
 
     /// The folder of a file below it, and the file's name.
