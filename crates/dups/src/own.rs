@@ -32,6 +32,24 @@ pub(crate) fn file_in_folder(path: &Path, flags: OFlags) -> Result<File, Error> 
     Ok(fd.into())
 }
 
+/// Checks that nobody else can put another index in the place of one in this folder.
+pub(crate) fn surroundings(path: &Path) -> Result<(), Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let stat = rustix::fs::open(path, flags, Mode::empty())
+        .and_then(rustix::fs::fstat)
+        .map_err(|errno| io(path, "cannot open the folder of the index")(errno.into()))?;
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let us = rustix::process::geteuid().as_raw();
+    let theirs = stat.st_uid != us && stat.st_uid != 0;
+    match theirs || mode.contains(Mode::WOTH) && !mode.contains(Mode::SVTX) {
+        false => Ok(()),
+        true => Err(foreign(
+            path,
+            "other users may put files in the place of the index there, and so tell assay what to do; name an index in a folder of your own with --index",
+        )),
+    }
+}
+
 /// Checks that a file or folder belongs to this user (or root) and that nobody else may write to it.
 pub(crate) fn check(path: &Path, fd: impl AsFd) -> Result<Stat, Error> {
     let stat = rustix::fs::fstat(fd).map_err(|errno| io(path, "cannot examine")(errno.into()))?;

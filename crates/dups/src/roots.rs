@@ -117,7 +117,16 @@ impl Standing {
     pub fn make(path: &[u8]) -> Result<Self, String> {
         let cannot = |why: String| format!("cannot create {}: {why}", crate::name::readable(path));
         std::fs::create_dir_all(sys::path(path)).map_err(|error| cannot(error.to_string()))?;
-        Self::open(path).map_err(|errno| cannot(sys::words(errno)))
+        // Nothing there tells the right folder from another, so no link may lead to it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::open(sys::path(path), flags, Mode::empty())
+            .and_then(|fd| Self::new(path, fd))
+            .map_err(|errno| match errno {
+                Errno::LOOP | Errno::NOTDIR => {
+                    cannot("it is a link; name the folder that it leads to".into())
+                }
+                errno => cannot(sys::words(errno)),
+            })
     }
 
     /// The folder of a file below it, and the file's name.
@@ -146,11 +155,14 @@ impl Standing {
     }
 }
 
+/// A root's path, and the root once it was opened.
+type Named = (Vec<u8>, OnceLock<Result<Standing, Errno>>);
+
 /// Roots, each opened when it is first needed.
 #[derive(Debug, Default)]
 pub struct Roots {
     /// The longest paths first.
-    list: Vec<(Vec<u8>, OnceLock<Result<Standing, Errno>>)>,
+    list: Vec<Named>,
     land: OnceLock<Landscape>,
 }
 
@@ -171,7 +183,7 @@ impl Roots {
         Self::sorted(list.collect())
     }
 
-    fn sorted(mut list: Vec<(Vec<u8>, OnceLock<Result<Standing, Errno>>)>) -> Self {
+    fn sorted(mut list: Vec<Named>) -> Self {
         list.sort_by_key(|one| std::cmp::Reverse(one.0.len()));
         Self {
             list,
@@ -212,9 +224,12 @@ impl Roots {
     }
 }
 
+/// What became of the attempt to open an anchor.
+type Opened = (Arc<Anchor>, Result<Rc<Standing>, String>);
+
 /// Anchors of a journal or a plan, each opened once.
 #[derive(Debug, Default)]
-pub(crate) struct Anchors(Vec<(Arc<Anchor>, Result<Rc<Standing>, String>)>);
+pub(crate) struct Anchors(Vec<Opened>);
 
 impl Anchors {
     /// The folder of an anchor, held.

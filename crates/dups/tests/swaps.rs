@@ -255,22 +255,34 @@ fn attack_indexes_of_others() {
     use assay_dups::Index;
     let (mut tried, mut held) = (0, 0);
     let ours = rustix::process::geteuid().is_root();
-    for what in [
+    let whats = [
         "index.db",
         "index.db-lock",
         "index.db-journal",
         "given away",
-    ] {
+        "open to all",
+        "folder given away",
+    ];
+    for what in whats {
         let place = Place::new();
         put(place.root().join("a"), b"content");
         let victim = put(place.dir.path().join("victim"), b"precious");
         drop(Index::open(&place.db()).unwrap());
         let name = place.dir.path().join(what);
-        if what == "given away" {
-            if !ours {
-                continue;
-            }
-            chown(place.db(), Some(NOBODY), None).unwrap();
+        let given_away = what.ends_with("given away");
+        if given_away && !ours {
+            continue;
+        } else if given_away {
+            let folder = what.starts_with("folder");
+            let what = if folder {
+                place.dir.path().to_owned()
+            } else {
+                place.db()
+            };
+            chown(what, Some(NOBODY), None).unwrap();
+        } else if what == "open to all" {
+            let all = std::fs::Permissions::from_mode(0o777);
+            std::fs::set_permissions(place.dir.path(), all).unwrap();
         } else {
             let _ = std::fs::remove_file(&name);
             symlink(&victim, &name).unwrap();

@@ -61,6 +61,9 @@ fn quietly(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Checks that an index that is to be written belongs to this user.
 pub(super) fn own(path: &Path) -> Result<(), Error> {
+    if let Some(folder) = super::real(path)?.parent() {
+        crate::own::surroundings(folder)?;
+    }
     match quietly(File::options().read(true)).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         file => {
