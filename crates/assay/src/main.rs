@@ -20,8 +20,8 @@ mod cli;
 mod context;
 mod pages;
 mod progress;
+mod sweep;
 mod verbs;
-mod wrap;
 
 use clap::Parser as _;
 use std::process::ExitCode;

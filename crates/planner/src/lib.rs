@@ -13,7 +13,6 @@ pub mod durability;
 pub mod error;
 pub mod layout;
 pub mod lsblk;
-pub mod picture;
 pub mod size;
 pub mod zfs;
 

@@ -1,31 +1,13 @@
 //! A run as Markdown, for issues, wikis and commit messages.
 
-use crate::format::{NONE, heading, plus_minus, value};
 use crate::subject;
 use crate::terminal::{carried, criterion_words, limit_name, mark};
-use crate::text::clean;
 use assay_model::Run;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::{Severity, Validity};
 use assay_model::result::Judged;
-
-/// Text from outside, so that Markdown and the HTML within it show it as it is.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::new();
-    for c in clean(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
+use assay_page::markdown::plain;
+use assay_page::units::{NONE, heading, plus_minus, value};
 
 /// The run as GitHub-flavoured Markdown: figures, criteria, limits, doubts, environment in short.
 #[must_use]

@@ -1,10 +1,10 @@
 //! What was measured, in a few lines: the same words in the terminal, in Markdown and in HTML.
 
-use crate::format::{count, time};
-use crate::text::clean;
 use assay_model::run::{Origin, RunState};
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Nanos, Run, TargetInfo};
+use assay_page::text::clean;
+use assay_page::units::{count, time};
 
 /// `quick: What does this storage do, in about a minute?`
 pub(crate) fn title(run: &Run) -> String {

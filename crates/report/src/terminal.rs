@@ -12,66 +12,21 @@ pub use doubts::doubts;
 pub(crate) use doubts::{Carried, carried};
 pub(crate) use outcome::{burst_reason, by_limit, criterion_words, limit_name};
 
-use crate::format::count;
 use crate::grid;
 use crate::subject;
-use crate::text::{clean, wrap};
 use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, WorkloadResult};
+use assay_page::Style;
+use assay_page::text::{clean, wrap};
+use assay_page::units::count;
 
-/// How to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
-    /// Use ANSI colours (in addition to words and marks, never instead of them).
-    pub color: bool,
-    /// Columns; less than 40 is taken for 40.
-    pub width: usize,
-}
-
-impl Style {
-    pub(crate) fn columns(self) -> usize {
-        self.width.max(40)
-    }
-
-    pub(crate) fn paint(self, sgr: &str, text: &str) -> String {
-        match self.color && !text.is_empty() {
-            true => format!("\x1b[{sgr}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
-    }
-
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.paint("1", text)
-    }
-
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.paint("2", text)
-    }
-
-    fn validity(self, validity: Validity, text: &str) -> String {
-        match validity {
-            Validity::Valid => text.to_owned(),
-            Validity::Suspect => self.paint("33", text),
-            Validity::Void => self.paint("31", text),
-        }
-    }
-
-    /// Appends text behind a label; further lines are indented like the first. The label may be
-    /// empty; `indent` counts columns.
-    pub(crate) fn paragraph(self, out: &mut String, label: &str, indent: usize, text: &str) {
-        let room = self.columns().saturating_sub(indent).max(20);
-        let pad = " ".repeat(indent);
-        for (i, line) in wrap(text, room).into_iter().enumerate() {
-            let lead = if i == 0 && !label.is_empty() {
-                crate::text::left(label, indent)
-            } else {
-                pad.clone()
-            };
-            out.push_str(lead.as_str());
-            out.push_str(&line);
-            out.push('\n');
-        }
+/// Text in the colour of a validity.
+fn tinted(style: Style, validity: Validity, text: &str) -> String {
+    match validity {
+        Validity::Valid => text.to_owned(),
+        Validity::Suspect => style.paint("33", text),
+        Validity::Void => style.paint("31", text),
     }
 }
 

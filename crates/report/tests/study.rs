@@ -4,9 +4,9 @@ mod common;
 
 use assay_model::Nanos;
 use assay_model::study::{StudyResult, StudyRun};
+use assay_page::Style;
+use assay_page::text::width;
 use assay_report::study::{self, Before, View};
-use assay_report::terminal::Style;
-use assay_report::text::width;
 use common::page::check;
 use serde_json::{Value, json};
 

@@ -189,7 +189,7 @@ fn standing(advice: &Advice) -> &'static str {
     }
 }
 
-fn paint(style: assay_report::terminal::Style, sgr: &str, text: &str) -> String {
+fn paint(style: assay_page::Style, sgr: &str, text: &str) -> String {
     match style.color && !sgr.is_empty() && !text.is_empty() {
         true => format!("\x1b[{sgr}m{text}\x1b[0m"),
         false => text.to_owned(),

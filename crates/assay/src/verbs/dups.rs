@@ -1,11 +1,11 @@
 //! `assay dups`: duplicate files, found once, explored at leisure, removed safely.
 
 mod act;
+mod age;
 mod browse;
 mod dirs;
 mod explore;
 mod how;
-mod human;
 mod progress;
 mod scan;
 mod upkeep;

@@ -12,7 +12,7 @@ mod read;
 use crate::cli::Status;
 use crate::context::write_file;
 use assay_model::SCHEMA_VERSION;
-use assay_planner::picture::{Section, sheet};
+use assay_report::plan::{Section, sheet};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -75,25 +75,6 @@ fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<
 /// Prints text.
 fn print_text(text: &str) -> anyhow::Result<()> {
     crate::context::print(text)
-}
-
-/// A duration as people say it.
-fn duration(seconds: f64) -> String {
-    match seconds / 3600.0 {
-        hours if hours >= 48.0 => format!("{:.1} d", hours / 24.0),
-        hours if hours >= 1.0 => format!("{hours:.1} h"),
-        hours if hours * 60.0 >= 1.0 => format!("{:.0} min", hours * 60.0),
-        _ => format!("{seconds:.1} s"),
-    }
-}
-
-/// A probability with two digits, down to 10⁻³⁰⁰.
-fn probability(value: f64) -> String {
-    match value {
-        v if v >= 0.001 => format!("{:.2} %", v * 100.0),
-        v if v <= 0.0 => "0".to_owned(),
-        v => format!("{v:.1e}"),
-    }
 }
 
 /// Writes the page of an answer, when one was asked for.

@@ -4,9 +4,9 @@ use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use anyhow::bail;
 use assay_model::run::RunState;
-use assay_model::{RunId, SCHEMA_VERSION};
-use assay_report::format::{count, time};
-use assay_report::text::{clean, left, right, width, wrap};
+use assay_model::{Machine, RunId, SCHEMA_VERSION};
+use assay_page::text::{clean, left, right, width, wrap};
+use assay_page::units::{count, time};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
 
@@ -97,36 +97,52 @@ pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
     }
 }
 
+/// What lists show of a machine: nothing where all runs are of one.
+fn machines(rows: &[RunRow]) -> Option<Vec<String>> {
+    let known: BTreeSet<&Machine> = rows.iter().filter_map(|row| row.machine.as_ref()).collect();
+    let shown = |row: &RunRow| match &row.machine {
+        Some(machine) => clean(&machine.shown_among(known.iter().copied())),
+        None => "unknown".to_owned(),
+    };
+    (known.len() > 1).then(|| rows.iter().map(shown).collect())
+}
+
 fn table(rows: &[RunRow], columns: usize) -> String {
-    const HEADS: [&str; 4] = ["run", "started", "plan", "samples"];
-    let cells: Vec<[String; 4]> = rows
+    let machines = machines(rows);
+    let mut heads = vec!["run", "started", "plan", "samples"];
+    heads.extend(machines.as_ref().map(|_| "machine"));
+    let cells: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| {
+        .enumerate()
+        .map(|(at, row)| {
             let samples = match row.planned {
                 0 => row.samples.to_string(),
                 planned => format!("{}/{planned}", row.samples),
             };
             let plan = clean(&row.plan);
-            [row.id.to_string(), time(row.started), plan, samples]
+            let mut cells = vec![row.id.to_string(), time(row.started), plan, samples];
+            cells.extend(machines.as_ref().map(|all| all[at].clone()));
+            cells
         })
         .collect();
-    let widths: Vec<usize> = (0..HEADS.len())
+    let widths: Vec<usize> = (0..heads.len())
         .map(|i| {
             let cells = cells.iter().map(|row| width(&row[i]));
-            cells.chain([width(HEADS[i])]).max().unwrap_or(0)
+            cells.chain([width(heads[i])]).max().unwrap_or(0)
         })
         .collect();
-    let line = |cells: [&str; 4]| {
-        format!(
-            "{}  {}  {}  {}",
-            right(cells[0], widths[0]),
-            left(cells[1], widths[1]),
-            left(cells[2], widths[2]),
-            right(cells[3], widths[3])
-        )
+    let line = |cells: &[&str]| {
+        let placed = cells.iter().zip(&widths).enumerate();
+        let placed: Vec<String> = placed
+            .map(|(i, (cell, width))| match i {
+                0 | 3 => right(cell, *width),
+                _ => left(cell, *width),
+            })
+            .collect();
+        placed.join("  ")
     };
-    let indent = widths.iter().sum::<usize>() + 8;
-    let mut out = format!("{}  targets\n", line(HEADS));
+    let indent = widths.iter().sum::<usize>() + 2 * heads.len();
+    let mut out = format!("{}  targets\n", line(&heads));
     for (row, cells) in rows.iter().zip(&cells) {
         let targets: Vec<String> = row.targets.iter().map(|target| clean(target)).collect();
         let mut what = targets.join(", ");
@@ -136,13 +152,13 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             RunState::Failed => " (failed)",
             RunState::Running => " (running, or cut off)",
         });
-        let cells = [&cells[0], &cells[1], &cells[2], &cells[3]].map(String::as_str);
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
         for (i, text) in wrap(&what, columns.saturating_sub(indent).max(20))
             .iter()
             .enumerate()
         {
             let lead = if i == 0 {
-                line(cells)
+                line(&cells)
             } else {
                 " ".repeat(indent - 2)
             };

@@ -6,8 +6,8 @@ use crate::context::{self, print};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, JudgedSample};
-use assay_report::format::{heading, value};
-use assay_report::text::{clean, left, right, width};
+use assay_page::text::{clean, left, right, width};
+use assay_page::units::{heading, value};
 
 const EXAMPLES: &str = "\
 Examples:

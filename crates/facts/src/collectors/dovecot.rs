@@ -2,7 +2,9 @@
 //! example configuration that distributions ship keeps one file for each.
 
 use crate::gather::Gather;
+use crate::redact::is_pattern;
 use assay_model::FactKind;
+use assay_model::change::ConfigLanguage;
 use serde_json::Value;
 
 pub(crate) const FILE: &str = "/etc/dovecot/conf.d/10-auth.conf";
@@ -11,31 +13,34 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(text) = g.read("dovecot", FILE) else {
         return;
     };
-    let included: Vec<(usize, &str)> = text
-        .lines()
-        .enumerate()
-        .filter_map(|(number, line)| Some((number + 1, line.trim().strip_prefix("!include ")?)))
-        .collect();
+    let included = match assay_conf::includes(ConfigLanguage::Dovecot, text.as_bytes()) {
+        Ok(included) => included,
+        Err(error) => {
+            let key = "dovecot.auth_includes";
+            g.facts
+                .unknown(key, error.to_string(), FactKind::Configured, FILE);
+            return;
+        }
+    };
     let source = match included.first() {
-        Some((line, _)) => format!("{FILE}:{line}"),
+        Some(include) => format!("{FILE}:{}", include.line),
         None => FILE.to_owned(),
     };
     let names: Vec<Value> = included
         .into_iter()
-        .map(|(_, name)| name.trim().into())
+        .map(|include| include.pattern.into())
         .collect();
     g.facts
         .known("dovecot.auth_includes", names, FactKind::Configured, source);
 }
 
-/// Of a line the name of a file that it includes.
-pub(crate) fn redact(line: &str) -> String {
-    let file = line.trim().strip_prefix("!include ");
-    let plain = |name: &str| assay_model::secrets::is_plain(&name.trim().replace('*', "-"));
-    match file.is_some_and(plain) {
-        true => line.to_owned(),
-        false => String::new(),
-    }
+/// What a capture keeps of the file.
+pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
+    let kept = |name: &str, value: &str| {
+        let ours = name.starts_with("!include") && is_pattern(value);
+        ours.then(|| value.to_owned())
+    };
+    assay_conf::outline(ConfigLanguage::Dovecot, text, &kept)
 }
 
 #[cfg(test)]

@@ -103,8 +103,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         }
         "/etc/os-release" => Rule::Lines(|line, _| kept(line, line.starts_with("PRETTY_NAME="))),
         "/etc/sysctl.conf" => Rule::Lines(|line, _| sysctl::redact(line)),
-        nginx::FILE => Rule::Lines(|line, _| nginx::redact(line)),
-        dovecot::FILE => Rule::Lines(|line, _| dovecot::redact(line)),
+        dovecot::FILE => Rule::Bytes(|bytes, _| dovecot::redact(bytes)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
         _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
         _ if starts(&MODPROBE) => Rule::Lines(modprobe),
@@ -112,7 +111,8 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
             libvirt::redact(&String::from_utf8_lossy(bytes), identity).into_bytes()
         }),
         _ if path.starts_with(PROXMOX) => Rule::Lines(proxmox::redact),
-        _ if path.starts_with(SSH) => Rule::Lines(|line, _| sshd::redact(line)),
+        _ if path.starts_with(nginx::DIR) => Rule::Bytes(|bytes, _| nginx::redact(bytes)),
+        _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| sshd::redact(bytes)),
         _ if of_process(path, "comm") => Rule::Lines(comm),
         _ if of_process(path, "cmdline") => Rule::Bytes(qemu::redact),
         _ if sysctl::is_setting(path) => Rule::Lines(|line, _| numbers(line)),
@@ -141,6 +141,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
     dir == "/proc/"
         || dir == PROXMOX
         || dir.starts_with(SSH)
+        || dir.starts_with(nginx::DIR)
         || known.into_iter().any(|known| dir.starts_with(known))
 }
 

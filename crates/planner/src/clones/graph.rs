@@ -276,7 +276,7 @@ impl Graph {
         };
         let all = &self.nodes[self.find(dataset)?].snapshots;
         let place = |name: &str, otherwise: usize| match name {
-            "" => Ok(otherwise),
+            "" => Ok::<usize, PlanError>(otherwise),
             _ => Ok(self.nodes[self.find(&format!("{dataset}@{name}"))?].place),
         };
         let from = place(first, 0)?;

@@ -6,7 +6,7 @@ use super::{Context, Md};
 use crate::btrfs::{self, Profile};
 use crate::durability::Group;
 use crate::error::PlanError;
-use crate::size::vendor;
+use assay_model::size::Convention::Decimal;
 
 pub(super) fn btrfs_facts(
     sizes: &[u64],
@@ -72,14 +72,14 @@ pub(super) fn btrfs_facts(
     if shown > fs.stored && (shown - fs.stored) as f64 > 0.02 * fs.stored as f64 {
         warnings.push(format!(
             "btrfs filesystem usage promises {} free in the beginning, {} more than fits: it does not see that the devices are unequal",
-            vendor(shown), vendor(shown - fs.stored)
+            Decimal.show(shown), Decimal.show(shown - fs.stored)
         ));
     }
     let idle: u64 = fs.devices.iter().map(|d| d.unallocated).sum();
     if idle > fs.device_size / 100 {
         warnings.push(format!(
             "{} cannot be used: no other device has room for the other copies or stripes",
-            vendor(idle)
+            Decimal.show(idle)
         ));
     }
     let disks = fs

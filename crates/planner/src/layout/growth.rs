@@ -5,8 +5,8 @@ use super::families::md_facts;
 use super::stripes::declustered;
 use super::{Context, Layout, Md};
 use crate::btrfs;
-use crate::size::vendor;
 use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
+use assay_model::size::Convention::Decimal;
 
 /// Usable bytes of a layout, without the rest.
 fn usable(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64> {
@@ -43,7 +43,11 @@ pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context
             more.push(first.clone());
             let smallest = first.disks.iter().copied().min().unwrap_or(0);
             add(
-                format!("add {} of {} (zpool add)", first.kind, vendor(smallest)),
+                format!(
+                    "add {} of {} (zpool add)",
+                    first.kind,
+                    Decimal.show(smallest)
+                ),
                 usable(&grown(more), sizes, context),
             );
             if let Kind::Raidz { parity, children } = first.kind
@@ -70,7 +74,7 @@ pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context
                 add(
                     format!(
                         "widen one vdev by a disk of {} (zpool attach)",
-                        vendor(smallest)
+                        Decimal.show(smallest)
                     ),
                     gain.and_then(|gain| now.checked_add(gain)),
                 );
@@ -90,8 +94,8 @@ pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context
                 add(
                     format!(
                         "replace {count} × {} by {} (zpool replace)",
-                        vendor(small),
-                        vendor(largest)
+                        Decimal.show(small),
+                        Decimal.show(largest)
                     ),
                     usable(&grown(vdevs), sizes, context),
                 );
@@ -106,7 +110,7 @@ pub(super) fn growth(layout: &Layout, sizes: &[u64], now: u64, context: &Context
                 let mut more = sizes.to_vec();
                 more.push(size);
                 add(
-                    format!("add a disk of {}", vendor(size)),
+                    format!("add a disk of {}", Decimal.show(size)),
                     usable(layout, &more, context),
                 );
                 if largest == smallest {

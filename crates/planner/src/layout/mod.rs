@@ -16,8 +16,9 @@ pub use wants::{Io, Want, pareto, rank};
 use crate::btrfs::Profile;
 use crate::durability::Assumptions;
 use crate::error::PlanError;
-use crate::size::{MAX_DISKS, vendor};
+use crate::size::MAX_DISKS;
 use crate::zfs::{Pool, Version, parse_spec, partition};
+use assay_model::size::Convention::Decimal;
 use serde::Serialize;
 
 /// A disk on offer.
@@ -225,7 +226,7 @@ pub fn check_disks(disks: &[Disk]) -> Result<u64, PlanError> {
             && !(price.is_finite() && (0.0..1e12).contains(&price))
         {
             return Err(PlanError::value(
-                format!("price {price} of the {} disk", vendor(disk.size)),
+                format!("price {price} of the {} disk", Decimal.show(disk.size)),
                 "must be an amount from 0 to 10¹²",
             ));
         }

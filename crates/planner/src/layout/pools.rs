@@ -4,8 +4,8 @@ use super::Context;
 use super::describe::{BlockShare, Content, Facts, Scaling, Segment, bar, part};
 use crate::durability::Group;
 use crate::error::PlanError;
-use crate::size::vendor;
 use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
+use assay_model::size::Convention::Decimal;
 
 /// Binomial coefficient as a float.
 fn choose(n: u64, k: u64) -> f64 {
@@ -124,7 +124,10 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
         })
         .sum();
     if lost > 0 {
-        warnings.push(format!("{} of the larger disks lie idle", vendor(lost)));
+        warnings.push(format!(
+            "{} of the larger disks lie idle",
+            Decimal.show(lost)
+        ));
     }
     let widest = normal.iter().map(|v| v.kind.survives()).max()
         != normal.iter().map(|v| v.kind.survives()).min();

@@ -1,32 +1,18 @@
 //! Which charts a run has, each with the table of what it shows.
 
-use crate::format::{NONE, heading, latency, range, ratio, value, value_and_unit};
 use crate::grid::Grid;
-use crate::svg::{heat, intervals};
 use crate::terminal::plain_change;
-use crate::text::clean;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Change, Judged, RunComparison, WorkloadResult};
+use assay_page::html::{Chart, Table};
+use assay_page::svg::{heat, intervals};
+use assay_page::text::clean;
+use assay_page::units::{NONE, heading, latency, range, ratio, value, value_and_unit};
 use serde::Serialize;
 
 /// Panels of one kind that a page shows at most; the tables of figures have all workloads.
 pub(super) const MOST_PANELS: usize = 64;
-
-/// A chart and what it shows as a table.
-#[derive(Serialize)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) svg: String,
-    pub(crate) table: Table,
-}
-
-/// Columns; the first is a row's name.
-#[derive(Serialize)]
-pub(crate) struct Table {
-    pub(crate) head: Vec<String>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
 
 /// The heat maps of one quantity, which share a scale.
 #[derive(Serialize)]
@@ -96,7 +82,7 @@ fn heat_map(
     quantity: Quantity,
     name: &str,
     id: &str,
-    scale: &crate::svg::scale::Scale,
+    scale: &assay_page::svg::scale::Scale,
 ) -> Chart {
     let rows: Vec<String> = grid
         .block_sizes
@@ -211,6 +197,7 @@ pub(super) fn intervals(judged: &Judged, results: &[&WorkloadResult], prefix: &s
                 results.len()
             ),
             rows: rows.collect(),
+            axis: intervals::Axis::Log,
             reference: None,
             tick: &|v| tick(quantity, v),
         };
@@ -293,6 +280,7 @@ pub(super) fn ratios(comparison: &RunComparison, several_targets: bool) -> Vec<C
                     text: format!("{} {}", ratio(row.ratio), plain_change(row.verdict)),
                 })
                 .collect(),
+            axis: intervals::Axis::Log,
             reference: Some(1.0),
             tick: &|v| ratio_tick(v),
         };

@@ -1,12 +1,13 @@
 //! Charts of lines: percentile curves, rates over time.
 
-use super::charts::{Chart, MOST_PANELS, Table, rate_tick};
-use crate::format::{NONE, latency, value};
+use super::charts::{MOST_PANELS, rate_tick};
 use crate::grid::Grid;
-use crate::svg::{curves, rates};
-use crate::text::clean;
 use assay_model::criterion::Quantity;
 use assay_model::result::WorkloadResult;
+use assay_page::html::{Chart, Table};
+use assay_page::svg::{curves, rates};
+use assay_page::text::clean;
+use assay_page::units::{NONE, latency, value};
 
 /// Curves in one panel when they are no grid.
 const MOST_CURVES: usize = 6;

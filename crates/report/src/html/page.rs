@@ -1,30 +1,26 @@
 //! The values that the template shows. Everything from outside is cleaned here and escaped by the
 //! template; only the charts, which escape for themselves, are passed on as markup.
 
-use super::charts::{self, Chart, HeatColumn};
+use super::charts::{self, HeatColumn};
 use super::lines;
-use crate::format::{NONE, count, heading, plus_minus, range, value};
 use crate::grid::{self, Grid};
 use crate::subject;
-use crate::svg::palette;
 use crate::terminal::{
     burst_reason, by_limit, carried, criterion_words, limit_name, plain, some_names, targets,
 };
-use crate::text::{clean, clean_lines};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::{Severity, Validity};
 use assay_model::fact::{FactKind, FactValue};
 use assay_model::result::{Change, Judged, RunComparison, WorkloadResult};
 use assay_model::{Facts, Run, Sample};
-use minijinja::syntax::SyntaxConfig;
+use assay_page::html::{self, Chart};
+use assay_page::text::{clean, clean_lines};
+use assay_page::units::{NONE, count, heading, plus_minus, range, value};
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{Environment, context};
 use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
-/// Macros and sections that pages share.
-pub(crate) const PARTS: &str = include_str!("parts.html");
-pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// What the page says of the run as a whole.
 #[derive(Serialize)]
@@ -124,11 +120,13 @@ pub(super) fn render(
         .iter()
         .map(|(name, text)| (clean(name), clean_lines(text)))
         .collect();
-    fill(
+    let head = head(run, judged, samples);
+    html::page(
+        &format!("{} ({})", head.title, head.name),
+        "",
         TEMPLATE,
         context! {
-                style => format!("{}\n{STYLE}", palette::css()),
-                head => Serde(head(run, judged, samples)),
+                head => Serde(head),
                 sections => Serde(sections(run, judged)),
                 criteria => Serde(criteria(judged)),
                 limits => Serde(limits(judged)),
@@ -141,27 +139,6 @@ pub(super) fn render(
                 confidence => confidence(judged),
         },
     )
-}
-
-/// A template of the program with its values. The parts are at hand for all of them.
-pub(crate) fn fill(template: &'static str, values: minijinja::Value) -> String {
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder()
-        .trim_blocks(true)
-        .lstrip_blocks(true)
-        .build();
-    match syntax {
-        Ok(syntax) => environment.set_syntax(syntax),
-        Err(error) => unreachable!("the syntax is part of the program: {error:#}"),
-    }
-    let rendered = environment
-        .add_template("parts.html", PARTS)
-        .and_then(|()| environment.add_template("page.html", template))
-        .and_then(|()| environment.get_template("page.html")?.render(values));
-    match rendered {
-        Ok(page) => page,
-        Err(error) => unreachable!("the template is part of the program: {error:#}"),
-    }
 }
 
 fn confidence(judged: &Judged) -> Option<String> {

@@ -3,10 +3,9 @@
 use super::View;
 use super::rows::rows;
 use super::words::{heading, marks, settings, settings_text, title, unknown};
-use crate::html::page::{STYLE, fill};
-use crate::svg::palette;
-use crate::svg::stack::{Item, stack};
-use crate::text::clean;
+use assay_page::html::page;
+use assay_page::svg::stack::{Item, stack};
+use assay_page::text::clean;
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -71,10 +70,11 @@ pub fn html(view: &View<'_>) -> String {
             settings: settings(layer),
         })
         .collect();
-    fill(
+    page(
+        &head,
+        OWN_STYLE,
         TEMPLATE,
         context! {
-            style => format!("{}\n{STYLE}\n{OWN_STYLE}", palette::css()),
             head => &head,
             picture => stack("layers", &head, &description, &items),
             hints => Serde(&hints),

@@ -1,9 +1,9 @@
 //! A stack with branches, a layer that two stand on, a circle and a hostile name.
 
 use super::{View, html, json, markdown, terminal};
-use crate::terminal::Style;
-use crate::text::width;
 use assay_model::stack::{Hint, Layer, LayerKind, Stack};
+use assay_page::Style;
+use assay_page::text::width;
 use proptest::prelude::*;
 
 fn layer(kind: LayerKind, name: &str, settings: &[(&str, &str)], below: &[usize]) -> Layer {

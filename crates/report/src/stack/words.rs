@@ -1,8 +1,8 @@
 //! The words that all forms of a stack share.
 
 use super::View;
-use crate::text::clean;
 use assay_model::stack::Layer;
+use assay_page::text::clean;
 
 /// Settings that say most come first; all others follow in the order of the alphabet.
 const FIRST: [&str; 30] = [

@@ -1,12 +1,12 @@
 //! A study as one HTML file, in the style of a run's report: no network, no script.
 
 use super::{View, words};
-use crate::format::{NONE, count, time};
-use crate::html::charts::{Chart, Table, rate_tick};
-use crate::html::page::{STYLE, fill};
-use crate::svg::{intervals, palette};
-use crate::text::clean;
+use crate::html::charts::rate_tick;
 use assay_model::study::{Cell, Configuration, Figure, Finding, JudgedConclusion};
+use assay_page::html::{Chart, Table, page};
+use assay_page::svg::intervals;
+use assay_page::text::clean;
+use assay_page::units::{NONE, count, time};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -71,7 +71,7 @@ fn cell<'a>(view: &View<'a>, configuration: &Configuration, figure: &Figure) -> 
 fn tick(unit: &str, value: f64) -> String {
     match unit {
         "B/s" => small(value / 1e6),
-        "ns" => crate::format::latency(value)
+        "ns" => assay_page::units::latency(value)
             .replace(".00 ", " ")
             .replace(".0 ", " "),
         "B" => words::value(unit, value),
@@ -93,6 +93,20 @@ const LABEL: usize = 28;
 fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut table = Vec::new();
+    let own = || {
+        let cells = view.result.cells.iter();
+        cells.filter(|cell| cell.figure == figure.name)
+    };
+    let shown = own().flat_map(|cell| {
+        let ours = cell.estimate.as_ref().map(|one| one.value);
+        ours.into_iter()
+            .chain(cell.published.as_ref().map(|one| one.value))
+    });
+    let axis = intervals::Axis::of(shown);
+    let off = |value: f64| match axis {
+        intervals::Axis::Log => value <= 0.0,
+        intervals::Axis::FromZero => value < 0.0,
+    };
     for configuration in &view.run.study.configurations {
         let Some(cell) = cell(view, configuration, figure) else {
             continue;
@@ -115,13 +129,13 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
             rows.push(intervals::Row {
                 label: label.clone(),
                 value: estimate.value,
-                interval: ends.filter(|(low, _)| *low > 0.0),
+                interval: ends.filter(|(low, _)| *low > 0.0 || axis == intervals::Axis::FromZero),
                 rounds: rounds
                     .map(|one| one.value)
-                    .filter(|value| *value > 0.0)
+                    .filter(|value| *value > 0.0 || axis == intervals::Axis::FromZero)
                     .collect(),
                 shape: match cell.doubts.is_empty() {
-                    _ if estimate.value <= 0.0 => intervals::Shape::OffAxis,
+                    _ if off(estimate.value) => intervals::Shape::OffAxis,
                     true => intervals::Shape::Plain,
                     false => intervals::Shape::Doubtful,
                 },
@@ -137,9 +151,9 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
                 value: published.value,
                 interval: None,
                 rounds: Vec::new(),
-                shape: match published.value > 0.0 {
-                    true => intervals::Shape::Worse,
-                    false => intervals::Shape::OffAxis,
+                shape: match off(published.value) {
+                    false => intervals::Shape::Worse,
+                    true => intervals::Shape::OffAxis,
                 },
                 text: words::published(figure, published),
             });
@@ -171,11 +185,15 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
         id: format!("figure-{number}"),
         title: title.clone(),
         description: format!(
-            "Dot plot of {title} on a logarithmic axis, a row for each configuration: dots are \
-             measured here with their intervals, squares are published, arrows at the left edge \
-             are 0."
+            "Dot plot of {title} on {}, a row for each configuration: dots are measured here with \
+             their intervals, squares are published, arrows at the left edge are 0.",
+            match axis {
+                intervals::Axis::Log => "a logarithmic axis",
+                intervals::Axis::FromZero => "an axis from 0",
+            }
         ),
         rows,
+        axis,
         reference: None,
         tick: &|value| tick(&figure.unit, value),
     };
@@ -249,10 +267,11 @@ pub fn html(view: &View<'_>) -> String {
         .iter()
         .map(|(name, value)| (clean(name), clean(value)))
         .collect();
-    fill(
+    page(
+        &format!("{} (study {})", study.title, study.name),
+        OWN_STYLE,
         PAGE,
         context! {
-            style => format!("{}\n{STYLE}\n{OWN_STYLE}", palette::css()),
             title => clean(&study.title),
             name => clean(&study.name),
             question => clean(&study.question),

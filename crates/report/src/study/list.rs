@@ -1,10 +1,10 @@
 //! The studies there are, and those that were carried out.
 
 use super::{View, words};
-use crate::format::{count, time};
-use crate::terminal::Style;
-use crate::text::{clean, left};
 use assay_model::study::{Finding, Study};
+use assay_page::Style;
+use assay_page::text::{clean, left};
+use assay_page::units::{count, time};
 use serde_json::{Value, json};
 
 /// Every study with what it asks.

@@ -1,8 +1,9 @@
 //! A study as Markdown, for issues, wikis and commit messages.
 
 use super::{View, words};
-use crate::format::{NONE, time};
-use crate::markdown::{plain, sentence};
+use crate::markdown::sentence;
+use assay_page::markdown::plain;
+use assay_page::units::{NONE, time};
 
 /// GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
 #[must_use]

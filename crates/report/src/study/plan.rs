@@ -1,11 +1,11 @@
 //! What will be done, before anything is made.
 
 use super::words;
-use crate::format::count;
-use crate::terminal::Style;
-use crate::text::clean;
 use assay_model::Nanos;
 use assay_model::study::{Form, Study};
+use assay_page::Style;
+use assay_page::text::clean;
+use assay_page::units::count;
 
 /// What is known before a study begins.
 pub struct Before<'a> {

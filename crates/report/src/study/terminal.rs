@@ -1,10 +1,10 @@
 //! A study for a terminal: conclusions first.
 
 use super::{View, words};
-use crate::format::time;
-use crate::terminal::Style;
-use crate::text::{clean, left, right, width};
 use assay_model::study::{Cell, Configuration, Figure, Finding, JudgedConclusion};
+use assay_page::Style;
+use assay_page::text::{clean, left, right, width};
+use assay_page::units::time;
 
 /// The whole study.
 #[must_use]
@@ -111,7 +111,7 @@ fn figures(out: &mut String, view: &View<'_>, style: Style) {
     for figures in study.figures.chunks(room) {
         let titles: Vec<Vec<String>> = figures
             .iter()
-            .map(|figure| crate::text::wrap(&clean(figure.title()), COLUMN - 2))
+            .map(|figure| assay_page::text::wrap(&clean(figure.title()), COLUMN - 2))
             .collect();
         out.push('\n');
         for line in 0..titles.iter().map(Vec::len).max().unwrap_or(0) {

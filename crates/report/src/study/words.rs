@@ -1,12 +1,12 @@
 //! Figures, claims and findings in words.
 
-use crate::format::{NONE, latency, percent, plus_minus};
 use assay_model::Bytes;
 use assay_model::result::Estimate;
 use assay_model::study::{
     Bound, Claim, Configuration, Figure, Finding, JudgedClaim, NotTried, Published, Study,
 };
 use assay_model::units::{mb_per_s, significant};
+use assay_page::units::{NONE, latency, percent, plus_minus};
 
 /// A value with its unit.
 pub(super) fn value(unit: &str, value: f64) -> String {
@@ -197,7 +197,7 @@ pub(super) fn doubts(cells: &[&assay_model::study::Cell]) -> Vec<(String, String
             doubt.clone(),
             format!(
                 "{}: {}",
-                crate::format::count(times as usize, "observation"),
+                assay_page::units::count(times as usize, "observation"),
                 names.join(", ")
             ),
         )
@@ -219,7 +219,7 @@ pub(super) fn rounds(run: &assay_model::study::StudyRun) -> String {
         "full" => &run.study.forms.full,
         _ => &run.study.forms.quick,
     };
-    crate::format::count(form.rounds as usize, "round")
+    assay_page::units::count(form.rounds as usize, "round")
 }
 
 /// What is to be said about a published figure.

@@ -1,10 +1,11 @@
 //! Two runs side by side.
 
-use super::{Style, section};
-use crate::format::{heading, ratio, value};
-use crate::text::{clean, left, right, width};
+use super::section;
 use assay_model::criterion::{Direction, Quantity};
 use assay_model::result::{Change, ComparisonRow, RunComparison};
+use assay_page::Style;
+use assay_page::text::{clean, left, right, width};
+use assay_page::units::{heading, ratio, value};
 
 /// The quantities that a person looks at; the JSON document has all of them.
 const SHOWN: [Quantity; 5] = [

@@ -1,10 +1,11 @@
 //! Doubts, each once, with the workloads that carry it.
 
-use super::{Style, section, share, some_names};
-use crate::text::clean;
+use super::{section, share, some_names, tinted};
 use assay_model::Doubt;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::result::Judged;
+use assay_page::Style;
+use assay_page::text::clean;
 
 /// A doubt and the results that carry it.
 pub(crate) struct Carried<'a> {
@@ -68,8 +69,12 @@ pub fn doubts(judged: &Judged, style: Style) -> String {
             Severity::Suspect => (Validity::Suspect, "suspect"),
             Severity::Void => (Validity::Void, "void"),
         };
-        let title = style.validity(validity, &format!("{} ({word})", clean(&one.doubt.code)));
-        let samples = crate::format::count(one.samples as usize, "sample");
+        let title = tinted(
+            style,
+            validity,
+            &format!("{} ({word})", clean(&one.doubt.code)),
+        );
+        let samples = assay_page::units::count(one.samples as usize, "sample");
         out.push_str(&format!("  {title}\n"));
         style.paragraph(&mut out, "    seen", 12, &clean(&one.doubt.evidence));
         style.paragraph(&mut out, "    instead", 12, &clean(&one.doubt.remedy));

@@ -1,12 +1,13 @@
 //! A grid of block size × queue depth as one compact table.
 
-use super::{Style, mark};
-use crate::format::{NONE, value};
+use super::{mark, tinted};
 use crate::grid::Grid;
-use crate::text::{left, right, width};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::WorkloadResult;
+use assay_page::Style;
+use assay_page::text::{left, right, width};
+use assay_page::units::{NONE, value};
 
 fn cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize) -> String {
     let Some(result) = result else {
@@ -95,7 +96,7 @@ pub(super) fn table(grid: &Grid, out: &mut String, style: Style) {
                     let result = grid.cell(row, at % depths.len());
                     let text = right(text, *column);
                     out.push_str(
-                        &result.map_or(text.clone(), |r| style.validity(r.validity, &text)),
+                        &result.map_or(text.clone(), |r| tinted(style, r.validity, &text)),
                     );
                 }
             }

@@ -1,11 +1,12 @@
 //! What follows from the figures: criteria, limits, steadiness, failures, the next step.
 
-use super::{Style, section, share, some_names};
-use crate::format::{range, value_and_unit};
-use crate::text::{clean, left, width};
+use super::{section, share, some_names};
 use assay_model::Run;
 use assay_model::doubt::Validity;
 use assay_model::result::{CriterionResult, Judged, LimitKind, Steadiness, WorkloadResult};
+use assay_page::Style;
+use assay_page::text::{clean, left, width};
+use assay_page::units::{range, value_and_unit};
 
 /// A kind of limit in words.
 pub(crate) fn limit_name(kind: LimitKind) -> &'static str {

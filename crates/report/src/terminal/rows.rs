@@ -1,11 +1,12 @@
 //! One row for each workload, and one for each sample.
 
-use super::{Style, mark};
-use crate::format::{NONE, plus_minus, value};
-use crate::text::{clean, left, right, width};
+use super::{mark, tinted};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Figures, Judged, WorkloadResult};
+use assay_page::Style;
+use assay_page::text::{clean, left, right, width};
+use assay_page::units::{NONE, plus_minus, value};
 
 const QUANTITIES: [Quantity; 5] = [
     Quantity::Iops,
@@ -59,7 +60,7 @@ fn print(headings: &[&str], rows: &[Row], out: &mut String, style: Style) {
         };
         let text: Vec<String> = text
             .lines()
-            .map(|line| style.validity(row.validity, line))
+            .map(|line| tinted(style, row.validity, line))
             .collect();
         out.push_str(&text.join("\n"));
         out.push('\n');

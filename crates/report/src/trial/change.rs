@@ -1,8 +1,8 @@
 //! What would be changed, in words: A, B, what is touched and how it is taken back.
 
-use crate::text::clean;
 use assay_model::Change;
 use assay_model::change::{Arm, ImageArm, Setting};
+use assay_page::text::clean;
 use std::collections::BTreeMap;
 
 /// A change for people.

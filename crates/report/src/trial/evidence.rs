@@ -3,13 +3,13 @@
 
 use super::View;
 use super::words::{ends, metric, share, signed, span};
-use crate::format::{NONE, latency};
-use crate::text::clean;
 use assay_model::Doubt;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Severity;
 use assay_model::result::{Interval, JudgedSample};
 use assay_model::trial::{GuardJudgement, PairOutcome, Side, Slot};
+use assay_page::text::clean;
+use assay_page::units::{NONE, latency};
 use std::collections::BTreeMap;
 
 /// A median over the measured pairs with an interval that assumes nothing of the noise's shape.
@@ -304,7 +304,7 @@ pub(crate) fn range(metric: Metric, interval: Interval) -> String {
 pub(crate) fn cell(metric: Metric, value: f64) -> String {
     match metric.quantity.is_latency() {
         true => latency(value),
-        false => crate::format::value(metric.quantity, value),
+        false => assay_page::units::value(metric.quantity, value),
     }
 }
 

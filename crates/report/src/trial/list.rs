@@ -2,10 +2,10 @@
 
 use super::View;
 use super::words::{ends, headline, short_metric, signed, span};
-use crate::format::{NONE, time};
-use crate::terminal::Style;
-use crate::text::{clean, left, right, width};
 use assay_model::trial::{Kept, TrialState};
+use assay_page::Style;
+use assay_page::text::{clean, left, right, width};
+use assay_page::units::{NONE, time};
 
 /// A list for `assay trial --list`, as given.
 #[must_use]

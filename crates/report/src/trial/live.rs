@@ -2,11 +2,11 @@
 
 use super::evidence::{GuardState, cell};
 use super::words::{brief, ends, metric, short_metric};
-use crate::format::NONE;
-use crate::terminal::Style;
-use crate::text::{clean, left, right, wrap};
 use assay_model::Nanos;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialPlan, Verdict};
+use assay_page::Style;
+use assay_page::text::{clean, left, right, wrap};
+use assay_page::units::NONE;
 
 /// A pair that was just measured.
 #[derive(Clone, Copy, Debug)]

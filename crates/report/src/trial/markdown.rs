@@ -4,7 +4,8 @@ use super::View;
 use super::evidence::{self, row_change};
 use super::terminal::{became, carried, environment, proofs, side, subject, with_interval};
 use super::words::{headline, sentence, short_metric};
-use crate::markdown::{plain, sentence as stopped};
+use crate::markdown::sentence as stopped;
+use assay_page::markdown::plain;
 
 /// GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts, machine.
 #[must_use]

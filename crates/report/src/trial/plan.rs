@@ -2,12 +2,13 @@
 
 use super::change;
 use super::words::{metric, rate, share};
-use crate::format::count;
-use crate::terminal::{Style, section};
-use crate::text::{clean, wrap};
+use crate::terminal::section;
 use assay_model::Nanos;
 use assay_model::advice::{RiskLevel, SafetyRule};
 use assay_model::trial::TrialPlan;
+use assay_page::Style;
+use assay_page::text::{clean, wrap};
+use assay_page::units::count;
 
 /// What is known before the first pair, each line ready to be read.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,12 +4,13 @@ use super::View;
 use super::change;
 use super::evidence::{self, GuardState, Median, Row, cell, row_change};
 use super::words;
-use crate::format::{NONE, count, time};
-use crate::terminal::{Style, section};
-use crate::text::{clean, left, right, width, wrap};
+use crate::terminal::section;
 use assay_model::Nanos;
 use assay_model::change::Change;
 use assay_model::trial::{Kept, Side, Trial, TrialState, Verdict};
+use assay_page::Style;
+use assay_page::text::{clean, left, right, width, wrap};
+use assay_page::units::{NONE, count, time};
 
 /// The verdict first, then what it rests on.
 #[must_use]

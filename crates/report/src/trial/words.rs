@@ -2,12 +2,12 @@
 //! and the verdict in one sentence.
 
 use super::View;
-use crate::format::{NONE, count, percent};
-use crate::text::clean;
 use assay_model::Load;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, TrialPlan, Verdict};
+use assay_page::text::clean;
+use assay_page::units::{NONE, count, percent};
 
 /// `I/Os`, `requests`, `logins`, `runs`; `reads`, `writes`, `flushes` where the metric says so.
 fn operations(load: &Load, direction: Direction) -> String {

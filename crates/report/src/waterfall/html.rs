@@ -2,17 +2,16 @@
 
 use super::words::{added, factor, first, not_told, reconciled, settings, together, whole};
 use super::{View, lines};
-use crate::format::{NONE, latency, value};
-use crate::html::charts::{Chart, Table};
-use crate::html::page::{STYLE, facts, fill};
+use crate::html::page::facts;
 use crate::subject;
-use crate::svg::palette;
-use crate::svg::waterfall::{Row, Shape, Waterfall as Drawing, draw};
 use crate::terminal::carried;
-use crate::text::clean;
 use assay_model::criterion::Quantity;
 use assay_model::doubt::Severity;
 use assay_model::ladder::Waterfall;
+use assay_page::html::{Chart, Table, page};
+use assay_page::svg::waterfall::{Row, Shape, Waterfall as Drawing, draw};
+use assay_page::text::clean;
+use assay_page::units::{NONE, latency, value};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -88,10 +87,11 @@ pub fn html(view: &View) -> String {
         .chain(run.remarks.iter().cloned())
         .map(|line| clean(&line))
         .collect();
-    fill(
+    page(
+        &format!("{} ({})", run.plan.title, subject::name(run)),
+        OWN_STYLE,
         PAGE,
         context! {
-            style => format!("{}\n{STYLE}\n{OWN_STYLE}", palette::css()),
             title => clean(&run.plan.title),
             name => subject::name(run),
             when => subject::when(run),
@@ -190,7 +190,7 @@ fn table(view: &View, fall: &Waterfall) -> Table {
             step.map_or(String::new(), |step| factor(step.ratio)),
             step.and_then(|step| step.share)
                 .map_or(String::new(), |share| {
-                    format!("{} %", crate::format::percent(share * 100.0))
+                    format!("{} %", assay_page::units::percent(share * 100.0))
                 }),
             level
                 .and_then(|level| level.iops)
@@ -218,7 +218,7 @@ fn doubts(view: &View) -> Vec<DoubtView> {
         remedy: clean(&one.doubt.remedy),
         carried: format!(
             "{}: {}",
-            crate::format::count(one.samples as usize, "sample"),
+            assay_page::units::count(one.samples as usize, "sample"),
             crate::terminal::some_names(&one.workloads, 6)
         ),
     };

@@ -2,9 +2,10 @@
 
 use super::words::{READING, added, factor, first, not_told, reconciled, together, whole};
 use super::{View, lines};
-use crate::format::{NONE, latency};
-use crate::markdown::{doubts, plain};
+use crate::markdown::doubts;
 use crate::subject;
+use assay_page::markdown::plain;
+use assay_page::units::{NONE, latency};
 
 /// GitHub-flavoured Markdown: a table for each workload, and what it says.
 #[must_use]

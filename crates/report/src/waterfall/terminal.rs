@@ -2,12 +2,13 @@
 
 use super::words::{READING, added, first, not_told, reconciled, settings, together, whole};
 use super::{Line, View, lines};
-use crate::format::{NONE, latency, value};
 use crate::subject;
-use crate::terminal::{Style, doubts, section};
-use crate::text::{clean, left, right, width, wrap};
+use crate::terminal::{doubts, section};
 use assay_model::criterion::Quantity;
 use assay_model::ladder::Waterfall;
+use assay_page::Style;
+use assay_page::text::{clean, left, right, width, wrap};
+use assay_page::units::{NONE, latency, value};
 
 /// Columns that a bar has at least; below that, figures stand on a line of their own.
 const LEAST_BAR: usize = 12;

@@ -1,10 +1,10 @@
 //! The sentences that all forms share.
 
 use super::View;
-use crate::format::{NONE, latency, percent, ratio};
-use crate::text::clean;
 use assay_model::ladder::{Rung, Step, Waterfall, Whole};
 use assay_model::result::{Estimate, Interval};
+use assay_page::text::clean;
+use assay_page::units::{NONE, latency, percent, ratio};
 
 /// A difference of times with its sign: `+12.3 µs`, `−40 ns`.
 pub(crate) fn signed(nanos: f64) -> String {

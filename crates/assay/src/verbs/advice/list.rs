@@ -3,8 +3,8 @@
 use super::{Entry, colour, paint, standing};
 use assay_advice::Applicability;
 use assay_model::TargetInfo;
-use assay_report::terminal::Style;
-use assay_report::text::{clean, left, width, wrap};
+use assay_page::Style;
+use assay_page::text::{clean, left, width, wrap};
 use std::fmt::Write as _;
 
 /// Widest id that the rest is lined up behind.

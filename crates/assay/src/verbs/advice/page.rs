@@ -4,8 +4,8 @@ use super::{Entry, colour, paint, standing};
 use assay_advice::{Applicability, Evidence, aim};
 use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
-use assay_report::terminal::Style;
-use assay_report::text::{clean, left, width, wrap};
+use assay_page::Style;
+use assay_page::text::{clean, left, width, wrap};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! `assay dups act` and `undo`.
 
 use super::explore::print_json;
-use super::{Place, explore, human, progress};
+use super::{Place, age, explore, progress};
 use crate::cli::Status;
 use crate::context::print;
 use assay_dups::Index;
@@ -11,6 +11,8 @@ use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
 use assay_dups::act::undo::{recover, undo as take_back};
 use assay_dups::act::{Action, Refusal};
 use assay_dups::name::readable;
+use assay_model::size::Convention::Binary;
+use assay_page::units::{grouped, plural};
 use clap::{Args, ValueEnum};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -63,7 +65,7 @@ pub struct Act {
     /// Which copy stays when nothing above decides
     #[arg(long, value_enum, default_value_t = PreferArg::Shortest, value_name = "WHICH")]
     prefer: PreferArg,
-    /// Act also where no lease can be had (NFS, FUSE, files of other users)
+    /// Act also where no lease can be had (NFS, files of other users)
     #[arg(long)]
     without_lease: bool,
 }
@@ -175,8 +177,8 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         print(&format!(
             "{}: {}, {} {}\n",
             action.word(),
-            human::plural(outcome.done, "file", "files"),
-            human::bytes(outcome.gain),
+            plural(outcome.done, "file", "files"),
+            Binary.show(outcome.gain),
             // What is moved takes room elsewhere.
             if matches!(action, Action::Move(_)) {
                 "moved"
@@ -226,8 +228,8 @@ fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
     writeln!(
         out,
         "{}, {} {}{}",
-        human::plural(plan.steps.len() as u64, "step", "steps"),
-        human::bytes(plan.gain()),
+        plural(plan.steps.len() as u64, "step", "steps"),
+        Binary.show(plan.gain()),
         match plan.steps.first().map(|step| &step.action) {
             Some(Action::Move(_)) => "to move",
             _ => "to gain",
@@ -249,8 +251,8 @@ fn finish_crashed(index: &std::path::Path) -> anyhow::Result<()> {
         let undone = recover(&journal)?;
         eprintln!(
             "assay: an earlier run ended in the middle: {} finished, {} as before",
-            human::plural(undone.finished, "step was", "steps were"),
-            human::plural(undone.restored, "file is", "files are"),
+            plural(undone.finished, "step was", "steps were"),
+            plural(undone.restored, "file is", "files are"),
         );
         refusals(&undone.refused);
     }
@@ -295,7 +297,7 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
         false => {
             print(&format!(
                 "restored {}\n",
-                human::plural(undone.restored, "file", "files")
+                plural(undone.restored, "file", "files")
             ))?;
             if undone.restored > 0 {
                 eprintln!("assay: the index learns of it by `assay dups refresh`");
@@ -345,20 +347,20 @@ impl std::fmt::Display for Run {
         // A run is named by the time at which it began.
         let age = self.run.parse().map_or_else(
             |_| String::new(),
-            |begun: i64| format!("{} ago, ", human::age(assay_dups::now() - begun)),
+            |begun: i64| format!("{} ago, ", age::show(assay_dups::now() - begun)),
         );
         let half_done = match self.half_done {
             0 => String::new(),
-            open => format!(", {} half done (--recover)", human::count(open)),
+            open => format!(", {} half done (--recover)", grouped(open)),
         };
         writeln!(
             f,
             "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}",
             self.run,
             self.action,
-            human::count(self.done),
-            human::count(self.untouched),
-            human::count(self.undone),
+            grouped(self.done),
+            grouped(self.untouched),
+            grouped(self.undone),
         )
     }
 }

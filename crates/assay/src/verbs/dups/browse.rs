@@ -1,11 +1,12 @@
 //! `assay dups browse`: the folders with most to gain, opened and closed by keys. It looks and
 //! changes nothing.
 
-use super::{Place, explore, human};
+use super::{Place, explore};
 use crate::cli::Status;
 use assay_dups::name::readable;
 use assay_dups::tree::{Node, tree};
 use assay_dups::{FileId, Files, Groups};
+use assay_model::size::Convention::Binary;
 use clap::Args;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -201,7 +202,7 @@ impl<'a> Browser<'a> {
             true => "/".into(),
             false => readable(&self.path),
         };
-        let gain = human::bytes(self.top.bytes);
+        let gain = Binary.show(self.top.bytes);
         frame.render_widget(
             Paragraph::new(format!("{place}: {gain} in copies beyond the first")).bold(),
             head,
@@ -210,7 +211,7 @@ impl<'a> Browser<'a> {
             let indent = "  ".repeat(row.depth);
             let line = Line::from(format!(
                 "{:>9}  {indent}{}",
-                human::bytes(row.bytes),
+                Binary.show(row.bytes),
                 row.text
             ));
             match row.kind {

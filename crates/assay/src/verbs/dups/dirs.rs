@@ -1,10 +1,12 @@
 //! `assay dups dirs`: how folders relate, from the index.
 
+use super::Place;
 use super::explore::{load_files, out, path_json, print_json};
-use super::{Place, human};
 use crate::cli::Status;
 use assay_dups::folders::{folders, label};
 use assay_dups::name::readable;
+use assay_model::size::Convention::Binary;
+use assay_page::units::plural;
 use clap::Args;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -70,7 +72,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "wholly equal: {}",
-            human::plural(
+            plural(
                 folders.same.len() as u64,
                 "set of folders",
                 "sets of folders"
@@ -82,8 +84,8 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             out,
             "\n{} × {} in {}",
             one.paths.len(),
-            human::bytes(one.bytes),
-            human::plural(one.files, "file", "files")
+            Binary.show(one.bytes),
+            plural(one.files, "file", "files")
         )?;
         for path in &one.paths {
             writeln!(out, "  {}", readable(path))?;
@@ -93,7 +95,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "\nequal in part: {} (each folder without its subfolders)",
-            human::plural(
+            plural(
                 folders.overlapping.len() as u64,
                 "pair of folders",
                 "pairs of folders"
@@ -108,8 +110,8 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "\n{} in {}\n  {} % of {}\n  {} % of {}",
-            human::bytes(one.bytes),
-            human::plural(one.files, "file", "files"),
+            Binary.show(one.bytes),
+            plural(one.files, "file", "files"),
             part(one.bytes_a),
             readable(&label(&files, one.a)),
             part(one.bytes_b),

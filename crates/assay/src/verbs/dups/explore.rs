@@ -1,11 +1,13 @@
 //! Questions to the index: `report`, `file`, `ls`, `uniques`.
 
 use super::how::flags;
-use super::{Format, Place, human};
+use super::{Format, Place, age};
 use crate::cli::Status;
 use assay_dups::group::by_hash;
 use assay_dups::name::{for_json, hex, lossless, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
+use assay_model::size::Convention::Binary;
+use assay_page::units::{grouped, plural};
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -112,10 +114,8 @@ pub fn groups_text(
     groups: &Groups,
     most: usize,
 ) -> anyhow::Result<()> {
-    let copies: u64 = groups
-        .iter()
-        .map(|group| group.files.len() as u64 - 1)
-        .sum();
+    let copies: u64 = groups.iter().map(|group| group.redundant()).sum();
+    let doubtful: u64 = groups.iter().map(|group| group.doubtful).sum();
     let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     if groups.is_empty() {
         writeln!(out, "no duplicates")?;
@@ -124,22 +124,33 @@ pub fn groups_text(
     writeln!(
         out,
         "{} with {}: {} to gain",
-        human::plural(groups.len() as u64, "group", "groups"),
-        human::plural(copies, "redundant file", "redundant files"),
-        human::bytes(gain)
+        plural(groups.len() as u64, "group", "groups"),
+        plural(copies, "redundant file", "redundant files"),
+        Binary.show(gain)
     )?;
+    if doubtful > 0 {
+        writeln!(
+            out,
+            "{} may be seen twice, on file systems that can show the same files: not counted, never acted on",
+            plural(doubtful, "file", "files")
+        )?;
+    }
     for group in groups.iter().take(most) {
-        let shared = group.files.len() as u64 - group.distinct;
-        let note = match shared {
+        let doubtful = group.doubtful.saturating_sub(1);
+        let shared = group.files.len() as u64 - doubtful - group.distinct;
+        let note: String = match shared {
+            _ if group.doubtful > 0 => {
+                format!(", {} perhaps one file", grouped(group.doubtful))
+            }
             0 if group.gain() == 0 => ", nothing to gain".into(),
             0 => String::new(),
-            shared => format!(", {} shared already", human::count(shared)),
+            shared => format!(", {} shared already", grouped(shared)),
         };
         writeln!(
             out,
             "\n{} × {}{note}{}",
-            human::count(group.files.len() as u64),
-            human::bytes(group.size),
+            grouped(group.files.len() as u64),
+            Binary.show(group.size),
             files
                 .hash(group.files[0])
                 .map_or_else(String::new, |hash| format!("  {}", hex(&hash[..8])))
@@ -153,11 +164,7 @@ pub fn groups_text(
     }
     if groups.len() > most {
         let rest = (groups.len() - most) as u64;
-        writeln!(
-            out,
-            "\n… and {}",
-            human::plural(rest, "more group", "more groups")
-        )?;
+        writeln!(out, "\n… and {}", plural(rest, "more group", "more groups"))?;
     }
     Ok(())
 }
@@ -175,7 +182,7 @@ fn dated(index: &Index) -> anyhow::Result<()> {
         eprintln!(
             "{machine}{}: scanned {} ago{part}{how}",
             readable(root.path.as_os_str().as_bytes()),
-            human::age(now - root.scanned)
+            age::show(now - root.scanned)
         );
     }
     Ok(())
@@ -187,7 +194,7 @@ fn not_compared(number: usize, consequence: &str) {
         eprintln!(
             "assay: {} never compared with others of the same size (scanned apart, cut off, or unreadable){consequence}; \
              `assay dups refresh` compares what is on this machine",
-            human::plural(number as u64, "file was", "files were")
+            plural(number as u64, "file was", "files were")
         );
     }
 }
@@ -282,7 +289,7 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
             out,
             "{}: {}",
             shown(&files, id),
-            human::bytes(files.file(id).id.size)
+            Binary.show(files.file(id).id.size)
         )?;
         match group {
             None if uncompared => writeln!(
@@ -349,12 +356,12 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
         let count = match copies(id) {
             0 if !compared(id) => "unknown".into(),
             0 => "unique".into(),
-            count => human::plural(count as u64, "copy", "copies"),
+            count => plural(count as u64, "copy", "copies"),
         };
         writeln!(
             out,
             "{:>9}  {count:>10}  {}",
-            human::bytes(files.file(id).id.size),
+            Binary.show(files.file(id).id.size),
             readable(files.name(id))
         )?;
     }
@@ -392,8 +399,8 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     let bytes: u64 = ids.iter().map(|id| files.file(*id).id.size).sum();
     eprintln!(
         "{} without a copy, {}",
-        human::plural(ids.len() as u64, "file", "files"),
-        human::bytes(bytes)
+        plural(ids.len() as u64, "file", "files"),
+        Binary.show(bytes)
     );
     let unknown = ids.iter().filter(|id| !compared(id)).count();
     not_compared(unknown, ", and may have a copy");

@@ -1,9 +1,10 @@
 //! The options that say how to scan, as arguments and, of what the index remembers, as arguments again.
 
-use super::human;
-use assay_dups::filter::{parse_size, parse_user};
+use super::age;
+use assay_dups::filter::parse_user;
 use assay_dups::hash::Kind;
 use assay_dups::{Filter, Manner, ScanOptions, WalkOptions};
+use assay_model::Bytes;
 use clap::Args;
 
 /// How to scan, for the first time or again.
@@ -78,12 +79,12 @@ impl HashArg {
 
 #[derive(Args)]
 struct FilterArgs {
-    /// Least size, e.g. 4k
-    #[arg(long, short = 's', value_name = "SIZE", value_parser = parse_size)]
-    min_size: Option<u64>,
-    /// Largest size, e.g. 2G
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    max_size: Option<u64>,
+    /// Least size, e.g. 4k = 4096 bytes; 4kB = 4000
+    #[arg(long, short = 's', value_name = "SIZE")]
+    min_size: Option<Bytes>,
+    /// Largest size, e.g. 2G = 2·2³⁰ bytes; 2GB = 2·10⁹
+    #[arg(long, value_name = "SIZE")]
+    max_size: Option<Bytes>,
     /// Only what matches; with ! in front, all but what matches; the last match decides
     #[arg(long, short, value_name = "GLOB")]
     glob: Vec<String>,
@@ -91,10 +92,10 @@ struct FilterArgs {
     #[arg(long)]
     gitignore: bool,
     /// Changed within this time, e.g. 7d
-    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
+    #[arg(long, value_name = "AGE", value_parser = age::parse)]
     newer_than: Option<i64>,
     /// Not changed within this time, e.g. 1y
-    #[arg(long, value_name = "AGE", value_parser = human::parse_age)]
+    #[arg(long, value_name = "AGE", value_parser = age::parse)]
     older_than: Option<i64>,
     /// Owned by this user (name or number)
     #[arg(long, value_name = "USER", value_parser = parse_user)]
@@ -104,8 +105,8 @@ struct FilterArgs {
 impl FilterArgs {
     fn filter(&self) -> Filter {
         Filter {
-            min_size: self.min_size.unwrap_or(1).max(1),
-            max_size: self.max_size.unwrap_or(u64::MAX),
+            min_size: self.min_size.map_or(1, |size| size.0.max(1)),
+            max_size: self.max_size.map_or(u64::MAX, |size| size.0),
             globs: self.glob.clone(),
             ignore_files: self.gitignore,
             newer_than: self.newer_than,
@@ -122,16 +123,16 @@ pub fn flags(manner: &Manner) -> Option<String> {
     let usual = Filter::default();
     let mut words = Vec::new();
     if filter.min_size != usual.min_size {
-        words.push(format!("--min-size {}", human::exact(filter.min_size)));
+        words.push(format!("--min-size {}", Bytes(filter.min_size).short()));
     }
     if filter.max_size != usual.max_size {
-        words.push(format!("--max-size {}", human::exact(filter.max_size)));
+        words.push(format!("--max-size {}", Bytes(filter.max_size).short()));
     }
     for glob in &filter.globs {
         words.push(format!("--glob {}", shell_words::quote(glob)));
     }
     for (name, age) in [("newer", filter.newer_than), ("older", filter.older_than)] {
-        words.extend(age.map(|age| format!("--{name}-than {}", human::exact_age(age))));
+        words.extend(age.map(|age| format!("--{name}-than {}", age::exact(age))));
     }
     words.extend(filter.owner.map(|owner| format!("--owner {owner}")));
     for (set, flag) in [

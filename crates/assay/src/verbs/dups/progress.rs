@@ -1,7 +1,9 @@
 //! A line on stderr from the second second on, and Ctrl-C that keeps what is known.
 
-use super::human;
+use super::age;
 use assay_dups::{Control, Progress};
+use assay_model::size::Convention::Binary;
+use assay_page::units::plural;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -46,21 +48,21 @@ pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) ->
 
 fn line(progress: &Progress, elapsed_ms: i64) -> String {
     let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    let files = human::plural(get(&progress.files_seen), "file", "files");
+    let files = plural(get(&progress.files_seen), "file", "files");
     let planned = get(&progress.bytes_planned);
     if planned == 0 {
-        let seen = human::bytes(get(&progress.bytes_seen));
+        let seen = Binary.show(get(&progress.bytes_seen));
         return format!("walking: {files}, {seen}");
     }
     let read = get(&progress.bytes_read);
     let mut text = format!(
         "comparing: {files}, {} of at most {}",
-        human::bytes(read),
-        human::bytes(planned)
+        Binary.show(read),
+        Binary.show(planned)
     );
     if read > 0 {
         let left = (elapsed_ms as f64 * planned.saturating_sub(read) as f64 / read as f64) as i64;
-        let left = human::age(left.saturating_mul(1_000_000));
+        let left = age::show(left.saturating_mul(1_000_000));
         text.push_str(&format!(", at most {left} left"));
     }
     text

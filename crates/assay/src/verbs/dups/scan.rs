@@ -1,11 +1,13 @@
 //! `assay dups scan` and `refresh`.
 
 use super::how::{HashArg, HowArgs, flags};
-use super::{Format, Place, human, progress};
+use super::{Format, Place, progress};
 use crate::cli::Status;
 use assay_dups::index::Root;
 use assay_dups::manner::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
+use assay_model::size::Convention::Binary;
+use assay_page::units::{grouped, plural};
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -230,7 +232,7 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
 fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Result<()> {
     let counts: Vec<String> = skipped
         .counts()
-        .map(|(reason, count)| format!("{} {}", reason.words(), human::count(count)))
+        .map(|(reason, count)| format!("{} {}", reason.words(), grouped(count)))
         .collect();
     match counts.is_empty() {
         true => Ok(()),
@@ -246,8 +248,8 @@ fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyh
     writeln!(
         out,
         "{}, {}",
-        human::plural(found.files.files.len() as u64, "file", "files"),
-        human::bytes(bytes)
+        plural(found.files.files.len() as u64, "file", "files"),
+        Binary.show(bytes)
     )?;
     super::explore::groups_text(out, &found.files, &found.groups, SHOWN)?;
     left_out(out, &found.skipped)?;

@@ -1,11 +1,13 @@
 //! Upkeep of the index and pictures of it: `validate`, `merge`, `forget`, `treemap`.
 
 use super::explore::{load, out, path_json, print_json, shown};
-use super::{Place, human, progress};
+use super::{Place, progress};
 use crate::cli::Status;
 use crate::context::print;
 use assay_dups::name::readable;
-use assay_dups::{Index, report as ask, treemap as draw};
+use assay_dups::tree::{Node, tree};
+use assay_dups::{Index, report as ask};
+use assay_page::units::plural;
 use clap::Args;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -98,8 +100,8 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
         writeln!(
             out,
             "{} compared byte by byte, {}",
-            human::plural(groups.len() as u64, "group", "groups"),
-            human::plural(wrong, "file no longer agrees", "files no longer agree"),
+            plural(groups.len() as u64, "group", "groups"),
+            plural(wrong, "file no longer agrees", "files no longer agree"),
         )?;
         out.flush()?;
     }
@@ -147,13 +149,13 @@ pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
     for (name, folders, unhashed) in lines {
         print(&format!(
             "{name}: {}\n",
-            human::plural(folders, "folder", "folders")
+            plural(folders, "folder", "folders")
         ))?;
         if unhashed > 0 {
             eprintln!(
                 "assay: {name}: {} without a hash cannot be compared with other machines; \
                  scan there with --hash-all",
-                human::plural(unhashed as u64, "file", "files")
+                plural(unhashed as u64, "file", "files")
             );
         }
     }
@@ -180,7 +182,7 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
         print(&format!(
             "{}: forgot {}\n",
             readable(path.as_os_str().as_bytes()),
-            human::plural(folders as u64, "folder", "folders")
+            plural(folders as u64, "folder", "folders")
         ))?;
     }
     Ok(Status::Ok)
@@ -188,8 +190,23 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
 
 pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
     let (_, files, groups) = load(place, &args.paths)?;
-    let mut out = out();
-    out.write_all(draw::html(&files, &groups, human::bytes).as_bytes())?;
-    out.flush()?;
+    let tree = tree(&files, &groups);
+    let (path, top) = tree.top();
+    let path = match path.is_empty() {
+        true => "/".to_owned(),
+        false => readable(&path),
+    };
+    print(&assay_report::dups::treemap(
+        &path,
+        top,
+        &|node| node.bytes,
+        &below,
+    ))?;
     Ok(Status::Ok)
+}
+
+/// The folders in a node with their names, the largest first.
+fn below(node: &Node) -> Vec<(String, &Node)> {
+    let folders = node.folders().into_iter();
+    folders.map(|(name, one)| (readable(name), one)).collect()
 }

@@ -1,8 +1,8 @@
 //! Facts for people: in groups, one a line where it fits.
 
 use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
-use assay_report::terminal::Style;
-use assay_report::text::{clean, left, width, wrap};
+use assay_page::Style;
+use assay_page::text::{clean, left, width, wrap};
 use serde_json::Value;
 use std::fmt::Write as _;
 

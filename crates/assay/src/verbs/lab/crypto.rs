@@ -2,8 +2,8 @@
 
 use super::{AccelArg, Lab, ZfsArg};
 use crate::cli::Status;
+use crate::context::paragraph;
 use crate::context::print;
-use crate::wrap::paragraph;
 use assay_host::Live;
 use assay_lab::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_lab::{Accel, Choice, Options, choose_accel};

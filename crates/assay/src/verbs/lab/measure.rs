@@ -2,8 +2,8 @@
 
 use super::{Lab, Machine};
 use crate::cli::Status;
+use crate::context::paragraph;
 use crate::context::print;
-use crate::wrap::paragraph;
 use anyhow::Context as _;
 use assay_lab::Guest;
 use assay_lab::measure::{Plan, Sample, run};

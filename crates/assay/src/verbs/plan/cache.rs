@@ -2,10 +2,10 @@
 
 use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
-use crate::wrap::wrap;
+use crate::context::{columns, wrap};
+use assay_model::size::Convention::Binary;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
-use assay_planner::picture;
-use assay_planner::size::binary;
+use assay_report::plan as picture;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -78,10 +78,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let intro = [match question.l2arc {
         Some(size) => format!(
             "Blocks of {}; an L2ARC of {}.",
-            binary(question.block),
-            binary(size)
+            Binary.show(question.block),
+            Binary.show(size)
         ),
-        None => format!("Blocks of {}.", binary(question.block)),
+        None => format!("Blocks of {}.", Binary.show(question.block)),
     }];
     write_page(args.html.as_deref(), "Caches", &intro, &sections)?;
     if args.json {
@@ -95,7 +95,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     if let Some(arc) = &answer.arc {
         line(
             "ARC now",
-            format!("{} of at most {}", binary(arc.size), binary(arc.max)),
+            format!(
+                "{} of at most {}",
+                Binary.show(arc.size),
+                Binary.show(arc.max)
+            ),
         );
         line(
             "served from memory",
@@ -109,7 +113,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let share = answer.l2_header_share.map_or(String::new(), |share| {
             format!(", {:.1} % of memory", share * 100.0)
         });
-        line("headers of the L2ARC", format!("{}{share}", binary(bytes)));
+        line(
+            "headers of the L2ARC",
+            format!("{}{share}", Binary.show(bytes)),
+        );
     }
     if let Some(part) = answer.working_set_in_arc {
         line("working set in ARC", format!("{:.0} %", part * 100.0));
@@ -118,7 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         line("with the L2ARC", format!("{:.0} %", part * 100.0));
     }
     if let Some(bytes) = answer.slog_bytes {
-        line("log device, at most", binary(bytes));
+        line("log device, at most", Binary.show(bytes));
     }
     for advice in &answer.advice {
         let advice = wrap(&format!("- {advice}"), 4);
@@ -128,7 +135,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         text = "Nothing to size: give --memory, --l2arc, --working-set, --sync-writes or\n--arcstats.\n".into();
     }
     for section in &sections {
-        let bars = picture::terminal(section, 0);
+        let bars = picture::terminal(section, 0, columns());
         if !bars.is_empty() {
             let _ = write!(text, "\n{bars}");
         }

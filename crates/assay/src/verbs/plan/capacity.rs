@@ -2,15 +2,15 @@
 
 use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
-use crate::wrap::wrap;
+use crate::context::{columns, wrap};
 use anyhow::bail;
+use assay_model::size::Convention::Binary;
 use assay_planner::PlanError;
 use assay_planner::capacity::{
     Bill, Forecast, Policy, Retention, SNAPSHOT_COLUMNS, Trend, bill, churn, default_factors,
     forecast, parse_history, parse_sanoid, parse_snapshots, series, trend,
 };
-use assay_planner::picture;
-use assay_planner::size::binary;
+use assay_report::plan as picture;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -161,7 +161,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             factor.why = format!(
                 "measured: {}{} a day over {:.0} days, carried on for {} years",
                 if found.per_day < 0.0 { "-" } else { "" },
-                binary(found.per_day.abs() as u64),
+                Binary.show(found.per_day.abs() as u64),
                 found.days,
                 args.years
             );
@@ -285,7 +285,7 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
         let _ = writeln!(
             text,
             "{:<32} {:>12}",
-            format!("{} of data", binary(bill.data)),
+            format!("{} of data", Binary.show(bill.data)),
             ""
         );
         for (factor, total) in &bill.lines {
@@ -300,7 +300,11 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
                 wrap(&factor.why, 38).trim_start()
             );
         }
-        let _ = write!(text, "\n{}", picture::terminal(&picture::capacity(bill), 1));
+        let _ = write!(
+            text,
+            "\n{}",
+            picture::terminal(&picture::capacity(bill), 1, columns())
+        );
         let _ = writeln!(
             text,
             "\n  to buy for all systems       {} ({:.2} TB for each TiB)\n  to buy for each system       {} \
@@ -318,7 +322,7 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             format!(
                 "{}{}",
                 if value < 0.0 { "-" } else { "" },
-                binary(value.abs() as u64)
+                Binary.show(value.abs() as u64)
             )
         };
         let line = format!(
@@ -328,7 +332,7 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             signed(trend.interval.1),
             trend.points,
             trend.days,
-            binary(trend.now.max(0.0) as u64),
+            Binary.show(trend.now.max(0.0) as u64),
             date(trend.at)
         );
         let _ = writeln!(text, "\n{}", wrap(&line, 0));

@@ -2,10 +2,10 @@
 
 use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
+use assay_model::size::Convention::Binary;
 use assay_planner::PlanError;
 use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, Report, parse_zfs_get, report};
-use assay_planner::picture;
-use assay_planner::size::binary;
+use assay_report::plan as picture;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -176,8 +176,8 @@ fn tree(graph: &Graph, dataset: Option<&str>, limit: usize) -> String {
                 "{:indent$}{mark}{}  {} used, {} referenced",
                 "",
                 node.record.name.escape_debug(),
-                binary(node.record.used),
-                binary(node.record.referenced),
+                Binary.show(node.record.used),
+                Binary.show(node.record.referenced),
                 indent = depth.min(12) * 2
             );
             let below: Vec<usize> = match node.is_snapshot() {
@@ -210,15 +210,15 @@ fn overview(report: &Report, limit: usize) -> String {
             clone.name.escape_debug(),
             clone.origin.escape_debug(),
             if clone.exact { "" } else { "at least " },
-            binary(clone.shared),
-            binary(clone.referenced),
+            Binary.show(clone.shared),
+            Binary.show(clone.referenced),
         );
         let _ = writeln!(
             text,
             "  a full copy            needs {}, then frees {} and {} in the origin",
-            binary(clone.copy_out.needs),
-            binary(clone.copy_out.frees),
-            binary(clone.copy_out.origin_frees)
+            Binary.show(clone.copy_out.needs),
+            Binary.show(clone.copy_out.frees),
+            Binary.show(clone.copy_out.origin_frees)
         );
         let _ = writeln!(
             text,
@@ -226,7 +226,7 @@ fn overview(report: &Report, limit: usize) -> String {
             clone.promote.moves,
             if clone.promote.moves == 1 { "" } else { "s" },
             match clone.promote.then_frees {
-                Some(bytes) => format!("the old origin could then go for {}", binary(bytes)),
+                Some(bytes) => format!("the old origin could then go for {}", Binary.show(bytes)),
                 None => "what the old origin then holds is not in the records".into(),
             }
         );
@@ -242,13 +242,13 @@ fn overview(report: &Report, limit: usize) -> String {
             text,
             "  {}: holds {} that nothing else needs, {} clone{}{}",
             hostage.snapshot.escape_debug(),
-            binary(hostage.hostage),
+            Binary.show(hostage.hostage),
             hostage.clones.len(),
             if hostage.clones.len() == 1 { "" } else { "s" },
             match (hostage.destroy_takes, hostage.destroy_frees) {
                 (Some(takes), Some(frees)) => format!(
                     "; destroy -R would take {takes} and free at least {}",
-                    binary(frees)
+                    Binary.show(frees)
                 ),
                 _ => "; ask with --destroy what would go with it".into(),
             }
@@ -282,12 +282,12 @@ fn outcome(destroy: &Destroy) -> String {
         let _ = writeln!(text, "  and {} more", destroy.takes.len() - 40);
     }
     let _ = match destroy.frees_at_least == destroy.frees_at_most {
-        true => writeln!(text, "and free {}", binary(destroy.frees_at_least)),
+        true => writeln!(text, "and free {}", Binary.show(destroy.frees_at_least)),
         false => writeln!(
             text,
             "and free {} to {}; `zfs destroy -nvp` on the machine says it exactly",
-            binary(destroy.frees_at_least),
-            binary(destroy.frees_at_most)
+            Binary.show(destroy.frees_at_least),
+            Binary.show(destroy.frees_at_most)
         ),
     };
     text

@@ -1,16 +1,17 @@
 //! `assay plan distribute`.
 
-use super::{duration, print_json, print_text, read, write_page};
+use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
-use crate::wrap::wrap;
+use crate::context::wrap;
+use assay_model::size::Convention::Binary;
 use assay_model::units::mb_per_s;
+use assay_page::units::duration;
 use assay_planner::PlanError;
 use assay_planner::distribute::{
     Distribution, Rules, Vdev, Writer, distribute, parse_zpool_iostat, parse_zpool_list,
 };
-use assay_planner::picture;
-use assay_planner::size::binary;
 use assay_planner::zfs::Version;
+use assay_report::plan as picture;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -171,7 +172,11 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         outcomes,
         measured,
     };
-    let title = format!("{} in blocks of {}", binary(args.write), binary(args.block));
+    let title = format!(
+        "{} in blocks of {}",
+        Binary.show(args.write),
+        Binary.show(args.block)
+    );
     let mut intro = vec![BUSY.to_owned()];
     intro.extend(answer.measured.iter().map(|vdev| {
         format!(

@@ -1,13 +1,14 @@
 //! `assay plan durability`.
 
-use super::{print_json, print_text, probability, read, write_page};
+use super::{print_json, print_text, read, write_page};
 use crate::cli::Status;
-use crate::wrap::wrap;
+use crate::context::{columns, wrap};
+use assay_page::units::probability;
 use assay_planner::PlanError;
 use assay_planner::durability::{
     Assumptions, CANNOT_TELL, Estimate, Group, HOURS_A_YEAR, loss_in, mean_hours_to_loss, simulate,
 };
-use assay_planner::picture;
+use assay_report::plan as picture;
 use serde::Serialize;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -108,14 +109,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         return Err(PlanError::value("simulate", "must be 1 to 10^10 array-years").into());
     }
     // A mirror reads one other disk; stripes read all the data columns.
-    let columns = match args.survives + 1 == args.disks {
+    let others = match args.survives + 1 == args.disks {
         true => 1,
         false => args.disks - args.survives,
     };
     let group = Group {
         disks: args.disks,
         survives: args.survives,
-        rebuild_reads: args.size as f64 * columns as f64,
+        rebuild_reads: args.size as f64 * others as f64,
     };
     let one = loss_in(group, &assumptions, HOURS_A_YEAR);
     let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
@@ -187,7 +188,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     }
     text += &format!(
         "\n{}\n  The scale is logarithmic.\n\n{}\n\n{}\n",
-        picture::terminal(&section, 0).trim_end(),
+        picture::terminal(&section, 0, columns()).trim_end(),
         wrap(&assumed, 0),
         wrap(CANNOT_TELL, 0)
     );

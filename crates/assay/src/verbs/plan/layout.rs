@@ -4,15 +4,18 @@ mod words;
 
 use super::{print_json, print_text, read};
 use crate::cli::Status;
-use crate::wrap::wrap;
+use crate::context::wrap;
+use assay_model::size::Convention::Decimal;
+use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
     Context, Disk, Io, Layout, Plan, Want, describe, pareto, rank, search,
 };
-use assay_planner::size::{self, Unit, vendor};
+use assay_planner::size;
 use assay_planner::zfs::Version;
-use assay_planner::{PlanError, lsblk, picture};
+use assay_planner::{PlanError, lsblk};
+use assay_report::plan as picture;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -172,7 +175,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             eprintln!(
                 "{}: {} ({kind})",
                 disk.name.escape_debug(),
-                vendor(disk.size)
+                Decimal.show(disk.size)
             );
         }
         let disk = |size| Disk { size, price: None };
@@ -238,7 +241,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let found = plans.len();
     plans.truncate(args.limit.max(1));
     if let Some(path) = &args.html {
-        let page = picture::page(&title(&offered), &assumptions(&context), &plans);
+        let page = picture::layouts(&title(&offered), &assumptions(&context), &plans);
         crate::context::write_file(path, &page)?;
     }
     if args.json {

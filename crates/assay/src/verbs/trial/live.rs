@@ -4,7 +4,7 @@
 use assay_judge::trial::{forecast, next_look};
 use assay_model::Nanos;
 use assay_model::trial::{Side, TrialPlan};
-use assay_report::terminal::Style;
+use assay_page::Style;
 use assay_report::trial::{Live, live_head, live_line};
 use assay_trials::Event;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -1,8 +1,6 @@
 //! The charts of a trial, each with the table of what it shows.
 
-use crate::format::{NONE, latency};
-use crate::html::charts::{Chart, Table, rate_tick, tick};
-use crate::svg::{curves, effects, forest, sides};
+use crate::html::charts::{rate_tick, tick};
 use crate::trial::View;
 use crate::trial::evidence::{self, GuardState, Median};
 use crate::trial::list;
@@ -10,6 +8,9 @@ use crate::trial::words::{ends, headline, metric, share, short_metric, signed, s
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::result::Interval;
 use assay_model::trial::{PairOutcome, Side, Verdict};
+use assay_page::html::{Chart, Table};
+use assay_page::svg::{curves, effects, forest, sides};
+use assay_page::units::{NONE, latency};
 
 fn head(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -346,7 +347,7 @@ pub(super) fn campaign(views: &[View]) -> Option<Chart> {
     let cells = |view: &View| {
         let word = headline(view).to_lowercase();
         vec![
-            crate::text::clean(&view.trial.plan.advice),
+            assay_page::text::clean(&view.trial.plan.advice),
             word,
             summary(view),
         ]

@@ -2,11 +2,7 @@
 //! escaped by the template.
 
 use super::charts;
-use crate::format::{count, time};
-use crate::html::charts::Chart;
-use crate::html::page::{STYLE, facts, fill};
-use crate::svg::palette;
-use crate::text::clean;
+use crate::html::page::facts;
 use crate::trial::View;
 use crate::trial::evidence::{self, row_change};
 use crate::trial::terminal::{
@@ -14,6 +10,9 @@ use crate::trial::terminal::{
 };
 use crate::trial::words::{capital, headline, rate, sentence, share, short_metric};
 use assay_model::trial::{Trial, Verdict};
+use assay_page::html::{Chart, page};
+use assay_page::text::clean;
+use assay_page::units::{count, time};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -68,10 +67,6 @@ struct DoubtView {
     evidence: String,
     remedy: String,
     carried: String,
-}
-
-fn css() -> String {
-    format!("{}\n{STYLE}\n{OWN_STYLE}", palette::css())
 }
 
 /// CSS class of a verdict.
@@ -207,11 +202,13 @@ pub(super) fn trial(view: &View) -> String {
             lost,
         })
         .collect();
-    fill(
+    let head = head(view);
+    page(
+        &format!("{}: {} ({})", head.word, head.title, head.name),
+        OWN_STYLE,
         TRIAL,
         context! {
-            style => css(),
-            head => Serde(head(view)),
+            head => Serde(head),
             decides => Serde(decides),
             margin => share(plan.margin),
             alpha => rate(plan.alpha),
@@ -256,11 +253,13 @@ pub(super) fn campaign(views: &[View]) -> String {
         became: became(view).join("; "),
     };
     let first = views.first();
-    fill(
+    let title = count(views.len(), "trial");
+    page(
+        &format!("Campaign of {title}"),
+        OWN_STYLE,
         CAMPAIGN,
         context! {
-            style => css(),
-            title => count(views.len(), "trial"),
+            title => title,
             rows => Serde(views.iter().map(row).collect::<Vec<_>>()),
             chart => Serde(charts::campaign(views)),
             alpha => first.map(|view| rate(view.trial.plan.alpha)),

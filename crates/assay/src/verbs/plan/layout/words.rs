@@ -1,10 +1,12 @@
 //! The answer in words and tables.
 
-use super::super::{duration, probability};
-use crate::wrap::wrap;
+use crate::context::columns;
+use crate::context::wrap;
+use assay_model::size::Convention::{Binary, Decimal};
+use assay_model::size::Unit;
+use assay_page::units::{duration, probability};
 use assay_planner::layout::{BlockShare, Context, Disk, Plan};
-use assay_planner::picture;
-use assay_planner::size::{Unit, binary, vendor};
+use assay_report::plan as picture;
 use std::fmt::Write as _;
 
 /// The disks in words, equal ones counted.
@@ -21,8 +23,8 @@ pub(super) fn title(disks: &[Disk]) -> String {
         .iter()
         .take(12)
         .map(|&(times, size)| match times {
-            1 => vendor(size),
-            _ => format!("{times} × {}", vendor(size)),
+            1 => Decimal.show(size),
+            _ => format!("{times} × {}", Decimal.show(size)),
         })
         .collect();
     let more = if runs.len() > 12 { ", …" } else { "" };
@@ -31,17 +33,17 @@ pub(super) fn title(disks: &[Disk]) -> String {
         disks.len(),
         if disks.len() == 1 { "" } else { "s" },
         words.join(", "),
-        vendor(total),
-        binary(total)
+        Decimal.show(total),
+        Binary.show(total)
     )
 }
 
 /// In which units the sizes were given.
 pub(super) fn said(units: &[Unit]) -> &'static str {
     let has = |unit| units.contains(&unit);
-    match (has(Unit::Vendor), has(Unit::Binary)) {
-        (true, true) => "sizes given in vendor and in binary units, kept apart",
-        (true, false) => "sizes given in vendor units, T = 10^12",
+    match (has(Unit::Decimal), has(Unit::Binary)) {
+        (true, true) => "sizes given in decimal and in binary units, kept apart",
+        (true, false) => "sizes given in decimal units, T = 10^12",
         (false, true) => "sizes given in binary units, TiB = 2^40",
         (false, false) => "sizes in bytes",
     }
@@ -64,7 +66,7 @@ pub(super) fn assumptions(context: &Context) -> Vec<String> {
              {:.0} % full, 1 unreadable bit in {:.0e}, others fail {:.0} times as often while one is down.",
             failures.afr * 100.0,
             failures.replace_hours,
-            vendor(context.disk_speed),
+            Decimal.show(context.disk_speed),
             context.fill * 100.0,
             1.0 / failures.ure_per_bit.max(1e-30),
             failures.correlation
@@ -90,7 +92,7 @@ pub(super) fn table(plans: &[Plan], found: usize) -> String {
             format!(
                 "{}{}",
                 if plan.exact { "" } else { "~" },
-                binary(plan.usable)
+                Binary.show(plan.usable)
             ),
             plan.efficiency * 100.0,
             plan.survives,
@@ -132,11 +134,11 @@ pub(super) fn detail(plan: &Plan) -> String {
     let mut text = format!(
         "\n{}: {} usable of {} raw ({:.1} %)\n\n",
         plan.layout,
-        binary(plan.usable),
-        vendor(plan.raw),
+        Binary.show(plan.usable),
+        Decimal.show(plan.raw),
         plan.efficiency * 100.0
     );
-    text.push_str(&picture::bars(&plan.disks));
+    text.push_str(&picture::bars(&plan.disks, columns()));
     let _ = writeln!(text, "\n  {}\n", picture::legend(&plan.disks));
     let mut line = |name: &str, value: String| {
         let value = wrap(&value, 25);
@@ -145,33 +147,33 @@ pub(super) fn detail(plan: &Plan) -> String {
     if let Some(zfs) = &plan.zfs {
         line(
             "zpool list SIZE",
-            format!("{} ({} bytes)", binary(zfs.zpool_size), zfs.zpool_size),
+            format!("{} ({} bytes)", Binary.show(zfs.zpool_size), zfs.zpool_size),
         );
         line(
             "zfs list USED+AVAIL",
-            format!("{} ({} bytes)", binary(zfs.zfs_usable), zfs.zfs_usable),
+            format!("{} ({} bytes)", Binary.show(zfs.zfs_usable), zfs.zfs_usable),
         );
         line(
             "kept back",
             format!(
                 "slop {}, log {}, tail {}",
-                binary(zfs.slop),
-                binary(zfs.embedded_log),
-                binary(zfs.tail)
+                Binary.show(zfs.slop),
+                Binary.show(zfs.embedded_log),
+                Binary.show(zfs.tail)
             ),
         );
     }
     if let Some(fs) = &plan.btrfs {
         line(
             "can be stored",
-            format!("{} ({} bytes)", binary(fs.stored), fs.stored),
+            format!("{} ({} bytes)", Binary.show(fs.stored), fs.stored),
         );
         line(
             "btrfs fi usage, new",
             format!(
                 "free (estimated) {}, min {}",
-                binary(fs.usage_free_estimated),
-                binary(fs.usage_free_min)
+                Binary.show(fs.usage_free_estimated),
+                Binary.show(fs.usage_free_min)
             ),
         );
         line("metadata profile", fs.metadata.to_string());
@@ -213,7 +215,7 @@ pub(super) fn detail(plan: &Plan) -> String {
     for step in &plan.growth {
         line(
             "next",
-            format!("{}: {} more", step.action, binary(step.gives)),
+            format!("{}: {} more", step.action, Binary.show(step.gives)),
         );
     }
     for warning in &plan.warnings {

@@ -1,0 +1,295 @@
+//! Sizes in bytes as people write and read them: one grammar for all of assay.
+//!
+//! `KiB`, `MiB` … are always powers of 1024, `kB`, `MB` … always powers of 1000. A letter alone is
+//! where tools disagree: to fio, ZFS and QEMU `4T` is 4·2⁴⁰, to whoever sells a disk it is 4·10¹².
+//! So every caller states its [`Convention`], and what it prints for people says which it is. (fio
+//! has a language of its own, in which `kib` may be 1000; that is `assay-fio`'s.)
+
+use serde::Serialize;
+
+/// What a letter alone means, and in which units a size is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Convention {
+    /// Powers of 1000, as disks are sold: `4T` is 4·10¹², shown as `4 TB`.
+    Decimal,
+    /// Powers of 1024, as fio, ZFS, QEMU and file systems count: `4T` is 4·2⁴⁰, shown as `4 TiB`.
+    Binary,
+}
+
+/// The family of units that a size was written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// No suffix, or `B`.
+    Bytes,
+    /// Powers of 1000.
+    Decimal,
+    /// Powers of 1024.
+    Binary,
+}
+
+/// Why a text is not a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It begins with a minus.
+    Negative,
+    /// What stands before the suffix is no number.
+    Number,
+    /// The suffix is unknown.
+    Suffix,
+    /// It does not fit 64 bits.
+    TooLarge,
+}
+
+/// A text that is not a size, with the way out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` {}; {}", .input.escape_debug(), .problem.words(), .convention.examples())]
+pub struct SizeError {
+    /// What was given.
+    pub input: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+    /// By which convention it was read.
+    pub convention: Convention,
+}
+
+impl Problem {
+    /// What is wrong, as the end of a sentence.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Negative => "is negative",
+            Self::Number => "is not a number of bytes",
+            Self::Suffix => "is not a size",
+            Self::TooLarge => "is more than 64 bits can count, 16 EiB",
+        }
+    }
+}
+
+const LETTERS: &str = "KMGTPE";
+
+impl Convention {
+    /// What to give instead, with the meaning of the units.
+    #[must_use]
+    pub fn examples(self) -> &'static str {
+        match self {
+            Self::Decimal => {
+                "give a size such as 4T, 1.92TB or 20GiB (T and TB are 10^12, TiB is 2^40) or a \
+                 number of bytes"
+            }
+            Self::Binary => {
+                "give a size such as 4k, 64KiB, 1.5M or 2GB (k and KiB are 2^10, kB is 10^3) or a \
+                 number of bytes"
+            }
+        }
+    }
+
+    /// The size that a text names, in bytes and exactly, rounded down to a whole one.
+    ///
+    /// # Errors
+    /// When the text is no size or one beyond 64 bits.
+    ///
+    /// # Examples
+    /// ```
+    /// use assay_model::size::Convention::{Binary, Decimal};
+    /// assert_eq!(Decimal.parse("4T"), Ok(4_000_000_000_000));
+    /// assert_eq!(Binary.parse("4T"), Ok(4 << 40));
+    /// assert_eq!(Binary.parse("4TB"), Decimal.parse("4TB"));
+    /// ```
+    pub fn parse(self, text: &str) -> Result<u64, SizeError> {
+        self.parse_with_unit(text).map(|(bytes, _)| bytes)
+    }
+
+    /// The same, and in which family of units it was written.
+    ///
+    /// # Errors
+    /// As [`Convention::parse`].
+    pub fn parse_with_unit(self, text: &str) -> Result<(u64, Unit), SizeError> {
+        let wrong = |problem| SizeError {
+            input: text.to_owned(),
+            problem,
+            convention: self,
+        };
+        let trimmed = text.trim();
+        if trimmed.starts_with('-') {
+            return Err(wrong(Problem::Negative));
+        }
+        let end = trimmed
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(trimmed.len());
+        let (number, suffix) = (&trimmed[..end], trimmed[end..].trim_start());
+        let (power, unit) = self.suffix(suffix).ok_or_else(|| wrong(Problem::Suffix))?;
+        let base: u128 = if unit == Unit::Binary { 1024 } else { 1000 };
+        let bytes = scaled(number, base.pow(power)).ok_or_else(|| wrong(Problem::Number))?;
+        match u64::try_from(bytes) {
+            Ok(bytes) => Ok((bytes, unit)),
+            Err(_) => Err(wrong(Problem::TooLarge)),
+        }
+    }
+
+    /// Power of the base and family of a suffix.
+    fn suffix(self, suffix: &str) -> Option<(u32, Unit)> {
+        let upper = suffix.to_ascii_uppercase();
+        let (letter, rest) = match upper.chars().next() {
+            None => return Some((0, Unit::Bytes)),
+            Some('B') if upper.len() == 1 => return Some((0, Unit::Bytes)),
+            Some(letter) => upper.split_at(letter.len_utf8()),
+        };
+        let power = u32::try_from(LETTERS.find(letter)?).ok()? + 1;
+        let unit = match (rest, self) {
+            ("I" | "IB", _) | ("", Self::Binary) => Unit::Binary,
+            ("B", _) | ("", Self::Decimal) => Unit::Decimal,
+            _ => return None,
+        };
+        Some((power, unit))
+    }
+
+    /// A size with its unit, in at most three digits that count: `3.64 TiB`, `750 GB`, `1.5 GiB`.
+    #[must_use]
+    pub fn show(self, bytes: u64) -> String {
+        let (base, units) = match self {
+            Self::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
+            Self::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+        };
+        let (mut value, mut unit) = (bytes as f64, 0);
+        // What would be rounded to the base is one of the next unit.
+        while value >= base - 0.5 && unit + 1 < units.len() {
+            value /= base;
+            unit += 1;
+        }
+        let decimals = match value {
+            _ if unit == 0 => 0,
+            v if v < 9.995 => 2,
+            v if v < 99.95 => 1,
+            _ => 0,
+        };
+        let text = format!("{value:.decimals$}");
+        let text = match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.'),
+            false => &text,
+        };
+        format!("{text} {}", units[unit])
+    }
+}
+
+/// `number × scale`, rounded down; none when it is no decimal number. Saturates beyond 128 bits, which
+/// is beyond 64 as well.
+fn scaled(number: &str, scale: u128) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() && fraction.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let value = |digits: &str| match digits {
+        "" => 0,
+        // Only digits, so it fails only where they are too many.
+        digits => digits.parse::<u128>().unwrap_or(u128::MAX),
+    };
+    // A digit beyond the eighteenth is worth less than a byte, even of EiB.
+    let fraction = &fraction[..fraction.len().min(18)];
+    let tens = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let part = value(fraction) * scale / tens;
+    Some(value(whole).saturating_mul(scale).saturating_add(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Convention::{Binary, Decimal};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_a_letter_alone_depends_on_the_convention() {
+        for (text, decimal, binary) in [
+            ("4T", 4_000_000_000_000, 4 << 40),
+            ("4k", 4_000, 4_096),
+            ("4TB", 4_000_000_000_000, 4_000_000_000_000),
+            ("2GB", 2_000_000_000, 2_000_000_000),
+            ("4TiB", 4 << 40, 4 << 40),
+            ("10Gi", 10 << 30, 10 << 30),
+            ("1.92 TB", 1_920_000_000_000, 1_920_000_000_000),
+            ("1.5m", 1_500_000, 3 << 19),
+            ("4000787030016", 4_000_787_030_016, 4_000_787_030_016),
+            ("7b", 7, 7),
+        ] {
+            assert_eq!(Decimal.parse(text), Ok(decimal), "{text}");
+            assert_eq!(Binary.parse(text), Ok(binary), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_for_its_reason() {
+        for (text, problem) in [
+            ("-4T", Problem::Negative),
+            ("", Problem::Number),
+            ("T", Problem::Number),
+            (".", Problem::Number),
+            ("1.2.3T", Problem::Number),
+            ("NaN", Problem::Suffix),
+            ("inf", Problem::Suffix),
+            ("1e3", Problem::Suffix),
+            ("4X", Problem::Suffix),
+            ("4i", Problem::Suffix),
+            ("4TiBB", Problem::Suffix),
+            ("4Ti\u{7}B", Problem::Suffix),
+            ("4µ", Problem::Suffix),
+            ("16E", Problem::TooLarge),
+            ("18446744073709551616", Problem::TooLarge),
+            (
+                "99999999999999999999999999999999999999999P",
+                Problem::TooLarge,
+            ),
+        ] {
+            let error = Binary.parse(text).unwrap_err();
+            assert_eq!(error.problem, problem, "{text}");
+            assert!(!error.to_string().contains('\u{7}'));
+        }
+    }
+
+    #[test]
+    fn people_read_these() {
+        assert_eq!(Decimal.show(4_000_787_030_016), "4 TB");
+        assert_eq!(Binary.show(4_000_787_030_016), "3.64 TiB");
+        assert_eq!(Decimal.show(750_156_374_016), "750 GB");
+        assert_eq!(Decimal.show(999_999_999_999), "1 TB");
+        assert_eq!(Binary.show((1 << 20) - 1), "1 MiB");
+        assert_eq!(Binary.show(3 << 29), "1.5 GiB");
+        assert_eq!(Binary.show(0), "0 B");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_back_within_its_precision(bytes in any::<u64>(), shift in 0u32..64) {
+            let bytes = bytes >> shift;
+            for convention in [Decimal, Binary] {
+                let shown = convention.show(bytes);
+                // 16 EiB less a byte is shown as 16 EiB, which is too large to be read.
+                let Ok(read) = convention.parse(&shown) else {
+                    prop_assert!(bytes > u64::MAX - (u64::MAX >> 7), "{shown}");
+                    continue;
+                };
+                let off = read.abs_diff(bytes) as f64;
+                prop_assert!(off <= bytes as f64 * 0.00501, "{bytes}: {shown} is {read}");
+            }
+        }
+
+        #[test]
+        fn bytes_are_read_exactly(bytes in any::<u64>(), whole in 1u64..900, power in 1usize..6) {
+            for convention in [Decimal, Binary] {
+                prop_assert_eq!(convention.parse_with_unit(&bytes.to_string()), Ok((bytes, Unit::Bytes)));
+                let letter = &LETTERS[power - 1..power];
+                prop_assert_eq!(convention.parse(&format!("{whole}{letter}B")), Ok(whole * 1000u64.pow(power as u32)));
+                prop_assert_eq!(convention.parse(&format!("{whole}{letter}iB")), Ok(whole << (10 * power)));
+            }
+        }
+
+        #[test]
+        fn any_text_is_a_size_or_an_error(text in "\\PC*", number in "[0-9.]{0,60}[kKmMgGtTpPeE]?[i]?[bB]?") {
+            for convention in [Decimal, Binary] {
+                let _ = convention.parse(&text);
+                let _ = convention.parse(&number);
+            }
+        }
+    }
+}

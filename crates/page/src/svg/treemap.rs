@@ -1,0 +1,187 @@
+//! A treemap: folders as rectangles within rectangles, as large as what lies in them.
+
+use super::draw::{Svg, shorten};
+use super::palette::STEPS;
+
+/// How to look into a tree of any kind.
+pub struct Tree<'t, 'a, T> {
+    /// How much lies in a node and below.
+    pub size: &'t dyn Fn(&T) -> u64,
+    /// The nodes in it with their names, the largest first.
+    pub below: &'t dyn Fn(&'a T) -> Vec<(String, &'a T)>,
+    /// A size as text.
+    pub show: &'t dyn Fn(u64) -> String,
+}
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 500.0;
+/// Rectangles narrower than this are left out: nobody could point at them.
+const LEAST: f64 = 3.0;
+/// Room for a label above what lies in a folder.
+const LABEL: f64 = 15.0;
+/// Columns of the font are about so wide.
+const COLUMN: f64 = 6.4;
+/// Deeper folders are one rectangle: colours would not tell them apart.
+const DEEPEST: usize = 7;
+
+struct Drawing<'t, 'a, T> {
+    tree: &'t Tree<'t, 'a, T>,
+    svg: Svg,
+}
+
+/// Draws what lies in `root`, whose path is `path`.
+#[must_use]
+pub fn treemap<'a, T>(
+    id: &str,
+    title: &str,
+    path: &str,
+    root: &'a T,
+    tree: &Tree<'_, 'a, T>,
+) -> String {
+    let svg = Svg::new(WIDTH, HEIGHT);
+    let mut drawing = Drawing { tree, svg };
+    drawing.folder(root, path, [0.0, 0.0, WIDTH, HEIGHT], 0);
+    let description = "Rectangles within rectangles: the area of each is its share of the whole.";
+    drawing.svg.finish(id, title, description)
+}
+
+impl<'a, T> Drawing<'_, 'a, T> {
+    fn folder(&mut self, node: &'a T, path: &str, area: [f64; 4], depth: usize) {
+        let [x, y, width, height] = area;
+        let step = (depth + 1).min(STEPS - 2);
+        let bytes = (self.tree.size)(node);
+        let size = (self.tree.show)(bytes);
+        let title = format!("{path}: {size}");
+        self.svg.titled(area, &format!("q{step} tile"), &title);
+        let columns = ((width - 8.0) / COLUMN).max(0.0) as usize;
+        let labelled = height > LABEL && columns > 3;
+        if labelled {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let room = columns.saturating_sub(size.chars().count() + 2);
+            let label = match room > 3 {
+                true => format!("{}  {size}", shorten(name, room)),
+                false => shorten(name, columns),
+            };
+            let class = format!("i{step}");
+            self.svg.text(
+                x + 4.0,
+                y + 11.5,
+                super::draw::Anchor::Start,
+                &class,
+                &label,
+            );
+        }
+        let top = if labelled { LABEL } else { 1.0 };
+        let inner = [x + 1.0, y + top, width - 2.0, height - top - 1.0];
+        if depth < DEEPEST {
+            self.slice(&(self.tree.below)(node), bytes, path, inner, depth);
+        }
+    }
+
+    /// Halves the area by weight until one child is left in each part, along the longer side.
+    fn slice(
+        &mut self,
+        children: &[(String, &'a T)],
+        whole: u64,
+        path: &str,
+        area: [f64; 4],
+        depth: usize,
+    ) {
+        let [x, y, width, height] = area;
+        let size = |child: &(String, &T)| (self.tree.size)(child.1);
+        let sum: u64 = children.iter().map(size).sum();
+        if width < LEAST || height < LEAST || sum == 0 {
+            return;
+        }
+        // What lies in the folder itself keeps its share of the area, empty.
+        let share = sum as f64 / whole.max(sum) as f64;
+        let [width, height] = match width > height {
+            true => [width * share, height],
+            false => [width, height * share],
+        };
+        if let [(name, node)] = children {
+            let path = format!("{}/{name}", path.trim_end_matches('/'));
+            return self.folder(node, &path, [x, y, width, height], depth + 1);
+        }
+        let mut first = 0;
+        let mut cut = 0;
+        while cut < children.len() - 1 && (cut == 0 || first * 2 < sum) {
+            first += size(&children[cut]);
+            cut += 1;
+        }
+        let part = first as f64 / sum as f64;
+        let (one, two) = match width > height {
+            true => (
+                [x, y, width * part, height],
+                [x + width * part, y, width * (1.0 - part), height],
+            ),
+            false => (
+                [x, y, width, height * part],
+                [x, y + height * part, width, height * (1.0 - part)],
+            ),
+        };
+        self.slice(&children[..cut], first, path, one, depth);
+        self.slice(&children[cut..], sum - first, path, two, depth);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Node(u64, Vec<(String, Node)>);
+
+    fn draw(root: &Node) -> String {
+        let tree = Tree {
+            size: &|node: &Node| node.0,
+            below: &|node: &Node| {
+                node.1
+                    .iter()
+                    .map(|(name, one)| (name.clone(), one))
+                    .collect()
+            },
+            show: &|size| format!("{size} B"),
+        };
+        treemap("t", "Folders", "/", root, &tree)
+    }
+
+    /// Areas of the rectangles by their titles.
+    fn areas(svg: &str) -> Vec<(String, f64)> {
+        let number = |text: &str, name: &str| -> f64 {
+            let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let rects = svg.split("<rect").skip(1).map(|rect| {
+            let title = rect.split("<title>").nth(1).unwrap();
+            let title = title.split('<').next().unwrap().to_owned();
+            (title, number(rect, "width") * number(rect, "height"))
+        });
+        rects.collect()
+    }
+
+    #[test]
+    fn areas_are_shares_and_sizes_are_said() {
+        let root = Node(
+            400,
+            vec![
+                ("<a>".to_owned(), Node(300, Vec::new())),
+                ("b".to_owned(), Node(100, Vec::new())),
+            ],
+        );
+        let svg = draw(&root);
+        let areas = areas(&svg);
+        assert_eq!(areas[1].0, "/&lt;a&gt;: 300 B");
+        assert!((areas[1].1 / areas[2].1 - 3.0).abs() < 0.05, "{areas:?}");
+        assert!(svg.contains(">b  100 B</text>") && svg.contains("class=\"i2\""));
+    }
+
+    #[test]
+    fn a_deep_tree_and_an_empty_one_are_drawn() {
+        let mut node = Node(7, Vec::new());
+        for _ in 0..200 {
+            node = Node(7, vec![("d".to_owned(), node)]);
+        }
+        assert_eq!(areas(&draw(&node)).len(), DEEPEST + 1);
+        assert_eq!(areas(&draw(&Node(0, Vec::new()))).len(), 1);
+    }
+}

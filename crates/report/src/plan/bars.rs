@@ -1,0 +1,116 @@
+//! Bars of text.
+
+use super::{contents, name, rows};
+use assay_model::size::Convention::Decimal;
+use assay_planner::layout::{Content, Segment};
+use std::fmt::Write as _;
+
+/// Columns before a bar, and the most of the longest one.
+const LEAD: usize = 17;
+const LONGEST: usize = 56;
+/// Rows shown; more disks are told, not drawn.
+const MOST: usize = 24;
+
+fn mark(content: Content) -> char {
+    match content {
+        Content::Data => '█',
+        Content::Copy => '▓',
+        Content::Parity => '▒',
+        Content::Metadata => '≡',
+        Content::Spare => '○',
+        Content::Special => '◆',
+        Content::Idle => '·',
+    }
+}
+
+/// One bar for each disk, scaled to the largest, in so many columns; equal neighbours share a line.
+#[must_use]
+pub fn bars(disks: &[Vec<Segment>], columns: usize) -> String {
+    let longest = columns.max(40).saturating_sub(LEAD).min(LONGEST);
+    let rows = rows(disks);
+    let largest = rows.iter().map(|row| row.size).max().unwrap_or(1).max(1);
+    let mut text = String::new();
+    for row in rows.iter().take(MOST) {
+        let length = ((row.size as f64 / largest as f64 * longest as f64).round() as usize).max(1);
+        let mut bar = String::new();
+        let (mut drawn, mut bytes) = (0, 0u64);
+        for segment in row.segments {
+            bytes += segment.bytes;
+            let end = (bytes as f64 / row.size.max(1) as f64 * length as f64).round() as usize;
+            // A thin part still shows, unless its bar has no column left.
+            let end = end
+                .max(drawn + usize::from(segment.bytes > row.size / 200))
+                .min(length);
+            bar.extend(std::iter::repeat_n(mark(segment.content), end - drawn));
+            drawn = end;
+        }
+        let count = match row.times {
+            1 => String::new(),
+            times => format!("{times}× "),
+        };
+        let label = format!("{count}{}", Decimal.show(row.size));
+        let _ = writeln!(text, "  {label:>13}  {bar}");
+    }
+    if rows.len() > MOST {
+        let _ = writeln!(text, "  and {} more", rows.len() - MOST);
+    }
+    text
+}
+
+/// The marks that a picture uses.
+#[must_use]
+pub fn legend(disks: &[Vec<Segment>]) -> String {
+    let words: Vec<String> = contents(disks.iter())
+        .into_iter()
+        .map(|content| format!("{} {}", mark(content), name(content)))
+        .collect();
+    words.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fits_80_columns() {
+        let part = |content, bytes| Segment { content, bytes };
+        let disks = vec![
+            vec![part(Content::Data, 4_000_000_000_000)],
+            vec![
+                part(Content::Copy, 1_900_000_000_000),
+                part(Content::Idle, 100_000_000_000),
+            ],
+            vec![part(Content::Parity, 1), part(Content::Idle, 1)],
+            vec![part(Content::Parity, 1), part(Content::Idle, 1)],
+        ];
+        let text = bars(&disks, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+        assert_eq!(text.lines().count(), 3);
+        assert!(text.contains("2× 2 B") && legend(&disks).contains("▒ parity"));
+    }
+
+    #[test]
+    fn five_unequal_disks() {
+        let disks: Vec<assay_planner::layout::Disk> = [4_000, 2_000, 2_000, 1_000, 750]
+            .map(|gb| assay_planner::layout::Disk {
+                size: gb * 1_000_000_000,
+                price: None,
+            })
+            .to_vec();
+        let context = assay_planner::layout::Context::default();
+        let mut text = String::new();
+        for spec in [
+            "raidz1",
+            "2*mirror:2+spare",
+            "draid1:2d:1s",
+            "btrfs-raid1",
+            "stripes:3+1",
+        ] {
+            let layout =
+                assay_planner::layout::Layout::parse(spec, &disks, None, &context).unwrap();
+            let plan = assay_planner::layout::describe(&layout, &disks, &context).unwrap();
+            text += &format!("{spec}: {} bytes\n{}\n", plan.usable, bars(&plan.disks, 80));
+        }
+        insta::assert_snapshot!(text);
+    }
+}

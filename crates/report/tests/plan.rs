@@ -1,0 +1,152 @@
+//! Pages of the planner's answers: whole, self-contained, and sound on absurd figures.
+
+mod common;
+
+use assay_planner::cache::{CacheAnswer, CacheQuestion};
+use assay_planner::capacity::{Trend, bill, default_factors, forecast};
+use assay_planner::clones::{Graph, parse_zfs_get, report};
+use assay_planner::durability::Estimate;
+use assay_report::plan::{
+    Line, Part, Section, caches, capacity, durability, growth, lineage, sheet, terminal,
+};
+use common::page::check;
+
+fn part(amount: f64) -> Part {
+    Part {
+        colour: "data",
+        amount,
+        says: "<x>".into(),
+    }
+}
+
+#[test]
+fn nothing_and_nonsense_still_make_a_page() {
+    let rows = [f64::NAN, f64::INFINITY, -1.0, 0.0, f64::MAX, f64::MAX]
+        .map(|value| Line {
+            label: "<script>\u{1b}\u{202e}\"&".repeat(20),
+            lanes: vec![vec![part(value), part(value)]],
+            cells: vec!["</td>".into()],
+            ..Line::default()
+        })
+        .to_vec();
+    let section = Section {
+        heading: "</svg>".into(),
+        columns: vec!["a", "b"],
+        rows,
+        ..Section::default()
+    };
+    let page = sheet(
+        "<h1>",
+        &["<p>".into()],
+        &[section.clone(), Section::default()],
+    );
+
+    for bad in ["NaN", "inf", "\u{1b}", "\u{202e}"] {
+        assert!(!page.contains(bad), "{bad}");
+    }
+    for columns in [1, 40, 60, 80, 200] {
+        for line in terminal(&section, 0, columns).lines() {
+            let most = columns.clamp(40, 80);
+            assert!(
+                line.chars().count() <= most && !line.contains('\u{1b}'),
+                "{line}"
+            );
+        }
+    }
+    assert_eq!(terminal(&Section::default(), 0, 80), "");
+}
+
+#[test]
+fn a_bill_with_a_hostile_factor() {
+    let mut factors = default_factors();
+    factors[1].name = "<b onload=x>".into();
+    let section = capacity(&bill(1 << 40, &factors).unwrap());
+    let page = sheet("bill", &[], &[section]);
+    check(&page);
+    assert!(page.contains("&lt;b onload=x&gt;") && page.contains("21.4 TB"));
+}
+
+#[test]
+fn loss_from_certain_to_impossible() {
+    for value in [0.0, 1.0, 1e-300, 0.5, f64::NAN] {
+        let seen = Estimate {
+            years: 1,
+            losses: 0,
+            loss: 0.0,
+            interval: (0.0, 0.79),
+        };
+        let section = durability(value, value, 3, Some(&seen));
+        let page = sheet("d", &[], std::slice::from_ref(&section));
+        check(&page);
+        assert!(!page.contains("NaN") && section.ticks.len() <= 9);
+        assert_eq!(terminal(&section, 0, 80).lines().count(), 3);
+    }
+}
+
+#[test]
+fn caches_show_only_what_is_known() {
+    let question = CacheQuestion::default();
+    assert!(caches(&question, &CacheAnswer::default()).is_empty());
+    let answer = CacheAnswer {
+        l2_header_bytes: Some(u64::MAX),
+        working_set_in_arc: Some(f64::NAN),
+        ..CacheAnswer::default()
+    };
+    check(&sheet("c", &[], &caches(&question, &answer)));
+}
+
+#[test]
+fn growing_shrinking_and_absurd_lines() {
+    for (per_day, at, days) in [
+        (1e9, 0, 300.0),
+        (-1e9, 1_700_000_000, 1.0),
+        (1e300, i64::MAX, 1e12),
+        (f64::NAN, i64::MIN, 0.0),
+    ] {
+        let trend = Trend {
+            per_day,
+            interval: (per_day * 0.5, per_day * 2.0),
+            now: 1e12,
+            at,
+            points: 9,
+            days,
+        };
+        let dates = match at {
+            0 => vec![
+                forecast(&trend, 2 << 40, 0.8),
+                forecast(&trend, 2 << 40, 0.9),
+            ],
+            _ => Vec::new(),
+        };
+        let section = growth(&trend, Some(2 << 40), &dates, |t| format!("<{t}>"));
+        let page = sheet("g", &[], &[section]);
+        check(&page);
+        assert!(!page.contains("NaN") && !page.contains("inf"), "{per_day}");
+        assert_eq!(page.contains("80 % full"), at == 0);
+    }
+}
+
+#[test]
+fn hostile_names_and_many_nodes() {
+    let mut text = String::new();
+    let mut add = |name: &str, origin: Option<&str>| {
+        text += &format!("{name}\tused\t10\n{name}\treferenced\t100\n{name}\twritten\t4\n");
+        if let Some(origin) = origin {
+            text += &format!("{name}\torigin\t{origin}\n");
+        }
+    };
+    add("p/<script>\"", None);
+    add("p/<script>\"@1", None);
+    for i in 0..50 {
+        add(&format!("p/c{i}"), Some("p/<script>\"@1"));
+    }
+    let graph = Graph::new(parse_zfs_get("x", &text).unwrap()).unwrap();
+    let found = report(&graph, None).unwrap();
+    let section = lineage(&graph, &found, None, 12);
+    assert_eq!(section.rows.len(), 12);
+    assert_eq!(section.rows[2].cells[2..], ["96 B", "4 B"]);
+    assert!(section.notes[1].starts_with("40 more") && section.notes[1].contains("400 B"));
+    check(&sheet("c", &[], &[section]));
+    let one = lineage(&graph, &found, Some("p/c1"), 12);
+    assert_eq!(one.rows.len(), 1);
+}
