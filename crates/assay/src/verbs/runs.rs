@@ -5,7 +5,8 @@ use crate::context::{self, print};
 use anyhow::bail;
 use assay_model::run::RunState;
 use assay_model::{RunId, SCHEMA_VERSION};
-use assay_page::text::{clean, left, right, width, wrap};
+use assay_page::table::Columns;
+use assay_page::text::{clean, wrap};
 use assay_page::units::{count, time};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
@@ -110,23 +111,12 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             [row.id.to_string(), time(row.started), plan, samples]
         })
         .collect();
-    let widths: Vec<usize> = (0..HEADS.len())
-        .map(|i| {
-            let cells = cells.iter().map(|row| width(&row[i]));
-            cells.chain([width(HEADS[i])]).max().unwrap_or(0)
-        })
-        .collect();
-    let line = |cells: [&str; 4]| {
-        format!(
-            "{}  {}  {}  {}",
-            right(cells[0], widths[0]),
-            left(cells[1], widths[1]),
-            left(cells[2], widths[2]),
-            right(cells[3], widths[3])
-        )
-    };
-    let indent = widths.iter().sum::<usize>() + 8;
-    let mut out = format!("{}  targets\n", line(HEADS));
+    let table = Columns::fit(
+        "rllr",
+        [&HEADS.map(str::to_owned)].into_iter().chain(&cells),
+    );
+    let indent = table.width() + 2;
+    let mut out = format!("{}  targets\n", table.line(HEADS));
     for (row, cells) in rows.iter().zip(&cells) {
         let targets: Vec<String> = row.targets.iter().map(|target| clean(target)).collect();
         let mut what = targets.join(", ");
@@ -136,13 +126,12 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             RunState::Failed => " (failed)",
             RunState::Running => " (running, or cut off)",
         });
-        let cells = [&cells[0], &cells[1], &cells[2], &cells[3]].map(String::as_str);
         for (i, text) in wrap(&what, columns.saturating_sub(indent).max(20))
             .iter()
             .enumerate()
         {
             let lead = if i == 0 {
-                line(cells)
+                table.line(cells)
             } else {
                 " ".repeat(indent - 2)
             };
