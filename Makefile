@@ -1,9 +1,10 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
+# `make attack` runs the hostile tests as a whole set; that takes long.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests build
+.PHONY: run test test-guests attack build
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -17,3 +18,6 @@ test:
 
 test-guests:
 	./scripts/test --guests
+
+attack:
+	./scripts/attack

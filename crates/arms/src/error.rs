@@ -91,6 +91,50 @@ pub enum ArmError {
 }
 
 impl ArmError {
+    /// The arm's directory by the name that people know.
+    pub(crate) fn named(self, things: &crate::things::Things<'_>) -> Self {
+        let (through, shown) = (things.dir(), things.shown());
+        let path = |path: PathBuf| match path.strip_prefix(through) {
+            Ok(rest) => shown.join(rest),
+            Err(_) => path,
+        };
+        let text = |text: String| {
+            let (through, shown) = (through.to_string_lossy(), shown.to_string_lossy());
+            text.replace(&format!("{through}/"), &format!("{shown}/"))
+        };
+        match self {
+            Self::Space { dir, needed, free } => Self::Space {
+                dir: path(dir),
+                needed,
+                free,
+            },
+            Self::Tool { program, complaint } => Self::Tool {
+                program,
+                complaint: text(complaint),
+            },
+            Self::Server { program, reason } => Self::Server {
+                program,
+                reason: text(reason),
+            },
+            Self::Fill {
+                path: file,
+                written,
+                size,
+                source,
+            } => Self::Fill {
+                path: path(file),
+                written,
+                size,
+                source,
+            },
+            Self::Io { path: file, source } => Self::Io {
+                path: path(file),
+                source,
+            },
+            other => other,
+        }
+    }
+
     /// For `map_err`: the kernel's answer about `path`.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

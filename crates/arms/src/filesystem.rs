@@ -8,11 +8,12 @@ use crate::child::Program;
 use crate::things::Things;
 use crate::tool::{Package, find};
 use assay_changes::{Made, MadeId};
+use assay_host::held::{Access, Held};
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 const UTIL_LINUX: Package = Package {
@@ -21,10 +22,10 @@ const UTIL_LINUX: Package = Package {
 };
 /// Name of the backing file.
 const BACKING: &str = "backing";
-/// Name of the directory it is mounted on.
+/// What the directory that it is mounted on is kept as.
 pub(crate) const MOUNT: &str = "mnt";
-/// The file to measure.
-pub(crate) const FILE: &str = "mnt/file";
+/// The file to measure, in the mount.
+pub(crate) const FILE: &str = "file";
 
 /// A mounted file system.
 pub(crate) struct FileSystem {
@@ -70,7 +71,7 @@ pub(crate) fn build(
     cancel: &Cancel,
 ) -> Result<FileSystem, ArmError> {
     let device = empty(things, wanted, size, cancel)?;
-    let path = things.path(FILE);
+    let path = things.kept(MOUNT).join(FILE);
     new_file(&path)?;
     fill(&path, size, things.seed(), cancel)?;
     Ok(FileSystem {
@@ -98,18 +99,14 @@ pub(crate) fn empty(
     // written takes space.
     let backing_size = (size.0 + size.0 / 4 + (512 << 20)).next_multiple_of(1 << 20);
     things.room(Bytes(size.0 + size.0 / 16 + (128 << 20)))?;
-    let path = things.path(BACKING);
-    let backing = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path);
-    let sized = backing.and_then(|file| file.set_len(backing_size));
-    sized.map_err(ArmError::io(&path))?;
+    let backing = things.create(BACKING)?;
+    let sized = backing.file().set_len(backing_size);
+    sized.map_err(ArmError::io(backing.shown()))?;
     let dir = things.dir().to_owned();
-    let (_, device) = attach(things, &path, true, cancel)?;
+    let shown = things.shown().join(BACKING);
+    let (_, device) = things.attach(backing.file(), shown, true, true)?;
     wanted.make(things, &dir, &device, cancel)?;
-    wanted.mount(things, &dir, &device, cancel)?;
+    wanted.mount(things, &dir, MOUNT, &device, cancel)?;
     Ok(device)
 }
 
@@ -126,8 +123,10 @@ pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
 
 /// Every byte of the file is written, with data that neither compress nor repeat.
 pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
-    layout::fill(path, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
+    let held = Held::open(path, Access::ReadWrite)?;
+    layout::fill(&held, size, seed, cancel, &mut |_, _| {}).map_err(|error| match error {
         layout::LayoutError::Cancelled => ArmError::Cancelled,
+        layout::LayoutError::Open(source) => ArmError::Host(source),
         layout::LayoutError::Io {
             written,
             size,
@@ -139,39 +138,6 @@ pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Resu
             source,
         },
     })
-}
-
-/// A loop device on a file; `direct` is past the page cache of the host, where the file can do that.
-fn attach(
-    things: &mut Things<'_>,
-    file: &Path,
-    direct: bool,
-    cancel: &Cancel,
-) -> Result<(MadeId, String), ArmError> {
-    let dir = file.parent().unwrap_or(Path::new("/"));
-    let losetup = find(things.host, "losetup", UTIL_LINUX)?;
-    let program = Program {
-        path: &losetup,
-        dir,
-        log: "losetup.log",
-    };
-    let id = things.enter(&Made::Loop {
-        backing: file.to_owned(),
-    })?;
-    let mut args = ["--find", "--show"].map(OsStr::new).to_vec();
-    if direct {
-        args.push(OsStr::new("--direct-io=on"));
-    }
-    args.extend([OsStr::new("--"), file.file_name().unwrap_or_default()]);
-    match program.run(&args, cancel) {
-        Ok(shown) => Ok((id, shown.trim().to_owned())),
-        Err(ArmError::Tool { .. }) if direct => {
-            // It may have attached the file and failed at the direct I/O.
-            things.remove(id)?;
-            attach(things, file, false, cancel)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 impl Wanted<'_> {
@@ -232,32 +198,31 @@ impl Wanted<'_> {
         program.run(&args, cancel).map(drop)
     }
 
-    /// Mounts on a new directory `mnt` of `dir`.
+    /// Mounts on the directory that is kept as `name`; messages go to a file in `dir`.
     pub fn mount(
         &self,
         things: &mut Things<'_>,
         dir: &Path,
+        name: &str,
         device: &str,
         cancel: &Cancel,
     ) -> Result<MadeId, ArmError> {
         let mount = find(things.host, "mount", UTIL_LINUX)?;
-        let mountpoint = dir.join(MOUNT);
-        match fs::DirBuilder::new().mode(0o700).create(&mountpoint) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            other => other.map_err(ArmError::io(&mountpoint))?,
-        }
-        let id = things.enter(&Made::Mount { mountpoint })?;
+        let mountpoint = things.keep(name)?;
+        let id = things.enter(&Made::Mount {
+            mountpoint: mountpoint.clone(),
+        })?;
         let program = Program {
             path: &mount,
             dir,
             log: "mount.log",
         };
         let options = self.mount.join(",");
-        let mut args = vec!["-t", self.fstype];
+        let mut args: Vec<&OsStr> = vec!["-t".as_ref(), self.fstype.as_ref()];
         if !options.is_empty() {
-            args.extend(["-o", &options]);
+            args.extend([OsStr::new("-o"), options.as_ref()]);
         }
-        args.extend([device, MOUNT]);
+        args.extend([OsStr::new(device), mountpoint.as_os_str()]);
         program.run(&args, cancel)?;
         Ok(id)
     }

@@ -48,10 +48,11 @@ pub struct Place {
 /// What a load is pointed at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A file or block device with [`Place::size`] bytes written, inside the arm.
+    /// A file or block device with [`Place::size`] bytes written, inside the arm. Nobody else may
+    /// change what the path leads to as long as the arm is there.
     Path(PathBuf),
-    /// An NBD export behind a unix socket. The path may be longer than the 107 bytes that
-    /// `connect` takes: link to it from the load's work directory.
+    /// An NBD export behind a unix socket. Its path leads through a descriptor of this process. For
+    /// programs that take no such path, link to it from the load's work directory.
     Nbd {
         /// The socket.
         socket: PathBuf,
@@ -97,8 +98,20 @@ pub fn build<'a>(
     cancel: &Cancel,
 ) -> Result<Built<'a>, ArmError> {
     let mut things = Things::new(host, session, place)?;
-    let kind = match arm {
-        Arm::Image(arm) => Kind::Image(image::build(&mut things, arm, place.size, cancel)?),
+    match kind(&mut things, arm, place.size, cancel) {
+        Ok(kind) => Ok(Built { kind, things }),
+        Err(error) => Err(error.named(&things)),
+    }
+}
+
+fn kind<'a>(
+    things: &mut Things<'a>,
+    arm: &Arm,
+    size: Bytes,
+    cancel: &Cancel,
+) -> Result<Kind<'a>, ArmError> {
+    Ok(match arm {
+        Arm::Image(arm) => Kind::Image(image::build(things, arm, size, cancel)?),
         Arm::FileSystem {
             fstype,
             mkfs,
@@ -109,7 +122,7 @@ pub fn build<'a>(
                 mkfs,
                 mount,
             };
-            Kind::FileSystem(filesystem::build(&mut things, wanted, place.size, cancel)?)
+            Kind::FileSystem(filesystem::build(things, wanted, size, cancel)?)
         }
         Arm::Dataset { parent, properties } | Arm::Zvol { parent, properties } => {
             let wanted = zfs::Wanted {
@@ -117,14 +130,13 @@ pub fn build<'a>(
                 properties,
                 volume: matches!(arm, Arm::Zvol { .. }),
             };
-            Kind::Zfs(zfs::build(&mut things, wanted, place.size, cancel)?)
+            Kind::Zfs(zfs::build(things, wanted, size, cancel)?)
         }
         Arm::Sshd { config, set } => {
             let config = std::path::Path::new(config);
-            Kind::Sshd(sshd::build(&mut things, config, set, cancel)?)
+            Kind::Sshd(sshd::build(things, config, set, cancel)?)
         }
-    };
-    Ok(Built { kind, things })
+    })
 }
 
 /// A mounted file system with nothing in it. Dropping it takes it away.
@@ -149,15 +161,17 @@ pub fn mount<'a>(
         mkfs: &[],
         mount: &[],
     };
-    filesystem::empty(&mut things, wanted, place.size, cancel)?;
-    Ok(Mounted { things })
+    match filesystem::empty(&mut things, wanted, place.size, cancel) {
+        Ok(_) => Ok(Mounted { things }),
+        Err(error) => Err(error.named(&things)),
+    }
 }
 
 impl Mounted<'_> {
     /// Where it is mounted.
     #[must_use]
     pub fn dir(&self) -> PathBuf {
-        self.things.path(filesystem::MOUNT)
+        self.things.kept(filesystem::MOUNT)
     }
 }
 
@@ -170,7 +184,10 @@ impl Built<'_> {
                 socket: self.things.path(image::SOCKET),
                 export: image::EXPORT.to_owned(),
             },
-            Kind::FileSystem(_) => Endpoint::Path(self.things.path(filesystem::FILE)),
+            Kind::FileSystem(_) => {
+                let mount = self.things.kept(filesystem::MOUNT);
+                Endpoint::Path(mount.join(filesystem::FILE))
+            }
             Kind::Zfs(dataset) => Endpoint::Path(dataset.path().to_owned()),
             Kind::Sshd(sshd) => Endpoint::Address {
                 host: sshd.address().ip().to_string(),
@@ -190,6 +207,7 @@ impl Built<'_> {
             Kind::Zfs(dataset) => dataset.read_back(&self.things),
             Kind::Sshd(sshd) => sshd.read_back(&self.things),
         }
+        .map_err(|error| error.named(&self.things))
     }
 
     /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
@@ -212,6 +230,7 @@ impl Built<'_> {
                 reason: "it is proved for disk images, file systems and volumes".to_owned(),
             }),
         }
+        .map_err(|error| error.named(&self.things))
     }
 
     /// What to know about this arm before its figures are trusted.

@@ -5,13 +5,14 @@
 //! configuration that only root may read cannot be copied.
 
 mod copy;
-mod include;
 mod read_back;
 
 use crate::ArmError;
 use crate::child::{Program, Running};
 use crate::things::Things;
 use crate::tool::{Package, find};
+use assay_conf::effective::files::OfHost;
+use assay_conf::effective::{Program as Service, included};
 use assay_host::{HostMut, ProcessId};
 use assay_instruments::Cancel;
 use copy::Without;
@@ -76,7 +77,7 @@ pub(crate) fn build<'a>(
         keywords: set.keys().cloned().collect(),
         originals: Vec::new(),
     };
-    let copied = copies.copy(config, 0)?;
+    let copied = copies.copy(config, false, 0)?;
     let originals = copies.originals;
     let dir = things.dir().to_owned();
     let keygen = Program {
@@ -246,7 +247,7 @@ fn copy_name(index: usize) -> String {
 
 impl Copies<'_, '_> {
     /// Copies one file and returns the name of the copy.
-    fn copy(&mut self, file: &Path, depth: usize) -> Result<String, ArmError> {
+    fn copy(&mut self, file: &Path, conditional: bool, depth: usize) -> Result<String, ArmError> {
         if depth > DEEPEST {
             return Err(ArmError::Refused {
                 what: file.display().to_string().escape_debug().to_string(),
@@ -262,15 +263,25 @@ impl Copies<'_, '_> {
             everywhere: &OWN,
             global: &keywords,
         };
-        let copy = copy::copy(&text, &without, &mut |patterns| {
-            let mut names = Vec::new();
-            for pattern in patterns {
-                for file in include::files(host, pattern)? {
-                    names.push(self.copy(&file, depth + 1)?);
+        let copy = copy::copy(
+            &text,
+            conditional,
+            &without,
+            &mut |patterns, conditional| {
+                let mut names = Vec::new();
+                for pattern in patterns {
+                    let files = included(Service::Sshd, file, file, pattern, &OfHost(host));
+                    let refused = |fault: assay_conf::effective::files::Fault| ArmError::Refused {
+                        what: format!("Include {pattern}").escape_debug().to_string(),
+                        reason: fault.to_string(),
+                    };
+                    for file in files.map_err(refused)? {
+                        names.push(self.copy(&file, conditional, depth + 1)?);
+                    }
                 }
-            }
-            Ok::<_, ArmError>(names)
-        })?;
+                Ok::<_, ArmError>(names)
+            },
+        )?;
         let path = self.things.path(&format!("config.{index}"));
         fs::write(&path, copy).map_err(ArmError::io(&path))?;
         Ok(copy_name(index))

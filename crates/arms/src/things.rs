@@ -1,12 +1,18 @@
 //! What was made for one arm: entered in the journal first, taken away in the opposite order.
+//!
+//! The directory that the user named may belong to somebody who renames and replaces what lies in it.
+//! So the arm's directory is held by its descriptor, nobody else may enter it, and every path below
+//! leads through the descriptor. Whatever needs a path that the kernel tells others, which is a
+//! mount, lies in the session's own directory instead.
 
 use crate::child::{Program, Running};
 use crate::{ArmError, Place};
-use assay_changes::{Made, MadeId, Session};
-use assay_host::{HostMut, ProcessId};
+use assay_changes::{ChangeError, Made, MadeId, OwnDirectory, Session};
+use assay_host::held::Held;
+use assay_host::{HostMut, ProcessId, loops};
 use assay_model::Bytes;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Things<'a> {
     pub host: &'a dyn HostMut,
     session: &'a Session,
-    dir: PathBuf,
+    own: OwnDirectory,
     made: Vec<MadeId>,
 }
 
@@ -32,31 +38,25 @@ impl<'a> Things<'a> {
                 reason: "the name of an arm consists of letters, digits, `-` and `_`".to_owned(),
             });
         }
-        // Absolute and without links: the kernel tells mounts and loop devices so.
-        let parent = host.realpath(&place.dir)?;
-        let mut things = Self {
+        let own = session.own_directory(host, &place.dir, &place.name);
+        let own = own.map_err(|error| match error {
+            ChangeError::Refused { what, .. } => ArmError::Refused {
+                what,
+                reason: "there is an arm of that name here already".to_owned(),
+            },
+            error => error.into(),
+        })?;
+        Ok(Self {
             host,
             session,
-            dir: parent.join(session.name(&place.name)),
-            made: Vec::new(),
-        };
-        // Looked at first: what is entered is removed again, also after a failure.
-        if host.exists(&things.dir)? {
-            return Err(ArmError::Refused {
-                what: things.dir.display().to_string().escape_debug().to_string(),
-                reason: "there is an arm of that name here already".to_owned(),
-            });
-        }
-        things.enter(&Made::Directory(things.dir.clone()))?;
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&things.dir)
-            .map_err(ArmError::io(&things.dir))?;
-        Ok(things)
+            made: vec![own.id],
+            own,
+        })
     }
 
+    /// Through the descriptor: for programs, and for looking at.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.own.through()
     }
 
     /// The session's mark, which the name of everything that is entered holds.
@@ -66,19 +66,63 @@ impl<'a> Things<'a> {
 
     /// The arm's name with the mark, not hidden: `assay-0123456789abcdef-now`.
     pub fn tagged(&self) -> String {
-        let name = self.dir.file_name().unwrap_or_default().to_string_lossy();
+        let name = self.own.name().to_string_lossy();
         name.trim_start_matches('.').to_owned()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+        self.own.through().join(name)
+    }
+
+    /// The arm's directory by the name that it was made with.
+    pub fn shown(&self) -> &Path {
+        self.own.shown()
+    }
+
+    /// A new, empty file in the arm's directory.
+    pub fn create(&self, name: &str) -> Result<Held, ArmError> {
+        Ok(self.own.held.create(OsStr::new(name))?)
+    }
+
+    /// Where something of this arm lies that has to keep its path: in the session's directory, in
+    /// which nobody else may rename anything.
+    pub fn kept(&self, name: &str) -> PathBuf {
+        self.session.dir().join(self.own.name()).join(name)
+    }
+
+    /// As [`Things::kept`], a directory, which is made when it is not there.
+    pub fn keep(&self, name: &str) -> Result<PathBuf, ArmError> {
+        let dir = self.kept(name);
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir);
+        made.map_err(ArmError::io(&dir))?;
+        Ok(dir)
+    }
+
+    /// Puts a loop device on an open file. `shown` is the file's name, which nobody else may change
+    /// where the file is not `lasting`: where it may not answer any more when the device has to go.
+    pub fn attach(
+        &mut self,
+        file: &File,
+        shown: PathBuf,
+        lasting: bool,
+        direct: bool,
+    ) -> Result<(MadeId, String), ArmError> {
+        let id = self.enter(&Made::Loop { backing: shown })?;
+        if lasting {
+            self.session.identify(id, file)?;
+        }
+        let node = loops::attach(file, direct)?;
+        Ok((id, node.display().to_string()))
     }
 
     /// Differs between arms, whose data therefore differ too: a file system that stores equal
     /// blocks once must not see any.
     pub fn seed(&self) -> u64 {
         // FNV-1a.
-        let bytes = self.dir.as_os_str().as_encoded_bytes();
+        let bytes = self.own.shown().as_os_str().as_encoded_bytes();
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -86,10 +130,10 @@ impl<'a> Things<'a> {
 
     /// Refuses when less than this is free.
     pub fn room(&self, needed: Bytes) -> Result<(), ArmError> {
-        let free = Bytes(self.host.statfs(&self.dir)?.available);
+        let free = Bytes(self.host.statfs(self.own.through())?.available);
         match free < needed {
             true => Err(ArmError::Space {
-                dir: self.dir.clone(),
+                dir: self.own.shown().to_owned(),
                 needed,
                 free,
             }),
@@ -161,5 +205,11 @@ impl Drop for Things<'_> {
             // What does not go stays in the journal, and is tried again when the session is closed.
             let _ = self.session.unmake(self.host, id);
         }
+        // Mount points. What is still mounted keeps them, and nothing in them is touched.
+        let kept = self.session.dir().join(self.own.name());
+        for entry in fs::read_dir(&kept).into_iter().flatten().flatten() {
+            let _ = fs::remove_dir(entry.path());
+        }
+        let _ = fs::remove_dir(kept);
     }
 }

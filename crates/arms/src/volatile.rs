@@ -13,10 +13,13 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 const DISK: &str = "disk.sock";
+const MOUNTPOINT: &str = "disk";
+/// What the directory of both is kept as.
+const PLACE: &str = "volatile";
 
 /// A file that forgets what it was not told to keep.
 pub(crate) struct VolatileFile {
@@ -26,6 +29,7 @@ pub(crate) struct VolatileFile {
     /// Where the file's lasting contents are while it is mounted.
     kept: PathBuf,
     path: PathBuf,
+    mountpoint: PathBuf,
 }
 
 /// The same file after its last use, to cut the power at one moment after the other.
@@ -55,8 +59,15 @@ impl VolatileFile {
                 fedora: "fuse3",
             });
         }
-        let [path, kept, now, log, socket] =
-            [name, "kept", "now", "log", DISK].map(|name| dir.join(name));
+        let [path, kept, now, log] = [name, "kept", "now", "log"].map(|name| dir.join(name));
+        // A mount is found again by its path, so it lies where nobody else may rename anything.
+        let left = things.kept(PLACE);
+        if things.host.exists(&left)? {
+            // Of an attempt that was interrupted; refused when it is still mounted.
+            things.host.remove_tree(&left)?;
+        }
+        let place = things.keep(PLACE)?;
+        let [mountpoint, socket] = [MOUNTPOINT, DISK].map(|name| place.join(name));
         let open = |path: &Path| {
             let mut options = File::options();
             options.read(true).write(true).create(true).truncate(false);
@@ -65,14 +76,16 @@ impl VolatileFile {
         fs::rename(&path, &kept).map_err(ArmError::io(&kept))?;
         copy(&kept, &now).map_err(ArmError::io(&now))?;
         let disk = Disk::serve(&socket, open(&now)?, open(&log)?).map_err(ArmError::io(&socket))?;
-        drop(open(&path)?);
-        let before = path.metadata().map_err(ArmError::io(&path))?.dev();
+        drop(open(&mountpoint)?);
+        symlink(&mountpoint, &path).map_err(ArmError::io(&path))?;
+        let found = mountpoint.metadata();
+        let before = found.map_err(ArmError::io(&mountpoint))?.dev();
         let mount = things.enter(&Made::Mount {
-            mountpoint: path.clone(),
+            mountpoint: mountpoint.clone(),
         })?;
         let program = Program {
             path: &daemon,
-            dir,
+            dir: &place,
             log: "disk.log",
         };
         let node = json!({
@@ -86,7 +99,7 @@ impl VolatileFile {
             "type": "fuse",
             "id": "file",
             "node-name": "disk",
-            "mountpoint": name,
+            "mountpoint": MOUNTPOINT,
             "writable": true,
         });
         let args = [
@@ -97,7 +110,9 @@ impl VolatileFile {
         ];
         let mut daemon = things.start(&program, &args)?;
         daemon.wait_until(cancel, || {
-            path.metadata().is_ok_and(|found| found.dev() != before)
+            mountpoint
+                .metadata()
+                .is_ok_and(|found| found.dev() != before)
         })?;
         Ok(Self {
             disk,
@@ -105,7 +120,13 @@ impl VolatileFile {
             mount,
             kept,
             path,
+            mountpoint,
         })
+    }
+
+    /// The file itself: the name that it had is a link to it as long as it is mounted.
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
     }
 
     /// How much has happened: a moment to cut the power at.
@@ -117,6 +138,8 @@ impl VolatileFile {
     pub fn unmount(self, things: &mut Things<'_>) -> Result<AfterCut, ArmError> {
         drop(self.daemon);
         things.remove(self.mount)?;
+        let place = self.mountpoint.parent().unwrap_or(Path::new("/"));
+        things.host.remove_tree(place)?;
         fs::rename(&self.kept, &self.path).map_err(ArmError::io(&self.path))?;
         let file = File::options().write(true).open(&self.path);
         Ok(AfterCut {

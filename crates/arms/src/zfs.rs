@@ -79,7 +79,8 @@ pub(crate) fn build(
     let mut argv = vec!["zfs".to_owned(), "create".to_owned()];
     let mut set = |pair: String| argv.extend(["-o".to_owned(), pair]);
     set(mark);
-    let mount = things.path("mnt");
+    // ZFS mounts by path, so the path lies where nobody else may rename anything.
+    let mount = things.kept("mnt");
     match wanted.volume {
         // As a bare device: nobody looks for partitions in it.
         true => set("volmode=dev".to_owned()),
@@ -111,6 +112,7 @@ pub(crate) fn build(
     let path = match wanted.volume {
         true => node(&name, cancel)?,
         false => {
+            things.keep("mnt")?;
             run(things.host, &["zfs", "mount", &name], PACKAGE)?;
             let path = mount.join("file");
             new_file(&path)?;
@@ -185,7 +187,8 @@ pub(crate) fn wait_for(path: &Path, cancel: &Cancel) -> Result<(), ArmError> {
 fn text(path: &Path) -> Result<&str, ArmError> {
     path.to_str().ok_or_else(|| ArmError::Refused {
         what: path.display().to_string().escape_debug().to_string(),
-        reason: "ZFS takes no mount point that is not UTF-8: name a directory above it".to_owned(),
+        reason: "ZFS takes no mount point that is not UTF-8: set ASSAY_STATE to another directory"
+            .to_owned(),
     })
 }
 

@@ -2,7 +2,9 @@
 
 use crate::cli::{Color, Global, Status, Unreadable};
 use anyhow::Context as _;
+use assay_host::Live;
 use assay_instruments::Cancel;
+use assay_model::Machine;
 use assay_page::Style;
 use assay_store::Store;
 use std::ffi::{OsStr, OsString};
@@ -27,12 +29,27 @@ fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("neither {variable} nor HOME is set: say where to keep data with --store and ASSAY_STATE"))
 }
 
-/// Where scratch files are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`.
+/// Where scratch files and changes are entered: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`. Nobody
+/// but this user may write there or put another directory in its place: what assay finds in it, it
+/// removes, sets back and carries out.
 pub fn state_dir() -> anyhow::Result<PathBuf> {
-    match std::env::var_os("ASSAY_STATE") {
-        Some(path) => Ok(path.into()),
-        None => xdg("XDG_STATE_HOME", ".local/state"),
-    }
+    let path = match std::env::var_os("ASSAY_STATE") {
+        Some(path) => path.into(),
+        None => xdg("XDG_STATE_HOME", ".local/state")?,
+    };
+    let path =
+        std::path::absolute(&path).with_context(|| format!("{}: not a path", path.display()))?;
+    assay_host::ours::check(&path).map_err(|error| {
+        anyhow::anyhow!(
+            "the state directory {} is not safe: {error}; set ASSAY_STATE to a directory that is yours alone, such as {}",
+            path.display(),
+            match rustix::process::geteuid().is_root() {
+                true => "/var/lib/assay/state",
+                false => "~/.local/state/assay",
+            }
+        )
+    })?;
+    Ok(path)
 }
 
 /// Where the user keeps advice of their own: `$XDG_CONFIG_HOME/assay/advice`. None when neither that
@@ -66,9 +83,23 @@ pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     ))
 }
 
-/// Opens the store, making it when there is none.
+/// Opens the store, making it when there is none. What is stored then is of this machine.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
-    Ok(Store::open(&store_path(global)?)?)
+    let store = Store::open(&store_path(global)?)?;
+    Ok(store.on(assay_facts::machine(&Live)))
+}
+
+/// Refuses to go on with what was begun on another machine: figures of two machines in one record
+/// would be compared as if they were of one.
+pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
+    let here = assay_facts::machine(&Live);
+    match (on, &here) {
+        (Some(on), Some(here)) if on.id != here.id => anyhow::bail!(
+            "{what} was begun on another machine, {}: go on with it there, or begin a new one here",
+            assay_page::text::clean(&on.shown_among([here].into_iter()))
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The wall clock.
@@ -194,9 +225,17 @@ pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Signals that come within this time are one wish: timeout(1) sends its signal twice at once.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
+/// What sets back what it changed may take so long; a signal always ends assay, whatever blocks.
+const LONGEST_END: Duration = Duration::from_secs(600);
+
 /// The first Ctrl-C (or TERM, HUP) asks to stop and clean up, a later one ends at once: what is left
 /// then is removed at the next start.
 pub fn on_signals() -> anyhow::Result<Cancel> {
+    on_signals_within(LONGEST_END)
+}
+
+/// As [`on_signals`]; assay ends so long after the first signal even if something does not return.
+pub fn on_signals_within(longest: Duration) -> anyhow::Result<Cancel> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let flag = Arc::new(AtomicBool::new(false));
     let asked = flag.clone();
@@ -205,10 +244,22 @@ pub fn on_signals() -> anyhow::Result<Cancel> {
         let mut first = None;
         for _ in signals.forever() {
             asked.store(true, Ordering::SeqCst);
+            if first.is_none() {
+                std::thread::spawn(move || end_after(longest));
+            }
             if first.get_or_insert_with(crate::progress::now).elapsed() > ONE_WISH {
                 signal_hook::low_level::exit(Status::Interrupted as i32);
             }
         }
     });
     Ok(Cancel::from_flag(flag))
+}
+
+fn end_after(longest: Duration) {
+    std::thread::sleep(longest);
+    eprintln!(
+        "assay did not come to an end within {} s of the signal and ends now; the next start removes what is left",
+        longest.as_secs()
+    );
+    signal_hook::low_level::exit(Status::Interrupted as i32);
 }

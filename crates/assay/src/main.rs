@@ -20,6 +20,7 @@ mod cli;
 mod context;
 mod pages;
 mod progress;
+mod sweep;
 mod verbs;
 
 use clap::Parser as _;

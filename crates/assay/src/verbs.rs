@@ -46,6 +46,9 @@ pub enum Verb {
 /// Runs the verb.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     let global = &cli.global;
+    if works_with_the_machine(cli.verb.as_ref()) {
+        crate::sweep::at_start();
+    }
     match cli.verb {
         Some(Verb::Run(args)) => run::run(&args, global),
         Some(Verb::Runs(args)) => runs::run(&args, global),
@@ -65,5 +68,33 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),
+    }
+}
+
+/// Those that only look at what was measured, or only compute, leave the machine as it is.
+fn works_with_the_machine(verb: Option<&Verb>) -> bool {
+    match verb {
+        None
+        | Some(
+            Verb::Run(_)
+            | Verb::Trial(_)
+            | Verb::Stack(_)
+            | Verb::Study(_)
+            | Verb::Lab(_)
+            | Verb::Disks(_)
+            | Verb::Dups(_)
+            | Verb::Facts(_),
+        ) => true,
+        Some(
+            Verb::Runs(_)
+            | Verb::Show(_)
+            | Verb::Compare(_)
+            | Verb::Report(_)
+            | Verb::Export(_)
+            | Verb::Import(_)
+            | Verb::Lint(_)
+            | Verb::Advice(_)
+            | Verb::Plan(_),
+        ) => false,
     }
 }

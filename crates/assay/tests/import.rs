@@ -118,7 +118,7 @@ fn an_exported_run_comes_back() {
     };
     let (run, samples) = assay_fio::import::run(&documents[0], &about);
     let export = home.dir.path().join("run.json");
-    std::fs::write(&export, assay_store::to_json(&run, &samples).unwrap()).unwrap();
+    std::fs::write(&export, assay_store::to_json(&run, &samples, None).unwrap()).unwrap();
     for _ in 0..2 {
         let out = home.assay(&["import", "--json", export.to_str().unwrap()]);
         assert_eq!(out.code, Some(0), "{}", out.stderr);

@@ -18,7 +18,7 @@ fn images() -> Option<PathBuf> {
     let ours = images.iter().find(|image| image["zfs"] == "stable");
     let dir = ours.map(|image| PathBuf::from(image["dir"].as_str().unwrap()));
     if dir.is_none() {
-        eprintln!("skipped: no guest image; `assay lab build` makes one");
+        assay_testing::skipped("guest-image", "no guest image; `assay lab build` makes one");
     }
     Some(dir?.parent()?.to_owned())
 }
@@ -85,7 +85,7 @@ fn only_root_builds() {
         .gid(NOBODY);
     let built = ran(command.output().unwrap());
     if built.stderr.contains("is not installed") {
-        eprintln!("skipped: {}", built.stderr);
+        assay_testing::skipped("image-tools", format_args!("{}", built.stderr));
         return;
     }
     refused(&home, &built, &["needs root", "sudo assay lab build"]);
@@ -113,7 +113,7 @@ fn no_mirror_and_no_namespaces_for_the_image() {
         .iter()
         .any(|why| bound.stderr.contains(why))
     {
-        eprintln!("skipped: {}", bound.stderr);
+        assay_testing::skipped("image-tools", format_args!("{}", bound.stderr));
         return;
     }
     let words = ["namespaces and mounts", "Operation not permitted"];

@@ -477,7 +477,7 @@ fn a_real_btrfs_stores_what_was_planned() {
         let stored = match stored_for_real(&sizes, data, metadata) {
             Ok(stored) => stored,
             Err(reason) => {
-                eprintln!("skipped: {reason}");
+                assay_testing::skipped("btrfs", format_args!("{reason}"));
                 return;
             }
         };

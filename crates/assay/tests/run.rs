@@ -446,11 +446,15 @@ fn a_file_of_the_users_is_read_but_not_overwritten_unasked() {
     let out = home.assay(&with(&["run"], &file, &["--rw", "randread"]));
     assert_eq!(out.code, Some(0), "{}", out.stderr);
     assert!(std::fs::read(&file).unwrap() == data, "untouched");
-    let out = home.assay(&with(
-        &["run"],
-        &file,
-        &["--rw", "randwrite", "--destroy-data"],
-    ));
+    let destroy = ["--rw", "randwrite", "--destroy-data"];
+    let out = home.assay(&with(&["run"], &file, &destroy));
+    assert_eq!(out.code, Some(2));
+    for word in ["not empty", "hexdump", "--destroy-unknown-data"] {
+        assert!(out.stderr.contains(word), "{}", out.stderr);
+    }
+    assert!(std::fs::read(&file).unwrap() == data, "untouched");
+    let destroy = [&destroy[..], &["--destroy-unknown-data"]].concat();
+    let out = home.assay(&with(&["run"], &file, &destroy));
     assert_eq!(out.code, Some(0), "{}", out.stderr);
     let after = std::fs::read(&file).unwrap();
     assert!(after.len() == data.len() && after != data);

@@ -34,7 +34,7 @@ const SHORT: [&str; 11] = [
 fn skip() -> bool {
     match lacks(&["fio", "qemu-img", "qemu-nbd"], false) {
         Some(missing) => {
-            eprintln!("skipped: {missing} is missing");
+            assay_testing::skipped("program", format_args!("{missing} is missing"));
             true
         }
         None => false,
@@ -296,7 +296,7 @@ fn layers_in_a_guest() {
     let path = target.path().to_str().unwrap();
     let dry = home.assay(&["stack", path, "--measure", "--dry-run", "--layers", "luks"]);
     if dry.stdout.contains("left out") {
-        eprintln!("skipped: {}", dry.stdout);
+        assay_testing::skipped("luks", format_args!("{}", dry.stdout));
         return;
     }
     let layers = "guest,luks,lvm,ext4,xfs,btrfs";

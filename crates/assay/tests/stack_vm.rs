@@ -41,7 +41,7 @@ impl Machine {
             .stdin(Stdio::null())
             .spawn();
         if started.is_err() {
-            eprintln!("skipped: no qemu-system-x86_64");
+            assay_testing::skipped("qemu", "no qemu-system-x86_64");
         }
         started.ok().map(Self)
     }
@@ -57,7 +57,7 @@ impl Drop for Machine {
 #[test]
 fn scratch_disks_are_like_the_one_of_a_machine_that_runs() {
     if let Some(missing) = lacks(&["fio", "qemu-img", "qemu-nbd"], false) {
-        return eprintln!("skipped: {missing} is missing");
+        return assay_testing::skipped("program", format_args!("{missing} is missing"));
     }
     let home = Home::new();
     let target = home.target();

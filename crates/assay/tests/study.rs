@@ -297,7 +297,10 @@ fn disks_of_a_real_guest_are_measured_and_gone_afterwards() {
     let cache = assay_lab::Cache::of_user().ok();
     let image = cache.and_then(|cache| cache.find());
     if image.is_none() || !root() || !fio() {
-        eprintln!("skipped: needs root, fio, and the guest image of `assay lab build`");
+        assay_testing::skipped(
+            "guest-image",
+            "needs root, fio, and the guest image of `assay lab build`",
+        );
         return;
     }
     let home = Home::new();

@@ -37,13 +37,34 @@ pub enum ChangeError {
     },
     /// An assay that was killed left something there.
     #[error(
-        "{what}: an assay that was killed ({label}) left changes behind; take them back first with `assay trial --recover`"
+        "{what}: an assay that was killed ({label}) left changes behind; take them back first with `{}assay trial --recover`",
+        place.as_deref().map(environment).unwrap_or_default()
     )]
     Pending {
         /// The target or setting.
         what: String,
         /// What it did.
         label: String,
+        /// Its state directory, when it is another one.
+        place: Option<PathBuf>,
+    },
+    /// An assay that was killed left it changed, and its journal is gone.
+    #[error(transparent)]
+    Orphan(Box<Orphan>),
+    /// A configuration file as it was found is damaged or gone, and the file cannot be made again from
+    /// what is known.
+    #[error(
+        "{}: {reason}, so {} was left as it is; compare the two (diff), then `assay trial --recover --force` sets back assay's own line alone, --accept leaves the file as it is",
+        saved.display(),
+        file.display()
+    )]
+    Saved {
+        /// The copy in the journal.
+        saved: PathBuf,
+        /// The configuration file.
+        file: PathBuf,
+        /// What is wrong with the copy.
+        reason: String,
     },
     /// It cannot be done, and nothing was touched.
     #[error("{what}: {reason}")]
@@ -122,6 +143,34 @@ pub enum ChangeError {
         /// What failed then.
         second: Box<ChangeError>,
     },
+}
+
+/// A setting that an assay left changed, of which no journal tells any more.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{what}: an assay that was killed ({label}) changed it, and its journal {} is gone; it was {original:?} before and reads {found:?} now: set it as it shall be, then remove {}",
+    journal.display(),
+    note.display()
+)]
+pub struct Orphan {
+    /// The setting.
+    pub what: String,
+    /// What the assay did.
+    pub label: String,
+    /// Where its journal was.
+    pub journal: PathBuf,
+    /// What it read before.
+    pub original: String,
+    /// What it reads now.
+    pub found: String,
+    /// The file that tells of it.
+    pub note: PathBuf,
+}
+
+/// What to write before a command that shall look at another state directory.
+fn environment(state: &Path) -> String {
+    let text = state.display().to_string();
+    format!("ASSAY_STATE='{}' ", text.replace('\'', "'\\''"))
 }
 
 impl ChangeError {

@@ -4,23 +4,27 @@
 //! DIR/mutex                        held for a moment, to look at all sessions and enter one
 //! DIR/sessions/assay-UID/lock      held as long as the session's process lives
 //! DIR/sessions/assay-UID/journal   what it did, see `lines`
+//! DIR/sessions/assay-UID/N.entry   what was opened or made as number N, noted a second time
 //! DIR/sessions/assay-UID/N.saved   contents of a configuration file as it was found
 //! ```
 
 use crate::error::ChangeError;
-use crate::lines::{Entry, FORMAT, Header, Read, State};
+use crate::lines::{Entry, FORMAT, Header, State};
+use crate::seal::seal;
 use crate::session::Session;
+use crate::stored::{Stored, load};
+use assay_host::{HostError, ours};
 use rustix::fs::{FallocateFlags, FlockOperation, flock};
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 const MUTEX: &str = "mutex";
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 pub(crate) const LINES: &str = "journal";
-const PREFIX: &str = "assay-";
+pub(crate) const PREFIX: &str = "assay-";
 
 /// Room taken for a journal when its session begins, so that the disk filling up later does not
 /// keep it from noting what it does: some thousand lines.
@@ -45,14 +49,6 @@ pub struct Pending {
     pub left: Vec<String>,
 }
 
-/// A session as it lies on disk.
-pub(crate) struct Stored {
-    pub(crate) dir: PathBuf,
-    pub(crate) read: Read,
-    /// Its lock, when its process is gone; nothing while it lives.
-    pub(crate) lock: Option<File>,
-}
-
 impl Journal {
     /// Uses a directory, making it for this user alone when it is missing.
     ///
@@ -60,6 +56,7 @@ impl Journal {
     /// It cannot be made, or somebody else may write in it: what recovery finds there it carries
     /// out, the user's own commands among it.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
+        ours::check(dir).map_err(|error| not_ours(dir, &error))?;
         let new = !dir.join("sessions").exists();
         make_dir(&dir.join("sessions"))?;
         let dir = dir.canonicalize().map_err(ChangeError::journal(dir))?;
@@ -70,23 +67,14 @@ impl Journal {
                 let _ = sync_dir(dir);
             }
         }
-        for path in [&dir, &dir.join("sessions")] {
-            let found = path.metadata().map_err(ChangeError::journal(path))?;
-            let us = rustix::process::geteuid().as_raw();
-            if found.uid() != us || found.mode() & 0o022 != 0 {
-                return Err(ChangeError::Foreign {
-                    path: path.clone(),
-                    reason: format!(
-                        "{} may write here, and assay runs as user {us} what it finds in its journal: set ASSAY_STATE to a directory that is yours alone",
-                        match found.mode() & 0o022 {
-                            0 => format!("user {}", found.uid()),
-                            _ => "others".to_owned(),
-                        }
-                    ),
-                });
-            }
-        }
+        // Once more, now that it is there; nobody else could make it or change it since.
+        let sessions = dir.join("sessions");
+        ours::check(&sessions).map_err(|error| not_ours(&sessions, &error))?;
         Ok(Self { dir })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Begins a session on a target. There is one at a time for every `target`, whatever assay it
@@ -103,8 +91,11 @@ impl Journal {
         make_dir(&dir)?;
         let path = dir.join(LOCK);
         let lock = new_file(&path).map_err(ChangeError::journal(&path))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| ChangeError::journal(&path)(error.into()))?;
+        let itself = File::open(&dir).map_err(ChangeError::journal(&dir))?;
+        for file in [&lock, &itself] {
+            flock(file, FlockOperation::NonBlockingLockExclusive)
+                .map_err(|error| ChangeError::journal(&path)(error.into()))?;
+        }
         let header = Header {
             format: FORMAT,
             uid,
@@ -121,16 +112,18 @@ impl Journal {
                 Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
             }
-            let mut line = serde_json::to_vec(&header)?;
-            line.push(b'\n');
-            file.write_all(&line)?;
+            file.write_all(&seal(0, &header)?)?;
             file.sync_all()?;
             sync_dir(&dir)?;
             sync_dir(&self.sessions())?;
             Ok(file)
         })();
         match begun {
-            Ok(file) => Ok(Session::new(self.clone(), dir, header, file, lock)),
+            Ok(file) => {
+                let locks = vec![lock, itself];
+                Session::new(self.clone(), dir, header, file, locks)
+                    .map_err(ChangeError::journal(&path))
+            }
             Err(error) => {
                 let _ = fs::remove_dir_all(&dir);
                 Err(ChangeError::journal(&path)(error))
@@ -146,19 +139,20 @@ impl Journal {
         let mut pending = Vec::new();
         let _mutex = self.mutex()?;
         for stored in self.stored()? {
-            let (Read::Journal { header, state, .. }, Some(_)) = (&stored.read, &stored.lock)
-            else {
+            let Some(found) = stored.found.as_ref().filter(|_| stored.is_left()) else {
                 continue;
             };
-            let left: Vec<_> = state.open().rev().map(|(_, entry)| tell(entry)).collect();
-            if !left.is_empty() {
-                pending.push(Pending {
-                    label: header.label.clone(),
-                    target: header.target.clone(),
-                    begun: header.begun,
-                    left,
-                });
+            let open = found.state.open().rev();
+            let mut left: Vec<_> = open.map(|(_, entry)| tell(entry)).collect();
+            if !found.damage.is_empty() {
+                left.push(format!("a damaged journal in {}", stored.dir.display()));
             }
+            pending.push(Pending {
+                label: found.header.label.clone(),
+                target: found.header.target.clone(),
+                begun: found.header.begun,
+                left,
+            });
         }
         pending.sort_by_key(|pending| pending.begun);
         Ok(pending)
@@ -173,18 +167,19 @@ impl Journal {
         theirs: impl Fn(&Header, &State) -> bool,
     ) -> Result<(), ChangeError> {
         for stored in self.stored()? {
-            let Read::Journal { header, state, .. } = &stored.read else {
+            let Some(found) = &stored.found else {
                 continue;
             };
-            let matters = stored.lock.is_none() || state.open().next().is_some();
-            if own == Some(&*stored.dir) || !matters || !theirs(header, state) {
+            let matters = stored.locks.is_none() || stored.is_left();
+            if own == Some(&*stored.dir) || !matters || !theirs(&found.header, &found.state) {
                 continue;
             }
-            return Err(match stored.lock {
-                None => busy(what, header),
+            return Err(match stored.locks {
+                None => busy(what, &found.header),
                 Some(_) => ChangeError::Pending {
                     what: what.to_owned(),
-                    label: header.label.clone(),
+                    label: found.header.label.clone(),
+                    place: None,
                 },
             });
         }
@@ -198,7 +193,7 @@ impl Journal {
     pub(crate) fn stored(&self) -> Result<Vec<Stored>, ChangeError> {
         self.names()?
             .into_iter()
-            .filter_map(|dir| self.load(dir).transpose())
+            .filter_map(|dir| load(dir).transpose())
             .collect()
     }
 
@@ -214,39 +209,6 @@ impl Journal {
         }
         found.sort();
         Ok(found)
-    }
-
-    /// Reads one session; nothing when it is gone meanwhile.
-    pub(crate) fn load(&self, dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
-        let path = dir.join(LOCK);
-        let lock = match File::options().read(true).open(&path) {
-            Ok(lock) => match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => Some(lock),
-                Err(rustix::io::Errno::WOULDBLOCK) => None,
-                Err(error) => return Err(ChangeError::journal(&path)(error.into())),
-            },
-            // Killed between the directory and its lock, or half removed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match File::open(&dir) {
-                Ok(lock) => Some(lock),
-                Err(_) => return Ok(None),
-            },
-            Err(error) => return Err(ChangeError::journal(&path)(error)),
-        };
-        if let Some(lock) = &lock
-            && lock.metadata().is_ok_and(|found| found.nlink() == 0)
-        {
-            return Ok(None);
-        }
-        let path = dir.join(LINES);
-        let read = match fs::read(&path) {
-            Ok(bytes) => crate::lines::read(&bytes).map_err(|reason| ChangeError::Foreign {
-                path: path.clone(),
-                reason,
-            })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Read::Unborn,
-            Err(error) => return Err(ChangeError::journal(&path)(error)),
-        };
-        Ok(Some(Stored { dir, read, lock }))
     }
 
     /// Whoever looks at all sessions in order to enter one has this.
@@ -268,6 +230,21 @@ impl Journal {
     }
 }
 
+fn not_ours(dir: &Path, error: &HostError) -> ChangeError {
+    let path = match error {
+        HostError::Path { path, .. } | HostError::NotFound { path } => path.clone(),
+        _ => dir.to_owned(),
+    };
+    let us = rustix::process::geteuid().as_raw();
+    ChangeError::Foreign {
+        path,
+        reason: format!(
+            "{}; assay runs as user {us} what it finds in its journal: set ASSAY_STATE to a directory that is yours alone",
+            error.reason()
+        ),
+    }
+}
+
 fn busy(what: &str, header: &Header) -> ChangeError {
     ChangeError::Busy {
         what: what.to_owned(),
@@ -284,16 +261,34 @@ pub(crate) fn tell(entry: &Entry) -> String {
     }
 }
 
-/// Removes a session's directory; its journal first, for without it the rest means nothing.
+/// Removes a session's directory, of which nothing is left to take back. Its journal says so until
+/// all else is gone.
 pub(crate) fn forget(dir: &Path) -> Result<(), ChangeError> {
-    let gone = |removed: io::Result<()>| match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+    let forgotten = || -> io::Result<()> {
+        for one in fs::read_dir(dir)? {
+            let one = one?;
+            let name = one.file_name();
+            if name == LINES || name == LOCK {
+                continue;
+            }
+            match one.file_type()?.is_dir() {
+                true => fs::remove_dir_all(one.path())?,
+                false => fs::remove_file(one.path())?,
+            }
+        }
+        sync_dir(dir)?;
+        for name in [LINES, LOCK] {
+            match fs::remove_file(dir.join(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        fs::remove_dir(dir)
     };
-    gone(fs::remove_file(dir.join(LINES)))
-        .and_then(|()| sync_dir(dir))
-        .and_then(|()| gone(fs::remove_dir_all(dir)))
-        .map_err(ChangeError::journal(dir))
+    match forgotten() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(ChangeError::journal(dir)),
+    }
 }
 
 fn make_dir(dir: &Path) -> Result<(), ChangeError> {

@@ -8,21 +8,28 @@
     reason = "this crate owns its journal, which has to be forced to disk"
 )]
 
+mod claims;
+mod directory;
 mod error;
 mod journal;
 mod lines;
 mod made;
 mod never;
+mod read;
 mod recover;
+mod seal;
 mod session;
 mod setting;
+mod stored;
 mod switch;
 
-pub use error::ChangeError;
+pub use claims::Elsewhere;
+pub use directory::OwnDirectory;
+pub use error::{ChangeError, Orphan};
 pub use journal::{Journal, Pending};
 pub use made::{Made, is_lvm_name};
 pub use never::{never_kept, survives_reboot};
 pub use recover::{Foreign, Outcome, Recovered};
 pub use session::{MadeId, Session};
-pub use setting::{Origin, Original};
+pub use setting::{AsFound, Origin, Original};
 pub use switch::Switch;

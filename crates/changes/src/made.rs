@@ -9,7 +9,8 @@ mod volume;
 pub use volume::is_lvm_name;
 
 use crate::error::ChangeError;
-use assay_host::{HostError, HostMut, Limits, ProcessId};
+use assay_host::held::Removed;
+use assay_host::{HostError, HostMut, Known, Limits, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -56,6 +57,14 @@ pub enum Made {
         /// `pool/…/name`; the last part holds the tag.
         name: String,
     },
+    /// A file, a directory, or all loop devices on a file, and which one it is, once it is there: its
+    /// name alone may be given to something else by whoever owns the directory that it lies in.
+    Known {
+        /// The file, directory or loop devices.
+        thing: Box<Made>,
+        /// The file or directory, or the file under the loop devices.
+        known: Known,
+    },
     /// An LVM logical volume. Create it with [`crate::Session::tag`] among its LVM tags
     /// (`--addtag`): nothing that does not carry it is ever removed.
     LogicalVolume {
@@ -91,12 +100,15 @@ impl std::fmt::Display for Made {
             Self::Netns { name } => write!(f, "network namespace {name}"),
             Self::Dataset { name } => write!(f, "ZFS dataset {name}"),
             Self::LogicalVolume { group, name } => write!(f, "logical volume {group}/{name}"),
+            Self::Known { thing, .. } => thing.fmt(f),
         }
     }
 }
 
 /// How long the kernel may take to let go of a loop device or a mount.
 const SETTLING: Duration = Duration::from_secs(5);
+/// `errno` of a directory that is not empty (rmdir(2)).
+const NOT_EMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
 
 impl Made {
     /// Whether this can be a thing of the session with that tag.
@@ -106,6 +118,7 @@ impl Made {
             Self::Loop { backing } => backing,
             Self::Mount { mountpoint } => mountpoint,
             Self::Process { .. } => return Ok(()),
+            Self::Known { thing, .. } => return thing.check(tag),
             Self::Netns { name } => Path::new(name),
             // Only its own name counts, and that of nothing above it.
             Self::Dataset { name } => Path::new(name.rsplit('/').next().unwrap_or_default()),
@@ -135,10 +148,16 @@ impl Made {
 
     /// Whether it can still be there after the machine was started again.
     pub(crate) fn survives_reboot(&self) -> bool {
-        matches!(
-            self,
-            Self::File(_) | Self::Directory(_) | Self::Dataset { .. } | Self::LogicalVolume { .. }
-        )
+        match self {
+            Self::File(_)
+            | Self::Directory(_)
+            | Self::Dataset { .. }
+            | Self::LogicalVolume { .. } => true,
+            Self::Known { thing, .. } => thing.survives_reboot(),
+            Self::Process { .. } | Self::Loop { .. } | Self::Mount { .. } | Self::Netns { .. } => {
+                false
+            }
+        }
     }
 
     /// Whether something of that name is there now.
@@ -151,19 +170,30 @@ impl Made {
             Self::Netns { name } => exists(host, &Path::new("/run/netns").join(name))?,
             Self::Dataset { name } => dataset::is_there(host, name)?,
             Self::LogicalVolume { group, name } => volume::find(host, group, name)?.is_some(),
+            Self::Known { thing, known } => match &**thing {
+                Self::Loop { .. } => !host.loops(known.identity)?.is_empty(),
+                thing => thing.is_there(host)?,
+            },
         })
     }
 
     /// Removes it, and makes sure that it is gone. What is not there is fine.
     pub(crate) fn unmake(&self, host: &dyn HostMut, tag: &str) -> Result<(), ChangeError> {
         self.check(tag)?;
-        let absent_is_fine = |removed: Result<(), HostError>| match removed {
-            Err(error) if error.is_absent() => Ok(()),
-            other => other,
-        };
         match self {
-            Self::File(path) => absent_is_fine(host.remove_file(path))?,
-            Self::Directory(path) => absent_is_fine(host.remove_tree(path))?,
+            Self::File(path) | Self::Directory(path) => self.removed(host, path, None)?,
+            Self::Known { thing, known } => match &**thing {
+                Self::File(path) | Self::Directory(path) => {
+                    self.removed(host, path, Some(known))?;
+                }
+                Self::Loop { .. } => {
+                    for node in host.loops(known.identity)? {
+                        host.detach_loop(&node, known.identity)?;
+                    }
+                    self.wait(host)?;
+                }
+                other => return other.unmake(host, tag),
+            },
             Self::Process { pid, start } => host.kill(ProcessId {
                 pid: *pid,
                 start: *start,
@@ -213,6 +243,33 @@ impl Made {
         Ok(())
     }
 
+    fn removed(
+        &self,
+        host: &dyn HostMut,
+        path: &Path,
+        known: Option<&Known>,
+    ) -> Result<(), ChangeError> {
+        match host.remove_made(path, known) {
+            Ok(Removed::Gone | Removed::Absent) => Ok(()),
+            Ok(Removed::Another) => Err(ChangeError::refused(
+                self.to_string(),
+                "not removed: it was moved away, or another file system lies there now, and what became \
+                 of it cannot be told; look for it, remove it, and then let assay forget it with \
+                 `assay trial --recover --accept`",
+            )),
+            Err(error) if error.is_absent() => Ok(()),
+            Err(error) if known.is_none() && error.errno() == Some(NOT_EMPTY) => {
+                Err(ChangeError::refused(
+                    self.to_string(),
+                    "not removed: it is not empty, assay was killed before it had written down which \
+                     directory it made, and the owner of the directory above could have put another \
+                     one in its place; remove it yourself",
+                ))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn command(&self, host: &dyn HostMut, argv: &[&OsStr]) -> Result<(), ChangeError> {
         let output = host.run(argv, Limits::default())?;
         match output.success() {
@@ -259,20 +316,9 @@ fn exists(host: &dyn HostMut, path: &Path) -> Result<bool, HostError> {
     Ok(host.exists(path)? || host.link(path).is_ok())
 }
 
-/// The path as the kernel tells it: links resolved, as far as it is there.
-fn real(host: &dyn HostMut, path: &Path) -> PathBuf {
-    host.realpath(path)
-        .or_else(|_| {
-            let name = path.file_name().unwrap_or_default();
-            let dir = host.realpath(path.parent().unwrap_or(Path::new("/")))?;
-            Ok::<_, HostError>(dir.join(name))
-        })
-        .unwrap_or_else(|_| path.to_owned())
-}
-
-/// Device nodes of the loop devices on a file.
+/// Device nodes of the loop devices on a file whose name nobody else may change. The kernel tells the
+/// path without links, and the journal has it so.
 fn loops(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>, HostError> {
-    let real = real(host, backing);
     let mut found = Vec::new();
     for name in host.list(Path::new("/sys/block"))? {
         if !name.as_bytes().starts_with(b"loop") {
@@ -291,17 +337,18 @@ fn loops(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>, HostError> 
         // The kernel's mark of a file that was removed meanwhile.
         let plain = file.strip_suffix(b" (deleted)").unwrap_or(file);
         let same = |path: &Path| [file, plain].contains(&path.as_os_str().as_bytes());
-        if same(&real) || same(backing) {
+        if same(backing) {
             found.push(Path::new("/dev").join(name));
         }
     }
     Ok(found)
 }
 
+/// The journal has the path without links, as the kernel tells it: a link that stands there now is
+/// not followed.
 fn mounted(host: &dyn HostMut, mountpoint: &Path) -> Result<bool, HostError> {
-    let real = real(host, mountpoint);
     let table = host.read(Path::new("/proc/self/mounts"))?;
-    Ok(crate::setting::mounts(&table).any(|mount| mount.mountpoint == real))
+    Ok(crate::setting::mounts(&table).any(|mount| mount.mountpoint == mountpoint))
 }
 
 /// Paths in JSON: text, or a list of bytes where a name is not UTF-8.

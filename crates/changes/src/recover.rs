@@ -1,12 +1,14 @@
 //! Taking back what a session left: newest first, each thing read back, repeatable after having
 //! been cut off anywhere.
 
+use crate::claims;
 use crate::error::ChangeError;
-use crate::journal::{Journal, Stored, boot, forget, tell};
-use crate::lines::{Entry, Header, Line, Read};
+use crate::journal::{Journal, boot, forget, tell};
+use crate::lines::{Entry, Line};
 use crate::never::survives_reboot;
 use crate::session::Session;
-use crate::switch::{Back, put_back};
+use crate::stored::{Stored, load};
+use crate::switch::{Back, Trust, put_back};
 use assay_host::HostMut;
 
 /// What to do about a setting that somebody else changed meanwhile, and about what cannot be taken
@@ -42,6 +44,9 @@ pub enum Outcome {
         /// It was taken as it is and forgotten.
         accepted: bool,
     },
+    /// The setting is as it was found, but something beside it is not, or the journal itself is damaged:
+    /// what, with the path. It stays until the user wishes it forgotten ([`Foreign::Accept`]).
+    Doubtful(String),
     /// It could not be taken back. It stays in the journal, unless the user wishes it forgotten
     /// ([`Foreign::Accept`]).
     Failed(String),
@@ -76,7 +81,7 @@ impl Journal {
         {
             let _mutex = self.mutex()?;
             for dir in self.names()? {
-                match self.load(dir) {
+                match load(dir) {
                     Ok(found) => stored.extend(found),
                     Err(error @ ChangeError::Foreign { .. }) => recovered.push(Recovered {
                         label: String::new(),
@@ -88,66 +93,73 @@ impl Journal {
                 }
             }
         }
-        stored.retain(|stored| stored.lock.is_some());
         // A later session may have built on an earlier one.
-        stored.sort_by_key(|stored| match &stored.read {
-            Read::Journal { header, .. } => std::cmp::Reverse(header.begun),
-            Read::Unborn => std::cmp::Reverse(0),
+        stored.sort_by_key(|stored| {
+            let begun = stored.found.as_ref().map(|found| found.header.begun);
+            std::cmp::Reverse(begun.unwrap_or_default())
         });
         for stored in stored {
-            let Stored { dir, read, lock } = stored;
-            match (read, lock) {
-                (Read::Unborn, _) => forget(&dir)?,
-                (
-                    Read::Journal {
-                        header,
-                        state,
-                        damaged,
-                    },
-                    Some(lock),
-                ) => {
-                    let told = header.clone();
-                    if state.open().next().is_none() && damaged.is_none() {
-                        forget(&dir)?;
-                        continue;
-                    }
-                    let mut session = Session::resume(self.clone(), dir, *header, state, lock)?;
-                    recovered.extend(take_back(&session, host, foreign)?);
-                    if let Some(line) = damaged {
-                        recovered.push(damage(&told, &session, line));
-                        // Nobody knows what that line said: it is not thrown away unasked.
-                        session.stays = foreign != Foreign::Accept;
-                    }
+            let Stored { dir, found, locks } = stored;
+            let (found, locks) = match (found, locks) {
+                (_, None) => continue,
+                (None, Some(_)) => {
+                    forget(&dir)?;
+                    continue;
                 }
-                (Read::Journal { .. }, None) => {}
-            }
+                (Some(found), Some(locks)) => (found, locks),
+            };
+            let damage = found.damage.clone();
+            let mut session = Session::resume(self.clone(), dir, found, locks)?;
+            recovered.extend(take_back(&session, host, foreign, false)?);
+            let doubtful = damage.iter().map(|what| doubtful(&session, what));
+            recovered.extend(doubtful);
+            // Nobody knows what a damaged line said: it is not thrown away unasked.
+            session.stays = !damage.is_empty() && foreign != Foreign::Accept;
         }
         Ok(recovered)
     }
 }
 
-fn damage(header: &Header, session: &Session, line: usize) -> Recovered {
-    let reason = format!(
-        "line {line} of {} is damaged: what assay did then is not known",
-        session.dir().join(crate::journal::LINES).display()
+fn doubtful(session: &Session, damage: &str) -> Recovered {
+    let what = format!(
+        "{damage}; what could be read was taken back. What else was done is not known: look at what the session worked on; files ending in .saved in {} are configuration files as they were found",
+        session.dir().display()
     );
     Recovered {
-        label: header.label.clone(),
-        target: header.target.clone(),
+        label: session.header().label.clone(),
+        target: session.header().target.clone(),
         what: "journal".into(),
-        outcome: Outcome::Failed(reason),
+        outcome: Outcome::Doubtful(what),
     }
 }
 
 /// Takes back everything of a session that is open.
+///
+/// `own`: this process began it, so that nothing of its journal is missing.
 pub(crate) fn take_back(
     session: &Session,
     host: &dyn HostMut,
     foreign: Foreign,
+    own: bool,
 ) -> Result<Vec<Recovered>, ChangeError> {
     let rebooted = session.header().boot != boot()?;
     let state = session.state();
     let mut recovered = Vec::new();
+    // Killed before it could tell the machine.
+    let closed = state.entries.iter().filter(|(_, entry)| !entry.is_open());
+    for (id, entry) in closed.filter(|_| !own) {
+        if let Entry::Switched(switched) = entry
+            && claims::retake(session, host, *id, &switched.setting, &switched.identity).is_ok()
+            && let Some(lock) = session.claims().remove(id)
+        {
+            lock.release()?;
+        }
+    }
+    let trust = match (foreign, own) {
+        (Foreign::Restore, _) => Trust::Force,
+        (_, true) => Trust::Own,
+        (_, false) => Trust::Left,
+    };
     for (id, entry) in state.open().rev() {
         let done = match entry {
             Entry::Made { thing, .. } if rebooted && !thing.survives_reboot() => {
@@ -157,32 +169,38 @@ pub(crate) fn take_back(
                 let gone = thing.unmake(host, &session.tag());
                 gone.map(|()| Outcome::Removed)
             }
-            Entry::Switched(switched) if rebooted && !survives_reboot(&switched.setting) => {
-                Ok(Outcome::Rebooted)
-            }
             Entry::Switched(switched) => {
-                let lasts = survives_reboot(&switched.setting);
-                match put_back(session, host, id, switched, foreign == Foreign::Restore) {
-                    Err(ChangeError::Gone { .. }) if !lasts => Ok(Outcome::Gone),
-                    Ok(Back::Already(shown) | Back::Restored(shown)) => {
-                        Ok(Outcome::Restored(shown))
-                    }
-                    Ok(Back::LeftAlone(found)) => Ok(Outcome::LeftAlone {
-                        found,
-                        original: switched.original.shown.clone(),
-                        accepted: foreign == Foreign::Accept,
-                    }),
+                let (setting, identity) = (&switched.setting, &switched.identity);
+                let lasts = survives_reboot(setting);
+                match claims::retake(session, host, id, setting, identity) {
                     Err(error) => Err(error),
+                    Ok(()) if rebooted && !lasts => Ok(Outcome::Rebooted),
+                    Ok(()) => match put_back(session, host, id, switched, trust) {
+                        Err(ChangeError::Gone { .. }) if !lasts => Ok(Outcome::Gone),
+                        Ok(Back::Already(shown) | Back::Restored(shown)) => {
+                            Ok(Outcome::Restored(shown))
+                        }
+                        Ok(Back::Apart(what)) => Ok(Outcome::Doubtful(what)),
+                        Ok(Back::LeftAlone(found)) => Ok(Outcome::LeftAlone {
+                            found,
+                            original: switched.original.shown.clone(),
+                            accepted: foreign == Foreign::Accept,
+                        }),
+                        Err(error) => Err(error),
+                    },
                 }
             }
         };
         let outcome = done.unwrap_or_else(|error| Outcome::Failed(error.to_string()));
-        let open = matches!(outcome, Outcome::Failed(_) | Outcome::LeftAlone { .. });
+        let open = matches!(
+            outcome,
+            Outcome::Failed(_) | Outcome::LeftAlone { .. } | Outcome::Doubtful(_)
+        );
         if !open || foreign == Foreign::Accept {
-            session.write(match entry {
-                Entry::Made { .. } => Line::Unmade { id },
-                Entry::Switched(_) => Line::Closed { id },
-            })?;
+            match entry {
+                Entry::Made { .. } => session.write(Line::Unmade { id })?,
+                Entry::Switched(_) => session.closed(id, Line::Closed { id })?,
+            }
         }
         recovered.push(Recovered {
             label: session.header().label.clone(),

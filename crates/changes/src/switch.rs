@@ -1,5 +1,6 @@
 //! A setting in a session's hands: set, read back, put back.
 
+use crate::claims;
 use crate::error::ChangeError;
 use crate::lines::{Line, Switched};
 use crate::never::never_kept;
@@ -29,6 +30,19 @@ pub(crate) enum Back {
     Restored(String),
     /// Somebody else changed it.
     LeftAlone(String),
+    /// It reads as it was found, but something beside it differs; what.
+    Apart(String),
+}
+
+/// How much of what became of a setting the journal tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// This process wrote it: nothing is missing.
+    Own,
+    /// Its process is gone, and its last lines may be as well: the machine is looked at.
+    Left,
+    /// Whatever is there, the user wants it as it was found.
+    Force,
 }
 
 impl<'a> Switch<'a> {
@@ -64,17 +78,43 @@ impl<'a> Switch<'a> {
             let reason = "it is being changed already";
             return Err(ChangeError::refused(name, reason));
         }
-        let found = knob.find(host)?;
+        let lock = claims::take(session, host, setting, &name, &*knob)?;
+        let found = match knob.find(host) {
+            Ok(found) => found,
+            Err(error) => {
+                if let Some(lock) = lock {
+                    let _ = lock.release();
+                }
+                return Err(error);
+            }
+        };
         let id = state.next();
-        if let Some(contents) = &found.contents {
-            session.save(id, contents)?;
-        }
-        session.write(Line::Opened {
+        let line = Line::Opened {
             id,
             setting: Box::new(setting.clone()),
             identity: identity.clone(),
             original: Box::new(found.original.clone()),
-        })?;
+        };
+        let enter = || {
+            session.enter(id, &line)?;
+            if let Some(contents) = &found.contents {
+                session.save(id, contents)?;
+            }
+            if let Some(lock) = &lock {
+                claims::note(session, lock, &name, &identity, &found.original)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = enter().and_then(|()| session.write(line.clone())) {
+            session.withdraw(id);
+            if let Some(lock) = lock {
+                let _ = lock.release();
+            }
+            return Err(error);
+        }
+        if let Some(lock) = lock {
+            session.claims().insert(id, lock);
+        }
         drop(mutex);
         Ok(Self {
             session,
@@ -124,7 +164,7 @@ impl<'a> Switch<'a> {
         if touched && self.knob.same(self.original.value.as_deref(), value) {
             return self.restore();
         }
-        let work = work(self.session, self.id);
+        let work = work(self.session, self.id, false);
         self.knob.prepare(self.host, value, &work)?;
         self.session.write(Line::Set {
             id: self.id,
@@ -132,7 +172,7 @@ impl<'a> Switch<'a> {
         })?;
         match self.try_set(value, &before, &work) {
             Ok(shown) => Ok(shown),
-            Err(first) => Err(match self.put_back(true) {
+            Err(first) => Err(match self.put_back(Trust::Force) {
                 Ok(_) => first,
                 Err(second) => ChangeError::Twice {
                     first: Box::new(first),
@@ -187,8 +227,8 @@ impl<'a> Switch<'a> {
                 false => Err(self.meanwhile(now.shown)),
             };
         }
-        match self.put_back(false)? {
-            Back::Already(shown) | Back::Restored(shown) => Ok(shown),
+        match self.put_back(Trust::Own)? {
+            Back::Already(shown) | Back::Restored(shown) | Back::Apart(shown) => Ok(shown),
             Back::LeftAlone(found) => Err(self.meanwhile(found)),
         }
     }
@@ -205,10 +245,11 @@ impl<'a> Switch<'a> {
             return Err(ChangeError::refused(&self.name, reason));
         }
         let shown = self.set(value)?;
-        self.session.write(Line::Kept {
+        let kept = Line::Kept {
             id: self.id,
             value: value.map(str::to_owned),
-        })?;
+        };
+        self.session.closed(self.id, kept)?;
         self.closed = true;
         Ok(shown)
     }
@@ -222,12 +263,12 @@ impl<'a> Switch<'a> {
             .is_some_and(|switched| is_known(&*self.knob, &switched, reading))
     }
 
-    fn put_back(&self, force: bool) -> Result<Back, ChangeError> {
+    fn put_back(&self, trust: Trust) -> Result<Back, ChangeError> {
         let Some(switched) = self.switched() else {
             let reason = "is not in the journal";
             return Err(ChangeError::refused(&self.name, reason));
         };
-        put_back(self.session, self.host, self.id, &switched, force)
+        put_back(self.session, self.host, self.id, &switched, trust)
     }
 
     fn meanwhile(&self, found: String) -> ChangeError {
@@ -244,11 +285,11 @@ impl Drop for Switch<'_> {
         // What fails here stays in the journal.
         if !self.closed
             && matches!(
-                self.put_back(false),
+                self.put_back(Trust::Own),
                 Ok(Back::Already(_) | Back::Restored(_))
             )
         {
-            let _ = self.session.write(Line::Closed { id: self.id });
+            let _ = self.session.closed(self.id, Line::Closed { id: self.id });
         }
     }
 }
@@ -269,22 +310,27 @@ pub(crate) fn put_back(
     host: &dyn HostMut,
     id: u64,
     switched: &Switched,
-    force: bool,
+    trust: Trust,
 ) -> Result<Back, ChangeError> {
     let Switched {
         setting, original, ..
     } = switched;
     let knob = knob(setting, &original.place);
-    let work = work(session, id);
+    let work = work(session, id, trust == Trust::Force);
     knob.tidy(host, &work)?;
-    if !switched.touched() {
+    if !switched.touched() && trust == Trust::Own {
         return Ok(Back::Already(original.shown.clone()));
     }
     let now = knob.read(host)?;
-    if !force && !is_known(&*knob, switched, &now) {
+    let as_found = knob.same(now.value.as_deref(), original.value.as_deref());
+    if trust != Trust::Force && !is_known(&*knob, switched, &now) {
         return Ok(Back::LeftAlone(now.shown));
     }
-    let settled = knob.settled(host, original, &work)?;
+    let settled = match switched.touched() {
+        true => knob.settled(host, original, &work)?,
+        // Nothing was done with it: what reads as it was found, is.
+        false => as_found,
+    };
     if !settled {
         knob.restore(host, original, &work)?;
     }
@@ -296,16 +342,24 @@ pub(crate) fn put_back(
             found: after.shown,
         });
     }
-    session.write(Line::Restored { id })?;
+    if switched.touched() {
+        session.write(Line::Restored { id })?;
+    }
+    if trust == Trust::Left
+        && let Some(what) = knob.apart(host, original, &work)?
+    {
+        return Ok(Back::Apart(what));
+    }
     Ok(match settled {
         true => Back::Already(after.shown),
         false => Back::Restored(after.shown),
     })
 }
 
-fn work(session: &Session, id: u64) -> Work {
+fn work(session: &Session, id: u64, force: bool) -> Work {
     Work {
         saved: session.saved(id),
         aside: session.name(id.to_string()),
+        force,
     }
 }

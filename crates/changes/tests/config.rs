@@ -9,7 +9,7 @@ mod common;
 use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session, Switch};
 use assay_host::{Host as _, Live};
 use assay_model::change::{ConfigLanguage, Setting};
-use common::{SmallDisk, inside, sh};
+use common::{Deadly, SmallDisk, inside, sh};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -258,6 +258,7 @@ fn links_lead_to_the_file_and_stay_links() {
 #[test]
 fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first() {
     let place = Place::new();
+    let host = Deadly::never().with_locks(place.dir.path());
     let file = place.path("service.conf");
     fs::write(&file, "workers = 2\n").unwrap();
     let plain = setting(&file, ConfigLanguage::KeyValue, "workers");
@@ -268,13 +269,13 @@ fn a_service_that_cannot_reload_gets_its_old_file_and_the_failure_is_told_first(
         &["sh", "-c", "echo no: reload >&2; exit 3"],
     );
     let session = place.begin();
-    let switch = Switch::open(&session, &Live, &broken).unwrap();
+    let switch = Switch::open(&session, &host, &broken).unwrap();
     let told = switch.set(Some("8")).unwrap_err();
     assert!(matches!(told, ChangeError::Twice { .. }), "{told}");
     assert!(told.to_string().contains("taking it back failed"), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "workers = 2\n");
     drop(switch);
-    let left = session.close(&Live).unwrap();
+    let left = session.close(&host).unwrap();
     assert!(
         matches!(&left[0].outcome, Outcome::Failed(why) if why.contains("no: reload")),
         "{left:?}"
@@ -346,4 +347,100 @@ fn a_full_disk_under_the_file_touches_nothing() {
     assert_eq!(left[0].outcome, Outcome::Restored("2".into()));
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     assert_eq!(place.names(), ["service.conf"]);
+}
+
+/// The copy of a file is damaged, and other lines were edited: what the file was cannot be known.
+#[test]
+fn a_damaged_copy_is_never_put_in_place_of_a_file() {
+    for damage in [Some("workers = 9\n"), None] {
+        let place = Place::new();
+        let host = Deadly::never().with_locks(place.dir.path());
+        let file = place.path("service.conf");
+        fs::write(&file, "workers = 2\nother = x\n").unwrap();
+        let session = place.begin();
+        let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
+        let switch = Switch::open(&session, &host, &setting).unwrap();
+        switch.set(Some("8")).unwrap();
+        std::mem::forget(switch);
+        let saved = session.dir().join("0.saved");
+        drop(session);
+        match damage {
+            Some(text) => fs::write(&saved, text).unwrap(),
+            None => fs::remove_file(&saved).unwrap(),
+        }
+        // Our own line taken back makes it the file that it was.
+        let exact = fs::read(&file).unwrap();
+        fs::write(&file, "workers = 8\nother = y\n").unwrap();
+        for _ in 0..2 {
+            let told = place.journal.recover(&host, Foreign::Leave).unwrap();
+            let path = saved.display().to_string();
+            assert!(
+                matches!(&told[0].outcome, Outcome::Failed(why) if why.contains(&path)),
+                "{told:?}"
+            );
+            assert_eq!(fs::read(&file).unwrap(), b"workers = 8\nother = y\n");
+            assert_eq!(place.journal.pending().unwrap().len(), 1);
+        }
+        fs::write(&file, exact).unwrap();
+        let told = place.journal.recover(&host, Foreign::Leave).unwrap();
+        assert_eq!(told[0].outcome, Outcome::Restored("2".into()));
+        assert_eq!(fs::read(&file).unwrap(), b"workers = 2\nother = x\n");
+        assert_eq!(place.journal.pending().unwrap().len(), 0);
+    }
+}
+
+/// Other lines are not as they were found: the user is told until they have seen to it.
+#[test]
+fn a_file_that_is_neither_the_original_nor_ours_is_told() {
+    let place = Place::new();
+    let host = Deadly::never().with_locks(place.dir.path());
+    let file = place.path("service.conf");
+    fs::write(&file, "workers = 2\nother = x\n").unwrap();
+    let session = place.begin();
+    let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
+    let switch = Switch::open(&session, &host, &setting).unwrap();
+    switch.set(Some("8")).unwrap();
+    std::mem::forget(switch);
+    drop(session);
+    fs::write(&file, "workers = 8\nother = y\n").unwrap();
+    for _ in 0..2 {
+        let told = place.journal.recover(&host, Foreign::Leave).unwrap();
+        let doubtful = |outcome: &Outcome| matches!(outcome, Outcome::Doubtful(why) if why.contains("0.saved"));
+        assert!(doubtful(&told[0].outcome), "{told:?}");
+        assert_eq!(fs::read(&file).unwrap(), b"workers = 2\nother = y\n");
+    }
+    place.journal.recover(&host, Foreign::Accept).unwrap();
+    assert_eq!(place.journal.pending().unwrap().len(), 0);
+}
+
+/// Whatever way it is taken back, a file has the times that it was found with.
+#[test]
+fn times_are_put_back() {
+    let place = Place::new();
+    let host = Deadly::never().with_locks(place.dir.path());
+    let file = place.path("service.conf");
+    fs::write(&file, "workers = 2\n").unwrap();
+    let time = |seconds| std::time::UNIX_EPOCH + std::time::Duration::new(seconds, 123_456_789);
+    let (read, written) = (time(1_000_000_000), time(900_000_000));
+    let times = fs::FileTimes::new()
+        .set_accessed(read)
+        .set_modified(written);
+    let opened = fs::File::options().write(true).open(&file).unwrap();
+    opened.set_times(times).unwrap();
+    let setting = setting(&file, ConfigLanguage::KeyValue, "workers");
+    for killed in [false, true] {
+        let session = place.begin();
+        let switch = Switch::open(&session, &host, &setting).unwrap();
+        switch.set(Some("8")).unwrap();
+        assert_ne!(fs::metadata(&file).unwrap().modified().unwrap(), written);
+        match killed {
+            true => std::mem::forget(switch),
+            false => drop(switch),
+        }
+        drop(session);
+        place.journal.recover(&host, Foreign::Leave).unwrap();
+        let found = fs::metadata(&file).unwrap();
+        assert_eq!(found.modified().unwrap(), written);
+        assert_eq!(found.accessed().unwrap(), read);
+    }
 }

@@ -121,7 +121,7 @@ fn a_journal_that_others_may_write_is_not_used() {
     let (dir, _journal) = journal();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let told = Journal::open(dir.path()).unwrap_err().to_string();
-    assert!(told.contains("others may write"), "{told}");
+    assert!(told.contains("everybody may write"), "{told}");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     Journal::open(dir.path()).unwrap();
     if common::root() {
@@ -230,9 +230,14 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     let _small = SmallDisk::new(dir.path(), "512k");
     let journal = Journal::open(dir.path()).unwrap();
     let session = journal.begin("trial", "/mnt").unwrap();
+    let switch = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
     let filler = fs::write(dir.path().join("filler"), vec![1; 1 << 20]);
     assert!(filler.is_err());
-    let switch = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
+    // Nothing is begun that cannot be noted twice.
+    let told = Switch::open(&session, &host, &sysctl("vm.laptop_mode"))
+        .err()
+        .unwrap();
+    assert!(told.to_string().contains("No space left"), "{told}");
     for _ in 0..20 {
         switch.set(Some("10")).unwrap();
         switch.restore().unwrap();
@@ -272,4 +277,89 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     assert_eq!(value(&host), "60");
     assert_eq!(session.close(&host).unwrap(), []);
     assert_eq!(sessions(dir.path()).len(), 0);
+}
+
+/// Changes a sysctl of a network namespace, says so, and waits to be killed.
+#[test]
+fn changer() {
+    let Some(dir) = std::env::var_os("ASSAY_TEST_CHANGE") else {
+        return;
+    };
+    let journal = Journal::open(&Path::new(&dir).join("journal")).unwrap();
+    let session = journal.begin("trial 1", "/mnt").unwrap();
+    let forward = sysctl("net.ipv4.ip_forward");
+    let switch = Switch::open(&session, &Live, &forward).unwrap();
+    switch.set(Some("1")).unwrap();
+    println!("changed");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+/// Two state directories, one machine.
+#[test]
+fn a_setting_of_the_machine_is_changed_once_whatever_the_state_directory() {
+    if !inside("a_setting_of_the_machine_is_changed_once_whatever_the_state_directory") {
+        return;
+    }
+    let read = || fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap();
+    let forward = sysctl("net.ipv4.ip_forward");
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "changer", "--nocapture"])
+        .env("ASSAY_TEST_CHANGE", first.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(other.stdout.take().unwrap()).lines();
+    let changed = |line: String| line.contains("changed");
+    assert!(lines.map_while(Result::ok).any(changed));
+    assert_eq!(read(), "1\n");
+
+    let journal = Journal::open(&second.path().join("journal")).unwrap();
+    let session = journal.begin("trial 2", "/mnt").unwrap();
+    let refused = || Switch::open(&session, &Live, &forward).err().unwrap();
+    match refused() {
+        ChangeError::Busy { pid, label, .. } => {
+            assert_eq!((pid, label.as_str()), (other.id(), "trial 1"));
+        }
+        other => panic!("{other}"),
+    }
+    let elsewhere = || {
+        let mut all = journal.elsewhere(&Live).unwrap();
+        all.retain(|one| one.what == "net.ipv4.ip_forward" && one.state.starts_with(first.path()));
+        all
+    };
+    assert_eq!(elsewhere(), [], "it lives");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    // Its 1 is not taken for the original.
+    match refused() {
+        ChangeError::Pending { place, .. } => {
+            assert_eq!(place, Some(first.path().canonicalize().unwrap()));
+        }
+        other => panic!("{other}"),
+    }
+    let told = elsewhere();
+    assert_eq!((told.len(), told[0].original.as_str()), (1, "0"));
+    assert_eq!(told[0].note, None);
+    // Without its journal, too.
+    let away = first.path().join("away");
+    fs::rename(first.path().join("journal"), &away).unwrap();
+    match refused() {
+        ChangeError::Orphan(orphan) => {
+            assert_eq!(
+                (orphan.original.as_str(), orphan.found.as_str()),
+                ("0", "1")
+            );
+        }
+        other => panic!("{other}"),
+    }
+    assert!(elsewhere()[0].note.is_some());
+    fs::rename(&away, first.path().join("journal")).unwrap();
+    let theirs = Journal::open(&first.path().join("journal")).unwrap();
+    theirs.recover(&Live, Foreign::Leave).unwrap();
+    assert_eq!(read(), "0\n");
+    let switch = Switch::open(&session, &Live, &forward).unwrap();
+    assert_eq!(switch.original().value.as_deref(), Some("0"));
+    drop(switch);
+    assert_eq!(elsewhere(), []);
 }

@@ -6,11 +6,13 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Outcome, Switch};
-use assay_host::{Live, Recorded};
+use assay_changes::{ChangeError, Foreign, Outcome, Recovered, Switch};
+use assay_host::{Faulty, HostMut, Live, Recorded};
 use assay_model::change::{ConfigLanguage, Setting};
-use common::session::{die, journal, machine, meddle, sessions, sysctl, value};
+use common::Deadly;
+use common::session::{die, journal, machine, meddle, reseal, sealed, sessions, sysctl, value};
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn what_a_dead_session_left_is_told_blocks_and_is_taken_back() {
@@ -78,7 +80,7 @@ fn what_the_kernel_held_in_memory_went_with_the_boot() {
     let file = sessions(dir.path())[0].join("journal");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace(boot.trim(), "another")).unwrap();
+    fs::write(&file, reseal(&text, boot.trim(), "another")).unwrap();
     // The machine came up with the value that assay had tried: that is no longer assay's.
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
     assert_eq!(recovered[0].outcome, Outcome::Rebooted);
@@ -93,6 +95,7 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
     fs::write(&path, "workers = 2\n").unwrap();
     let session = journal.begin("trial", "/mnt").unwrap();
     let host = machine();
+    let here = Deadly::never().with_locks(dir.path());
     let sysctl = Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
     let config = Setting::Config {
         file: path.to_str().unwrap().into(),
@@ -102,7 +105,7 @@ fn what_is_no_longer_there_needs_no_undo_and_what_cannot_be_undone_can_be_forgot
         validate: Vec::new(),
         reload: Vec::new(),
     };
-    let config = Switch::open(&session, &Live, &config).unwrap();
+    let config = Switch::open(&session, &here, &config).unwrap();
     sysctl.set(Some("10")).unwrap();
     config.set(Some("8")).unwrap();
     std::mem::forget((sysctl, config));
@@ -156,8 +159,21 @@ fn a_damaged_journal_is_used_as_far_as_it_goes_and_not_thrown_away() {
     fs::write(&file, broken.join("\n") + "\n").unwrap();
     let recovered = journal.recover(&host, Foreign::Leave).unwrap();
     assert_eq!(recovered[0].outcome, Outcome::Restored("60".into()));
-    assert!(matches!(&recovered[1].outcome, Outcome::Failed(why) if why.contains("line 2")));
-    assert_eq!(sessions(dir.path()).len(), 1);
+    // What that line said is known from beside the journal.
+    assert_eq!(recovered[1].outcome, Outcome::Removed);
+    let doubtful = |one: &Recovered| {
+        let place = format!("{}:2: ", file.display());
+        matches!(&one.outcome, Outcome::Doubtful(why) if why.contains(&place))
+    };
+    assert!(doubtful(&recovered[2]), "{recovered:?}");
+    // It is told until the user has seen to it, and keeps others from the target.
+    for _ in 0..2 {
+        let again = journal.recover(&host, Foreign::Leave).unwrap();
+        assert!(again.len() == 1 && doubtful(&again[0]), "{again:?}");
+        assert_eq!(journal.pending().unwrap().len(), 1);
+        let blocked = journal.begin("trial 8", "/mnt").unwrap_err();
+        assert!(matches!(blocked, ChangeError::Pending { .. }), "{blocked}");
+    }
     journal.recover(&host, Foreign::Accept).unwrap();
     assert_eq!(sessions(dir.path()).len(), 0);
 }
@@ -171,8 +187,7 @@ fn sessions_killed_while_they_began_or_ended_are_nothing() {
         ("assay-2", &[("lock", "")]),
         ("assay-3", &[("lock", ""), ("journal", "")]),
         ("assay-4", &[("lock", ""), ("journal", begun)]),
-        ("assay-5", &[("lock", ""), ("0.saved", "workers = 2\n")]),
-        ("assay-6", &[("0.saved", "workers = 2\n")]),
+        ("assay-5", &[("lock", ""), ("0.new", "{\"n\":0,\"assay")]),
     ] {
         let session = dir.path().join("sessions").join(name);
         fs::create_dir(&session).unwrap();
@@ -187,6 +202,77 @@ fn sessions_killed_while_they_began_or_ended_are_nothing() {
 }
 
 #[test]
+fn a_saved_file_without_its_journal_is_told_and_kept() {
+    for journal_file in [None, Some(&b""[..]), Some(&[0; 512])] {
+        let (dir, journal) = journal();
+        let session = dir.path().join("sessions/assay-5");
+        fs::create_dir(&session).unwrap();
+        fs::write(session.join("0.saved"), "workers = 2\n").unwrap();
+        if let Some(bytes) = journal_file {
+            fs::write(session.join("journal"), bytes).unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(journal.pending().unwrap().len(), 1);
+            let told = journal.recover(&machine(), Foreign::Leave).unwrap();
+            let saved = session.join("0.saved").display().to_string();
+            let telling = |one: &Recovered| matches!(&one.outcome, Outcome::Doubtful(why) if why.contains(&saved));
+            assert!(told.iter().any(telling), "{told:?}");
+            assert!(session.join("0.saved").exists());
+        }
+        journal.recover(&machine(), Foreign::Accept).unwrap();
+        assert_eq!(sessions(dir.path()).len(), 0);
+    }
+}
+
+/// A session that assay 0.1 left when it was killed: its journal has neither numbers nor checksums.
+#[test]
+fn a_journal_of_the_first_format_is_taken_back() {
+    let (dir, journal) = journal();
+    let etc = tempfile::tempdir().unwrap();
+    let at = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format-1");
+    let session = dir.path().join("sessions/assay-257f2641d2c99736");
+    fs::create_dir(&session).unwrap();
+    fs::write(session.join("lock"), "").unwrap();
+    fs::copy(at.join("2.saved"), session.join("2.saved")).unwrap();
+    let text = fs::read_to_string(at.join("journal")).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let text = text
+        .replace("@DIR@", etc.path().to_str().unwrap())
+        .replace("1f1d65d1-6500-4f6c-989c-385b069582c4", boot.trim());
+    // The kernel is one in memory, its sysctl that of the file of this test.
+    let sysctl = etc.path().join("swappiness");
+    let text = text.replace(
+        "\"place\":\"/proc/sys/vm/swappiness\"",
+        &format!("\"place\":{sysctl:?}"),
+    );
+    fs::write(session.join("journal"), &text).unwrap();
+    fs::write(&sysctl, "10\n").unwrap();
+    let file = etc.path().join("service.conf");
+    fs::copy(at.join("service.conf"), &file).unwrap();
+    let work = etc.path().join(".assay-257f2641d2c99736-work");
+    fs::create_dir(&work).unwrap();
+
+    let blocked = journal.begin("trial", "/mnt/data").unwrap_err();
+    assert!(matches!(blocked, ChangeError::Pending { .. }), "{blocked}");
+    // Recovery is cut off once: what it wrote is of that format, too.
+    let faulty = Faulty::once(&Live as &dyn HostMut, 8);
+    journal.recover(&faulty, Foreign::Leave).unwrap();
+    for one in journal.recover(&Live, Foreign::Leave).unwrap() {
+        assert!(
+            matches!(one.outcome, Outcome::Restored(_) | Outcome::Removed),
+            "{one:?}"
+        );
+    }
+    assert_eq!(
+        fs::read(&file).unwrap(),
+        fs::read(at.join("2.saved")).unwrap()
+    );
+    assert_eq!(fs::read_to_string(&sysctl).unwrap(), "60\n");
+    assert!(!work.exists());
+    assert_eq!(sessions(dir.path()).len(), 0);
+}
+
+#[test]
 fn a_forged_journal_removes_nothing_of_anybody_else() {
     let (dir, journal) = journal();
     let precious = dir.path().join("precious");
@@ -196,18 +282,20 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
     let tag = session.file_name().unwrap().to_str().unwrap();
     let text = fs::read_to_string(session.join("journal")).unwrap();
     let forged = [
-        format!(
-            "{{\"made\":{{\"id\":90,\"thing\":{{\"directory\":{:?}}}}}}}",
-            precious
-        ),
+        format!("\"made\":{{\"id\":90,\"thing\":{{\"directory\":{precious:?}}}}}"),
         // Climbs out of a name that has the tag.
         format!(
-            "{{\"made\":{{\"id\":91,\"thing\":{{\"directory\":\"{}/{tag}/../precious\"}}}}}}",
+            "\"made\":{{\"id\":91,\"thing\":{{\"directory\":\"{}/{tag}/../precious\"}}}}",
             dir.path().display()
         ),
-        "{\"made\":{\"id\":92,\"thing\":{\"netns\":{\"name\":\"default\"}}}}".to_owned(),
+        "\"made\":{\"id\":92,\"thing\":{\"netns\":{\"name\":\"default\"}}}".to_owned(),
     ];
-    fs::write(session.join("journal"), text + &forged.join("\n") + "\n").unwrap();
+    let first = text.lines().count();
+    let forged = forged.iter().enumerate();
+    let forged: String = forged
+        .map(|(index, line)| sealed(first + index, line))
+        .collect();
+    fs::write(session.join("journal"), text + &forged).unwrap();
     let recovered = journal.recover(&Live, Foreign::Leave).unwrap();
     let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
     assert!(

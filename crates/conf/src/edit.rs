@@ -65,14 +65,14 @@ pub fn set(
     };
     let directive = winner(language, text, &blocks, key)?;
     let quote = directive.as_ref().and_then(|directive| directive.quote);
-    let written = write_value(language, value, quote).map_err(refused)?;
+    let written = write_value(language, key, value, quote).map_err(refused)?;
     let new = match (&directive, blocks.last()) {
         (Some(directive), _) => replace(text, directive, &written),
         (None, Some(block)) => insert(language, text, block, &statement(language, key, &written)),
         (None, None) => return Ok(text.to_vec()),
     };
     // What was written must be what is read.
-    let plain = |value: &str| write_value(language, value, None);
+    let plain = |value: &str| write_value(language, key, value, None);
     match get(language, &new, section, key) {
         Ok(Some(found)) if plain(&found.value) == plain(value) => Ok(new),
         Ok(Some(_)) => Err(refused("it would be read back as something else")),

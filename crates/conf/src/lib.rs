@@ -3,8 +3,9 @@
 //! [`get`] says what a file itself says; [`set`] and [`remove`] return the file's new text. Every
 //! byte that is not part of the setting stays: comments, indentation, quoting style, line ends,
 //! and what is not UTF-8. Removing an inserted setting gives back the text before, byte for byte.
-//! No file is opened here, and included files are not followed: [`includes`] lists them, and
-//! [`Found::rivals`] names those that may say otherwise and would win.
+//! No file is opened here. [`get`] and its siblings look at one text: [`includes`] lists what it
+//! includes, and [`Found::rivals`] names those that may say otherwise and would win. [`effective`]
+//! follows the includes of a program's whole configuration through files that it is given.
 //!
 //! # Values
 //! A value is the text a person would write, in one line: arguments with one space between them,
@@ -34,8 +35,10 @@
 //! setting it to `sql pam` exchanges the blocks.
 
 mod edit;
+pub mod effective;
 mod error;
 mod lang;
+mod outline;
 mod select;
 mod switch;
 mod text;
@@ -43,6 +46,8 @@ mod tree;
 
 pub use edit::{get, includes, remove, set};
 pub use error::ConfError;
+pub use lang::ssh::statement as ssh_statement;
+pub use outline::outline;
 
 /// A setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ fn ask(program: &str, arguments: &[&str], file: &Path, text: &str) -> Option<Out
         .env("PATH", path)
         .output();
     if output.is_err() {
-        eprintln!("skipped: no {program}");
+        assay_testing::skipped("program", format_args!("no {program}"));
     }
     output.ok()
 }

@@ -274,6 +274,19 @@ fn dovecot_values() {
         Some("\\Sent")
     );
     assert_eq!(
+        get(
+            Dovecot,
+            b"plugin {\na = 1\n}\nplugin {\na = 2\n}\n",
+            &names(&["plugin"]),
+            "a"
+        )
+        .unwrap()
+        .unwrap()
+        .value,
+        "2",
+        "lists without a name are one"
+    );
+    assert_eq!(
         value(Dovecot, &[], "passdb[driver=ldap]").as_deref(),
         Some("off")
     );
@@ -283,6 +296,19 @@ fn dovecot_values() {
     );
     let found = get(Dovecot, HARD[3].1, &[], "protocols").unwrap().unwrap();
     assert_eq!(found.rivals.len(), 2);
+}
+
+#[test]
+fn the_rest_of_a_line_may_be_a_value() {
+    let text = b"ForceCommand echo \"a\"  # b\nUseDNS no # c\n";
+    let found = get(Ssh, text, &[], "forcecommand").unwrap().unwrap();
+    assert_eq!(found.value, "echo \"a\"  # b");
+    let new = set(Ssh, text, &[], "ForceCommand", "/bin/x").unwrap();
+    assert_eq!(new, b"ForceCommand /bin/x\nUseDNS no # c\n");
+    assert_eq!(
+        set(Ssh, &new, &[], "ForceCommand", &found.value).unwrap(),
+        text
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn ask(argv: &[&str]) -> Option<Output> {
     {
         Ok(output) => Some(output),
         Err(error) => {
-            eprintln!("skipped: {}: {error}", argv[0]);
+            assay_testing::skipped("program", format_args!("{}: {error}", argv[0]));
             None
         }
     }
@@ -41,7 +41,7 @@ fn sshd(file: &Path, keyword: &str) -> Option<String> {
     let script = "mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec sshd_path -T -f \"$1\"";
     let script = script.replace("sshd_path", "/usr/sbin/sshd");
     if !Path::new("/usr/sbin/sshd").exists() {
-        eprintln!("skipped: no sshd");
+        assay_testing::skipped("sshd", "no sshd");
         return None;
     }
     let output = ask(&[
@@ -54,7 +54,7 @@ fn sshd(file: &Path, keyword: &str) -> Option<String> {
         file.to_str()?,
     ])?;
     if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("unshare") {
-        eprintln!("skipped: no mount namespace");
+        assay_testing::skipped("mount", "no mount namespace");
         return None;
     }
     let text = stdout(&output);

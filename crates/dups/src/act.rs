@@ -1,16 +1,22 @@
 //! Stage 6: acting on duplicates. [`plan`] decides and touches nothing; [`execute`] does what the
 //! plan says and decides nothing but to refuse; [`journal`] remembers, [`undo`] takes back.
 
+mod attributes;
 mod copy;
 pub mod execute;
+mod finish;
 pub mod journal;
 mod names;
 mod places;
 pub mod plan;
+mod recover;
 pub mod undo;
 
 use crate::Identity;
+use crate::roots::Anchor;
+use rustix::fs::StatxFlags;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What becomes of a redundant file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +66,12 @@ pub struct Subject {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// The folder that the user named and below which it lies.
+    #[serde(default, with = "anchor")]
+    pub root: Arc<Anchor>,
+    /// Number of the mount it was seen on; 0 where the kernel does not say.
+    #[serde(skip)]
+    pub mount: u64,
 }
 
 impl Subject {
@@ -72,8 +84,10 @@ impl Subject {
         }
     }
 
-    pub(crate) fn from_stat(path: Vec<u8>, stat: &rustix::fs::Statx) -> Self {
+    /// Of what was found under a path below a root.
+    pub(crate) fn from_stat(path: Vec<u8>, root: &Arc<Anchor>, stat: &rustix::fs::Statx) -> Self {
         let id = crate::sys::identity(stat);
+        let told = StatxFlags::from_bits_retain(stat.stx_mask);
         Self {
             path,
             device: crate::sys::device(stat),
@@ -84,6 +98,11 @@ impl Subject {
             mode: u32::from(stat.stx_mode) & 0o7777,
             uid: stat.stx_uid,
             gid: stat.stx_gid,
+            root: root.clone(),
+            mount: match told.contains(StatxFlags::MNT_ID) {
+                true => stat.stx_mnt_id,
+                false => 0,
+            },
         }
     }
 }
@@ -109,6 +128,20 @@ pub struct Refusal {
     pub path: Vec<u8>,
     /// Why.
     pub why: String,
+}
+
+/// An anchor that many share, each with its own copy in JSON.
+mod anchor {
+    use super::{Anchor, Arc};
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(anchor: &Arc<Anchor>, to: S) -> Result<S::Ok, S::Error> {
+        anchor.as_ref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Anchor>, D::Error> {
+        Anchor::deserialize(from).map(Arc::new)
+    }
 }
 
 /// Names in JSON: a string when they are UTF-8, else `{"hex": "…"}`.

@@ -6,7 +6,9 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::io::Read as _;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What the user wants looked at. [`Filter::default`] takes every file that is not empty.
@@ -86,18 +88,24 @@ pub(crate) struct IgnoreChain {
 }
 
 impl IgnoreChain {
-    /// The chain for a folder: the one above, longer by the folder's own ignore files if any.
-    pub(crate) fn descend(above: Option<&Arc<Self>>, folder: &[u8]) -> Option<Arc<Self>> {
-        let folder = sys::path(folder);
-        let mut builder = GitignoreBuilder::new(folder);
+    /// The chain for an open folder: the one above, longer by the folder's own ignore files if any.
+    /// Links are not followed, as by git; what is no file is passed over.
+    pub(crate) fn descend(
+        above: Option<&Arc<Self>>,
+        folder: &[u8],
+        fd: impl AsFd,
+    ) -> Option<Arc<Self>> {
+        let mut builder = GitignoreBuilder::new(sys::path(folder));
         let mut any = false;
         for name in [".gitignore", ".ignore"] {
-            let file: PathBuf = folder.join(name);
-            if file.is_file() {
-                // A malformed line is skipped by the library; the other lines hold.
-                let _ = builder.add(file);
-                any = true;
+            let Some(text) = ignore_file(&fd, name) else {
+                continue;
+            };
+            for line in text.trim_start_matches('\u{feff}').lines() {
+                // A malformed line is skipped; the other lines hold.
+                let _ = builder.add_line(None, line);
             }
+            any = true;
         }
         match builder.build() {
             Ok(rules) if any => Some(Arc::new(Self {
@@ -120,6 +128,20 @@ impl IgnoreChain {
         }
         false
     }
+}
+
+/// Longest ignore file that is read, bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// What an ignore file says, if there is one.
+fn ignore_file(folder: impl AsFd, name: &str) -> Option<String> {
+    let file = std::fs::File::from(sys::open_file_at(folder, name.as_bytes()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Number of a user, from a number or a name in /etc/passwd (passwd(5)).

@@ -139,7 +139,8 @@ pub struct Around<'a> {
 
 /// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which
 /// one says `hash` at the top), `files` (paths, one per inode), and, where there are any, `links`
-/// (further names of the same inodes: object from path to list of paths), `machines` (one per file,
+/// (further names of the same inodes: object from path to list of paths), `doubtful` (how many of the
+/// files may be one with another of them, see [`Group::doubtful`]), `machines` (one per file,
 /// in merged indexes) and `bytes` (object from the position in `files` to the exact bytes of a path
 /// that is not UTF-8, in hexadecimal; the path in `files` then has these bytes escaped as `\xNN`).
 /// Beside it `summary`, and after a scan `skipped` (counts by reason), `problems` (each with `path`,
@@ -160,10 +161,15 @@ pub fn document(
     )?;
     json(out, files, groups)?;
     let gain: u64 = groups.iter().map(|group| group.gain()).sum();
-    let copies: usize = groups.iter().map(|group| group.files.len() - 1).sum();
+    let copies: u64 = groups.iter().map(|group| group.redundant()).sum();
+    let doubtful: u64 = groups.iter().map(|group| group.doubtful).sum();
+    let doubt = match doubtful {
+        0 => String::new(),
+        some => format!(", \"doubtful_files\": {some}"),
+    };
     write!(
         out,
-        ",\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}}}",
+        ",\n\"summary\": {{\"files\": {}, \"groups\": {}, \"redundant_files\": {copies}, \"redundant_bytes\": {gain}{doubt}}}",
         files.files.len(),
         groups.len(),
     )?;
@@ -247,6 +253,9 @@ fn json_group(
     if !group.links.is_empty() {
         text.extend_from_slice(b", \"links\": ");
         serde_json::to_writer(&mut *text, &links(files, group.links))?;
+    }
+    if group.doubtful > 0 {
+        write!(text, ", \"doubtful\": {}", group.doubtful)?;
     }
     if machines {
         let names: Vec<&str> = group

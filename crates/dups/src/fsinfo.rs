@@ -55,9 +55,9 @@ const REFLINKS: [u32; 4] = [
     0x7461_636f, // ocfs2
 ];
 
-/// Whether files can share blocks there.
-pub fn has_reflinks(path: &std::path::Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|stat| REFLINKS.contains(&(stat.f_type as u32)))
+/// Whether files can share blocks there, where statfs(2) was asked.
+pub fn has_reflinks(asked: Result<rustix::fs::StatFs, rustix::io::Errno>) -> bool {
+    asked.is_ok_and(|stat| REFLINKS.contains(&(stat.f_type as u32)))
 }
 
 /// The kernel's clock for files advances with its tick, at most 10 ms; five ticks.

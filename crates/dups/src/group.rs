@@ -1,6 +1,7 @@
 //! Stage 2: files of equal size, hard links counted once, and what of that is settled already; and
 //! at the end the groups of equal content.
 
+use crate::ground::tangled;
 use crate::store::Store;
 use crate::table::{FileId, Files, NO_HASH};
 use std::cmp::{Ordering, Reverse};
@@ -119,6 +120,9 @@ pub struct Group<'a> {
     pub links: &'a [(FileId, FileId)],
     /// How many of the files have blocks of their own: reflinks of each other count once.
     pub distinct: u64,
+    /// How many of the files may be one with another of the group, because they lie on file systems
+    /// that may show the same files (overlayfs, FUSE, one disk mounted twice). They promise nothing.
+    pub doubtful: u64,
     gain: u64,
 }
 
@@ -127,6 +131,11 @@ impl Group<'_> {
     /// and what they share already, as far as that is known.
     pub fn gain(&self) -> u64 {
         self.gain
+    }
+
+    /// How many files there are beside one copy, without those that may be one file with another.
+    pub fn redundant(&self) -> u64 {
+        self.files.len() as u64 - 1 - self.doubtful.saturating_sub(1)
     }
 
     /// All names.
@@ -155,6 +164,7 @@ struct Head {
     first_link: u32,
     links: u32,
     distinct: u32,
+    doubtful: u32,
     /// The first bytes of the hash: an order that does not depend on that of the walk.
     tie: u64,
 }
@@ -181,6 +191,7 @@ impl Groups {
             files: &self.members[head.first as usize..][..head.count as usize],
             links: &self.links[head.first_link as usize..][..head.links as usize],
             distinct: head.distinct.into(),
+            doubtful: head.doubtful.into(),
             gain: head.gain,
         }
     }
@@ -229,7 +240,12 @@ impl Groups {
         // Reflinks of each other, as one.
         let mut shared: Vec<(u16, u64, u64)> = Vec::new();
         let (mut distinct, mut bytes, mut most) = (0, 0_u64, 0);
-        for id in group.files {
+        let doubtful = doubtful(files, group.files);
+        let in_doubt = |at: usize| doubtful.get(at).is_some_and(|one| *one);
+        for (at, id) in group.files.iter().enumerate() {
+            if in_doubt(at) {
+                continue;
+            }
             let own = files.allocated(*id);
             match files.share(*id) {
                 Some(share) => shared.push((files.file(*id).fs, share, own)),
@@ -247,8 +263,11 @@ impl Groups {
             most = most.max(*own);
         }
         let head = &mut self.heads[number];
-        head.distinct = distinct + shared.len() as u32;
-        head.gain = bytes - most;
+        head.doubtful = doubtful.iter().filter(|one| **one).count() as u32;
+        // Those in doubt are one file at least, and stay.
+        let staying = head.doubtful > 0;
+        head.distinct = distinct + shared.len() as u32 + u32::from(staying);
+        head.gain = if staying { bytes } else { bytes - most };
     }
 
     /// Largest gain first.
@@ -256,6 +275,22 @@ impl Groups {
         let most = |head: &Head| (Reverse((head.gain, head.size)), head.tie);
         self.heads.sort_unstable_by_key(most);
     }
+}
+
+/// Which files may be one with another of them; nothing where none may.
+pub(crate) fn doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
+    let land = files.roots.landscape();
+    if land.is_plain() {
+        return Vec::new();
+    }
+    let grounds: Vec<Option<usize>> = ids
+        .iter()
+        .map(|id| match files.machine(*id) {
+            "" => land.ground(files.dir_path(files.file(*id).dir)),
+            _ => None,
+        })
+        .collect();
+    tangled(&grounds, |a, b| land.doubt(a, b))
 }
 
 /// The groups of equal hash, largest gain first. Names of files in a group are sorted.
@@ -339,6 +374,7 @@ fn one_group(
         first_link: first_link as u32,
         links: (groups.links.len() - first_link) as u32,
         distinct: 0,
+        doubtful: 0,
         tie,
     });
     groups.weigh(files, groups.heads.len() - 1);

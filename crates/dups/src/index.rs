@@ -70,6 +70,7 @@ impl Index {
             ))?;
         }
         door::look(path)?;
+        door::own(path)?;
         let lock = door::lock(path)?;
         // Again under the lock: another process may just have made it.
         let new = !door::look(path)?;
@@ -114,8 +115,8 @@ impl Index {
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags).map_err(failed(path))?;
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let db = Connection::open_with_flags(real(path)?, flags).map_err(failed(path))?;
         db.busy_timeout(std::time::Duration::from_secs(10))
             .map_err(failed(path))?;
         Ok(Self {
@@ -271,6 +272,19 @@ impl Index {
         };
         get().map_err(failed(&self.path))
     }
+}
+
+/// The path without links in its folders, which are the user's; SQLite follows none then.
+fn real(path: &Path) -> Result<PathBuf, Error> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = std::fs::canonicalize(folder).map_err(crate::error::io(
+        folder,
+        "cannot open the folder of the index",
+    ))?;
+    Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
 /// Folder and name of a path.

@@ -6,7 +6,6 @@ use crate::read::SMALL;
 use crate::sys;
 use crate::table::{FileId, Files};
 use crate::worker::Worker;
-use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -23,7 +22,7 @@ pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
         return false;
     };
     let first = sizes.order[group.files().start];
-    let Ok(fd) = sys::open_file(&files.path(first)) else {
+    let Ok(fd) = files.roots.open_file(&files.path(first)) else {
         return false;
     };
     let Ok(stat) = sys::stat_fd(&fd) else {
@@ -49,9 +48,7 @@ fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
     let step = (sizes.order.len() / SAMPLES).max(1);
     let mut times = Vec::new();
     for id in sizes.order.iter().step_by(step).take(SAMPLES) {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::DIRECT;
-        let path = files.path(*id);
-        let Ok(fd) = rustix::fs::open(sys::path(&path), flags, Mode::empty()) else {
+        let Ok(fd) = files.roots.open_direct(&files.path(*id)) else {
             continue;
         };
         let mut block = Block([0; 4096]);
@@ -110,7 +107,9 @@ fn by_place(files: &Files, ids: &[FileId]) -> Vec<FileId> {
     let mut placed: Vec<(u64, u64, FileId)> = ids
         .iter()
         .map(|id| {
-            let place = sys::open_file(&files.path(*id))
+            let place = files
+                .roots
+                .open_file(&files.path(*id))
                 .and_then(|fd| sys::extents(fd, 1))
                 .ok()
                 .and_then(|extents| extents.first().map(|extent| extent.physical))

@@ -4,7 +4,9 @@
 use crate::group::Groups;
 use crate::table::{FileId, Files};
 use crate::{fsinfo, sys};
+use rustix::io::Errno;
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 
 /// Most extents looked at; a file in more pieces counts as sharing nothing.
 const EXTENTS: usize = 65_536;
@@ -12,7 +14,9 @@ const EXTENTS: usize = 65_536;
 /// Whether any root lies on a file system with reflinks. Others below it are only entered when
 /// asked for, and then count as copies in full.
 pub(crate) fn possible(roots: &[std::path::PathBuf]) -> bool {
-    roots.iter().any(|root| fsinfo::has_reflinks(root))
+    roots
+        .iter()
+        .any(|root| fsinfo::has_reflinks(rustix::fs::statfs(root)))
 }
 
 /// Asks where the copies lie whose place is not remembered; returns how many were opened.
@@ -24,12 +28,12 @@ pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
         let mut places: Vec<(FileId, u64)> = Vec::new();
         for id in groups.at(number).files {
             let fs = files.file(*id).fs;
-            let able = *capable
-                .entry(fs)
-                .or_insert_with(|| fsinfo::has_reflinks(sys::path(&files.path(*id))));
+            let able = *capable.entry(fs).or_insert_with(|| {
+                fsinfo::has_reflinks(open(files, *id).and_then(rustix::fs::fstatfs))
+            });
             if able && files.share(*id).is_none() {
                 opened += 1;
-                places.extend(fingerprint(&files.path(*id)).map(|place| (*id, place)));
+                places.extend(fingerprint(files, *id).map(|place| (*id, place)));
             }
         }
         if places.is_empty() {
@@ -49,10 +53,14 @@ pub(crate) fn recognise(files: &mut Files, groups: &mut Groups) -> u64 {
     opened
 }
 
+fn open(files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
+    files.roots.open_file(&files.path(id))
+}
+
 /// A fingerprint of where a file lies: equal for two files exactly when all their extents are the
 /// same. `None` when the place of a part is not known (not yet written, or inside metadata).
-fn fingerprint(path: &[u8]) -> Option<u64> {
-    let fd = sys::open_file(path).ok()?;
+fn fingerprint(files: &Files, id: FileId) -> Option<u64> {
+    let fd = open(files, id).ok()?;
     let extents = sys::extents(&fd, EXTENTS).ok()?;
     if extents.is_empty() || extents.len() >= EXTENTS || extents.iter().any(|one| !one.known) {
         return None;

@@ -1,7 +1,7 @@
 //! The system calls of this crate: opening without following links, identities, time, extents.
 
 use crate::table::Identity;
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,67 +18,121 @@ pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::UID)
     .union(StatxFlags::GID)
     .union(StatxFlags::MTIME)
-    .union(StatxFlags::CTIME);
+    .union(StatxFlags::CTIME)
+    .union(StatxFlags::MNT_ID);
 
-/// Opens `path` below `base` without following any symbolic link in it, also when it is longer
-/// than the kernel takes at once.
+/// Opens `path` below `base` without following any symbolic link in it or leaving the folder, also
+/// when it is longer than the kernel takes at once.
 pub fn open_below(base: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut rest = path;
     let mut held: Option<OwnedFd> = None;
     loop {
         let at = held.as_ref().map_or(base, |fd| fd.as_fd());
         if rest.len() < PATH_MAX {
-            return open_no_links(at, rest, flags);
+            return beneath(at, rest, flags);
         }
         let cut = rest[..PATH_MAX - 1]
             .iter()
             .rposition(|byte| *byte == b'/')
             .ok_or(Errno::NAMETOOLONG)?;
-        let step = open_no_links(at, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY)?;
+        let step = beneath(at, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY)?;
         rest = &rest[cut + 1..];
         held = Some(step);
     }
 }
 
-/// openat2(2) refuses links in the middle of the path as well; kernels before 5.6 and some
-/// containers lack it, then only the last component is safe and the caller's check of identity
-/// has to do.
-fn open_no_links(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let path = if path.is_empty() {
-        b".".as_slice()
-    } else {
-        path
-    };
-    match rustix::fs::openat2(at, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
-            rustix::fs::openat(at, path, flags, Mode::empty())
-        }
+fn beneath(at: BorrowedFd<'_>, below: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let below = if below.is_empty() { b"." } else { below };
+    assay_host::held::open_beneath(at, path(below), flags)
+}
+
+/// How files are opened to be read: never blocking on what replaced them, through no link.
+pub const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+
+/// Opens a file of an open folder for reading, and leaves its access time alone where that is
+/// allowed.
+pub fn open_file_at(folder: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    quietly(|flags| rustix::fs::openat(&folder, name, flags, Mode::empty()))
+}
+
+/// Opens something for reading without a trace in its access time, or with one where that is not
+/// allowed.
+pub fn quietly(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+    match open(READ | OFlags::NOATIME) {
+        Err(Errno::PERM) => open(READ),
         other => other,
     }
 }
 
-/// Opens a file by its absolute path for reading: never blocks on what replaced it, follows no
-/// link at its end, and leaves its access time alone where that is allowed.
-pub fn open_file(path: &[u8]) -> Result<OwnedFd, Errno> {
-    open_file_at(rustix::fs::CWD, path)
+/// Opens a folder below another and makes what is missing of it, for `owner` (user and group) alone.
+/// No link is followed.
+pub fn make_below(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    (user, group): (u32, u32),
+) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Gid, Uid};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at = rustix::fs::openat(base, ".", flags, Mode::empty())?;
+    for name in path
+        .split(|byte| *byte == b'/')
+        .filter(|one| !one.is_empty())
+    {
+        if name == b"." || name == b".." {
+            return Err(Errno::XDEV);
+        }
+        let made = match rustix::fs::mkdirat(&at, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno),
+        };
+        let next = rustix::fs::openat(&at, name, flags, Mode::empty())?;
+        let ours = || {
+            let stat = rustix::fs::fstat(&next)?;
+            Ok::<bool, Errno>(stat.st_uid == rustix::process::geteuid().as_raw())
+        };
+        // Only what is still ours is given away.
+        if made && ours()? {
+            let given =
+                rustix::fs::fchown(&next, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+            // Who is not root keeps it.
+            match given {
+                Ok(()) | Err(Errno::PERM) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        at = next;
+    }
+    Ok(at)
 }
 
-/// The same for a path below an open folder.
-pub fn open_file_at(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let open = |flags| {
-        if path.len() < PATH_MAX {
-            rustix::fs::openat(&folder, path, flags, Mode::empty())
-        } else {
-            open_below(folder.as_fd(), path, flags)
-        }
-    };
-    match open(flags | OFlags::NOATIME) {
-        Err(Errno::PERM) => open(flags),
-        other => other,
+/// Where an open folder is now, without links.
+pub fn real_path(fd: impl AsFd) -> Result<Vec<u8>, Errno> {
+    let link = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    let path = rustix::fs::readlink(link, Vec::new())?.into_bytes();
+    match path.starts_with(b"/") {
+        true => Ok(path),
+        false => Err(Errno::NOENT),
     }
+}
+
+/// Number of the mount through which a file or folder was opened, as mountinfo has it.
+pub fn mount_id(fd: impl AsFd) -> Option<u64> {
+    let mask = StatxFlags::MNT_ID;
+    if let Ok(stat) = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, mask)
+        && StatxFlags::from_bits_retain(stat.stx_mask).contains(mask)
+    {
+        return Some(stat.stx_mnt_id);
+    }
+    // Kernels before 5.8.
+    let path = format!("/proc/self/fdinfo/{}", fd.as_fd().as_raw_fd());
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    line.trim().parse().ok()
 }
 
 /// statx(2) of an open file.
@@ -113,12 +167,19 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     })
 }
 
+/// The same, asked of whoever keeps the file instead of taken from what is remembered of it.
+pub fn identity_there(fd: impl AsFd) -> Result<Identity, Errno> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    rustix::fs::statx(fd, c"", flags, WANTED).map(|stat| identity(&stat))
+}
+
 /// Device number out of statx.
 pub fn device(stat: &Statx) -> u64 {
     rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)
 }
 
-fn nanos(seconds: i64, nanos: u32) -> i64 {
+/// Seconds and nanoseconds as nanoseconds.
+pub fn nanos(seconds: i64, nanos: u32) -> i64 {
     seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(i64::from(nanos))
@@ -340,6 +401,53 @@ pub fn lease_holds(fd: impl AsFd) -> bool {
 
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// `_IOR(0x15, 0, struct fsuuid2)`: a length and 16 bytes (linux/fs.h, Linux 6.9).
+const FS_IOC_GETFSUUID: libc::c_ulong = 0x8011_1500;
+/// `_IOR('X', 100, struct xfs_fsop_geom_v1)`: 112 bytes, the UUID from byte 64 (xfs_fs.h).
+const XFS_IOC_FSGEOMETRY_V1: libc::c_ulong = 0x8070_5864;
+/// `_IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)`: 1024 bytes (linux/btrfs.h).
+const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
+/// The flags of that, and the flag that asks for the UUID on disk; it stands from byte 64 on.
+const BTRFS_FLAGS_AT: usize = 48;
+const BTRFS_METADATA_UUID: u64 = 1 << 2;
+
+/// The UUID that a disk's file system carries. `kind` is its name in mountinfo.
+pub fn uuid(fd: impl AsFd, kind: &str) -> Option<[u8; 16]> {
+    let ask = |request: libc::c_ulong, fill: &dyn Fn(&mut [u8; 1024])| {
+        let mut answer = [0; 1024];
+        fill(&mut answer);
+        // SAFETY: each request writes at most as many bytes as its number says, 1024 or fewer.
+        let status = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), request, answer.as_mut_ptr()) };
+        (status == 0).then_some(answer)
+    };
+    let part = |answer: [u8; 1024], at: usize| answer[at..].first_chunk::<16>().copied();
+    let found = match kind {
+        // A disk mounted a second time gets another UUID in memory; this is the one on disk.
+        "btrfs" => {
+            let flags = BTRFS_METADATA_UUID.to_ne_bytes();
+            let fill =
+                |answer: &mut [u8; 1024]| answer[BTRFS_FLAGS_AT..][..8].copy_from_slice(&flags);
+            let answer = ask(BTRFS_IOC_FS_INFO, &fill)?;
+            let told = answer[BTRFS_FLAGS_AT..].first_chunk::<8>()?;
+            let told = u64::from_ne_bytes(*told) & BTRFS_METADATA_UUID != 0;
+            part(answer, if told { 64 } else { 16 })
+        }
+        "xfs" => part(ask(XFS_IOC_FSGEOMETRY_V1, &|_| {})?, 64),
+        _ => match ask(FS_IOC_GETFSUUID, &|_| {}) {
+            Some(answer) if answer[0] == 16 => part(answer, 1),
+            // Its f_fsid is made of the UUID (ext4_statfs()).
+            _ if matches!(kind, "ext2" | "ext3" | "ext4") => {
+                let id = crate::fsinfo::of(&fd, 0).fsid.to_ne_bytes();
+                let mut uuid = [0; 16];
+                uuid[..8].copy_from_slice(&id);
+                Some(uuid)
+            }
+            _ => None,
+        },
+    };
+    found.filter(|uuid| *uuid != [0; 16])
 }
 
 #[cfg(test)]

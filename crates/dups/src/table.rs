@@ -4,6 +4,7 @@
 use crate::contents::{Contents, Numbering};
 pub use crate::hash::Hash;
 use crate::hash::Kind;
+use crate::roots::Roots;
 use crate::store::Store;
 
 /// Number of a file in [`Files::files`].
@@ -148,6 +149,8 @@ pub struct Files {
     pub kind: Kind,
     /// File systems.
     pub filesystems: Vec<FileSystem>,
+    /// The folders of this machine below which they lie.
+    pub roots: Roots,
     /// By file, see [`Files::share`]; empty when none has any, 0 = unknown.
     shares: Store<u64>,
     /// By file, see [`Files::allocated`]; empty when none takes less than its size.

@@ -1,6 +1,6 @@
 //! Where the bytes to gain lie: a tree of folders, each with what its redundant copies take.
 
-use crate::group::Groups;
+use crate::group::{Groups, doubtful};
 use crate::table::{FileId, Files};
 use std::collections::BTreeMap;
 
@@ -15,11 +15,18 @@ pub struct Node {
     pub files: Vec<(FileId, u32)>,
 }
 
-/// Builds the tree. Each copy after the first in its group counts in its own folder.
+/// Builds the tree. Each copy after the first in its group counts in its own folder, unless it may be
+/// one file with another.
 pub fn tree(files: &Files, groups: &Groups) -> Node {
     let mut root = Node::default();
     for (number, group) in groups.iter().enumerate() {
-        for id in group.files.iter().skip(1) {
+        let in_doubt = doubtful(files, group.files);
+        // Those in doubt stay, and so a copy.
+        let staying = usize::from(group.doubtful == 0);
+        for (at, id) in group.files.iter().enumerate().skip(staying) {
+            if in_doubt.get(at).is_some_and(|one| *one) {
+                continue;
+            }
             let bytes = files.allocated(*id);
             let mut node = &mut root;
             node.bytes += bytes;

@@ -8,6 +8,7 @@ use crate::fsinfo::{self, FsInfo};
 use crate::manner::Manner;
 use crate::memory::Memory;
 use crate::recall::Recall;
+use crate::roots::{Roots, Standing};
 use crate::skip::{self, Reason, Skipped};
 use crate::sys;
 use crate::table::{FileSystem, Files, NewFile, join};
@@ -92,6 +93,7 @@ pub(crate) fn walk(
             ignores: None,
         });
         places.push(Place {
+            path: root,
             fd,
             length: sys::bytes(root).len(),
             globs: manner.walk.filter.globs_for(root)?,
@@ -125,6 +127,12 @@ pub(crate) fn walk(
             ..
         } = inner(walker.found);
         numbering.finish(&mut files);
+        let standing = walker.places.into_iter().map(|place| {
+            let path = sys::bytes(place.path);
+            Standing::new(path, place.fd)
+                .map_err(|errno| crate::error::io(place.path, "cannot examine")(errno.into()))
+        });
+        files.roots = Roots::open(standing.collect::<Result<Vec<Standing>, Error>>()?);
         Ok(Walked {
             files,
             skipped: inner(walker.skipped),
@@ -142,6 +150,7 @@ fn inner<T>(mutex: Mutex<T>) -> T {
 
 /// A root, open.
 struct Place<'a> {
+    path: &'a std::path::Path,
     fd: OwnedFd,
     length: usize,
     globs: Option<Override>,
@@ -288,7 +297,7 @@ impl Walker<'_> {
             return scratch.skipped.add(Reason::SeenAlready);
         }
         let ignores = match place.options.filter.ignore_files {
-            true => IgnoreChain::descend(task.ignores.as_ref(), &task.path),
+            true => IgnoreChain::descend(task.ignores.as_ref(), &task.path, &fd),
             false => None,
         };
         let remembered = self.memory.find(&task.path);

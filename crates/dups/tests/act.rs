@@ -119,8 +119,7 @@ fn moves_to_another_file_system_and_back() {
     let far = tempfile::tempdir_in("/dev/shm").unwrap();
     let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
     if device(far.path()) == device(place.dir.path()) {
-        eprintln!("skipped: /dev/shm is no other file system here");
-        return;
+        return assay_testing::skipped("tmpfs", "/dev/shm is no other file system here");
     }
     move_and_back(&place, far.path());
     assert_eq!(files_below(far.path()), 0);
@@ -373,8 +372,7 @@ fn only_what_a_file_takes_is_promised() {
     }
     let taken = std::fs::metadata(place.root().join("bb")).unwrap().blocks() * 512;
     if taken >= 64 << 20 {
-        eprintln!("skipped: the file system keeps no holes");
-        return;
+        return assay_testing::skipped("holes", "the file system keeps none");
     }
     let mut index = Index::open(&place.db()).unwrap();
     let scan = scan_tree(&place.root(), &ScanOptions::default(), Some(&mut index));

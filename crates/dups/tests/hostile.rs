@@ -18,7 +18,7 @@ fn set_mode(path: &Path, mode: u32) {
 /// the test itself is not root, and so has none to lose.
 fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root, to become somebody else");
+        assay_testing::skipped("root", "to become somebody else");
         return None;
     }
     std::thread::scope(|scope| {
@@ -48,8 +48,7 @@ fn permission_lost_half_way() {
     set_mode(dir.path(), 0o755);
     for entry in std::fs::read_dir(&root).unwrap().flatten() {
         if own(&entry.path()).is_err() {
-            eprintln!("skipped: needs root, to give files away");
-            return;
+            return assay_testing::skipped("root", "to give files away");
         }
         for file in std::fs::read_dir(entry.path()).unwrap().flatten() {
             own(&file.path()).unwrap();
@@ -177,8 +176,7 @@ fn files_shorter_than_they_say() {
     let size = std::fs::metadata("/sys/kernel/uevent_seqnum").map(|meta| meta.len());
     let text = std::fs::read("/sys/kernel/uevent_seqnum").map(|text| text.len() as u64);
     let (Ok(size), Ok(text)) = (size, text) else {
-        eprintln!("skipped: no /sys here");
-        return;
+        return assay_testing::skipped("sysfs", "no /sys here");
     };
     assert!(text < size);
     let fd = open("/sys/kernel/uevent_seqnum");
@@ -190,4 +188,26 @@ fn files_shorter_than_they_say() {
 
 fn open(path: &str) -> std::os::fd::OwnedFd {
     std::fs::File::open(path).unwrap().into()
+}
+
+/// Ignore files that are pipes or links: nobody waits, and nothing else is read.
+#[test]
+fn ignore_files_that_are_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    for name in ["pipe/a", "link/a", "file/a"] {
+        put(root.join(name), b"same");
+    }
+    let rules = put(dir.path().join("rules"), b"a\n");
+    let made = std::process::Command::new("mkfifo")
+        .arg(root.join("pipe/.gitignore"))
+        .status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink(&rules, root.join("link/.ignore")).unwrap();
+    std::fs::copy(&rules, root.join("file/.ignore")).unwrap();
+    let mut options = ScanOptions::default();
+    options.walk.filter.ignore_files = true;
+    let found = scan_tree(&root, &options, None);
+    assert_eq!(found.skipped.count(Reason::Ignored), 1);
+    assert_eq!(found.groups.at(0).files.len(), 2);
 }

@@ -1,8 +1,9 @@
 //! The guard before anything destructive on a block device: it must be shown that nothing uses it.
 //! What could not be checked counts as used.
 //!
-//! Between this check and the first write somebody may begin to use the device; whoever writes
-//! should hold it open with `O_EXCL` meanwhile.
+//! Between this check and the first write somebody may begin to use the device, or another one may get
+//! its name; whoever writes should hold it open with `O_EXCL` meanwhile, and check what is held
+//! ([`device_use_held`]).
 
 use crate::block::{Device, everything_above};
 use crate::mountinfo;
@@ -47,6 +48,20 @@ impl DeviceInUse {
 /// # Errors
 /// All reasons against it. What could not be checked is a reason.
 pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
+    look(host, path, None)
+}
+
+/// As [`device_use`], of a device that the caller holds open with `O_EXCL`: `through` is the path of
+/// that descriptor, `/proc/PID/fd/N`. All that is checked is checked of what it stands for, and
+/// `path` must still be a name of it.
+///
+/// # Errors
+/// As [`device_use`].
+pub fn device_use_held(host: &dyn Host, path: &Path, through: &Path) -> Result<(), DeviceInUse> {
+    look(host, path, Some(through))
+}
+
+fn look(host: &dyn Host, path: &Path, held: Option<&Path>) -> Result<(), DeviceInUse> {
     let checks: [Look; 11] = [
         writable,
         partitions,
@@ -65,7 +80,7 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
         reasons: Vec::new(),
         unchecked: Vec::new(),
     };
-    match identify(host, path) {
+    match identify(host, path, held) {
         Ok(Ok(device)) => match everything_above(host, &device) {
             Ok(above) => {
                 let numbers = above
@@ -74,7 +89,8 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
                     .collect();
                 let check = Check {
                     host,
-                    path,
+                    path: held.unwrap_or(path),
+                    held,
                     device: &device,
                     above: &above,
                     numbers,
@@ -99,7 +115,10 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
 
 struct Check<'a> {
     host: &'a dyn Host,
+    /// Leads to the device: the caller's descriptor where there is one.
     path: &'a Path,
+    /// The caller's descriptor, opened with `O_EXCL`.
+    held: Option<&'a Path>,
     device: &'a Device,
     /// The device, its partitions, and what is built on them.
     above: &'a BTreeSet<Device>,
@@ -117,7 +136,11 @@ impl Check<'_> {
 }
 
 /// The device, or why the path is none that may be written to.
-fn identify(host: &dyn Host, path: &Path) -> Result<Result<Device, String>, HostError> {
+fn identify(
+    host: &dyn Host,
+    path: &Path,
+    held: Option<&Path>,
+) -> Result<Result<Device, String>, HostError> {
     match host.realpath(path) {
         Ok(real) if real == path => {}
         Ok(real) => {
@@ -129,7 +152,16 @@ fn identify(host: &dyn Host, path: &Path) -> Result<Result<Device, String>, Host
         Err(error) if error.is_absent() => return Ok(Err("no such device".to_owned())),
         Err(error) => return Err(error),
     }
-    Ok(Device::of_node(host, path)?.ok_or_else(|| "not a block device".to_owned()))
+    let Some(named) = Device::of_node(host, path)? else {
+        return Ok(Err("not a block device".to_owned()));
+    };
+    let Some(held) = held else {
+        return Ok(Ok(named));
+    };
+    Ok(match Device::of_node(host, held)? {
+        Some(device) if device == named => Ok(device),
+        _ => Err("another device has its name by now".to_owned()),
+    })
 }
 
 type Found = Result<Vec<String>, String>;
@@ -391,7 +423,11 @@ fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError>
         Err(error) => return gone(error),
     };
     for handle in handles {
-        match check.host.stat(&dir.join(handle)) {
+        let handle = dir.join(handle);
+        if Some(handle.as_path()) == check.held {
+            continue;
+        }
+        match check.host.stat(&handle) {
             Ok(stat) if stat.kind == FileKind::BlockDevice => {
                 if let Some(device) = check.numbers.get(&stat.rdev) {
                     return Ok(Some(device.clone()));
@@ -413,6 +449,9 @@ fn has_ended(error: &HostError) -> bool {
 
 fn exclusive(check: &Check<'_>) -> Found {
     const EBUSY: i32 = 16;
+    if check.held.is_some() {
+        return Ok(Vec::new());
+    }
     match check.host.open_exclusive(check.path) {
         Ok(()) => Ok(Vec::new()),
         Err(error) if error.errno() == Some(EBUSY) => Ok(vec![

@@ -1,5 +1,7 @@
 //! What all collectors do: read something, and note what it says or why it says nothing.
 
+use assay_conf::effective::files::{Fault, OfHost};
+use assay_conf::effective::{Effective, Program, ScopeId, effective};
 use assay_host::{CommandOutput, Host, HostError, Limits};
 use assay_model::{FactKind, Facts};
 use serde_json::Value;
@@ -95,6 +97,63 @@ impl<'a> Gather<'a> {
     /// A run-time `0` or `1`.
     pub(crate) fn flag(&mut self, key: &str, path: &str) {
         self.value(key, path, flag);
+    }
+
+    /// Reads the whole configuration of a program; a fault is noted under `key`, and so is every file
+    /// of it that could not be read. Without a main file there is none.
+    pub(crate) fn configuration(
+        &mut self,
+        key: &str,
+        program: Program,
+        main: &str,
+    ) -> Option<Effective> {
+        let all = match effective(program, Path::new(main), &OfHost(self.host)) {
+            Ok(all) => all,
+            Err(Fault::Absent) => return None,
+            Err(fault) => {
+                self.facts
+                    .unknown(key, fault.to_string(), FactKind::Runtime, main);
+                return None;
+            }
+        };
+        if let Some(problem) = all.problems.first() {
+            let source = problem.place.to_string();
+            self.facts.unknown(
+                key,
+                problem.trouble.to_string(),
+                FactKind::Configured,
+                source,
+            );
+        }
+        Some(all)
+    }
+
+    /// Notes what a configuration says for a key in a scope, with its file and line: its first word
+    /// as `understand` makes it, else the default and where that is written. What could stand in a
+    /// file that could not be read is unknown.
+    pub(crate) fn configured(
+        &mut self,
+        fact: &str,
+        all: &Effective,
+        (scope, key): (ScopeId, &str),
+        understand: impl FnOnce(String) -> String,
+        (default, documented): (&str, &str),
+    ) {
+        match all.certain(scope, key) {
+            Ok(Some(said)) => {
+                let value = understand(said.word().unwrap_or_default());
+                let source = said.place.to_string();
+                self.facts.known(fact, value, FactKind::Configured, source);
+            }
+            Ok(None) => self
+                .facts
+                .known(fact, default, FactKind::Default, documented),
+            Err(problem) => {
+                let (reason, source) = (problem.trouble.to_string(), problem.place.to_string());
+                self.facts
+                    .unknown(fact, reason, FactKind::Configured, source);
+            }
+        }
     }
 
     /// Runs a command that asks for something. A command that is not installed is absent; one that

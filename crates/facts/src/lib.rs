@@ -11,6 +11,7 @@ mod device_use;
 mod dm;
 mod formats;
 mod gather;
+mod machine;
 pub mod mountinfo;
 pub mod redact;
 mod siblings;
@@ -19,8 +20,9 @@ mod target;
 
 pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
 
-pub use device_use::{DeviceInUse, device_use};
+pub use device_use::{DeviceInUse, device_use, device_use_held};
 pub use dm::kind as dm_kind;
+pub use machine::machine;
 pub use redact::{redact, redact_output};
 pub use siblings::siblings;
 pub use target::{TargetError, target};

@@ -6,6 +6,13 @@ use std::path::Path;
 /// Stands where something was left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
+/// A value that is a number or a word, as those of the settings that are asked for are; anything else
+/// is somebody's text.
+pub(crate) fn word(value: &str) -> String {
+    let plain = value.len() <= 16 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if plain { value } else { "left-out" }.to_owned()
+}
+
 /// The source of a network file system without its server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {
@@ -95,19 +102,38 @@ pub fn redact(path: &Path, contents: Vec<u8>) -> Vec<u8> {
     match path.to_str() {
         Some(crate::collectors::kernel::CMDLINE) => lines(cmdline),
         Some(crate::target::MOUNTINFO) => lines(mount_line),
-        Some(crate::collectors::nginx::FILE) => lines(crate::collectors::nginx::redact),
-        Some(crate::collectors::dovecot::FILE) => lines(crate::collectors::dovecot::redact),
-        Some(name) if name.starts_with(crate::collectors::sshd::FILE) => {
-            lines(crate::collectors::sshd::redact)
+        Some(name) if name.starts_with(crate::collectors::nginx::DIR) => {
+            crate::collectors::nginx::redact(&contents)
         }
+        Some(crate::collectors::dovecot::FILE) => crate::collectors::dovecot::redact(&contents),
+        Some(name) if name.starts_with("/etc/ssh/") => crate::collectors::sshd::redact(&contents),
         Some("/etc/pve/storage.cfg") => lines(crate::proxmox::redact_store),
         Some(name) if name.starts_with("/etc/pve/qemu-server/") => lines(crate::proxmox::redact),
         Some(name) if is_libvirt(name) => {
             crate::libvirt::redact(&String::from_utf8_lossy(&contents)).into_bytes()
         }
         Some(name) if is_command_line(name) => crate::qemu::redact(&contents),
-        _ => contents,
+        Some(name) if is_known(name) => contents,
+        // A configuration may include any file, whose language nobody knows here.
+        _ => UNKNOWN.to_vec(),
     }
+}
+
+/// Stands for a file of which nothing is kept. It is no configuration of any program, so that nobody
+/// takes it for one that says nothing.
+const UNKNOWN: &[u8] = b"\"left out\n";
+
+/// Files of the kernel, and those of the system that are read by name.
+fn is_known(name: &str) -> bool {
+    let system = ["/proc/", "/sys/", "/etc/os-release", "/usr/lib/os-release"];
+    let parts = [
+        "/sysctl.d/",
+        "/sysctl.conf",
+        "/modprobe.d/",
+        "/run/systemd/container",
+    ];
+    system.iter().any(|start| name.starts_with(start))
+        || parts.iter().any(|part| name.contains(part))
 }
 
 /// What a capture may keep of what a command printed: as much as the facts say.
@@ -224,6 +250,8 @@ fn mount_line(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_conf::effective::files::OfHost;
+    use assay_conf::effective::{Program, effective};
 
     #[test]
     fn servers_are_left_out_and_devices_are_not() {
@@ -274,6 +302,12 @@ mod tests {
             ),
             "UseDNS yes\n\nMatch (left out)\n"
         );
+        assert!(!kept("/srv/site/own.conf", "sendfile on;\n# secret\n").contains("se"));
+        for program in [Program::Sshd, Program::Nginx, Program::Dovecot] {
+            let host = assay_host::Recorded::new().file("/x", UNKNOWN);
+            let all = effective(program, Path::new("/x"), &OfHost(&host)).unwrap();
+            assert!(all.problems.iter().any(|problem| problem.trouble.hides()));
+        }
         assert_eq!(
             kept(
                 "/etc/nginx/nginx.conf",

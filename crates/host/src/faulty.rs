@@ -1,7 +1,10 @@
 //! A host whose n-th call fails, to show that nothing depends on luck.
 
 use crate::error::HostError;
-use crate::{CommandOutput, Host, HostMut, Limits, ProcessId, Stat, StatFs};
+use crate::held::{Identity, Removed};
+use crate::lockdir::LockDirectory;
+use crate::replace::{Seen, Times};
+use crate::{CommandOutput, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,17 +108,38 @@ impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         self.path(path, || self.inner.write_in_place(path, bytes))
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.path(path, || self.inner.create_like(path, like, bytes))
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+        self.path(path, || self.inner.read_plain(path))
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        self.path(to, || self.inner.rename(from, to))
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.path(path, || self.inner.create_like(path, like, bytes, times))
+    }
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+        self.path(&seen.path, || self.inner.exchange(from, seen))
+    }
+    fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
+        self.path(Path::new("/run"), || self.inner.locks(lasting))
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.path(path, || self.inner.remove_file(path))
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.path(dir, || self.inner.remove_tree(dir))
+    }
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        self.path(path, || self.inner.remove_made(path, known))
+    }
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        self.path(Path::new("/sys/block"), || self.inner.loops(backing))
+    }
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        self.path(node, || self.inner.detach_loop(node, backing))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         let path = Path::new("/proc").join(process.pid.to_string());

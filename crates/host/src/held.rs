@@ -5,6 +5,11 @@
 //! [`Held::through`] or [`Directory::through`], `/proc/PID/fd/N`, which the kernel resolves to the
 //! held object itself (proc_pid_fd(5)) as long as this process lives.
 
+mod device;
+mod use_by_others;
+
+pub use use_by_others::{Lease, OtherLock};
+
 use crate::error::HostError;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -69,7 +74,7 @@ pub struct Directory {
     shown: PathBuf,
 }
 
-/// A regular file, held.
+/// A regular file or a block device, held.
 #[derive(Debug)]
 pub struct Held {
     file: File,
@@ -84,7 +89,7 @@ pub enum Removed {
     Gone,
     /// It was not there.
     Absent,
-    /// Something else has the name by now; it was left alone.
+    /// Something else has the name by now, or lies where it was; it was left alone.
     Another,
 }
 
@@ -229,6 +234,18 @@ impl Directory {
         }
     }
 
+    /// Gives a file of this directory another name in it, replacing what has that name.
+    ///
+    /// # Errors
+    /// As renameat(2).
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> Result<(), HostError> {
+        let shown = self.shown.join(to);
+        plain(from)
+            .and_then(|()| plain(to))
+            .and_then(|()| rustix::fs::renameat(&self.fd, from, &self.fd, to))
+            .map_err(fail(&shown))
+    }
+
     /// Makes names that were added or removed durable, where the file system knows how.
     ///
     /// # Errors
@@ -254,11 +271,18 @@ impl Directory {
         &self.shown
     }
 
+    /// Where the directory is by now, as the kernel names it; for messages and lists only, because
+    /// its name may be another's a moment later.
+    #[must_use]
+    pub fn whereabouts(&self) -> PathBuf {
+        whereabouts(self.fd.as_fd()).unwrap_or_else(|| self.shown.clone())
+    }
+
     /// A path that leads to this directory for every program of this user, whatever becomes of its
     /// name, as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
-        through(self.fd.as_fd())
+        through(&self.fd)
     }
 }
 
@@ -278,6 +302,17 @@ impl Held {
         Self::new(fd, path.to_owned())
     }
 
+    /// Opens a regular file that the user named: a link is the user's and is followed, this once, and
+    /// a pipe is not waited for.
+    ///
+    /// # Errors
+    /// Not there, not allowed, or no regular file.
+    pub fn follow(path: &Path, access: Access) -> Result<Self, HostError> {
+        let flags = access.flags().difference(OFlags::NOFOLLOW);
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
+        Self::new(fd, path.to_owned())
+    }
+
     fn new(fd: OwnedFd, shown: PathBuf) -> Result<Self, HostError> {
         let found = rustix::fs::fstat(&fd).map_err(fail(&shown))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
@@ -294,6 +329,12 @@ impl Held {
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The file alone; its name and identity are forgotten.
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.file
     }
 
     /// Opens the same file once more, with flags of its own, such as `O_DIRECT`.
@@ -322,16 +363,51 @@ impl Held {
         &self.shown
     }
 
+    /// How many names it has; none when all were removed.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn names(&self) -> Result<u64, HostError> {
+        let found = rustix::fs::fstat(&self.file).map_err(fail(&self.shown))?;
+        Ok(found.st_nlink)
+    }
+
+    /// Number of the user that it belongs to.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn owner(&self) -> Result<u32, HostError> {
+        let found = rustix::fs::fstat(&self.file).map_err(fail(&self.shown))?;
+        Ok(found.st_uid)
+    }
+
+    /// Where it is by now, as the kernel names it; for messages only. None when its name was removed.
+    #[must_use]
+    pub fn whereabouts(&self) -> Option<PathBuf> {
+        whereabouts(self.file.as_fd())
+    }
+
     /// A path that leads to this file for every program of this user, whatever becomes of its name,
     /// as long as it is held.
     #[must_use]
     pub fn through(&self) -> PathBuf {
-        through(self.file.as_fd())
+        through(&self.file)
     }
 }
 
-fn through(fd: BorrowedFd<'_>) -> PathBuf {
-    let (process, number) = (std::process::id(), fd.as_raw_fd());
+fn whereabouts(fd: BorrowedFd<'_>) -> Option<PathBuf> {
+    let found = rustix::fs::readlink(through(fd), Vec::new()).ok()?;
+    let path = PathBuf::from(OsStr::from_bytes(found.to_bytes()));
+    // The kernel says ` (deleted)` in the name itself.
+    let there = path.is_absolute() && identity(&path).ok() == Identity::of(fd).ok();
+    there.then_some(path)
+}
+
+/// A path that leads to an open file, directory or device for every program of this user, whatever
+/// becomes of its name, as long as it is open here.
+#[must_use]
+pub fn through(fd: impl AsFd) -> PathBuf {
+    let (process, number) = (std::process::id(), fd.as_fd().as_raw_fd());
     format!("/proc/{process}/fd/{number}").into()
 }
 

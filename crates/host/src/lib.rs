@@ -13,20 +13,28 @@ mod command;
 mod error;
 mod faulty;
 pub mod held;
+mod known;
 pub mod kstat;
 mod live;
+pub mod lockdir;
+pub mod loops;
+pub mod ours;
 pub mod process;
 mod recorded;
 mod recording;
+mod remove;
+mod replace;
 mod root;
 mod write;
 
 pub use capture::CaptureError;
 pub use error::HostError;
 pub use faulty::Faulty;
+pub use known::{Known, Whereabouts};
 pub use live::Live;
 pub use recorded::Recorded;
 pub use recording::{Recording, Redact, RedactOutput};
+pub use replace::{Seen, Times};
 pub use root::Root;
 pub use write::{HostMut, ProcessId};
 

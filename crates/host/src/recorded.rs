@@ -2,8 +2,10 @@
 
 use crate::capture::{Command, Fault, Index, Node, copied, resolve};
 use crate::error::HostError;
+use crate::held::{Identity, Removed};
+use crate::replace::{Seen, Times};
 use crate::{
-    CommandOutput, DeviceNumber, FileKind, Host, HostMut, Limits, ProcessId, Stat, StatFs,
+    CommandOutput, DeviceNumber, FileKind, Host, HostMut, Known, Limits, ProcessId, Stat, StatFs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -205,8 +207,14 @@ impl HostMut for Recorded {
         }
         Ok(())
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.read(like)?;
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        _times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.read(&like.path)?;
         match self.exists(path)? {
             true => Err(HostError::path(path, "File exists")),
             false => {
@@ -215,11 +223,11 @@ impl HostMut for Recorded {
             }
         }
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
         let bytes = self.read(from)?;
         let mut files = self.files();
         files.remove(from);
-        files.insert(to.to_owned(), bytes);
+        files.insert(seen.path.clone(), bytes);
         Ok(())
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
@@ -231,6 +239,20 @@ impl HostMut for Recorded {
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.resolve(dir, false)?;
         self.files().retain(|path, _| !path.starts_with(dir));
+        Ok(())
+    }
+    fn remove_made(&self, path: &Path, _known: Option<&Known>) -> Result<Removed, HostError> {
+        let before = self.files().len();
+        self.files().retain(|file, _| !file.starts_with(path));
+        Ok(match self.files().len() == before {
+            true => Removed::Absent,
+            false => Removed::Gone,
+        })
+    }
+    fn loops(&self, _backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        Ok(Vec::new())
+    }
+    fn detach_loop(&self, _node: &Path, _backing: Identity) -> Result<(), HostError> {
         Ok(())
     }
     fn kill(&self, _process: ProcessId) -> Result<(), HostError> {

@@ -1,16 +1,17 @@
 //! The write side of the door, apart from reading so that what only looks can never change.
 
 use crate::error::HostError;
-use crate::{Host, Live, Root};
-use rustix::fs::{OFlags, XattrFlags};
+use crate::held::{Identity, Removed};
+use crate::lockdir::LockDirectory;
+use crate::replace::{self, Seen, Times};
+use crate::{Host, Known, Live, Root};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A process that cannot be mistaken for another one with the same number.
@@ -39,19 +40,44 @@ pub trait HostMut: Host {
     /// Not there, not allowed, or refused by the kernel (EINVAL: it does not like the value).
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError>;
 
-    /// Makes a new file at `path` with these bytes, and with the owner, mode and extended
-    /// attributes (ACLs and SELinux labels are such) of `like`.
+    /// Reads a file that may be replaced, and sees which one it is. The path holds no link.
     ///
     /// # Errors
-    /// There is a file already, `like` is not a regular file or has other names (hard links,
-    /// which a replacement would tear apart), or the owner cannot be kept.
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError>;
+    /// Not there, not readable, not a regular file, or a link stands on the way to it.
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+        Ok((self.read(path)?, Seen::plain(path)))
+    }
 
-    /// Gives a file another name in the same directory, replacing what is there, at once.
+    /// Makes a new file at `path` with these bytes, and with the owner, mode and extended
+    /// attributes (ACLs and SELinux labels are such) of `like`, a file of the same directory; with
+    /// these times, when some are given.
     ///
     /// # Errors
-    /// As rename(2).
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError>;
+    /// There is a file already, `like` is no longer the file that was read or has other names (hard
+    /// links, which a replacement would tear apart), or the owner cannot be kept.
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError>;
+
+    /// Gives the file `from` the name of a file of the same directory that was read, replacing that
+    /// one at once.
+    ///
+    /// # Errors
+    /// Somebody else replaced or wrote that file since it was read; as rename(2).
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError>;
+
+    /// Where every assay of this machine sees which settings are changed: nothing of a machine in
+    /// memory. `lasting` is for what outlives a boot.
+    ///
+    /// # Errors
+    /// The directory cannot be used, or others may write in it.
+    fn locks(&self, _lasting: bool) -> Result<Option<LockDirectory>, HostError> {
+        Ok(None)
+    }
 
     /// Removes a file, not following a link.
     ///
@@ -66,6 +92,27 @@ pub trait HostMut: Host {
     /// Not there, not a directory, not allowed, or something is mounted in it.
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError>;
 
+    /// Removes a file or directory that assay made, with everything in it, where it is now, and
+    /// nothing else that has its name by now. It may not be known because assay was killed between
+    /// making it and writing down what it made: then a directory that others could have exchanged
+    /// goes only when it is empty.
+    ///
+    /// # Errors
+    /// Not allowed, not empty, or something is mounted in it.
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError>;
+
+    /// Nodes of the loop devices on a file.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError>;
+
+    /// Takes a loop device away, if it is still on that file.
+    ///
+    /// # Errors
+    /// Not allowed.
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError>;
+
     /// Kills a process and waits until it is gone; one that is gone already, or whose number now
     /// belongs to another one, is left alone.
     ///
@@ -77,10 +124,11 @@ pub trait HostMut: Host {
     /// ones. `aside` is a name in the same directory that is used in between.
     ///
     /// # Errors
-    /// As [`HostMut::create_like`] and [`HostMut::rename`].
+    /// As [`HostMut::create_like`] and [`HostMut::exchange`].
     fn replace_file(&self, path: &Path, aside: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.create_like(aside, path, bytes)?;
-        let renamed = self.rename(aside, path);
+        let (_, seen) = self.read_plain(path)?;
+        self.create_like(aside, &seen, bytes, None)?;
+        let renamed = self.exchange(aside, &seen);
         if renamed.is_err() {
             let _ = self.remove_file(aside);
         }
@@ -119,72 +167,49 @@ impl HostMut for Live {
         }
     }
 
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        let about = |path: &Path| {
-            let path = path.to_owned();
-            move |error: std::io::Error| HostError::io(&path, &error)
-        };
-        let model = like.symlink_metadata().map_err(about(like))?;
-        if !model.is_file() {
-            return Err(HostError::path(like, "not a regular file"));
-        }
-        if model.nlink() > 1 {
-            let reason = format!(
-                "it has {} names (hard links), and replacing it would change only one of them",
-                model.nlink()
-            );
-            return Err(HostError::path(like, reason));
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(about(path))?;
-        let filled = (|| {
-            file.write_all(bytes)?;
-            if (file.metadata()?.uid(), file.metadata()?.gid()) != (model.uid(), model.gid()) {
-                std::os::unix::fs::fchown(&file, Some(model.uid()), Some(model.gid()))?;
-            }
-            // The directory's default ACL has given the new file one; where `like` has one, it is
-            // copied below. The mode comes in between: it would cut down what is copied.
-            match rustix::fs::fremovexattr(&file, ACL) {
-                Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
-                Err(error) => return Err(error.into()),
-            }
-            file.set_permissions(std::fs::Permissions::from_mode(model.mode() & 0o7777))?;
-            copy_attributes(like, &file)?;
-            file.sync_all()
-        })();
-        match filled {
-            Ok(()) => sync_parent(path),
-            Err(error) => {
-                let _ = std::fs::remove_file(path);
-                Err(HostError::io(path, &error))
-            }
-        }
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+        replace::read(path)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        std::fs::rename(from, to).map_err(|error| HostError::io(to, &error))?;
-        sync_parent(to)
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError> {
+        replace::create_like(path, like, bytes, times)
+    }
+
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+        replace::exchange(from, seen)
+    }
+
+    fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
+        match lasting {
+            true => LockDirectory::lasting().map(Some),
+            false => LockDirectory::of_machine().map(Some),
+        }
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
-        std::fs::remove_file(path).map_err(|error| HostError::io(path, &error))?;
-        sync_parent(path)
+        crate::remove::file(path)
     }
 
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
-        let found = dir
-            .symlink_metadata()
-            .map_err(|error| HostError::io(dir, &error))?;
-        if !found.is_dir() {
-            return Err(HostError::path(dir, "not a directory"));
-        }
-        nothing_mounted(dir, found.dev())?;
-        std::fs::remove_dir_all(dir).map_err(|error| HostError::io(dir, &error))?;
-        sync_parent(dir)
+        crate::remove::tree(dir)
+    }
+
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        crate::remove::made(path, known)
+    }
+
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        crate::loops::on(backing)
+    }
+
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        crate::loops::detach(node, backing)
     }
 
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
@@ -246,70 +271,6 @@ impl ProcessId {
     }
 }
 
-/// An access control list (acl(5)).
-const ACL: &str = "system.posix_acl_access";
-
-/// Copies extended attributes. Those that this user may not set are passed over, unless they decide
-/// who may read the file.
-fn copy_attributes(from: &Path, to: &File) -> std::io::Result<()> {
-    // The most that Linux gives out at once (XATTR_LIST_MAX, XATTR_SIZE_MAX).
-    let mut names = vec![0; 64 << 10];
-    let length = match rustix::fs::llistxattr(from, &mut names) {
-        Ok(length) => length,
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let (mut wanted, mut found) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    for name in names[..length]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        let os_name = OsStr::from_bytes(name);
-        let length = rustix::fs::lgetxattr(from, os_name, &mut wanted)?;
-        let wanted = &wanted[..length];
-        let Err(error) = rustix::fs::fsetxattr(to, os_name, wanted, XattrFlags::empty()) else {
-            continue;
-        };
-        let same = rustix::fs::fgetxattr(to, os_name, &mut found)
-            .is_ok_and(|length| found[..length] == *wanted);
-        if !same && (name == ACL.as_bytes() || name == b"security.selinux") {
-            return Err(error.into());
-        }
-    }
-    Ok(())
-}
-
-/// Makes a name durable that was added to or taken from a directory.
-fn sync_parent(path: &Path) -> Result<(), HostError> {
-    let dir = match path.parent() {
-        Some(dir) if dir != Path::new("") => dir,
-        _ => Path::new("."),
-    };
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    match synced {
-        // Some file systems do not know how to sync a directory.
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
-        other => other.map_err(|error| HostError::io(dir, &error)),
-    }
-}
-
-/// Refuses when a directory below lies on another file system.
-fn nothing_mounted(dir: &Path, device: u64) -> Result<(), HostError> {
-    let fail = |error: std::io::Error| HostError::io(dir, &error);
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let found = entry.metadata().map_err(fail)?;
-        if found.dev() != device {
-            let reason = "something is mounted here: not removed";
-            return Err(HostError::path(&entry.path(), reason));
-        }
-        if found.is_dir() {
-            nothing_mounted(&entry.path(), device)?;
-        }
-    }
-    Ok(())
-}
-
 /// A captured machine is what it was.
 impl HostMut for Root {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
@@ -318,17 +279,32 @@ impl HostMut for Root {
     fn write_in_place(&self, path: &Path, _bytes: &[u8]) -> Result<(), HostError> {
         Err(captured(path))
     }
-    fn create_like(&self, path: &Path, _like: &Path, _bytes: &[u8]) -> Result<(), HostError> {
+    fn create_like(
+        &self,
+        path: &Path,
+        _like: &Seen,
+        _bytes: &[u8],
+        _times: Option<Times>,
+    ) -> Result<(), HostError> {
         Err(captured(path))
     }
-    fn rename(&self, _from: &Path, to: &Path) -> Result<(), HostError> {
-        Err(captured(to))
+    fn exchange(&self, _from: &Path, seen: &Seen) -> Result<(), HostError> {
+        Err(captured(&seen.path))
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         Err(captured(path))
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         Err(captured(dir))
+    }
+    fn remove_made(&self, path: &Path, _known: Option<&Known>) -> Result<Removed, HostError> {
+        Err(captured(path))
+    }
+    fn loops(&self, _backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        Err(captured(Path::new("/sys/block")))
+    }
+    fn detach_loop(&self, node: &Path, _backing: Identity) -> Result<(), HostError> {
+        Err(captured(node))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         Err(captured(&Path::new("/proc").join(process.pid.to_string())))

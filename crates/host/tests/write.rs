@@ -4,7 +4,9 @@
     reason = "tests look at the real machine behind the crate's back"
 )]
 
-use assay_host::{Faulty, Host as _, HostError, HostMut, Live, ProcessId, Recorded, Root};
+use assay_host::{
+    Faulty, Host as _, HostError, HostMut, Live, ProcessId, Recorded, Root, Seen, Times,
+};
 use rustix::fs::XattrFlags;
 use std::ffi::OsString;
 use std::fs;
@@ -212,7 +214,7 @@ fn captured_machines_refuse_and_recorded_ones_remember() {
         root.check_writable(path),
         root.write_in_place(path, b"new"),
         root.replace_file(path, Path::new("/aside"), b"new"),
-        root.rename(path, Path::new("/other")),
+        root.exchange(Path::new("/other"), &Seen::plain(path)),
         root.remove_file(path),
         root.remove_tree(Path::new("/")),
         root.kill(process),
@@ -239,4 +241,108 @@ fn captured_machines_refuse_and_recorded_ones_remember() {
     assert_eq!(recorded.read(path).unwrap(), b"newest");
     recorded.remove_file(path).unwrap();
     assert!(recorded.write_in_place(path, b"x").unwrap_err().is_absent());
+}
+
+#[test]
+fn a_replacement_takes_the_times_it_is_given_and_reading_leaves_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, aside) = (dir.path().join("file"), dir.path().join("aside"));
+    fs::write(&path, "old").unwrap();
+    let (_, seen) = Live.read_plain(&path).unwrap();
+    let old = Times {
+        accessed: (1_000_000_000, 123_456_789),
+        modified: (900_000_000, 987_654_321),
+    };
+    Live.create_like(&aside, &seen, b"new", Some(old)).unwrap();
+    Live.exchange(&aside, &seen).unwrap();
+    let (bytes, now) = Live.read_plain(&path).unwrap();
+    assert_eq!((&bytes[..], now.times), (&b"new"[..], Some(old)));
+    let (_, again) = Live.read_plain(&path).unwrap();
+    assert_eq!(again, now, "reading left a trace");
+}
+
+#[test]
+fn what_was_written_or_replaced_since_it_was_read_is_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("file"), "old").unwrap();
+    let (_, seen) = Live.read_plain(&path("file")).unwrap();
+    Live.create_like(&path("aside"), &seen, b"ours", None)
+        .unwrap();
+    fs::write(path("theirs"), "theirs").unwrap();
+    fs::rename(path("theirs"), path("file")).unwrap();
+    assert!(Live.exchange(&path("aside"), &seen).is_err());
+    assert!(
+        Live.create_like(&path("more"), &seen, b"ours", None)
+            .is_err()
+    );
+    assert_eq!(fs::read(path("file")).unwrap(), b"theirs");
+    assert!(!path("more").exists());
+}
+
+/// The owner of a directory exchanges it, and what is in it, while root replaces a file there.
+#[test]
+fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for name in ["theirs", "victim"] {
+        fs::create_dir(path(name)).unwrap();
+        fs::write(path(name).join("file"), "precious").unwrap();
+    }
+    fs::write(path("victim/secret"), "secret").unwrap();
+    let (stop, held) = (
+        std::sync::atomic::AtomicBool::new(false),
+        std::sync::atomic::AtomicU64::new(0),
+    );
+    let rounds = 2000 * assay_testing::factor();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (file, away) = (path("theirs/file"), path("theirs/away"));
+            let mut turn = 0;
+            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                turn += 1;
+                let swapped = match turn % 4 {
+                    0 => {
+                        let moved = fs::rename(path("theirs"), path("aside"));
+                        let _ = symlink(path("victim"), path("theirs"));
+                        std::thread::yield_now();
+                        let _ = fs::remove_file(path("theirs"));
+                        let _ = fs::rename(path("aside"), path("theirs"));
+                        moved
+                    }
+                    1 => {
+                        let _ = fs::rename(&file, &away);
+                        symlink(path("victim/file"), &file)
+                    }
+                    2 => {
+                        let _ = fs::rename(&file, &away);
+                        fs::hard_link(path("victim/secret"), &file)
+                    }
+                    _ => {
+                        let _ = fs::rename(&file, &away);
+                        Command::new("mkfifo").arg(&file).status().map(drop)
+                    }
+                };
+                std::thread::yield_now();
+                if swapped.is_ok() && turn % 4 != 0 {
+                    let _ = fs::remove_file(&file);
+                    let _ = fs::rename(&away, &file);
+                }
+                if !file.exists() {
+                    let _ = fs::write(&file, "theirs");
+                }
+            }
+        });
+        for round in 0..rounds {
+            let aside = path("theirs").join(format!(".assay-{round}"));
+            let _ = Live.replace_file(&path("theirs/file"), &aside, b"root was here");
+            let whole = fs::read(path("victim/file")).unwrap() == b"precious"
+                && fs::read(path("victim/secret")).unwrap() == b"secret"
+                && fs::read_dir(path("victim")).unwrap().count() == 2;
+            held.fetch_add(u64::from(whole), std::sync::atomic::Ordering::SeqCst);
+        }
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    let held = held.load(std::sync::atomic::Ordering::SeqCst);
+    assay_testing::attacked("files replaced among exchanged names", rounds, held);
 }

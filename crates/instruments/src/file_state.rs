@@ -5,27 +5,25 @@ use assay_model::target::FileState;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::Path;
 
 /// Windows that are read to see whether the data compresses.
 const WINDOWS: u64 = 16;
 /// Size of a window: the default recordsize of ZFS and the largest btrfs compresses at once.
 const WINDOW: u64 = 128 << 10;
 
-/// Looks at a regular file. Reads at most 2 MiB of it and drops that from the page cache again.
+/// Looks at a regular file that is open for reading. Reads at most 2 MiB of it and drops that from the page cache again.
 ///
 /// # Errors
-/// The kernel's answer when the file cannot be opened or read.
-pub fn look(path: &Path) -> io::Result<FileState> {
-    let file = File::open(path)?;
+/// The kernel's answer when the file cannot be read.
+pub fn look(file: &File) -> io::Result<FileState> {
     let meta = file.metadata()?;
-    let (written, unwritten) = extents(&file).map_or((None, None), |(w, u)| (Some(w), Some(u)));
+    let (written, unwritten) = extents(file).map_or((None, None), |(w, u)| (Some(w), Some(u)));
     Ok(FileState {
         size: Bytes(meta.len()),
         allocated: Bytes(meta.blocks() * 512),
         written,
         unwritten,
-        compress_ratio: compress_ratio(&file, meta.len())?,
+        compress_ratio: compress_ratio(file, meta.len())?,
     })
 }
 
@@ -82,25 +80,26 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&vec![0u8; 1 << 20]).unwrap();
         file.as_file().sync_all().unwrap();
-        let state = look(file.path()).unwrap();
+        let state = look(file.as_file()).unwrap();
         assert!(state.compress_ratio.unwrap() > 100.0);
         let random = tempfile::NamedTempFile::new().unwrap();
         crate::layout::fill(
-            random.path(),
+            &assay_host::held::Held::open(random.path(), assay_host::held::Access::ReadWrite)
+                .unwrap(),
             Bytes(1 << 20),
             3,
             &crate::Cancel::default(),
             &mut |_, _| {},
         )
         .unwrap();
-        assert_eq!(look(random.path()).unwrap().compress_ratio, Some(1.0));
+        assert_eq!(look(random.as_file()).unwrap().compress_ratio, Some(1.0));
     }
 
     #[test]
     fn a_hole_is_not_written() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        let state = look(file.path()).unwrap();
+        let state = look(file.as_file()).unwrap();
         assert_eq!(state.size, Bytes(1 << 20));
         // tmpfs has no FIEMAP and says nothing.
         assert!(matches!(state.written, None | Some(Bytes(0))));
@@ -110,6 +109,6 @@ mod tests {
     #[test]
     fn an_empty_file_is_no_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert_eq!(look(file.path()).unwrap().compress_ratio, None);
+        assert_eq!(look(file.as_file()).unwrap().compress_ratio, None);
     }
 }

@@ -5,14 +5,15 @@
 //! system allows it, and the file is synced as it grows, so that the progress is the device's.
 
 use crate::Cancel;
+use assay_host::HostError;
+use assay_host::held::Held;
 use assay_model::{Bytes, Nanos};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::time::{Duration, Instant};
 
 /// Written between two syncs.
@@ -34,6 +35,9 @@ pub enum LayoutError {
     /// The user interrupted it.
     #[error("interrupted")]
     Cancelled,
+    /// The file cannot be opened for writing.
+    #[error("before it began: {0}")]
+    Open(#[from] HostError),
     /// The file system or device refused.
     #[error("after {written} of {size}: {source}")]
     Io {
@@ -46,13 +50,27 @@ pub enum LayoutError {
     },
 }
 
-/// Fills the first `size` bytes of an existing file or device. `progress` is told the bytes on the
-/// device and the time since the start, after every [`CHUNK`].
+/// Fills the first `size` bytes of a file or device that is held, whatever its name has become.
+/// `progress` is told the bytes on the device and the time since the start, after every [`CHUNK`].
 ///
 /// # Errors
 /// Interrupted, or refused by the kernel (no space, I/O error).
 pub fn fill(
-    path: &Path,
+    held: &Held,
+    size: Bytes,
+    seed: u64,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(Bytes, Nanos),
+) -> Result<(), LayoutError> {
+    let cached = held.reopen(OFlags::WRONLY)?;
+    // Not every file system has it.
+    let direct = held.reopen(OFlags::WRONLY | OFlags::DIRECT).ok();
+    write(&cached, direct, size, seed, cancel, progress)
+}
+
+fn write(
+    cached: &File,
+    mut direct: Option<File>,
     size: Bytes,
     seed: u64,
     cancel: &Cancel,
@@ -65,8 +83,6 @@ pub fn fill(
             source,
         }
     };
-    let cached = File::options().write(true).open(path).map_err(io(0))?;
-    let mut direct = open_direct(path);
     let mut data = Data::new(seed);
     let start = Instant::now();
     let mut written = 0u64;
@@ -95,10 +111,10 @@ pub fn fill(
         }
         cached.sync_data().map_err(io(written))?;
         // What was laid out must not be read back from memory later.
-        let _ = rustix::fs::fadvise(&cached, 0, None, rustix::fs::Advice::DontNeed);
+        let _ = rustix::fs::fadvise(cached, 0, None, rustix::fs::Advice::DontNeed);
         progress(Bytes(written), start.elapsed().into());
     }
-    settle(&cached, size, cancel)
+    settle(cached, size, cancel)
 }
 
 /// On ZFS what was synced is in the intent log, and only some seconds later in its place: until then
@@ -117,15 +133,6 @@ fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> 
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
-}
-
-fn open_direct(path: &Path) -> Option<File> {
-    let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
-    File::options()
-        .write(true)
-        .custom_flags(flags)
-        .open(path)
-        .ok()
 }
 
 /// Random bytes, aligned for O_DIRECT, made once: generating each gigabyte anew would cost a
@@ -160,7 +167,12 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_host::held::Access;
     use std::collections::BTreeSet;
+
+    fn held(file: &tempfile::NamedTempFile) -> Held {
+        Held::open(file.path(), Access::ReadWrite).unwrap()
+    }
 
     #[test]
     fn data_is_all_there_does_not_compress_and_no_block_repeats() {
@@ -168,7 +180,7 @@ mod tests {
         let mut seen = Vec::new();
         let size = Bytes((9 << 20) + 12345);
         let cancel = Cancel::default();
-        fill(file.path(), size, 1, &cancel, &mut |bytes, _| {
+        fill(&held(&file), size, 1, &cancel, &mut |bytes, _| {
             seen.push(bytes)
         })
         .unwrap();
@@ -185,8 +197,8 @@ mod tests {
     #[test]
     fn a_full_device_says_how_far_it_got() {
         let cancel = Cancel::default();
-        let full = Path::new("/dev/full");
-        let error = fill(full, Bytes(4095), 1, &cancel, &mut |_, _| {}).unwrap_err();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let error = write(&full, None, Bytes(4095), 1, &cancel, &mut |_, _| {}).unwrap_err();
         assert!(
             error
                 .to_string()
@@ -200,7 +212,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cancel = Cancel::default();
         cancel.cancel();
-        let error = fill(file.path(), Bytes(1 << 30), 1, &cancel, &mut |_, _| {}).unwrap_err();
+        let error = fill(&held(&file), Bytes(1 << 30), 1, &cancel, &mut |_, _| {}).unwrap_err();
         assert!(matches!(error, LayoutError::Cancelled));
         assert_eq!(file.as_file().metadata().unwrap().len(), 0);
     }

@@ -29,7 +29,7 @@ fn request(url: &str, connections: u32, keep_alive: bool) -> Request {
 /// nginx, or nothing with the reason said.
 fn nginx(server: &str) -> Option<Nginx> {
     if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
-        eprintln!("skipped: lacks {lacking}");
+        assay_testing::skipped("program", format_args!("lacks {lacking}"));
         return None;
     }
     let nginx = Nginx::start(server).unwrap();

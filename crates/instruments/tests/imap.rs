@@ -29,7 +29,7 @@ fn request(address: String, password: &str, washout: u64, runtime: u64) -> Reque
 /// Dovecot, or nothing with the reason said.
 fn dovecot() -> Option<Dovecot> {
     if let Some(lacking) = assay_rigs::lacks(&["dovecot", "doveconf"], true) {
-        eprintln!("skipped: lacks {lacking}");
+        assay_testing::skipped("program", format_args!("lacks {lacking}"));
         return None;
     }
     Some(Dovecot::start().unwrap())

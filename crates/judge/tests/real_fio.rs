@@ -34,7 +34,7 @@ impl Drop for Scratch {
 fn have_fio() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: fio is not installed");
+        assay_testing::skipped("fio", "fio is not installed");
     }
     found
 }

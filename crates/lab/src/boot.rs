@@ -2,7 +2,7 @@
 
 use crate::accel::{Accel, Choice, choose};
 use crate::channel::Channel;
-use crate::claim;
+use crate::claim::Claims;
 use crate::command;
 use crate::cpio;
 use crate::disk::Disk;
@@ -16,6 +16,7 @@ use crate::wire::PORTS;
 use assay_host::process::{self, Dies, Running};
 use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_instruments::Cancel;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ pub struct Options {
     pub disks: Vec<Disk>,
     /// Whether block devices that disks name may lose what they hold.
     pub destroy_data: bool,
+    /// Also when they are not all zeroes, and what is on them is not known to be unused.
+    pub destroy_unknown_data: bool,
     /// KVM or TCG; found out when none.
     pub accel: Option<Accel>,
     /// Longest time until its agent answers.
@@ -70,6 +73,7 @@ impl Options {
             assay: None,
             disks: Vec::new(),
             destroy_data: false,
+            destroy_unknown_data: false,
             accel: None,
             boot_limit: Duration::from_secs(600),
             detached: false,
@@ -121,6 +125,7 @@ impl Guest {
                 .collect(),
             image: image.hash(),
             files: files::outside(&place.dir, &options.disks),
+            known: BTreeMap::new(),
         };
         // From here on dropping the guest removes all there is of it.
         let mut guest = Self {
@@ -130,6 +135,7 @@ impl Guest {
             qemu: None,
             cancel: cancel.clone(),
             channels: Mutex::default(),
+            held: Vec::new(),
         };
         guest.place.enter(&guest.entry)?;
         guest.start(image, options)?;
@@ -153,13 +159,21 @@ impl Guest {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes.extend(cpio::one_file("assay-agent", AGENT));
         fs::write(&initrd, bytes).map_err(LabError::io(&initrd))?;
-        let claims = claim::devices(options)?;
+        let claims = Claims::take(options)?;
         let mut disks = Vec::new();
         for disk in &options.disks {
             disk.check()?;
-            let files = files::of(&dir, disk);
-            files::create(disk, &files)?;
-            disks.push((disk.clone(), files));
+            let mut names = files::of(&dir, disk);
+            let claimed = claims.paths(disk);
+            if let Some((ours, _)) = &claimed {
+                names.data.clone_from(ours);
+            }
+            let mut made = files::create(disk, names)?;
+            if let Some((_, inherited)) = claimed {
+                made.files.data = inherited;
+            }
+            self.hold(made.held)?;
+            disks.push((disk.clone(), made.files));
         }
         if let Some(program) = &options.assay {
             tools::make(program, &dir)?;
@@ -175,7 +189,7 @@ impl Guest {
             .env("TMPDIR", &dir)
             .stdout(Stdio::null())
             .stderr(stderr);
-        process::hand_over(&mut command, claims);
+        process::hand_over(&mut command, claims.into_files());
         let dies = match options.detached {
             true => Dies::OnItsOwn,
             // The disks may lie on a mount that only this thread sees.

@@ -15,6 +15,9 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The machine gave no answer, or another one than expected.
+    #[error(transparent)]
+    Host(#[from] assay_host::HostError),
     /// A program is not installed.
     #[error("{tool} is not installed: `apt install {package}`")]
     Missing {

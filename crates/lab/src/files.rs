@@ -4,6 +4,7 @@ use crate::disk::{Disk, Format, SECRET};
 use crate::error::LabError;
 use crate::sparse;
 use crate::state::scratch_prefix;
+use assay_host::held::{Directory, Held};
 use assay_host::{Host as _, Limits, Live};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -29,13 +30,64 @@ pub(crate) struct Logged {
 }
 
 impl DiskFiles {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let logged = self
+            .logged
+            .iter()
+            .flat_map(|logged| [&logged.first, &logged.log]);
+        std::iter::once(&self.data)
+            .chain(logged)
+            .map(PathBuf::as_path)
+    }
+
+    fn through(
+        self,
+        one: &mut dyn FnMut(&Path) -> Result<PathBuf, LabError>,
+    ) -> Result<Self, LabError> {
+        Ok(Self {
+            data: one(&self.data)?,
+            logged: match self.logged {
+                None => None,
+                Some(logged) => Some(Logged {
+                    first: one(&logged.first)?,
+                    log: one(&logged.log)?,
+                }),
+            },
+        })
+    }
+
+    /// The same files through the descriptors that hold them, where they are held.
+    pub(crate) fn held(self, held: &[Held]) -> Self {
+        let found = |path: PathBuf| {
+            let name = path.file_name();
+            let file = held.iter().find(|file| file.shown().file_name() == name);
+            file.map_or(path, Held::through)
+        };
+        Self {
+            data: found(self.data),
+            logged: self.logged.map(|logged| Logged {
+                first: found(logged.first),
+                log: found(logged.log),
+            }),
+        }
+    }
+
     fn all(self) -> impl Iterator<Item = PathBuf> {
         let logged = self.logged.map(|logged| [logged.first, logged.log]);
         std::iter::once(self.data).chain(logged.into_iter().flatten())
     }
 }
 
-/// The files of a disk of the guest that works in `guest`.
+/// The files of a disk, made. Those outside the guest's directory are held, because the owner of the
+/// directory that they lie in may give their names to something else: QEMU and everybody else gets
+/// them through their descriptors.
+pub(crate) struct Made {
+    /// For QEMU.
+    pub(crate) files: DiskFiles,
+    pub(crate) held: Vec<Held>,
+}
+
+/// The names of the files of a disk of the guest that works in `guest`.
 pub(crate) fn of(guest: &Path, disk: &Disk) -> DiskFiles {
     if let Some(device) = &disk.device {
         return DiskFiles {
@@ -44,8 +96,12 @@ pub(crate) fn of(guest: &Path, disk: &Disk) -> DiskFiles {
         };
     }
     let (dir, prefix) = match &disk.dir {
-        Some(dir) => (dir.as_path(), scratch_prefix(guest)),
-        None => (guest, INSIDE.to_owned()),
+        // As others will find it: it may have been named by a descriptor.
+        Some(dir) => (
+            Live.realpath(dir).unwrap_or_else(|_| dir.clone()),
+            scratch_prefix(guest),
+        ),
+        None => (guest.to_owned(), INSIDE.to_owned()),
     };
     let [data, first, log] = ENDINGS;
     let file = |ending: &str| dir.join(format!("{prefix}{}.{ending}", disk.name));
@@ -78,9 +134,33 @@ pub(crate) fn outside(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
 }
 
 /// Makes the files of a disk; one that is there already is somebody else's.
-pub(crate) fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
+pub(crate) fn create(disk: &Disk, names: DiskFiles) -> Result<Made, LabError> {
+    let mut held = Vec::new();
+    let files = match &disk.dir {
+        None => {
+            for path in names.paths().filter(|_| disk.device.is_none()) {
+                File::create_new(path).map_err(LabError::io(path))?;
+            }
+            names
+        }
+        Some(dir) => {
+            let above = Directory::open(dir)?;
+            names.through(&mut |name| {
+                let file = above.create(name.file_name().unwrap_or_default())?;
+                let through = file.through();
+                held.push(file);
+                Ok(through)
+            })?
+        }
+    };
+    write(disk, &files)?;
+    Ok(Made { files, held })
+}
+
+/// What the files of a new disk hold.
+fn write(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if disk.device.is_none() {
-        create_empty(&files.data, disk.size)?;
+        set_size(&files.data, disk.size)?;
     }
     if disk.format != Format::Raw {
         format(disk, &files.data)?;
@@ -88,9 +168,8 @@ pub(crate) fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     if let Some(content) = &disk.content {
         sparse::copy(content, &files.data)?;
     }
-    if let Some(Logged { first, log }) = &files.logged {
-        create_empty(log, 0)?;
-        create_empty(first, disk.size)?;
+    if let Some(Logged { first, .. }) = &files.logged {
+        set_size(first, disk.size)?;
         if disk.format != Format::Raw || disk.content.is_some() {
             sparse::copy(&files.data, first)?;
         }
@@ -98,9 +177,9 @@ pub(crate) fn create(disk: &Disk, files: &DiskFiles) -> Result<(), LabError> {
     Ok(())
 }
 
-fn create_empty(path: &Path, size: u64) -> Result<(), LabError> {
-    File::create_new(path)
-        .and_then(|file| file.set_len(size))
+fn set_size(path: &Path, size: u64) -> Result<(), LabError> {
+    let file = File::options().write(true).open(path);
+    file.and_then(|file| file.set_len(size))
         .map_err(LabError::io(path))
 }
 
@@ -144,9 +223,6 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     for _ in 0..20 {
         match &made {
             Err(LabError::Disk { reason, .. }) if reason.contains("accurate CPU usage") => {
-                if disk.device.is_none() {
-                    let _ = std::fs::remove_file(path);
-                }
                 made = qemu_img(&argv, &disk.name);
             }
             _ => break,

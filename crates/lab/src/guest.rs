@@ -9,8 +9,9 @@ use crate::files;
 use crate::qmp::Qmp;
 use crate::state::{self, Entry, Place, State};
 use crate::wire::PORTS;
-use assay_host::Limits;
+use assay_host::held::Held;
 use assay_host::process::Running;
+use assay_host::{Known, Limits};
 use assay_instruments::Cancel;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -29,6 +30,8 @@ pub struct Guest {
     pub(crate) qemu: Option<Running>,
     pub(crate) cancel: Cancel,
     pub(crate) channels: Mutex<Vec<Channel>>,
+    /// Files of its disks that lie outside its directory.
+    pub(crate) held: Vec<Held>,
 }
 
 impl Guest {
@@ -49,6 +52,7 @@ impl Guest {
             qemu: None,
             cancel: cancel.clone(),
             channels: Mutex::default(),
+            held: Vec::new(),
         })
     }
 
@@ -67,14 +71,27 @@ impl Guest {
     /// The file that holds a disk's data on the host.
     #[must_use]
     pub fn disk_file(&self, disk: &Disk) -> PathBuf {
-        files::of(&self.place.dir, disk).data
+        files::of(&self.place.dir, disk).held(&self.held).data
     }
 
     /// What a disk held at first, and the log of its writes, when it has one.
     #[must_use]
     pub fn disk_log(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
-        let logged = files::of(&self.place.dir, disk).logged;
+        let logged = files::of(&self.place.dir, disk).held(&self.held).logged;
         logged.map(|files| (files.first, files.log))
+    }
+
+    /// Takes files outside its directory as its own, and enters what they are.
+    pub(crate) fn hold(&mut self, files: Vec<Held>) -> Result<(), LabError> {
+        for file in &files {
+            let name = file.shown().file_name().unwrap_or_default();
+            let known = Known::of(file.file())?;
+            self.entry
+                .known
+                .insert(name.to_string_lossy().into_owned(), known);
+        }
+        self.held.extend(files);
+        self.place.enter(&self.entry)
     }
 
     /// Its directory; it goes with the guest.

@@ -14,9 +14,9 @@ use crate::error::LabError;
 use crate::guest::Guest;
 use assay_host::{Host as _, Limits};
 use assay_model::workload::{Durability, Workload};
-use assay_model::{Bytes, Doubt};
+use assay_model::{Bytes, Doubt, shuffle};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use rand_chacha::rand_core::SeedableRng as _;
 use serde::Serialize;
 use serde_json::json;
 use std::ffi::OsStr;
@@ -157,11 +157,7 @@ fn order(plan: &Plan) -> Vec<(u32, (usize, usize))> {
         let mut slots: Vec<_> = (0..plan.disks.len())
             .flat_map(|disk| (0..plan.workloads.len()).map(move |workload| (disk, workload)))
             .collect();
-        // Fisher and Yates; the bias of the remainder is below 2^-50 for any plan that ends.
-        for last in (1..slots.len()).rev() {
-            let other = random.next_u64() % (last as u64 + 1);
-            slots.swap(last, usize::try_from(other).unwrap_or(0));
-        }
+        shuffle(&mut slots, &mut random);
         all.extend(slots.into_iter().map(|slot| (round, slot)));
     }
     all

@@ -6,9 +6,11 @@ use crate::error::LabError;
 use crate::files;
 use crate::guest::Guest;
 use crate::qmp::Qmp;
+use crate::state;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 /// An emulated guest on a busy machine takes its time to notice.
@@ -42,8 +44,11 @@ impl Guest {
         let outside = files::outside(&self.place.dir, std::slice::from_ref(disk));
         self.entry.files.extend(outside);
         self.place.enter(&self.entry)?;
-        let plugged = files::create(disk, &files)
-            .and_then(|()| self.add(disk, &files))
+        let plugged = files::create(disk, files)
+            .and_then(|made| {
+                self.hold(made.held)?;
+                self.add(disk, &made.files)
+            })
             .and_then(|()| self.wait_for(&disk.name));
         if plugged.is_err() {
             // The first error is the one to tell.
@@ -135,15 +140,19 @@ impl Guest {
         drop(monitor);
         let ours = files::named(&self.place.dir, name, &self.entry.files);
         for file in &ours {
-            match fs::remove_file(file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(LabError::io(file)(error));
-                }
-                _ => {}
-            }
+            state::remove_file(file, &self.entry.known)?;
         }
         self.entry.disks.retain(|(known, _)| known != name);
         self.entry.files.retain(|file| !ours.contains(file));
+        let names: Vec<_> = ours.iter().filter_map(|file| file.file_name()).collect();
+        self.entry
+            .known
+            .retain(|name, _| !names.contains(&OsStr::new(name)));
+        // Their space is free only then.
+        self.held.retain(|file| {
+            let name = file.shown().file_name();
+            name.is_none_or(|name| !names.contains(&name))
+        });
         self.place.enter(&self.entry)
     }
 

@@ -1,6 +1,7 @@
 //! Copies of disk images that take no more room than their data.
 
 use crate::error::LabError;
+use assay_host::held::{Access, Held};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::File;
@@ -11,7 +12,8 @@ use std::path::Path;
 /// Copies content and length into `to`, which may exist; holes are not written, so `to` has to be
 /// empty or hold zeros there.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
-    let source = File::open(from).map_err(LabError::io(from))?;
+    let source = Held::follow(from, Access::Read)?;
+    let source = source.file();
     let length = source.metadata().map_err(LabError::io(from))?.len();
     let target = File::options()
         .write(true)
@@ -22,15 +24,15 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     target.set_len(length).map_err(LabError::io(to))?;
     let mut end = 0;
     loop {
-        let start = match seek(&source, SeekFrom::Data(end)) {
+        let start = match seek(source, SeekFrom::Data(end)) {
             Ok(start) => start,
             // No data from there on (lseek(2)).
             Err(Errno::NXIO) => return Ok(()),
             Err(error) => return Err(LabError::io(from)(error.into())),
         };
-        end = seek(&source, SeekFrom::Hole(start))
+        end = seek(source, SeekFrom::Hole(start))
             .map_err(|error| LabError::io(from)(error.into()))?;
-        copy_range(&source, start, &target, start, end - start).map_err(LabError::io(to))?;
+        copy_range(source, start, &target, start, end - start).map_err(LabError::io(to))?;
     }
 }
 

@@ -7,10 +7,12 @@
 
 use crate::child::working_in;
 use crate::error::LabError;
-use assay_host::ProcessId;
+use assay_host::held::Removed;
+use assay_host::{HostMut as _, Known, Live, ProcessId};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -46,6 +48,9 @@ pub struct Entry {
     pub image: String,
     /// Files outside its directory that go with it.
     pub files: Vec<PathBuf>,
+    /// Which files these are, by their names, since they were made.
+    #[serde(default)]
+    pub known: BTreeMap<String, Known>,
 }
 
 impl Entry {
@@ -271,21 +276,33 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    for file in read(dir).map(|entry| entry.files).unwrap_or_default() {
+    let (files, known) = read(dir)
+        .map(|entry| (entry.files, entry.known))
+        .unwrap_or_default();
+    for file in files {
         // Only what bears the guest's own mark: the entry may have been tampered with.
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(&scratch_prefix(dir)) {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(LabError::io(&file)(error));
-                }
-                _ => {}
-            }
+            remove_file(&file, &known)?;
         }
     }
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::io(dir)(error)),
         _ => Ok(()),
+    }
+}
+
+/// Removes a file outside the guest's directory, wherever it was moved to, and nothing else that has
+/// its name by now.
+pub(crate) fn remove_file(file: &Path, known: &BTreeMap<String, Known>) -> Result<(), LabError> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    match Live.remove_made(file, known.get(&*name))? {
+        Removed::Gone | Removed::Absent => Ok(()),
+        Removed::Another => {
+            let reason = "not removed: something else has this name now, and where the disk's file \
+                was moved to is not known; look for it and remove it, then take this one away";
+            Err(LabError::io(file)(io::Error::other(reason)))
+        }
     }
 }
 
@@ -314,6 +331,7 @@ mod tests {
             disks: Vec::new(),
             image: "0".repeat(16),
             files,
+            known: BTreeMap::new(),
         }
     }
 

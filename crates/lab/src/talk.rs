@@ -4,13 +4,13 @@ use crate::channel::Channel;
 use crate::error::LabError;
 use crate::guest::Guest;
 use crate::wire::{CHUNK, Look, Reply, Request, Sync};
+use assay_host::held::{Access, Directory, Held};
 use assay_host::{CommandOutput, Limits, MAX_BYTES};
-use std::ffi::OsStr;
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -168,12 +168,9 @@ impl Guest {
     /// # Errors
     /// It cannot be read, the guest's kernel refuses, or the guest is gone.
     pub fn push(&self, from: &Path, to: &Path) -> Result<(), LabError> {
-        let mut file = File::open(from).map_err(LabError::io(from))?;
+        let file = Held::follow(from, Access::Read)?;
+        let mut file = file.file();
         let found = file.metadata().map_err(LabError::io(from))?;
-        if !found.is_file() {
-            let error = std::io::Error::other("not a regular file");
-            return Err(LabError::io(from)(error));
-        }
         self.put(&mut file, to, found.permissions().mode())
     }
 
@@ -205,16 +202,17 @@ impl Guest {
     /// # Errors
     /// The guest's kernel refuses, it cannot be written, or the guest is gone.
     pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
-        let mut name = to.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = to.with_file_name(name);
-        let mut file = File::options()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&part)
-            .map_err(LabError::io(&part))?;
+        let name = to.file_name().unwrap_or_default();
+        let mut part = OsString::from(format!(".assay-{}-", std::process::id()));
+        part.push(name);
+        // The owner of the directory may put something else under either name meanwhile: it would
+        // not be written to.
+        let above = Directory::open(match to.parent() {
+            Some(above) if above != Path::new("") => above,
+            _ => Path::new("."),
+        })?;
+        let held = above.create(&part)?;
+        let mut file = held.file();
         let mut failed = None;
         let pulled = self.look(Look::Get, from, &mut |piece| {
             if let Err(error) = file.write_all(piece) {
@@ -222,17 +220,17 @@ impl Guest {
             }
         });
         let written = pulled.and_then(|numbers| match failed {
-            Some(error) => Err(LabError::io(&part)(error)),
+            Some(error) => Err(LabError::io(to)(error)),
             None => {
                 let mode = numbers.first().map_or(0o600, |mode| mode & 0o777);
                 let mode = u32::try_from(mode).unwrap_or(0o600);
                 file.set_permissions(std::fs::Permissions::from_mode(mode))
-                    .and_then(|()| std::fs::rename(&part, to))
-                    .map_err(LabError::io(to))
+                    .map_err(LabError::io(to))?;
+                Ok(above.rename(&part, name)?)
             }
         });
         if written.is_err() {
-            let _ = std::fs::remove_file(&part);
+            let _ = above.remove(&part, held.identity());
         }
         written
     }

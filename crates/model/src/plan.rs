@@ -11,8 +11,7 @@ pub use parse::PlanError;
 use crate::criterion::Criterion;
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Durability, Engine, Pattern, Workload};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
+use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
 /// A plan as written. Everything but the workloads has a default.
@@ -269,7 +268,7 @@ fn order(plan: &Plan) -> Vec<Slot> {
                 seed: 0,
             })
             .collect();
-        in_round.shuffle(&mut rng);
+        crate::shuffle(&mut in_round, &mut rng);
         slots.extend(in_round);
     }
     for (i, slot) in slots.iter_mut().enumerate() {

@@ -20,7 +20,7 @@ const TIMING: Timing = Timing {
 fn skipped(programs: &[&str]) -> bool {
     let lacking = lacks(programs, true);
     if let Some(lacking) = &lacking {
-        eprintln!("skipped: lacks {lacking}");
+        assay_testing::skipped("program", format_args!("lacks {lacking}"));
     }
     lacking.is_some()
 }

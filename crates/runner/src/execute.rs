@@ -5,17 +5,19 @@ use crate::estimate::{self, Pace};
 use crate::event::Event;
 use crate::prepare::{Environment, Prepared, lays_out};
 use crate::sample::{read, with_tool};
+use crate::targets;
+use assay_host::held::Held;
 use assay_instruments::counters::{Snapshot, Sources};
 use assay_instruments::file_state;
 use assay_instruments::fio::Request;
 use assay_instruments::layout::{self, LayoutError};
-use assay_instruments::scratch::Scratch;
+use assay_instruments::scratch::{Astray, Scratch};
 use assay_model::run::{Run, RunState};
 use assay_model::sample::{Outcome, Sample};
 use assay_model::target::{FileState, TargetKind};
 use assay_model::{Bytes, Nanos};
 use assay_store::Store;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Failures in a row after which going on is pointless.
 const FAILURES: u32 = 3;
@@ -29,6 +31,8 @@ pub struct Finished {
     pub taken: u32,
     /// Why it ended early, when it did.
     pub stopped: Option<RunError>,
+    /// Scratch files that somebody moved meanwhile.
+    pub astray: Vec<Astray>,
 }
 
 /// A target that is ready for load.
@@ -37,7 +41,6 @@ struct Ready {
     state: Option<FileState>,
     /// Name under which fio finds it in the work directory, whatever it is really called.
     link: String,
-    _scratch: Option<Scratch>,
 }
 
 /// Carries out what was prepared.
@@ -58,7 +61,9 @@ pub fn execute(
         store.update_run(&prepared.run)?;
     }
     let mut taken = 0;
-    let outcome = carry_out(&mut prepared, env, store, tell, &mut taken);
+    let mut made = Vec::new();
+    let outcome = carry_out(&mut prepared, env, store, tell, &mut taken, &mut made);
+    let astray = made.into_iter().filter_map(Scratch::remove).collect();
     let state = match &outcome {
         Ok(state) => *state,
         Err(_) => RunState::Failed,
@@ -71,6 +76,7 @@ pub fn execute(
         run: prepared.run,
         taken,
         stopped: outcome.err(),
+        astray,
     })
 }
 
@@ -80,6 +86,7 @@ fn carry_out(
     store: &mut Store,
     tell: &mut dyn FnMut(Event<'_>),
     taken: &mut u32,
+    made: &mut Vec<Scratch>,
 ) -> Result<RunState, RunError> {
     let Prepared {
         run,
@@ -100,36 +107,34 @@ fn carry_out(
             .filter(|target| lays_out(&run.plan, target))
             .map(|target| target.size.0)
             .sum();
+        let held = match &targets[index] {
+            targets::Place::File(held) => held,
+            targets::Place::Directory(directory) => {
+                let new = made.len();
+                made.push(session.scratch(directory)?);
+                made[new].held()
+            }
+        };
         let place = Place {
             index,
             info,
-            path: &targets[index],
+            held,
             work: session.dir(),
         };
-        let scratch = match info.kind {
-            TargetKind::Directory => Some(session.scratch(place.path)?),
-            _ => None,
-        };
-        let laid = lay_out(
-            &place,
-            scratch.as_ref(),
-            run,
-            env,
-            &mut |written, elapsed| {
-                if elapsed.0 > 0 {
-                    pace.layout = Some(written.0 as f64 / elapsed.as_secs_f64());
-                }
-                tell(Event::Layout {
-                    target: &info.name,
-                    written,
-                    size: info.size,
-                });
-                let rest = Bytes(info.size.0.saturating_sub(written.0) + later);
-                tell(Event::Left(Nanos(
-                    load(0, pace).0 + estimate::layout(rest, pace).0,
-                )));
-            },
-        );
+        let laid = lay_out(&place, run, env, &mut |written, elapsed| {
+            if elapsed.0 > 0 {
+                pace.layout = Some(written.0 as f64 / elapsed.as_secs_f64());
+            }
+            tell(Event::Layout {
+                target: &info.name,
+                written,
+                size: info.size,
+            });
+            let rest = Bytes(info.size.0.saturating_sub(written.0) + later);
+            tell(Event::Left(Nanos(
+                load(0, pace).0 + estimate::layout(rest, pace).0,
+            )));
+        });
         match laid {
             Ok(()) => {}
             Err(RunError::Layout {
@@ -140,7 +145,7 @@ fn carry_out(
             }
             Err(error) => return Err(error),
         }
-        ready.push(place.ready(scratch, env)?);
+        ready.push(place.ready(env)?);
     }
     let mut failures = 0;
     for (done, (number, slot)) in todo.iter().enumerate() {
@@ -226,13 +231,12 @@ fn carry_out(
 struct Place<'a> {
     index: usize,
     info: &'a assay_model::TargetInfo,
-    path: &'a PathBuf,
+    held: &'a Held,
     work: &'a Path,
 }
 
 fn lay_out(
     place: &Place<'_>,
-    scratch: Option<&Scratch>,
     run: &Run,
     env: &Environment<'_>,
     progress: &mut dyn FnMut(Bytes, Nanos),
@@ -244,18 +248,17 @@ fn lay_out(
         target: place.info.name.clone(),
         source,
     };
-    let path = scratch.map_or(place.path.as_path(), Scratch::path);
     let seed = run.plan.seed ^ place.index as u64;
-    layout::fill(path, place.info.size, seed, env.cancel, progress).map_err(fail)
+    layout::fill(place.held, place.info.size, seed, env.cancel, progress).map_err(fail)
 }
 
 impl Place<'_> {
-    fn ready(&self, scratch: Option<Scratch>, env: &Environment<'_>) -> Result<Ready, RunError> {
-        let real = scratch.as_ref().map_or(self.path.as_path(), Scratch::path);
+    fn ready(&self, env: &Environment<'_>) -> Result<Ready, RunError> {
         let link = format!("target{}", self.index);
         let at = self.work.join(&link);
-        // fio gets a plain name: it splits file names at ':' and has its own escapes.
-        std::os::unix::fs::symlink(real, &at).map_err(|source| {
+        // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
+        // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
+        std::os::unix::fs::symlink(self.held.through(), &at).map_err(|source| {
             assay_instruments::scratch::ScratchError::State {
                 path: at.clone(),
                 source,
@@ -264,9 +267,10 @@ impl Place<'_> {
         let regular = self.info.kind != TargetKind::BlockDevice;
         Ok(Ready {
             sources: Sources::find(env.host, &self.info.devices),
-            state: regular.then(|| file_state::look(real).ok()).flatten(),
+            state: regular
+                .then(|| file_state::look(self.held.file()).ok())
+                .flatten(),
             link,
-            _scratch: scratch,
         })
     }
 }

@@ -1,10 +1,11 @@
 //! Everything that is settled before the first byte is written.
 
 use crate::RunError;
+use crate::claim::Claim;
 use crate::estimate::{self, Pace};
 use crate::relevant::relevant;
 use crate::remarks::{part_of, remarks};
-use crate::targets::{Checked, Held, Permission, check};
+use crate::targets::{Checked, Permission, Place, check};
 use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::fio::Fio;
@@ -45,14 +46,14 @@ pub struct Prepared {
     pub run: Run,
     /// Slots that are still to do, with their position in the plan's order.
     pub todo: Vec<(u32, Slot)>,
-    /// Scratch files of killed runs that were removed now.
+    /// Scratch files that were found abandoned in the targets and removed now.
     pub swept: Vec<Swept>,
     /// Estimate of the whole, from what is known before anything is written.
     pub estimate: Nanos,
     pub(crate) fio: Fio,
     pub(crate) session: Session,
-    pub(crate) targets: Vec<PathBuf>,
-    pub(crate) _held: Vec<Held>,
+    pub(crate) targets: Vec<Place>,
+    pub(crate) _measuring: Vec<Claim>,
     pub(crate) pace: Pace,
 }
 
@@ -66,7 +67,6 @@ pub fn prepare(
     env: &Environment<'_>,
 ) -> Result<Prepared, RunError> {
     let fio = Fio::find(env.host, env.fio)?;
-    let mut swept = env.state.sweep();
     let session = env.state.begin(&env.uid)?;
     let engine = fio.best_engine(session.dir(), env.cancel);
     let plan = spec.resolve(&Settings {
@@ -75,11 +75,12 @@ pub fn prepare(
         seed: env.seed,
     })?;
     let checked = check(env.host, &plan, env.permission)?;
-    swept.extend(sweep_targets(&checked));
+    let swept = sweep_targets(&checked);
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
     let facts = facts(env.host, &checked, &infos);
     let mut remarks = remarks(&plan, &infos, &facts);
     remarks.extend(checked.iter().filter_map(part_of));
+    remarks.extend(measured_by_others(&checked));
     remarks.extend(fio.remark.clone());
     let run = Run {
         id: RunId(0),
@@ -138,7 +139,6 @@ pub fn prepare_resume(
         );
     }
     let fio = Fio::find(env.host, env.fio)?;
-    let mut swept = env.state.sweep();
     let session = env.state.begin(&run.uid)?;
     let checked = check(env.host, &run.plan, env.permission)?;
     for (then, now) in run.targets.iter().zip(&checked) {
@@ -155,13 +155,14 @@ pub fn prepare_resume(
             return refuse(&run, message);
         }
     }
-    swept.extend(sweep_targets(&checked));
+    let swept = sweep_targets(&checked);
     run.remarks.push(format!(
         "resumed at {:.0} after {} of {} samples: the rest was measured later, on a new test file",
         (env.now)(),
         done.len(),
         run.plan.order.len()
     ));
+    run.remarks.extend(measured_by_others(&checked));
     run.state = RunState::Running;
     run.ended = None;
     finish(run, todo, swept, fio, session, checked, env)
@@ -176,12 +177,18 @@ fn facts(host: &dyn Host, targets: &[Checked], infos: &[TargetInfo]) -> assay_mo
     relevant(assay_facts::collect(host, &options), infos)
 }
 
+fn measured_by_others(targets: &[Checked]) -> impl Iterator<Item = String> {
+    let remarks = targets.iter().map(|target| target.measuring.remark());
+    remarks.flatten().map(str::to_owned)
+}
+
 fn sweep_targets(targets: &[Checked]) -> Vec<Swept> {
-    let directories = targets
-        .iter()
-        .filter(|t| t.info.kind == TargetKind::Directory);
+    let directories = targets.iter().filter_map(|target| match &target.place {
+        Place::Directory(directory) => Some(directory),
+        Place::File(_) => None,
+    });
     directories
-        .flat_map(|target| sweep_directory(&target.path))
+        .flat_map(|directory| sweep_directory(directory))
         .collect()
 }
 
@@ -214,9 +221,9 @@ fn finish(
         estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace).0
             + estimate::layout(assay_model::Bytes(layouts), &pace).0,
     );
-    let (targets, held) = checked
+    let (targets, measuring) = checked
         .into_iter()
-        .map(|target| (target.path, target.held))
+        .map(|target| (target.place, target.measuring))
         .unzip();
     Ok(Prepared {
         run,
@@ -226,7 +233,7 @@ fn finish(
         fio,
         session,
         targets,
-        _held: held,
+        _measuring: measuring,
         pace,
     })
 }

@@ -1,20 +1,23 @@
 //! Whether a target may be used, and for what: said before anything is touched.
 
-use crate::claim::{Claim, claim};
+use crate::claim::{Claim, Key, take};
 use assay_facts::TargetError;
-use assay_host::Host;
+use assay_host::held::{Access, Directory, Held, Identity};
+use assay_host::{Host, HostError};
 use assay_model::plan::Plan;
-use assay_model::target::TargetKind;
 use assay_model::{Bytes, TargetInfo};
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the user allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// `--destroy-data`: overwrite the files and devices that are named as targets.
+    /// `--destroy-data`: overwrite the files and devices that are named as targets, when nothing but
+    /// zeroes is found on them.
     pub destroy_data: bool,
+    /// `--destroy-unknown-data`: also when there is something that assay does not know to be unused.
+    pub destroy_unknown_data: bool,
 }
 
 /// Why a target was refused. Each names the target and the way out.
@@ -72,23 +75,37 @@ pub enum TargetRefused {
         /// Plan.
         plan: String,
     },
-    /// A device was named by a link.
+    /// A file or device was named by a link.
     #[error(
-        "{target} is a link to {device}: with --destroy-data, name the device itself, so that there is no doubt which one is overwritten"
+        "{target} is a link to {device}: with --destroy-data, name that itself, so that there is no doubt which one is overwritten"
     )]
     NotExact {
         /// Target.
         target: String,
-        /// The device.
+        /// The file or device.
         device: String,
     },
-    /// A device is in use, or that could not be ruled out.
-    #[error("{target} will not be overwritten: {reasons}")]
+    /// It is in use, holds data that nobody gave up, or that could not be ruled out.
+    #[error("{target} will not be overwritten: {refused}")]
     InUse {
         /// Target.
         target: String,
         /// All reasons.
-        reasons: String,
+        #[source]
+        refused: assay_guard::Refused,
+    },
+    /// It cannot be opened.
+    #[error("{0}")]
+    NotOpened(#[source] HostError),
+    /// Somebody exchanged it while it was looked at.
+    #[error(
+        "{target} changed while it was looked at ({why}): see what happens there, and start again"
+    )]
+    Changed {
+        /// Target.
+        target: String,
+        /// What was found.
+        why: String,
     },
     /// Another assay measures it.
     #[error(
@@ -133,21 +150,40 @@ pub enum TargetRefused {
 pub(crate) struct Checked {
     /// What it is and what lies below.
     pub info: TargetInfo,
-    /// Where it really is.
+    /// Where it really is, for facts; what is read and written is [`Checked::place`].
     pub path: PathBuf,
     /// Size of the whole file or device, of which `info.size` is measured.
     pub whole: Bytes,
-    /// Held until the run ends.
-    pub held: Held,
+    /// The target itself, held until the run ends.
+    pub place: Place,
+    /// Keeps other assays off.
+    pub measuring: Claim,
 }
 
-/// What keeps others off a target.
+/// A target that is held: its name was looked up once and is not looked up again.
 #[derive(Debug)]
-pub(crate) struct Held {
-    _measuring: Claim,
-    /// A device that will be overwritten, opened with O_EXCL, so that nobody mounts it or adds it to
-    /// an array in between.
-    _device: Option<File>,
+pub(crate) enum Place {
+    /// A directory, in which assay makes a file of its own.
+    Directory(Arc<Directory>),
+    /// A file or block device of the user's. A device that will be overwritten is held exclusively,
+    /// so that nobody mounts it or adds it to an array in between.
+    File(Held),
+}
+
+impl Place {
+    fn identity(&self) -> Result<Identity, HostError> {
+        match self {
+            Self::Directory(directory) => directory.identity(),
+            Self::File(held) => Ok(held.identity()),
+        }
+    }
+
+    fn key(&self) -> Result<Key, rustix::io::Errno> {
+        match self {
+            Self::Directory(directory) => Key::of(directory),
+            Self::File(held) => Key::of(held.file()),
+        }
+    }
 }
 
 /// Stays free on the file system: 5 % of the test file and at least 64 MiB.
@@ -164,68 +200,107 @@ pub(crate) fn check(
     if plan.targets.is_empty() {
         return Err(TargetRefused::None);
     }
-    let mut checked: Vec<Checked> = Vec::new();
+    let mut checked: Vec<(Key, Checked)> = Vec::new();
     for target in &plan.targets {
-        let one = check_one(host, plan, target, permission)?;
-        if let Some(other) = checked.iter().find(|other| other.path == one.path) {
+        let (place, path) = open(host, plan, target, permission)?;
+        let key = place.key().map_err(|error| changed(target, error))?;
+        if let Some((_, other)) = checked.iter().find(|(other, _)| *other == key) {
             let (first, second) = (other.info.name.clone(), target.clone());
             return Err(TargetRefused::Same { first, second });
         }
-        checked.push(one);
+        let measuring = take(&key, target)?;
+        let one = fits(host, plan, target, place, path, measuring)?;
+        checked.push((key, one));
     }
-    Ok(checked)
+    Ok(checked.into_iter().map(|(_, one)| one).collect())
 }
 
-fn check_one(
+fn changed(target: &str, why: impl ToString) -> TargetRefused {
+    TargetRefused::Changed {
+        target: target.to_owned(),
+        why: why.to_string(),
+    }
+}
+
+/// Looks the target up, once. Says where it really is, too.
+fn open(
     host: &dyn Host,
     plan: &Plan,
     target: &str,
     permission: Permission,
-) -> Result<Checked, TargetRefused> {
-    let name = target.to_owned();
+) -> Result<(Place, PathBuf), TargetRefused> {
     let path = Path::new(target);
-    let Ok(real) = path.canonicalize() else {
-        return Err(TargetRefused::Missing { target: name });
+    let missing = || TargetRefused::Missing {
+        target: target.to_owned(),
     };
-    let mut info = assay_facts::target(host, &real)?;
-    info.name = name.clone();
-    let mut device = None;
-    let mut whole = plan.file_size;
-    match info.kind {
-        TargetKind::Directory => {
-            info.size = plan.file_size;
-            scratch_fits(&info, &real)?;
+    let real = path.canonicalize().map_err(|_| missing())?;
+    let kind = real.metadata().map_err(|_| missing())?.file_type();
+    let cannot = |error: HostError| match error.is_absent() {
+        true => missing(),
+        false => TargetRefused::NotOpened(error),
+    };
+    if kind.is_dir() {
+        let directory = Directory::open(&real).map_err(cannot)?;
+        return Ok((Place::Directory(Arc::new(directory)), real));
+    }
+    let device = kind.is_block_device();
+    let held = match (plan.writes(), device) {
+        _ if !device && !kind.is_file() => {
+            return Err(TargetRefused::WrongKind {
+                target: target.to_owned(),
+            });
         }
-        TargetKind::File | TargetKind::BlockDevice => {
-            let block = plan
-                .workloads
-                .iter()
-                .map(|w| w.block_size)
-                .max()
-                .unwrap_or_default();
+        (false, true) => Held::device(&real).map_err(cannot)?,
+        (false, false) => Held::open(&real, Access::Read).map_err(cannot)?,
+        (true, _) => overwritable(host, plan, target, device, &real, permission)?,
+    };
+    Ok((Place::File(held), real))
+}
+
+/// Whether it is large enough, and what lies below it.
+fn fits(
+    host: &dyn Host,
+    plan: &Plan,
+    target: &str,
+    place: Place,
+    path: PathBuf,
+    measuring: Claim,
+) -> Result<Checked, TargetRefused> {
+    let mut info = assay_facts::target(host, &path)?;
+    // What was looked at by name must be what is held.
+    let (held, named) = (place.identity(), assay_host::held::identity(&path));
+    match (held, named) {
+        (Ok(held), Ok(named)) if held == named => {}
+        (Err(error), _) | (_, Err(error)) => return Err(changed(target, error)),
+        _ => return Err(changed(target, "something else has its name now")),
+    }
+    info.name = target.to_owned();
+    let mut whole = plan.file_size;
+    match &place {
+        Place::Directory(directory) => {
+            info.size = plan.file_size;
+            scratch_fits(&info, &directory.through())?;
+        }
+        Place::File(_) => {
+            let blocks = plan.workloads.iter().map(|workload| workload.block_size);
+            let block = blocks.max().unwrap_or_default();
             if info.size < block {
-                let size = info.size;
                 return Err(TargetRefused::TooSmall {
-                    target: name,
-                    size,
+                    target: target.to_owned(),
+                    size: info.size,
                     block,
                 });
             }
             whole = info.size;
             info.size = Bytes(info.size.0.min(plan.file_size.0));
-            if plan.writes() {
-                device = destroyable(host, plan, &info, path, &real, permission)?;
-            }
         }
     }
     Ok(Checked {
-        held: Held {
-            _measuring: claim(&real, target)?,
-            _device: device,
-        },
         info,
+        path,
         whole,
-        path: real,
+        place,
+        measuring,
     })
 }
 
@@ -262,39 +337,37 @@ fn space(info: &TargetInfo) -> Result<(), TargetRefused> {
     })
 }
 
-fn destroyable(
+fn overwritable(
     host: &dyn Host,
     plan: &Plan,
-    info: &TargetInfo,
-    path: &Path,
+    target: &str,
+    device: bool,
     real: &Path,
     permission: Permission,
-) -> Result<Option<File>, TargetRefused> {
-    let target = info.name.clone();
-    let device = info.kind == TargetKind::BlockDevice;
+) -> Result<Held, TargetRefused> {
+    let name = target.to_owned();
     if !permission.destroy_data {
         let what = if device { "a block device" } else { "a file" };
         return Err(TargetRefused::WouldDestroy {
-            target,
+            target: name,
             what,
             plan: plan.name.clone(),
         });
     }
-    if !device {
-        return Ok(None);
-    }
+    let path = Path::new(target);
     if path.is_symlink() {
-        let device = real.display().to_string();
-        return Err(TargetRefused::NotExact { target, device });
+        return Err(TargetRefused::NotExact {
+            target: name,
+            device: real.display().to_string(),
+        });
     }
-    assay_facts::device_use(host, real).map_err(|in_use| TargetRefused::InUse {
-        target: target.clone(),
-        reasons: in_use.reasons.join("; "),
-    })?;
-    let flags = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or(0);
-    let held = File::options().read(true).custom_flags(flags).open(real);
-    held.map(Some).map_err(|error| TargetRefused::InUse {
-        target,
-        reasons: format!("it was taken by something else just now: {error}"),
+    let unknown = permission.destroy_unknown_data;
+    let held = match device {
+        true => assay_guard::device(host, real, unknown),
+        false => assay_guard::file(host, path, unknown),
+    };
+    held.map_err(|refused| TargetRefused::InUse {
+        target: name,
+        refused,
     })
 }

@@ -42,7 +42,10 @@ fn text(stack: &Stack, kind: LayerKind, setting: &str) -> String {
 #[test]
 fn every_layer_from_inside_and_from_outside() {
     let Some(image) = Cache::of_user().ok().and_then(|cache| cache.find()) else {
-        return eprintln!("skipped: no guest image; `assay lab build` makes one");
+        return assay_testing::skipped(
+            "guest-image",
+            "no guest image; `assay lab build` makes one",
+        );
     };
     let dir = tempfile::tempdir().unwrap();
     let state = State::open(dir.path()).unwrap();

@@ -36,7 +36,10 @@ fn domain(dir: &str, name: &str) -> String {
 fn a_domain_by_its_name() {
     let root = rustix::process::geteuid().is_root();
     if !root || Command::new("virt-qemu-run").arg("-h").output().is_err() {
-        return eprintln!("skipped: needs root and virt-qemu-run (libvirt-daemon-driver-qemu)");
+        return assay_testing::skipped(
+            "libvirt",
+            "needs root and virt-qemu-run (libvirt-daemon-driver-qemu)",
+        );
     }
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().to_str().unwrap();
@@ -79,7 +82,10 @@ fn a_domain_by_its_name() {
         if let Ok(Some(status)) = running.0.try_wait() {
             // A machine without the users that libvirt wants, or without what it connects to.
             let said = std::fs::read_to_string(&log).unwrap_or_default();
-            return eprintln!("skipped: virt-qemu-run ended with {status}: {said}");
+            return assay_testing::skipped(
+                "libvirt",
+                format_args!("virt-qemu-run ended with {status}: {said}"),
+            );
         }
         assert!(
             Instant::now() < deadline,

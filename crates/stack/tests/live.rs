@@ -26,7 +26,7 @@ impl Mounted {
     /// None, and a word about it, where this machine cannot do it.
     fn new(make: &[&str], name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root for loop devices");
+            assay_testing::skipped("loop", "needs root for loop devices");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -37,11 +37,11 @@ impl Mounted {
         let path = image.to_str().unwrap();
         argv.push(path);
         if run(&argv).is_none() {
-            eprintln!("skipped: {} is not installed", make[0]);
+            assay_testing::skipped("program", format_args!("{} is not installed", make[0]));
             return None;
         }
         let Some(device) = run(&["losetup", "--find", "--show", path]) else {
-            eprintln!("skipped: no loop devices here");
+            assay_testing::skipped("loop", "no loop devices here");
             return None;
         };
         let mounted = Self { dir, device };
@@ -49,7 +49,7 @@ impl Mounted {
         match run(&["mount", &mounted.device, mounted.point().to_str().unwrap()]) {
             Some(_) => Some(mounted),
             None => {
-                eprintln!("skipped: cannot be mounted here");
+                assay_testing::skipped("mount", "cannot be mounted here");
                 None
             }
         }
@@ -141,7 +141,7 @@ fn an_image_and_what_it_is_based_on() {
         "qemu-img", "create", "-q", "-f", "qcow2", "-o", options, "-b", &base, "-F", "raw", &over,
     ]);
     if made.is_none() {
-        return eprintln!("skipped: qemu-img is not installed");
+        return assay_testing::skipped("qemu-img", "qemu-img is not installed");
     }
     let stack = discover(&Live, &Target::Path(over.clone().into())).unwrap();
     let top = &stack.layers[0];

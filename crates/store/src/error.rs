@@ -1,6 +1,7 @@
 //! Why the store refused, and the way out.
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use std::path::{Path, PathBuf};
 
 /// Why the store refused.
@@ -90,25 +91,11 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// No such run.
-    #[error("there is no run `{asked}`; {known}")]
-    NoRun {
-        /// As asked for.
-        asked: String,
-        /// What there is.
-        known: String,
-    },
-    /// No such trial.
-    #[error("there is no trial `{asked}`; {known}")]
-    NoTrial {
-        /// As asked for.
-        asked: String,
-        /// What there is.
-        known: String,
-    },
-    /// No such run of a study.
-    #[error("there is no run of a study `{asked}`; {known}")]
-    NoStudy {
+    /// No such run, trial or study.
+    #[error("there is no {what} `{asked}`; {known}")]
+    Missing {
+        /// `run`, `trial` or `study`.
+        what: &'static str,
         /// As asked for.
         asked: String,
         /// What there is.
@@ -141,12 +128,7 @@ impl StoreError {
     pub fn is_unreadable(&self) -> bool {
         !matches!(
             self,
-            Self::NoRun { .. }
-                | Self::NoTrial { .. }
-                | Self::NoStudy { .. }
-                | Self::Ambiguous { .. }
-                | Self::Name { .. }
-                | Self::Export(_)
+            Self::Missing { .. } | Self::Ambiguous { .. } | Self::Name { .. } | Self::Export(_)
         )
     }
 
@@ -155,11 +137,15 @@ impl StoreError {
         let path = path.to_owned();
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full { path },
+            // The index of the write-ahead log did not fit.
+            Some(ErrorCode::SystemIoFailure) if extended(&source) == Some(SQLITE_IOERR_SHMSIZE) => {
+                Self::Full { path }
+            }
             // The file itself has been read by then: it is the files beside it that cannot be made.
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Self::ReadOnly { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy {
                 path,
-                seconds: crate::open::PATIENCE.as_secs(),
+                seconds: crate::sqlite::LONGEST_WAIT.as_secs(),
             },
             Some(ErrorCode::NotADatabase) => Self::Foreign {
                 path,
@@ -170,6 +156,15 @@ impl StoreError {
                 reason: source.to_string(),
             },
             _ => Self::Sqlite { path, source },
+        }
+    }
+
+    /// A record that does not read back, or would not if it were stored.
+    pub(crate) fn row(path: &Path, what: &str, reason: &dyn std::fmt::Display) -> Self {
+        Self::Row {
+            path: path.to_owned(),
+            what: what.to_owned(),
+            reason: reason.to_string(),
         }
     }
 
@@ -185,4 +180,8 @@ impl StoreError {
             },
         }
     }
+}
+
+fn extended(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|error| error.extended_code)
 }

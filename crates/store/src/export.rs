@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 use assay_model::run::Run;
-use assay_model::{SCHEMA_VERSION, Sample};
+use assay_model::{Machine, SCHEMA_VERSION, Sample};
 use serde::{Deserialize, Serialize};
 
 /// The document.
@@ -16,18 +16,35 @@ pub struct Export {
     pub run: Run,
     /// Its samples.
     pub samples: Vec<Sample>,
+    /// Id of the machine that it was measured on, where that is known. Its name stays at home.
+    #[serde(default)]
+    pub machine: Option<String>,
+}
+
+impl Export {
+    /// The machine that it was measured on, where that is known.
+    #[must_use]
+    pub fn machine(&self) -> Option<Machine> {
+        let id = self.machine.clone()?;
+        Some(Machine { id, name: None })
+    }
 }
 
 /// Writes the document.
 ///
 /// # Errors
 /// A value that JSON cannot hold.
-pub fn to_json(run: &Run, samples: &[Sample]) -> Result<String, StoreError> {
+pub fn to_json(
+    run: &Run,
+    samples: &[Sample],
+    machine: Option<&Machine>,
+) -> Result<String, StoreError> {
     let export = Export {
         assay: "run".to_owned(),
         schema: SCHEMA_VERSION,
         run: run.clone(),
         samples: samples.to_vec(),
+        machine: machine.map(|machine| machine.id.clone()),
     };
     serde_json::to_string(&export).map_err(|error| StoreError::Export(error.to_string()))
 }
@@ -56,5 +73,12 @@ pub fn from_json(text: &str) -> Result<Export, StoreError> {
             "schema {found} is newer than {known}, the newest known here"
         )));
     }
-    serde_json::from_str(text).map_err(|error| fail(error.to_string()))
+    let export: Export = serde_json::from_str(text).map_err(|error| fail(error.to_string()))?;
+    match &export.machine {
+        Some(id) if !Machine::is_id(id) => Err(fail(format!(
+            "the machine `{}` is not 32 hexadecimal digits",
+            id.escape_debug()
+        ))),
+        _ => Ok(export),
+    }
 }

@@ -1,7 +1,18 @@
-//! Runs by the names people use: `12`, `last`, `last~1`, the start of a uid.
+//! Records by the names people use: `12`, `last`, `last~1`, the start of a uid.
 
-use crate::{Store, StoreError};
-use assay_model::run::RunId;
+use crate::sqlite::Kind;
+use crate::{Store, StoreError, StudyId};
+use assay_model::{RunId, TrialId};
+
+impl Kind {
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Trial => "trial",
+            Self::Study => "study",
+        }
+    }
+}
 
 impl Store {
     /// The run that a person means.
@@ -9,41 +20,75 @@ impl Store {
     /// # Errors
     /// No run, or several, fit; the error says which there are.
     pub fn resolve(&self, asked: &str) -> Result<RunId, StoreError> {
-        let runs = self.runs()?;
-        let names: Vec<(i64, &str)> = runs
-            .iter()
-            .map(|run| (run.id.0, run.uid.as_str()))
-            .collect();
+        self.resolve_among(Kind::Run, asked).map(RunId)
+    }
+
+    /// The trial that a person means: `3`, `last`, `last~1`, the start of a uid.
+    ///
+    /// # Errors
+    /// No trial, or several, fit; the error says which there are.
+    pub fn resolve_trial(&self, asked: &str) -> Result<TrialId, StoreError> {
+        self.resolve_among(Kind::Trial, asked).map(TrialId)
+    }
+
+    /// The run of a study that a person means: `3`, `last`, `last~1`, the start of a uid, or the
+    /// name of a study for its newest run.
+    ///
+    /// # Errors
+    /// None, or several, fit; the error says which there are.
+    pub fn resolve_study(&self, asked: &str) -> Result<StudyId, StoreError> {
+        self.resolve_among(Kind::Study, asked).map(StudyId)
+    }
+
+    fn resolve_among(&self, kind: Kind, asked: &str) -> Result<i64, StoreError> {
+        let rows = self.sql.names(kind)?;
+        let named = |(_, _, name): &&(i64, String, String)| kind == Kind::Study && name == asked;
+        if let Some((id, ..)) = rows.iter().find(named) {
+            return Ok(*id);
+        }
+        let names: Vec<(i64, &str)> = rows.iter().map(|(id, uid, _)| (*id, &**uid)).collect();
         match find(&names, asked) {
-            Found::One(id) => Ok(RunId(id)),
-            Found::None => Err(self.no_run(asked)),
+            Found::One(id) => Ok(id),
             Found::Several(ids) => Err(StoreError::Ambiguous {
                 asked: asked.to_owned(),
                 ids: ids.join(", "),
             }),
-            Found::NoName => Err(StoreError::Name {
+            // A study is also asked for by its name, which can be any word.
+            Found::NoName if kind != Kind::Study => Err(StoreError::Name {
                 asked: asked.escape_debug().to_string(),
             }),
+            Found::None | Found::NoName => Err(self.missing(kind, asked)),
         }
     }
 
-    pub(crate) fn no_run(&self, asked: &str) -> StoreError {
-        let known = match self.runs() {
-            Ok(runs) if runs.is_empty() => {
-                "nothing has been measured yet: `assay run quick .`".to_owned()
-            }
-            Ok(runs) => {
-                let shown: Vec<String> =
-                    runs.iter().take(8).map(|run| run.id.to_string()).collect();
-                let more = if runs.len() > 8 { ", …" } else { "" };
-                format!(
-                    "there are {}{more} (`assay runs` lists them)",
-                    shown.join(", ")
-                )
-            }
-            Err(_) => "`assay runs` lists them".to_owned(),
+    /// There is no such record; says how to find those there are.
+    pub(crate) fn missing(&self, kind: Kind, asked: &str) -> StoreError {
+        let (nothing, list) = match kind {
+            Kind::Run => (
+                "nothing has been measured yet: `assay run quick .`",
+                "`assay runs` lists them",
+            ),
+            Kind::Trial => (
+                "nothing was tried yet: `assay advice`",
+                "`assay trial --list` shows them",
+            ),
+            Kind::Study => (
+                "none was carried out yet: `assay study`",
+                "`assay study --list` shows them",
+            ),
         };
-        StoreError::NoRun {
+        let known = match self.sql.names(kind).as_deref() {
+            Ok([]) => nothing.to_owned(),
+            Ok(names) => {
+                let shown: Vec<String> =
+                    names.iter().take(8).map(|row| row.0.to_string()).collect();
+                let more = if names.len() > 8 { ", …" } else { "" };
+                format!("there are {}{more} ({list})", shown.join(", "))
+            }
+            Err(_) => list.to_owned(),
+        };
+        StoreError::Missing {
+            what: kind.noun(),
             asked: asked.escape_debug().to_string(),
             known,
         }
@@ -51,7 +96,7 @@ impl Store {
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Found {
+enum Found {
     One(i64),
     None,
     Several(Vec<String>),
@@ -62,7 +107,7 @@ pub(crate) enum Found {
 const UID_CHARS: usize = 4;
 
 /// `rows` are numbers and uids, newest first.
-pub(crate) fn find(rows: &[(i64, &str)], asked: &str) -> Found {
+fn find(rows: &[(i64, &str)], asked: &str) -> Found {
     let one = |row: Option<&(i64, &str)>| row.map_or(Found::None, |row| Found::One(row.0));
     if let Some(back) = asked.strip_prefix("last") {
         let back = match back.strip_prefix('~') {

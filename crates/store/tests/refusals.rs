@@ -93,10 +93,10 @@ fn a_deleted_run_is_gone_and_its_number_stays_unused() {
     store.create_run(&mut one).unwrap();
     store.add_sample(one.id, &sample(0, 1.0)).unwrap();
     store.delete_run(one.id).unwrap();
-    assert!(matches!(store.run(one.id), Err(StoreError::NoRun { .. })));
+    assert!(matches!(store.run(one.id), Err(StoreError::Missing { .. })));
     assert!(matches!(
         store.delete_run(one.id),
-        Err(StoreError::NoRun { .. })
+        Err(StoreError::Missing { .. })
     ));
     assert!(store.samples(one.id).unwrap().is_empty());
     let mut next = run("aaaa0002");
@@ -104,7 +104,7 @@ fn a_deleted_run_is_gone_and_its_number_stays_unused() {
     assert_eq!(next.id, RunId(2));
     assert!(matches!(
         store.add_sample(one.id, &sample(0, 1.0)),
-        Err(StoreError::NoRun { .. })
+        Err(StoreError::Missing { .. })
     ));
 }
 
@@ -280,7 +280,7 @@ impl Drop for Tiny {
 #[test]
 fn a_read_only_file_system_is_said() {
     let Some(tiny) = Tiny::new() else {
-        println!("skipped: a tmpfs cannot be mounted here (needs root)");
+        assay_testing::skipped("mount", "a tmpfs cannot be mounted here (needs root)");
         return;
     };
     let path = tiny.0.path().join("assay.db");

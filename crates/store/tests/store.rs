@@ -77,7 +77,10 @@ fn what_is_stored_reads_back() {
     let rows = store.runs().unwrap();
     assert_eq!((rows[0].samples, rows[0].planned), (3, 30));
     store.delete_run(first.id).unwrap();
-    assert!(matches!(store.run(first.id), Err(StoreError::NoRun { .. })));
+    assert!(matches!(
+        store.run(first.id),
+        Err(StoreError::Missing { .. })
+    ));
     assert!(store.samples(first.id).unwrap().is_empty());
 }
 
@@ -87,13 +90,17 @@ fn an_export_taken_in_elsewhere_is_the_same_run_once() {
     let mut store = Store::open(&dir.path().join("a.db")).unwrap();
     let mut first = run("aaaa");
     store.create_run(&mut first).unwrap();
-    let text = assay_store::to_json(&first, &[sample(0)]).unwrap();
+    let text = assay_store::to_json(&first, &[sample(0)], None).unwrap();
     let mut other = Store::open(&dir.path().join("b.db")).unwrap();
     let export = assay_store::from_json(&text).unwrap();
-    let (id, new) = other.import_run(&export.run, &export.samples).unwrap();
+    let (id, new) = other
+        .import_run(&export.run, &export.samples, None)
+        .unwrap();
     assert!(new);
     assert_eq!(
-        other.import_run(&export.run, &export.samples).unwrap(),
+        other
+            .import_run(&export.run, &export.samples, None)
+            .unwrap(),
         (id, false)
     );
     assert_eq!(other.run(id).unwrap().plan, first.plan);
@@ -241,7 +248,7 @@ fn four_writers_killed_at_any_moment_lose_nothing_they_were_told_is_stored() {
 #[test]
 fn a_full_disk_is_an_error_and_the_store_stays_whole() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root to mount a small file system");
+        assay_testing::skipped("root", "needs root to mount a small file system");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -115,10 +115,10 @@ fn what_is_not_there_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("assay.db")).unwrap();
     let none = store.resolve_trial("last").unwrap_err();
-    assert!(matches!(none, StoreError::NoTrial { .. }), "{none}");
+    assert!(matches!(none, StoreError::Missing { .. }), "{none}");
     assert!(none.to_string().contains("nothing was tried yet"), "{none}");
     let orphan = store.add_slot(TrialId(9), &slot(1, Side::Now, 0));
-    assert!(matches!(orphan, Err(StoreError::NoTrial { .. })));
+    assert!(matches!(orphan, Err(StoreError::Missing { .. })));
     let gone = store.update_trial(&trial("aaaa0002"));
-    assert!(matches!(gone, Err(StoreError::NoTrial { .. })));
+    assert!(matches!(gone, Err(StoreError::Missing { .. })));
 }

@@ -2,9 +2,10 @@
 
 use crate::{Bench, StudyError};
 use assay_instruments::Cancel;
+use assay_model::shuffle;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use rand_chacha::rand_core::SeedableRng as _;
 use std::collections::BTreeSet;
 
 /// What is to be carried out.
@@ -94,11 +95,7 @@ pub fn steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<Step<'a>> {
                 }
             }
         }
-        // Fisher and Yates; the bias of the remainder is below 2^-50 for any study that ends.
-        for last in (1..steps.len()).rev() {
-            let other = random.next_u64() % (last as u64 + 1);
-            steps.swap(last, usize::try_from(other).unwrap_or(0));
-        }
+        shuffle(&mut steps, &mut random);
         all.extend(steps);
     }
     all

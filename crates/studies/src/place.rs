@@ -1,7 +1,7 @@
 //! What a bench gets from outside.
 
 use crate::StudyError;
-use assay_changes::{Made, MadeId, Session};
+use assay_changes::{MadeId, OwnDirectory, Session};
 use assay_host::HostMut;
 use assay_instruments::Cancel;
 use assay_lab::{Accel, Disk, Guest, Image, Options, State};
@@ -71,12 +71,12 @@ impl Place<'_> {
         Ok(Guest::boot(image, &options, self.guests, self.cancel)?)
     }
 
-    /// Makes a directory for this user alone in [`Place::dir`], entered before it is made. It goes
-    /// when the session is closed, or with [`Place::remove`].
+    /// Makes a directory for this user alone in [`Place::dir`], entered before it is made, and used
+    /// through its descriptor. It goes when the session is closed, or with [`Place::remove`].
     ///
     /// # Errors
     /// The journal cannot be written, or the directory cannot be made.
-    pub fn scratch_dir(&self, name: &str) -> Result<(MadeId, PathBuf), StudyError> {
+    pub fn scratch_dir(&self, name: &str) -> Result<OwnDirectory, StudyError> {
         self.scratch_dir_in(&self.dir, name)
     }
 
@@ -84,15 +84,23 @@ impl Place<'_> {
     ///
     /// # Errors
     /// As [`Place::scratch_dir`].
-    pub fn scratch_dir_in(&self, dir: &Path, name: &str) -> Result<(MadeId, PathBuf), StudyError> {
-        let dir = self.host.realpath(dir)?;
-        let dir = dir.join(self.session.name(name));
-        let id = self.session.made(&Made::Directory(dir.clone()))?;
-        fs::DirBuilder::new()
+    pub fn scratch_dir_in(&self, dir: &Path, name: &str) -> Result<OwnDirectory, StudyError> {
+        Ok(self.session.own_directory(self.host, dir, name)?)
+    }
+
+    /// Makes a directory in the session's own: there nobody else can give its path to something else,
+    /// as mounts and programs that remember paths need it. It has room for little.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn kept_dir(&self, name: &str) -> Result<PathBuf, StudyError> {
+        let dir = self.session.dir().join(self.session.name(name));
+        let made = fs::DirBuilder::new()
+            .recursive(true)
             .mode(0o700)
-            .create(&dir)
-            .map_err(StudyError::io(&dir))?;
-        Ok((id, dir))
+            .create(&dir);
+        made.map_err(StudyError::io(&dir))?;
+        Ok(dir)
     }
 
     /// Takes away what was entered.

@@ -169,7 +169,7 @@ claim = [{ kind = "value", figure = "paused", of = "full-none", at_least = 1 }]
 fn image() -> Option<Image> {
     let found = Cache::of_user().ok().and_then(|cache| cache.find());
     if found.is_none() {
-        eprintln!("skipped: no guest image; `assay lab build` makes one");
+        assay_testing::skipped("guest-image", "no guest image; `assay lab build` makes one");
     }
     found
 }

@@ -8,6 +8,7 @@ use crate::pairs::Tell;
 use crate::{Environment, TrialError};
 use assay_arms::{Built, Endpoint};
 use assay_changes::{Session, Switch};
+use assay_host::held::{Access, Directory, Held};
 use assay_instruments::counters::Sources;
 use assay_instruments::fio::Fio;
 use assay_instruments::scratch::{self, Scratch};
@@ -20,6 +21,7 @@ use assay_model::workload::Engine;
 use assay_model::{Bytes, Change, Load, TargetInfo, change};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Both sides, ready to be measured.
@@ -241,9 +243,18 @@ fn own_place(
         return Ok((place, None));
     }
     assay_runner::scratch_fits(&sized(info, *size), &path)?;
-    let scratch = session.scratch(&path)?;
-    lay_out(scratch.path(), *size, plan.seed, env, tell)?;
-    let place = file(loader, scratch.path(), "target", true)?;
+    let directory = Directory::open(&path).map_err(|error| TrialError::Target {
+        target: plan.target.clone(),
+        source: std::io::Error::other(error),
+    })?;
+    let directory = Arc::new(directory);
+    let scratch = session.scratch(&directory)?;
+    lay_out(scratch.held(), *size, plan.seed, env, tell)?;
+    let place = Place::File {
+        dir: None,
+        link: link(loader, &scratch.held().through(), "target")?,
+        state: file_state::look(scratch.held().file()).ok(),
+    };
     Ok((place, Some(scratch)))
 }
 
@@ -255,13 +266,13 @@ fn sized(info: &TargetInfo, size: Bytes) -> TargetInfo {
 }
 
 fn lay_out(
-    path: &Path,
+    held: &Held,
     size: Bytes,
     seed: u64,
     env: &Environment<'_>,
     tell: &mut Tell<'_>,
 ) -> Result<(), TrialError> {
-    layout::fill(path, size, seed, env.cancel, &mut |written, _| {
+    layout::fill(held, size, seed, env.cancel, &mut |written, _| {
         tell(Event::Layout { written, size });
     })
     .map_err(TrialError::Layout)
@@ -271,8 +282,13 @@ fn file(loader: &Loader<'_>, path: &Path, name: &str, regular: bool) -> Result<P
     Ok(Place::File {
         dir: None,
         link: link(loader, path, name)?,
-        state: regular.then(|| file_state::look(path).ok()).flatten(),
+        state: regular.then(|| looked(path)).flatten(),
     })
+}
+
+fn looked(path: &Path) -> Option<assay_model::target::FileState> {
+    let held = Held::open(path, Access::Read).ok()?;
+    file_state::look(held.file()).ok()
 }
 
 /// A plain name in the work directory, so that no load generator has to understand a path.

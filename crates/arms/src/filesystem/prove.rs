@@ -6,7 +6,7 @@
 //! Right after the last one the power is cut: what the disk had not been told to keep is gone. The
 //! file system is mounted again, which repairs it, and the blocks are looked for.
 
-use super::{BACKING, FileSystem, MOUNT, Wanted, attach};
+use super::{BACKING, FileSystem, Wanted};
 use crate::ArmError;
 use crate::durable::{self, BLOCK, WRITES};
 use crate::things::Things;
@@ -22,7 +22,8 @@ use std::path::Path;
 const SIZE: u64 = 320 << 20;
 /// It stays sparse: its tables and journal, thrice.
 const ROOM: Bytes = Bytes(256 << 20);
-const FILE: &str = "mnt/numbered";
+const MOUNT: &str = "proof-mnt";
+const FILE: &str = "numbered";
 
 impl FileSystem {
     pub fn prove_durability(
@@ -62,19 +63,22 @@ fn lose(
     let volatile = VolatileFile::mount(things, dir, BACKING, cancel)?;
     // Not past the page cache: direct I/O of a loop device on QEMU's FUSE export garbles data (seen
     // with QEMU 7.2 and Linux 6.18), and a flush writes the page cache out first.
-    let (attached, device) = attach(things, &backing, false, cancel)?;
+    let shown = volatile.mountpoint().to_owned();
+    let (attached, device) = things.attach(&open(&shown)?, shown, false, false)?;
     wanted.make(things, dir, &device, cancel)?;
-    let mounted = wanted.mount(things, dir, &device, cancel)?;
-    write(dir, seed, cancel)?;
+    let mounted = wanted.mount(things, dir, MOUNT, &device, cancel)?;
+    let mount = things.kept(MOUNT);
+    write(&mount, seed, cancel)?;
     let moment = volatile.moment();
     things.remove(mounted)?;
     things.remove(attached)?;
     volatile.unmount(things)?.cut(moment)?;
 
-    let (attached, device) = attach(things, &backing, true, cancel)?;
-    let missing = match wanted.mount(things, dir, &device, cancel) {
+    let shown = things.shown().join("proof").join(BACKING);
+    let (attached, device) = things.attach(&open(&backing)?, shown, true, true)?;
+    let missing = match wanted.mount(things, dir, MOUNT, &device, cancel) {
         Ok(mounted) => {
-            let missing = missing(&dir.join(FILE), seed);
+            let missing = missing(&mount.join(FILE), seed);
             things.remove(mounted)?;
             missing
         }
@@ -86,11 +90,16 @@ fn lose(
     Ok(missing)
 }
 
-fn write(dir: &Path, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
-    let path = dir.join(FILE);
+fn open(path: &Path) -> Result<File, ArmError> {
+    let opened = File::options().read(true).write(true).open(path);
+    opened.map_err(ArmError::io(path))
+}
+
+fn write(mount: &Path, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
+    let path = mount.join(FILE);
     // The name has to be durable, too.
     File::create_new(&path)
-        .and_then(|_| File::open(dir.join(MOUNT))?.sync_all())
+        .and_then(|_| File::open(mount)?.sync_all())
         .map_err(ArmError::io(&path))?;
     durable::write(&path, WRITES, seed, cancel)
 }

@@ -1,11 +1,11 @@
 //! What a mounted file system says of itself.
 
-use super::{FILE, FileSystem};
+use super::{FileSystem, MOUNT};
 use crate::ArmError;
 use crate::child::Program;
 use crate::things::Things;
 use assay_instruments::Cancel;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 impl FileSystem {
@@ -14,7 +14,7 @@ impl FileSystem {
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let mounts = things.host.read_text(Path::new("/proc/self/mounts"))?;
         let options = options(&mounts, &self.device).ok_or_else(|| ArmError::Server {
-            program: things.path(FILE).display().to_string(),
+            program: things.kept(MOUNT).display().to_string(),
             reason: format!("{} is no longer mounted", self.device),
         })?;
         let mut parts = vec![options];
@@ -34,10 +34,16 @@ impl FileSystem {
 
     fn features(&self, things: &Things<'_>) -> Result<Option<String>, ArmError> {
         let device = self.device.as_str();
-        let (tool, args): (&str, &[&str]) = match self.fstype.as_str() {
-            "ext2" | "ext3" | "ext4" => ("dumpe2fs", &["-h", device]),
-            "xfs" => ("xfs_info", &["mnt"]),
-            "btrfs" => ("btrfs", &["inspect-internal", "dump-super", device]),
+        let mount = things.kept(MOUNT);
+        let words = |words: &[&'static str], last: &OsStr| {
+            let words = words.iter().map(OsString::from);
+            words.chain([last.to_owned()]).collect::<Vec<_>>()
+        };
+        let on = OsStr::new(device);
+        let (tool, args) = match self.fstype.as_str() {
+            "ext2" | "ext3" | "ext4" => ("dumpe2fs", words(&["-h"], on)),
+            "xfs" => ("xfs_info", words(&[], mount.as_os_str())),
+            "btrfs" => ("btrfs", words(&["inspect-internal", "dump-super"], on)),
             _ => return Ok(None),
         };
         let path = things.host.which(OsStr::new(tool));
@@ -49,7 +55,7 @@ impl FileSystem {
             dir: things.dir(),
             log: "features.log",
         };
-        let text = program.run(args, &Cancel::default())?;
+        let text = program.run(&args, &Cancel::default())?;
         Ok(Some(match tool {
             "dumpe2fs" => ext(&text),
             "xfs_info" => xfs(&text),

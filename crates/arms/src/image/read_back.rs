@@ -5,7 +5,7 @@ use crate::child::Program;
 use crate::things::Things;
 use crate::{ArmError, qmp};
 use arguments::IMAGE;
-use assay_host::HostMut;
+use assay_host::{HostMut, held};
 use assay_instruments::Cancel;
 use rustix::fs::OFlags;
 use serde_json::Value;
@@ -104,8 +104,10 @@ fn node(nodes: &Value) -> Option<String> {
 /// Whether the kernel has the file open with O_DIRECT (proc_pid_fdinfo(5)).
 fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmError> {
     let proc = Path::new("/proc").join(pid.to_string());
+    // By what it is: its name may be another one by now.
+    let wanted = held::identity(image)?;
     for name in host.list(&proc.join("fd"))? {
-        if host.link(&proc.join("fd").join(&name)).ok().as_deref() != Some(image) {
+        if held::identity(&proc.join("fd").join(&name)).ok() != Some(wanted) {
             continue;
         }
         let info = host.read_text(&proc.join("fdinfo").join(&name))?;

@@ -9,20 +9,21 @@ pub(super) struct Without<'a> {
     pub global: &'a [String],
 }
 
-/// Given the patterns of an Include line.
-type Include<'a, E> = dyn FnMut(&[String]) -> Result<Vec<String>, E> + 'a;
+/// Given the patterns of an Include line and whether it stands in a Match block.
+type Include<'a, E> = dyn FnMut(&[String], bool) -> Result<Vec<String>, E> + 'a;
 
 /// Copies a text. `include` is given the patterns of an Include line, which it copies too, and
-/// returns the names of the copies.
+/// returns the names of the copies. A file that is included in a Match block is conditional from its
+/// first line.
 pub(super) fn copy<E>(
     text: &str,
+    mut conditional: bool,
     without: &Without<'_>,
     include: &mut Include<'_, E>,
 ) -> Result<String, E> {
     let mut copy = String::with_capacity(text.len());
-    let mut conditional = false;
     for line in text.lines() {
-        let keyword = keyword(line);
+        let (keyword, arguments) = read(line);
         conditional |= keyword == "match";
         let left_out = without.everywhere.contains(&keyword.as_str())
             || !conditional && without.global.contains(&keyword);
@@ -30,7 +31,7 @@ pub(super) fn copy<E>(
             copy.push_str("# left out: ");
             copy.push_str(line);
         } else if keyword == "include" {
-            let names = include(&arguments(line))?;
+            let names = include(&arguments, conditional)?;
             if names.is_empty() {
                 copy.push_str("# nothing there: ");
                 copy.push_str(line);
@@ -46,28 +47,24 @@ pub(super) fn copy<E>(
     Ok(copy)
 }
 
-/// The first word in lower case: it ends at white space or `=`, and may stand in quotes.
-pub(super) fn keyword(line: &str) -> String {
-    let line = line.trim_start();
-    let line = line.strip_prefix('"').unwrap_or(line);
-    let end = line.find(|c: char| c.is_whitespace() || c == '=' || c == '"');
-    line[..end.unwrap_or(line.len())].to_ascii_lowercase()
-}
-
-/// What follows the keyword, with quotes and backslashes resolved.
-fn arguments(line: &str) -> Vec<String> {
-    let line = line.trim_start();
-    let quoted = line.strip_prefix('"');
-    let rest = quoted.unwrap_or(line);
-    let rest = rest.get(keyword(line).len()..).unwrap_or_default();
-    let rest = match quoted {
-        Some(_) => rest.strip_prefix('"').unwrap_or(rest),
-        None => rest,
-    };
-    let rest = rest.trim_start();
-    let rest = rest.strip_prefix('=').unwrap_or(rest);
-    shell_words::split(rest)
-        .unwrap_or_else(|_| rest.split_whitespace().map(str::to_owned).collect())
+/// The keyword in lower case, and its arguments; nothing for a comment. A line in which a quote is not
+/// closed has a keyword all the same; sshd complains of it.
+fn read(line: &str) -> (String, Vec<String>) {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    match assay_conf::ssh_statement(line.as_bytes()) {
+        Ok(Some((keyword, arguments))) => {
+            let arguments = arguments.into_iter().map(text).collect();
+            (keyword.to_ascii_lowercase(), arguments)
+        }
+        Ok(None) => (String::new(), Vec::new()),
+        Err(_) => {
+            let line = line.trim_start();
+            let line = line.strip_prefix('"').unwrap_or(line);
+            let end = line.find(|c: char| c.is_whitespace() || c == '=' || c == '"');
+            let keyword = &line[..end.unwrap_or(line.len())];
+            (keyword.to_ascii_lowercase(), Vec::new())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -79,13 +76,13 @@ mod tests {
             everywhere: &["port", "listenaddress"],
             global: &["usedns".to_owned()],
         };
-        let mut include = |patterns: &[String]| -> Result<Vec<String>, ()> {
+        let mut include = |patterns: &[String], _| -> Result<Vec<String>, ()> {
             Ok(match patterns {
                 [none] if none == "none" => vec![],
                 some => some.iter().map(|name| format!("<{name}>")).collect(),
             })
         };
-        copy(text, &without, &mut include).unwrap()
+        copy(text, false, &without, &mut include).unwrap()
     }
 
     #[test]
@@ -108,10 +105,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_included_in_a_match_block_is_conditional() {
+        let without = Without {
+            everywhere: &[],
+            global: &["usedns".to_owned()],
+        };
+        let mut told = Vec::new();
+        let mut include = |_: &[String], conditional| -> Result<Vec<String>, ()> {
+            told.push(conditional);
+            Ok(vec![])
+        };
+        let text = "Include a\nMatch all\nInclude b\n";
+        copy(text, false, &without, &mut include).unwrap();
+        assert_eq!(told, [false, true]);
+        let text = "UseDNS yes\n";
+        let mut none = |_: &[String], _| -> Result<Vec<String>, ()> { Ok(vec![]) };
+        assert_eq!(copy(text, true, &without, &mut none).unwrap(), text);
+    }
+
+    #[test]
     fn includes_lead_to_the_copies() {
         assert_eq!(
             copied("Include /a/*.conf \"b c\"\n\"include\" = d\nInclude none\n"),
-            "Include </a/*.conf> <b c>\nInclude <d>\n# nothing there: Include none\n"
+            "Include </a/*.conf> <b c>\nInclude <=> <d>\n# nothing there: Include none\n"
         );
     }
 
@@ -122,7 +138,7 @@ mod tests {
             let copy = copied(&text);
             proptest::prop_assert_eq!(copy.lines().count(), text.lines().count());
             for (copied, original) in copy.lines().zip(text.lines()) {
-                let kept = keyword(original) == "include" || copied.ends_with(original);
+                let kept = read(original).0 == "include" || copied.ends_with(original);
                 proptest::prop_assert!(kept, "{copied:?} of {original:?}");
             }
         }
@@ -131,9 +147,9 @@ mod tests {
     #[test]
     fn keywords_as_sshd_reads_them() {
         for line in ["Port 22", "\tport=22", "  \"PORT\" 22", "Port"] {
-            assert_eq!(keyword(line), "port", "{line}");
+            assert_eq!(read(line).0, "port", "{line}");
         }
-        assert_eq!(keyword("#Port 22"), "#port");
-        assert_eq!(keyword(""), "");
+        assert_eq!(read("#Port 22").0, "");
+        assert_eq!(read("").0, "");
     }
 }

@@ -3,8 +3,10 @@
 use super::runs::store_with_runs;
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
-use assay_model::SCHEMA_VERSION;
 use assay_model::criterion::Metric;
+use assay_model::result::{FactDifference, RunComparison};
+use assay_model::{Machine, SCHEMA_VERSION};
+use assay_store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +50,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     let (a, b) = (load(&args.a)?, load(&args.b)?);
     let mut comparison = assay_judge::compare((&a.0, &a.1), (&b.0, &b.1));
+    let machines = name_machines(&store, &mut comparison)?;
     if !args.metric.is_empty() {
         comparison
             .rows
@@ -56,6 +59,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.json {
         let mut document = serde_json::to_value(&comparison)?;
         document["schema"] = SCHEMA_VERSION.into();
+        document["machines"] = serde_json::json!({ "a": machines.0, "b": machines.1 });
         print(&format!("{document:#}\n"))?;
     } else {
         let style = context::style(global);
@@ -65,4 +69,25 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         })?;
     }
     Ok(Status::Ok)
+}
+
+/// Says first of all when two runs were measured on two machines; returns both, as far as known.
+pub fn name_machines(
+    store: &Store,
+    comparison: &mut RunComparison,
+) -> anyhow::Result<(Option<Machine>, Option<Machine>)> {
+    let a = store.machine_of_run(comparison.a)?;
+    let b = store.machine_of_run(comparison.b)?;
+    if let (Some(a), Some(b)) = (&a, &b)
+        && a.id != b.id
+    {
+        let shown = |one: &Machine, other| Some(one.shown_among([other].into_iter()).into());
+        let difference = FactDifference {
+            key: "machine".to_owned(),
+            a: shown(a, b),
+            b: shown(b, a),
+        };
+        comparison.environment.insert(0, difference);
+    }
+    Ok((a, b))
 }

@@ -47,7 +47,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let id = store.resolve(&args.run)?;
     let (run, samples) = (store.run(id)?, store.samples(id)?);
     let text = match args.format {
-        Format::Json => assay_store::to_json(&run, &samples)? + "\n",
+        Format::Json => {
+            let machine = store.machine_of_run(id)?;
+            assay_store::to_json(&run, &samples, machine.as_ref())? + "\n"
+        }
         Format::Csv => csv::table(&run, &samples, &assay_judge::judge(&run, &samples)),
     };
     match &args.output {

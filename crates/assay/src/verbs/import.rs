@@ -12,7 +12,7 @@ use assay_judge::doubts::{self, JudgedJobs};
 use assay_model::result::Judged;
 use assay_model::sample::{IoStats, JobResult, Latency};
 use assay_model::units::{mb_per_s, significant};
-use assay_model::{Bytes, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
+use assay_model::{Bytes, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +68,7 @@ struct Own {
     run: Run,
     samples: Vec<Sample>,
     judged: Judged,
+    machine: Option<Machine>,
 }
 
 /// Runs the verb.
@@ -83,10 +84,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         for source in &mut sources {
             match source {
                 Source::Fio(result) => {
-                    let (id, new) = store.import_run(&result.run, &result.samples)?;
+                    let (id, new) = store.import_run(&result.run, &result.samples, None)?;
                     (result.run.id, result.new) = (id, new);
                 }
-                Source::Own(own) => own.run.id = store.import_run(&own.run, &own.samples)?.0,
+                Source::Own(own) => {
+                    let machine = own.machine.as_ref();
+                    own.run.id = store.import_run(&own.run, &own.samples, machine)?.0;
+                }
             }
         }
     }
@@ -126,6 +130,7 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
         .ok()
         .with_context(|| format!("{shown}: not UTF-8"))?;
     let export = assay_store::from_json(&text).context(shown.clone())?;
+    let machine = export.machine();
     let (mut run, samples) = (export.run, export.samples);
     run.id = RunId(0);
     let judged = assay_judge::judge(&run, &samples);
@@ -134,6 +139,7 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
         run,
         samples,
         judged,
+        machine,
     })
 }
 
@@ -187,14 +193,9 @@ fn read(path: &Path) -> anyhow::Result<Source> {
     })))
 }
 
-/// The same file is the same run, however often it is imported: FNV-1a, 128 bits
-/// (draft-eastlake-fnv).
+/// The same file is the same run, however often it is imported: 128 bits, as of other runs.
 fn fingerprint(bytes: &[u8]) -> String {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-    for byte in bytes {
-        hash = (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-    }
-    format!("{hash:032x}")
+    blake3::hash(bytes).to_hex()[..32].to_owned()
 }
 
 fn to_json(sources: &[Source]) -> serde_json::Value {

@@ -7,7 +7,6 @@ use assay_host::{Host as _, Live};
 use assay_instruments::fio::Fio;
 use assay_model::run::RunState;
 use assay_model::{Bytes, Facts};
-use assay_store::Store;
 use std::fmt::Write as _;
 
 /// Runs without a verb. Nothing is made or changed: a store that is not there is not created.
@@ -94,11 +93,10 @@ fn here() -> String {
 
 fn measured(global: &Global) -> anyhow::Result<String> {
     const NOTHING: &str = "nothing yet";
-    let path = context::store_path(global)?;
-    if !Live.exists(&path).unwrap_or(false) {
+    let Some(store) = context::existing_store(global)? else {
         return Ok(NOTHING.to_owned());
-    }
-    let runs = Store::open(&path)?.runs()?;
+    };
+    let runs = store.runs()?;
     let Some(last) = runs.first() else {
         return Ok(NOTHING.to_owned());
     };

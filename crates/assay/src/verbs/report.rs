@@ -76,16 +76,19 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.against.is_some() && matches!(format, Format::Md | Format::Json) {
         bail!("--against fits HTML and text; `assay compare A B --json` has the figures");
     }
-    let store = context::open_store(global)?;
+    let store = super::runs::store_with_runs(global)?;
     let mut this = load(&store, store.resolve(&args.run)?)?;
     omit(&mut this.run, &args.omit)?;
     let other = match &args.against {
         Some(name) => Some(load(&store, store.resolve(name)?)?),
         None => None,
     };
-    let comparison = other.as_ref().map(|other| {
+    let mut comparison = other.as_ref().map(|other| {
         assay_judge::compare((&other.run, &other.samples), (&this.run, &this.samples))
     });
+    if let Some(comparison) = &mut comparison {
+        super::compare::name_machines(&store, comparison)?;
+    }
     let against = other.as_ref().zip(comparison.as_ref());
     let text = match format {
         Format::Html => {

@@ -1,6 +1,6 @@
 //! `assay run`: measure.
 
-pub(super) mod progress;
+mod progress;
 mod workload;
 
 pub use workload::OneWorkload;
@@ -19,6 +19,7 @@ use assay_model::{Bytes, Nanos};
 use assay_runner::{Environment, Permission};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +43,10 @@ Plans:
   throughput  can this target fill a 1 Gbit/s link?
 
 Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
+
+/// From a signal to the end. fio gets some seconds to end, and what is left is removed at once or at the
+/// next start: a target that does not answer keeps nobody waiting.
+const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// Measure a directory, a file or a block device with fio
 #[derive(clap::Args)]
@@ -86,6 +91,9 @@ pub struct Args {
     /// Overwrite the files and devices named as targets
     #[arg(long)]
     destroy_data: bool,
+    /// With --destroy-data: also what is not all zeroes and may be somebody's data
+    #[arg(long, requires = "destroy_data")]
+    destroy_unknown_data: bool,
     /// Print one JSON document on standard output
     #[arg(long)]
     json: bool,
@@ -105,7 +113,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.print_plan {
         return print_plan(args);
     }
-    let cancel = context::on_signals()?;
+    let cancel = context::on_signals_within(LONGEST_END)?;
     let state = State::open(&context::state_dir()?)?;
     let mut store = context::open_store(global)?;
     let host = Live;
@@ -119,6 +127,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         seed: context::random_seed()?,
         permission: Permission {
             destroy_data: args.destroy_data,
+            destroy_unknown_data: args.destroy_unknown_data,
         },
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -129,6 +138,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
         Some(name) => {
             let id = resumable(&store, name)?;
+            context::begun_here(&format!("run {id}"), store.machine_of_run(id)?.as_ref())?;
             let (run, samples) = (store.run(id)?, store.samples(id)?);
             assay_runner::prepare_resume(run, &samples, &env)?
         }
@@ -138,6 +148,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         progress.tell(&event)
     })?;
     progress.end();
+    for astray in &finished.astray {
+        eprintln!("{astray}");
+    }
 
     let run = finished.run;
     let samples = store.samples(run.id)?;
@@ -185,8 +198,9 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     }
     for row in store.runs()? {
         let open = row.state != RunState::Complete && row.samples < row.planned;
+        let here = context::begun_here("it", row.machine.as_ref()).is_ok();
         // What a stack was measured on is gone.
-        if open && store.run(row.id)?.ladder.is_none() {
+        if open && here && store.run(row.id)?.ladder.is_none() {
             return Ok(row.id);
         }
     }

@@ -4,9 +4,9 @@ use crate::cli::{Global, Status};
 use crate::context::{self, print};
 use anyhow::bail;
 use assay_model::run::RunState;
-use assay_model::{RunId, SCHEMA_VERSION};
+use assay_model::{Machine, RunId, SCHEMA_VERSION};
 use assay_page::table::Columns;
-use assay_page::text::{clean, wrap};
+use assay_page::text::{clean, left, wrap};
 use assay_page::units::{count, time};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
@@ -98,25 +98,40 @@ pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
     }
 }
 
+/// What lists show of a machine: nothing where all runs are of one.
+fn machines(rows: &[RunRow]) -> Option<Vec<String>> {
+    let known: BTreeSet<&Machine> = rows.iter().filter_map(|row| row.machine.as_ref()).collect();
+    let shown = |row: &RunRow| match &row.machine {
+        Some(machine) => clean(&machine.shown_among(known.iter().copied())),
+        None => "unknown".to_owned(),
+    };
+    (known.len() > 1).then(|| rows.iter().map(shown).collect())
+}
+
 fn table(rows: &[RunRow], columns: usize) -> String {
-    const HEADS: [&str; 4] = ["run", "started", "plan", "samples"];
-    let cells: Vec<[String; 4]> = rows
+    let machines = machines(rows);
+    let mut heads = vec!["run", "started", "plan", "samples"];
+    heads.extend(machines.as_ref().map(|_| "machine"));
+    let cells: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| {
+        .enumerate()
+        .map(|(at, row)| {
             let samples = match row.planned {
                 0 => row.samples.to_string(),
                 planned => format!("{}/{planned}", row.samples),
             };
             let plan = clean(&row.plan);
-            [row.id.to_string(), time(row.started), plan, samples]
+            let mut cells = vec![row.id.to_string(), time(row.started), plan, samples];
+            cells.extend(machines.as_ref().map(|all| all[at].clone()));
+            cells
         })
         .collect();
-    let table = Columns::fit(
-        "rllr",
-        [&HEADS.map(str::to_owned)].into_iter().chain(&cells),
-    );
+    let heads: Vec<String> = heads.into_iter().map(str::to_owned).collect();
+    let table = Columns::fit("rllrl", [&heads].into_iter().chain(&cells));
+    // The last column stands on the left, so its cells are filled up for what follows.
+    let line = |cells: &[String]| left(&table.line(cells), table.width());
     let indent = table.width() + 2;
-    let mut out = format!("{}  targets\n", table.line(HEADS));
+    let mut out = format!("{}  targets\n", line(&heads));
     for (row, cells) in rows.iter().zip(&cells) {
         let targets: Vec<String> = row.targets.iter().map(|target| clean(target)).collect();
         let mut what = targets.join(", ");
@@ -131,7 +146,7 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             .enumerate()
         {
             let lead = if i == 0 {
-                table.line(cells)
+                line(cells)
             } else {
                 " ".repeat(indent - 2)
             };

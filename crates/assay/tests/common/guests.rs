@@ -18,7 +18,7 @@ pub fn image() -> Option<(Image, MutexGuard<'static, ()>)> {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let found = Cache::of_user().unwrap().find();
     if found.is_none() {
-        eprintln!("skipped: no guest image; `assay lab build` makes one");
+        assay_testing::skipped("guest-image", "no guest image; `assay lab build` makes one");
     }
     Some((found?, one))
 }
@@ -27,7 +27,7 @@ pub fn image() -> Option<(Image, MutexGuard<'static, ()>)> {
 /// much for every change. `ASSAY_LAB_ALL=1` runs them.
 pub fn image_for_long() -> Option<(Image, MutexGuard<'static, ()>)> {
     if std::env::var_os("ASSAY_LAB_ALL").is_none() {
-        eprintln!("skipped: it takes minutes; ASSAY_LAB_ALL=1 runs it");
+        assay_testing::skipped("long", "it takes minutes; ASSAY_LAB_ALL=1 runs it");
         return None;
     }
     image()
@@ -42,7 +42,10 @@ pub fn image_for_long_with(zfs: Zfs) -> Option<(Image, MutexGuard<'static, ()>)>
     let found = Cache::of_user().unwrap().with(zfs).find();
     if found.is_none() {
         let name = zfs.name();
-        eprintln!("skipped: no image with that OpenZFS; `assay lab build --zfs {name}` makes one");
+        assay_testing::skipped(
+            "newer-zfs",
+            format_args!("no image with that OpenZFS; `assay lab build --zfs {name}` makes one"),
+        );
     }
     Some((found?, one))
 }

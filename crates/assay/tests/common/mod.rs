@@ -105,7 +105,7 @@ pub fn fio() -> bool {
         .output()
         .is_ok_and(|o| o.status.success());
     if !found {
-        eprintln!("skipped: fio is not installed");
+        assay_testing::skipped("fio", "fio is not installed");
     }
     found
 }
@@ -114,7 +114,7 @@ pub fn fio() -> bool {
 pub fn root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("skipped: needs root");
+        assay_testing::skipped("root", "needs root");
     }
     root
 }
@@ -148,9 +148,9 @@ impl Loop {
             .ok()?;
         let device = String::from_utf8(out.stdout).unwrap().trim().to_owned();
         if !out.status.success() || device.is_empty() {
-            eprintln!(
-                "skipped: no loop device: {}",
-                String::from_utf8_lossy(&out.stderr)
+            assay_testing::skipped(
+                "loop",
+                format_args!("no loop device: {}", String::from_utf8_lossy(&out.stderr)),
             );
             return None;
         }

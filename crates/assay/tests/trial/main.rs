@@ -23,7 +23,7 @@ const SHORT: [&str; 6] = ["--slot", "200ms", "--washout", "50ms", "--size", "16M
 fn skip(programs: &[&str], root: bool) -> bool {
     match lacks(programs, root) {
         Some(missing) => {
-            eprintln!("skipped: {missing} is missing");
+            assay_testing::skipped("program", format_args!("{missing} is missing"));
             true
         }
         None => false,
@@ -407,4 +407,63 @@ fn in_a_against_a_nothing_is_changed() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_ne!(json(&ran)["verdict"], "better", "{}", ran.stdout);
     assert_eq!(own.value(), "0.02");
+}
+
+/// What others may write, own or exchange is no place for what root carries out.
+#[test]
+fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let home = Home::new();
+    let place = home.dir.path();
+    let mode = |name: &str, mode| {
+        fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for name in ["open", "sticky", "group", "theirs", "above/below"] {
+        fs::create_dir_all(place.join(name)).unwrap();
+    }
+    mode("open", 0o777);
+    mode("sticky", 0o1777);
+    mode("group", 0o770);
+    mode("above", 0o777);
+    symlink(place.join("above"), place.join("link")).unwrap();
+    let mut bad = vec![
+        "open",
+        "sticky",
+        "group",
+        "above/below",
+        "link",
+        "link/below",
+    ];
+    match rustix::process::geteuid().is_root() {
+        true => {
+            std::os::unix::fs::chown(place.join("theirs"), Some(4242), None).unwrap();
+            bad.push("theirs");
+        }
+        false => assay_testing::skipped("root", "only root can give a directory away"),
+    }
+    let target = home.target();
+    let target = text(target.path());
+    for state in bad {
+        for verb in [
+            &["trial", "--recover"][..],
+            &["trial", "zfs-recordsize", target, "--dry-run"],
+            &["run", "quick", target],
+            &["stack", target, "--measure", "--yes"],
+            &["lab", "list"],
+        ] {
+            let mut command = home.command(verb);
+            let ran = common::ended({
+                command.env("ASSAY_STATE", place.join(state));
+                command
+            });
+            assert_eq!(ran.code, Some(2), "{state} {verb:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains("ASSAY_STATE"), "{}", ran.stderr);
+        }
+        let kept = fs::read_dir(place.join(state)).unwrap();
+        assert!(
+            kept.filter_map(Result::ok)
+                .all(|one| one.file_name() == "below")
+        );
+    }
+    assert_eq!(fs::read_dir(target).unwrap().count(), 0);
 }

@@ -57,6 +57,7 @@ impl Knob for Commands {
                 origin: Origin::Set,
                 place: PathBuf::new(),
                 along: Vec::new(),
+                file: None,
             },
             contents: None,
         })

@@ -1,13 +1,14 @@
 //! Settings in configuration files: a candidate beside the file is validated, takes its place in
 //! one step, and is read by the service.
 
-use super::{Found, Knob, Origin, Original, Reading, Work};
+use super::{AsFound, Found, Knob, Origin, Original, Reading, Work};
 use crate::error::ChangeError;
 use assay_conf::ConfError;
-use assay_host::{HostError, HostMut};
+use assay_host::{HostError, HostMut, Seen, Times};
 use assay_model::change::ConfigLanguage;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 const CANDIDATE: &str = "{file}";
 
@@ -20,6 +21,8 @@ pub(super) struct InFile {
     pub(super) key: String,
     pub(super) validate: Vec<String>,
     pub(super) reload: Vec<String>,
+    /// The file that a candidate was made from: only that one is replaced.
+    pub(super) seen: Mutex<Option<Seen>>,
 }
 
 /// Where the file itself is, for a name may be a link to it.
@@ -78,22 +81,83 @@ impl InFile {
         super::run(host, &self.name, &argv, super::command::PATIENCE).map(drop)
     }
 
-    /// Makes the candidate.
-    fn stage(&self, host: &dyn HostMut, text: &[u8], work: &Work) -> Result<(), ChangeError> {
+    /// Makes the candidate, of the file as it was seen.
+    fn stage(
+        &self,
+        host: &dyn HostMut,
+        seen: Seen,
+        text: &[u8],
+        times: Option<Times>,
+        work: &Work,
+    ) -> Result<(), ChangeError> {
         self.tidy(host, work)?;
-        Ok(host.create_like(&self.aside(work), &self.file, text)?)
+        host.create_like(&self.aside(work), &seen, text, times)?;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+        Ok(())
+    }
+
+    /// Gives the candidate the place of the file.
+    fn exchange(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
+        let seen = self
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let seen = seen.ok_or_else(|| {
+            ChangeError::refused(&self.name, "there is no candidate to put in its place")
+        })?;
+        Ok(host.exchange(&self.aside(work), &seen)?)
     }
 
     /// What the file shall say to be as it was found: its bytes, or, when somebody changed other
-    /// lines meanwhile, only our line taken back.
-    fn former(&self, now: &[u8], original: &Original, work: &Work) -> Result<Vec<u8>, ChangeError> {
-        let saved = std::fs::read(&work.saved).map_err(ChangeError::journal(&work.saved))?;
-        let ours = self.edit(&saved, self.value(now)?.as_deref());
-        match now == saved || ours.is_ok_and(|ours| ours == now) {
-            true => Ok(saved),
-            false => self.edit(now, original.value.as_deref()),
+    /// lines meanwhile, only our line taken back. And whether these are the very bytes.
+    fn former(
+        &self,
+        now: &[u8],
+        original: &Original,
+        work: &Work,
+    ) -> Result<(Vec<u8>, bool), ChangeError> {
+        let wanted = original.file.as_ref().map(|file| &file.blake3);
+        let is_former = |text: &[u8]| wanted.is_some_and(|wanted| hash(text) == *wanted);
+        if is_former(now) {
+            return Ok((now.to_vec(), true));
+        }
+        let by_line = || self.edit(now, original.value.as_deref());
+        let damaged = match std::fs::read(&work.saved) {
+            Ok(saved) if wanted.is_none() || is_former(&saved) => {
+                let ours = self.edit(&saved, self.value(now)?.as_deref());
+                return match now == saved || ours.is_ok_and(|ours| ours == now) {
+                    true => Ok((saved, true)),
+                    false => Ok((by_line()?, false)),
+                };
+            }
+            Ok(_) => "it is not what the journal says it was".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let line = by_line()?;
+        match is_former(&line) {
+            true => Ok((line, true)),
+            false if work.force => Ok((line, false)),
+            false => Err(ChangeError::Saved {
+                saved: work.saved.clone(),
+                file: self.file.clone(),
+                reason: damaged,
+            }),
         }
     }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// When the file was read and written last before assay came.
+fn times(original: &Original) -> Option<Times> {
+    original.file.as_ref()?.times
+}
+
+fn written(times: Option<Times>) -> Option<(i64, i64)> {
+    times.map(|times| times.modified)
 }
 
 /// A word of a command line with `{file}` replaced; the name need not be text.
@@ -115,7 +179,7 @@ impl Knob for InFile {
     }
 
     fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError> {
-        let contents = host.read(&self.file)?;
+        let (contents, seen) = host.read_plain(&self.file)?;
         let Reading { value, shown } = self.read(host)?;
         host.check_writable(&self.file)?;
         self.validate(host, &self.file)?;
@@ -130,17 +194,21 @@ impl Knob for InFile {
                 origin,
                 place: self.file.clone(),
                 along: Vec::new(),
+                file: Some(AsFound {
+                    blake3: hash(&contents),
+                    times: seen.times,
+                }),
             },
             contents: Some(contents),
         })
     }
 
     fn check(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError> {
-        self.edit(&host.read(&self.file)?, value).map(drop)
+        self.edit(&host.read_plain(&self.file)?.0, value).map(drop)
     }
 
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
-        let value = self.value(&host.read(&self.file)?)?;
+        let value = self.value(&host.read_plain(&self.file)?.0)?;
         let shown = value.clone().unwrap_or_else(|| "no line for it".to_owned());
         Ok(Reading { value, shown })
     }
@@ -151,8 +219,9 @@ impl Knob for InFile {
         value: Option<&str>,
         work: &Work,
     ) -> Result<(), ChangeError> {
-        let text = self.edit(&host.read(&self.file)?, value)?;
-        self.stage(host, &text, work)?;
+        let (now, seen) = host.read_plain(&self.file)?;
+        let text = self.edit(&now, value)?;
+        self.stage(host, seen, &text, None, work)?;
         let valid = match self.validates_candidates() {
             true => self.validate(host, &self.aside(work)),
             false => Ok(()),
@@ -169,7 +238,7 @@ impl Knob for InFile {
         _value: Option<&str>,
         work: &Work,
     ) -> Result<(), ChangeError> {
-        host.rename(&self.aside(work), &self.file)?;
+        self.exchange(host, work)?;
         if !self.validates_candidates() {
             self.validate(host, &self.file)?;
         }
@@ -182,11 +251,12 @@ impl Knob for InFile {
         original: &Original,
         work: &Work,
     ) -> Result<(), ChangeError> {
-        let now = host.read(&self.file)?;
-        let former = self.former(&now, original, work)?;
-        if former != now {
-            self.stage(host, &former, work)?;
-            host.rename(&self.aside(work), &self.file)?;
+        let (now, seen) = host.read_plain(&self.file)?;
+        let (former, exact) = self.former(&now, original, work)?;
+        let times = times(original).filter(|_| exact);
+        if former != now || written(times) != written(seen.times.filter(|_| times.is_some())) {
+            self.stage(host, seen, &former, times, work)?;
+            self.exchange(host, work)?;
         }
         self.tidy(host, work)?;
         self.reload(host)
@@ -199,8 +269,32 @@ impl Knob for InFile {
         original: &Original,
         work: &Work,
     ) -> Result<bool, ChangeError> {
-        let now = host.read(&self.file)?;
-        Ok(self.reload.is_empty() && self.former(&now, original, work)? == now)
+        let (now, seen) = host.read_plain(&self.file)?;
+        let (former, exact) = self.former(&now, original, work)?;
+        let times = times(original).filter(|_| exact);
+        Ok(self.reload.is_empty()
+            && former == now
+            && written(times) == written(seen.times.filter(|_| times.is_some())))
+    }
+
+    fn apart(
+        &self,
+        host: &dyn HostMut,
+        original: &Original,
+        work: &Work,
+    ) -> Result<Option<String>, ChangeError> {
+        let (now, _) = host.read_plain(&self.file)?;
+        let same = match &original.file {
+            Some(found) => hash(&now) == found.blake3,
+            None => std::fs::read(&work.saved).map_err(ChangeError::journal(&work.saved))? == now,
+        };
+        Ok((!same).then(|| {
+            format!(
+                "other lines of {} are not as they were found; {} has them as they were (compare with diff)",
+                self.file.display(),
+                work.saved.display()
+            )
+        }))
     }
 
     fn tidy(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {

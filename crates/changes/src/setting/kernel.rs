@@ -204,6 +204,7 @@ impl Knob for Attribute {
                 origin: Origin::Set,
                 place: self.path.clone(),
                 along: self.along(host)?,
+                file: None,
             },
             contents: None,
         })

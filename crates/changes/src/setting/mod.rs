@@ -10,7 +10,7 @@ mod zfs;
 pub(crate) use table::mounts;
 
 use crate::error::ChangeError;
-use assay_host::HostMut;
+use assay_host::{HostMut, Times};
 use assay_model::change::Setting;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -32,6 +32,20 @@ pub struct Original {
     /// What else changes with it, and is put back with it: attribute and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<(PathBuf, String)>,
+    /// Of a configuration file: what tells whether it is the one that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<AsFound>,
+}
+
+/// A configuration file as it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AsFound {
+    /// BLAKE3 hash of its bytes, in hex.
+    pub blake3: String,
+    /// When it was read and written last.
+    #[serde(default)]
+    pub times: Option<Times>,
 }
 
 /// Where a value comes from.
@@ -61,6 +75,8 @@ pub(crate) struct Work {
     pub(crate) saved: PathBuf,
     /// A name for a file in between, in the directory of the file.
     pub(crate) aside: OsString,
+    /// The user wants it set back whatever is there.
+    pub(crate) force: bool,
 }
 
 /// One kind of setting, at its place.
@@ -116,6 +132,16 @@ pub(crate) trait Knob: Send + Sync {
         original: &Original,
         work: &Work,
     ) -> Result<bool, ChangeError>;
+
+    /// What is not as it was found although the setting reads so, in words.
+    fn apart(
+        &self,
+        _host: &dyn HostMut,
+        _original: &Original,
+        _work: &Work,
+    ) -> Result<Option<String>, ChangeError> {
+        Ok(None)
+    }
 
     /// Whether two values are the same, however they are written.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
@@ -183,6 +209,7 @@ pub(crate) fn knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
             key: key.clone(),
             validate: validate.clone(),
             reload: reload.clone(),
+            seen: std::sync::Mutex::default(),
         }),
         Setting::ModuleParameter { .. } | Setting::Sysctl { .. } | Setting::Queue { .. } => {
             Box::new(kernel::Attribute::new(name, place, setting))

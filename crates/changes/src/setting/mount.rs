@@ -172,6 +172,7 @@ impl Knob for OneOf {
                 origin: Origin::Set,
                 place: self.mountpoint.clone(),
                 along: vec![(self.mountpoint.clone(), rest)],
+                file: None,
             },
             contents: None,
         })

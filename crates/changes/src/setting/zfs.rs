@@ -139,6 +139,7 @@ impl Knob for Property {
                     origin,
                     place: PathBuf::from(&self.dataset),
                     along: Vec::new(),
+                    file: None,
                 };
                 Ok(Found {
                     original,

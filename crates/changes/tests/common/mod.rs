@@ -7,8 +7,11 @@
 
 pub mod session;
 
+use assay_host::held::{Identity, Removed};
+use assay_host::lockdir::LockDirectory;
 use assay_host::{
-    CommandOutput, Host, HostError, HostMut, Limits, Live, ProcessId, Recorded, Stat, StatFs,
+    CommandOutput, Host, HostError, HostMut, Known, Limits, Live, ProcessId, Recorded, Seen, Stat,
+    StatFs, Times,
 };
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -49,12 +52,32 @@ impl std::fmt::Display for Point {
 pub struct Deadly {
     point: Point,
     calls: AtomicUsize,
+    locks: Option<PathBuf>,
 }
 
 impl Deadly {
     pub fn new(point: Point) -> Self {
         let calls = AtomicUsize::new(0);
-        Self { point, calls }
+        Self {
+            point,
+            calls,
+            locks: None,
+        }
+    }
+
+    /// Lets everybody live.
+    pub fn never() -> Self {
+        Self::new(Point {
+            call: 0,
+            after: false,
+            writes: false,
+        })
+    }
+
+    /// With a directory of locks of its own, in memory, where the test takes place.
+    pub fn with_locks(self, dir: &Path) -> Self {
+        let locks = Some(dir.join("journal/locks"));
+        Self { locks, ..self }
     }
 
     fn pass<T>(&self, writes: bool, call: impl FnOnce() -> T) -> T {
@@ -116,17 +139,41 @@ impl HostMut for Deadly {
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         self.pass(true, || Live.write_in_place(path, bytes))
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.pass(true, || Live.create_like(path, like, bytes))
+    fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
+        self.pass(false, || Live.read_plain(path))
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        self.pass(true, || Live.rename(from, to))
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.pass(true, || Live.create_like(path, like, bytes, times))
+    }
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+        self.pass(true, || Live.exchange(from, seen))
+    }
+    fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
+        match &self.locks {
+            Some(locks) => LockDirectory::open(locks).map(Some),
+            None => Live.locks(lasting),
+        }
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.pass(true, || Live.remove_file(path))
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.pass(true, || Live.remove_tree(dir))
+    }
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        self.pass(true, || Live.remove_made(path, known))
+    }
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        self.pass(false, || Live.loops(backing))
+    }
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        self.pass(true, || Live.detach_loop(node, backing))
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         self.pass(true, || Live.kill(process))
@@ -197,17 +244,32 @@ impl<T: Twist> HostMut for Twisted<T> {
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
         self.twist.write(&self.rest, path, bytes)
     }
-    fn create_like(&self, path: &Path, like: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        self.rest.create_like(path, like, bytes)
+    fn create_like(
+        &self,
+        path: &Path,
+        like: &Seen,
+        bytes: &[u8],
+        times: Option<Times>,
+    ) -> Result<(), HostError> {
+        self.rest.create_like(path, like, bytes, times)
     }
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
-        self.rest.rename(from, to)
+    fn exchange(&self, from: &Path, seen: &Seen) -> Result<(), HostError> {
+        self.rest.exchange(from, seen)
     }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.rest.remove_file(path)
     }
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError> {
         self.rest.remove_tree(dir)
+    }
+    fn remove_made(&self, path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+        self.rest.remove_made(path, known)
+    }
+    fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError> {
+        self.rest.loops(backing)
+    }
+    fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError> {
+        self.rest.detach_loop(node, backing)
     }
     fn kill(&self, process: ProcessId) -> Result<(), HostError> {
         self.rest.kill(process)

@@ -2,7 +2,9 @@
 
 use super::common::{Deadly, LoopDevice, Point, inside, root};
 use assay_changes::{ChangeError, Foreign, Journal, Outcome, Session};
-use assay_host::{Faulty, HostMut, Live};
+use assay_host::lockdir::LockDirectory;
+use assay_host::{Faulty, HostMut};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -18,6 +20,8 @@ pub struct Scenario {
     pub look: fn(&Path) -> String,
     /// Needs no root.
     pub unprivileged: bool,
+    /// Has tools of its own in `bin`, which only children find.
+    pub tools: bool,
     /// Also killed at every system call; slower, and with no news where the kernel does the work.
     pub traced: bool,
     /// Changes things and takes them back.
@@ -49,16 +53,44 @@ fn child(scenario: &Scenario, dir: &Path, what: &str, point: Point) -> ExitStatu
         .args(["--exact", scenario.name, "--nocapture"])
         .env(STEP, format!("{what} {point}"))
         .env(DIR, dir)
+        .env("PATH", path(dir))
         .stdout(Stdio::null())
         .status()
         .unwrap()
+}
+
+/// Where a child looks for programs.
+fn path(dir: &Path) -> OsString {
+    let mut path = OsString::from(dir.join("bin"));
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
+/// Recovers without being killed.
+fn recovered(scenario: &Scenario, dir: &Path) {
+    match scenario.tools {
+        true => assert!(!killed(child(scenario, dir, "recover", NEVER))),
+        false => recover(dir, &Deadly::never().with_locks(dir)),
+    }
+}
+
+const NEVER: Point = Point {
+    call: 0,
+    after: false,
+    writes: false,
+};
+
+/// How often a change is made and taken back: more often when the whole set is run.
+pub fn rounds() -> u64 {
+    assay_testing::factor().min(3)
 }
 
 fn step(scenario: &Scenario, step: &str) {
     let dir = std::env::var_os(DIR).unwrap();
     let dir = Path::new(&dir);
     let (what, point) = step.split_once(' ').unwrap();
-    let host = Deadly::new(Point::parse(point));
+    let host = Deadly::new(Point::parse(point)).with_locks(dir);
     match what {
         "act" => act(scenario, dir, &host).unwrap(),
         _ => recover(dir, &host),
@@ -113,11 +145,11 @@ pub fn everywhere(scenario: &Scenario) {
                 break;
             }
             kills += 1;
-            changed += usize::from((scenario.look)(dir) != before);
+            changed += u64::from((scenario.look)(dir) != before);
             // Recovery is killed at its first write, what is left of it at its second, and so on.
             for call in 1.. {
                 if after {
-                    recover(dir, &Live);
+                    recovered(scenario, dir);
                     break;
                 }
                 let point = Point {
@@ -132,6 +164,8 @@ pub fn everywhere(scenario: &Scenario) {
             }
             assert_eq!((scenario.look)(dir), before, "after a kill at {point}");
             assert_eq!(left(dir), 0, "the journal is empty after a kill at {point}");
+            let locks = LockDirectory::open(&dir.join("journal/locks")).unwrap();
+            assert_eq!(locks.left().unwrap(), [], "after a kill at {point}");
         }
         assert_eq!((scenario.look)(dir), before, "after an ordinary end");
         assert_eq!(left(dir), 0);
@@ -141,15 +175,22 @@ pub fn everywhere(scenario: &Scenario) {
         scenario.name
     );
     assert!(kills > 10 && changed > 3 && recoveries > 3);
+    // Each was compared above.
+    let name = format!("kills while something is changed: {}", scenario.name);
+    assay_testing::attacked(&name, changed, changed);
 
     every_system_call(scenario, dir, &before);
 
+    if scenario.tools {
+        return;
+    }
     // The same with calls that fail.
+    let here = Deadly::never().with_locks(dir);
     for call in 1.. {
-        let faulty = Faulty::once(&Live as &dyn HostMut, call);
+        let faulty = Faulty::once(&here as &dyn HostMut, call);
         let done = act(scenario, dir, &faulty);
         let reached = faulty.calls() >= call;
-        recover(dir, &Live);
+        recovered(scenario, dir);
         assert_eq!((scenario.look)(dir), before, "call {call} failed: {done:?}");
         assert_eq!(left(dir), 0, "call {call} failed: {done:?}");
         if !reached {
@@ -181,6 +222,7 @@ fn every_system_call(scenario: &Scenario, dir: &Path, before: &str) {
             .args(["--exact", scenario.name, "--nocapture"])
             .env(STEP, "act 0 before all")
             .env(DIR, dir)
+            .env("PATH", path(dir))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
@@ -189,7 +231,7 @@ fn every_system_call(scenario: &Scenario, dir: &Path, before: &str) {
             break;
         }
         kills += usize::from(status.signal() == Some(9));
-        recover(dir, &Live);
+        recovered(scenario, dir);
         assert_eq!((scenario.look)(dir), before, "killed at system call {call}");
         assert_eq!(left(dir), 0, "killed at system call {call}");
     }

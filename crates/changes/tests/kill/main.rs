@@ -6,6 +6,7 @@
     reason = "tests look at the real machine behind the crate's back"
 )]
 
+mod attributes;
 #[path = "../common/mod.rs"]
 mod common;
 mod driver;
@@ -13,29 +14,34 @@ mod driver;
 use assay_changes::{ChangeError, Made, Switch};
 use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_model::change::{ConfigLanguage, Setting};
+use attributes::{adorn, attributes};
 use common::{LoopDevice, image, processes_with, sh};
-use driver::{DIR, Scenario, everywhere, journal, killed, left, recover};
+use driver::{DIR, Scenario, everywhere, journal, killed, left, recover, rounds};
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Back and forth, as a trial does.
 fn toggle(switch: &Switch<'_>, value: &str) -> Result<(), ChangeError> {
-    assert_eq!(switch.set(Some(value))?, value);
-    switch.restore()?;
+    for _ in 0..rounds() {
+        assert_eq!(switch.set(Some(value))?, value);
+        switch.restore()?;
+    }
     assert_eq!(switch.set(Some(value))?, value);
     assert_eq!(switch.read()?, value);
     Ok(())
 }
 
 #[test]
-fn queue() {
+fn attack_queue() {
     fn device(dir: &Path) -> String {
         fs::read_to_string(dir.join("device")).unwrap()
     }
     everywhere(&Scenario {
-        name: "queue",
+        name: "attack_queue",
+        tools: false,
         unprivileged: false,
         traced: false,
         prepare: |dir| {
@@ -88,9 +94,10 @@ fn queue() {
 }
 
 #[test]
-fn sysctl() {
+fn attack_sysctl() {
     everywhere(&Scenario {
-        name: "sysctl",
+        name: "attack_sysctl",
+        tools: false,
         unprivileged: false,
         traced: true,
         prepare: |_| None,
@@ -111,9 +118,10 @@ fn sysctl() {
 }
 
 #[test]
-fn config() {
+fn attack_config() {
     everywhere(&Scenario {
-        name: "config",
+        name: "attack_config",
+        tools: false,
         unprivileged: true,
         traced: true,
         prepare: |dir| {
@@ -123,15 +131,16 @@ fn config() {
             )
             .unwrap();
             fs::copy(dir.join("service.conf"), dir.join("running")).unwrap();
+            adorn(&dir.join("service.conf"));
             None
         },
         look: |dir| {
             let mut names: Vec<_> = Live.list(dir).unwrap();
             names.retain(|name| name != "journal");
             let read = |name: &OsStr| fs::read_to_string(dir.join(name)).unwrap();
-            names
-                .iter()
-                .map(|name| format!("{name:?}: {}", read(name)))
+            let files = names.iter().map(|name| format!("{name:?}: {}", read(name)));
+            files
+                .chain([attributes(&dir.join("service.conf"))])
                 .collect()
         },
         act: |dir, session, host| {
@@ -176,10 +185,185 @@ fn config() {
     });
 }
 
+/// File, language, section, key, value to set, contents.
+type InFile = (
+    &'static str,
+    ConfigLanguage,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+/// One setting in a file of each language.
+const FILES: [InFile; 7] = [
+    (
+        "sshd_config",
+        ConfigLanguage::Ssh,
+        &[],
+        "UseDNS",
+        "yes",
+        "# ours\nUseDNS no # slow\nMatch User bob\n  X11Forwarding no\n",
+    ),
+    (
+        "nginx.conf",
+        ConfigLanguage::Nginx,
+        &["http"],
+        "keepalive_timeout",
+        "5",
+        "events {}\nhttp {\n  keepalive_timeout 65; # s\n}\n",
+    ),
+    (
+        "main.cf",
+        ConfigLanguage::Postfix,
+        &[],
+        "smtp_host_lookup",
+        "native",
+        "a = b\nsmtp_host_lookup = dns\n",
+    ),
+    (
+        "dovecot.conf",
+        ConfigLanguage::Dovecot,
+        &["service imap"],
+        "process_limit",
+        "7",
+        "service imap {\n  process_limit = 1024\n}\n",
+    ),
+    (
+        "nsswitch.conf",
+        ConfigLanguage::Nsswitch,
+        &[],
+        "hosts",
+        "files",
+        "passwd: files\nhosts:  files dns\n",
+    ),
+    (
+        "workers.conf",
+        ConfigLanguage::KeyValue,
+        &[],
+        "workers",
+        "8",
+        "workers=2\n",
+    ),
+    (
+        "my.ini",
+        ConfigLanguage::Ini,
+        &["mysqld"],
+        "sync_binlog",
+        "0",
+        "[client]\nsync_binlog = 3\n[mysqld]\nsync_binlog = 1\n",
+    ),
+];
+
 #[test]
-fn mount() {
+fn attack_languages() {
     everywhere(&Scenario {
-        name: "mount",
+        name: "attack_languages",
+        tools: false,
+        unprivileged: true,
+        traced: false,
+        prepare: |dir| {
+            for (name, .., text) in FILES {
+                fs::write(dir.join(name), text).unwrap();
+                adorn(&dir.join(name));
+            }
+            None
+        },
+        look: |dir| {
+            let told = |name: &str| {
+                let text = fs::read_to_string(dir.join(name)).unwrap();
+                format!("{name}: {} {text}\n", attributes(&dir.join(name)))
+            };
+            let count = Live.list(dir).unwrap().len();
+            FILES.map(|(name, ..)| told(name)).concat() + &count.to_string()
+        },
+        act: |dir, session, host| {
+            for (name, language, section, key, value, _) in FILES {
+                let switch = Switch::open(
+                    session,
+                    host,
+                    &Setting::Config {
+                        file: dir.join(name).to_str().unwrap().into(),
+                        language,
+                        section: section.iter().map(|&word| word.into()).collect(),
+                        key: key.into(),
+                        validate: Vec::new(),
+                        reload: Vec::new(),
+                    },
+                )?;
+                for _ in 1..rounds() {
+                    switch.set(Some(value))?;
+                    switch.restore()?;
+                }
+                switch.set(Some(value))?;
+                // The last one of each is taken back with the session.
+                std::mem::forget(switch);
+            }
+            Ok(())
+        },
+    });
+}
+
+/// A tool that answers as `zfs` does, with its properties in files: what a kill leaves is real.
+const ZFS: &str = r#"#!/bin/sh
+store="$ASSAY_TEST_DIR/pool"
+case "$1" in
+get)
+    for name in $(echo "$5" | tr , ' '); do
+        case "$name" in
+        type) printf 'type\tfilesystem\t-\n' ;;
+        *) if [ -e "$store/$name" ]; then printf '%s\t%s\tlocal\n' "$name" "$(cat "$store/$name")"
+           else printf '%s\tlz4\tinherited from tank\n' "$name"; fi ;;
+        esac
+    done ;;
+set) printf %s "${2#*=}" >"$store/.new" && mv "$store/.new" "$store/${2%%=*}" ;;
+inherit) rm -f "$store/$2" ;;
+*) echo "zfs: $*" >&2; exit 2 ;;
+esac
+"#;
+
+#[test]
+fn attack_zfs() {
+    everywhere(&Scenario {
+        name: "attack_zfs",
+        tools: true,
+        unprivileged: true,
+        traced: false,
+        prepare: |dir| {
+            for folder in ["bin", "pool"] {
+                fs::create_dir(dir.join(folder)).unwrap();
+            }
+            fs::write(dir.join("bin/zfs"), ZFS).unwrap();
+            fs::set_permissions(dir.join("bin/zfs"), fs::Permissions::from_mode(0o755)).unwrap();
+            fs::write(dir.join("pool/recordsize"), "16384").unwrap();
+            None
+        },
+        look: |dir| {
+            let names = Live.list(&dir.join("pool")).unwrap();
+            let read = |name: &OsStr| fs::read_to_string(dir.join("pool").join(name)).unwrap();
+            let shown = names.iter().filter(|name| *name != ".new");
+            shown
+                .map(|name| format!("{name:?}={} ", read(name)))
+                .collect()
+        },
+        act: |_, session, host| {
+            let property = |name: &str| Setting::ZfsProperty {
+                dataset: "tank/a".into(),
+                property: name.into(),
+            };
+            let inherited = Switch::open(session, host, &property("compression"))?;
+            toggle(&inherited, "zstd")?;
+            let local = Switch::open(session, host, &property("recordsize"))?;
+            toggle(&local, "131072")
+        },
+    });
+}
+
+#[test]
+fn attack_mount() {
+    everywhere(&Scenario {
+        name: "attack_mount",
+        tools: false,
         unprivileged: false,
         traced: false,
         prepare: |dir| {
@@ -219,9 +403,10 @@ fn mount() {
 }
 
 #[test]
-fn commands() {
+fn attack_commands() {
     everywhere(&Scenario {
-        name: "commands",
+        name: "attack_commands",
+        tools: false,
         unprivileged: true,
         traced: true,
         prepare: |dir| {
@@ -254,9 +439,10 @@ fn commands() {
 }
 
 #[test]
-fn made() {
+fn attack_made() {
     everywhere(&Scenario {
-        name: "made",
+        name: "attack_made",
+        tools: false,
         unprivileged: false,
         traced: false,
         prepare: |dir| {

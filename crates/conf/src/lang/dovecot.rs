@@ -115,6 +115,9 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
             if quote.is_none() && name.iter().any(|&byte| blank(byte)) {
                 return error("a name of several words without quotes");
             }
+            if open.len() > super::DEEPEST {
+                return error("blocks in too many blocks");
+            }
             let mut head = vec![key];
             head.extend((!name.is_empty()).then(|| lossy(&name)));
             open.push(Block {

@@ -3,8 +3,8 @@
 mod dovecot;
 mod flat;
 pub mod nginx;
-mod postfix;
-mod ssh;
+pub mod postfix;
+pub mod ssh;
 
 use crate::error::ConfError;
 use crate::tree::Block;
@@ -37,7 +37,8 @@ pub fn same_key(language: Language, a: &str, b: &str) -> bool {
 pub fn merges(language: Language, head: &[String]) -> bool {
     match language {
         Language::Ini => true,
-        Language::Dovecot => head.len() > 1,
+        // Lists of any names have none of their own (SET_STRLIST).
+        Language::Dovecot => head.len() > 1 || head == ["plugin"] || head == ["dict"],
         _ => false,
     }
 }
@@ -46,6 +47,7 @@ pub fn merges(language: Language, head: &[String]) -> bool {
 /// otherwise.
 pub fn write_value(
     language: Language,
+    key: &str,
     value: &str,
     quote: Option<u8>,
 ) -> Result<String, &'static str> {
@@ -53,6 +55,7 @@ pub fn write_value(
         return Err("it has a line break or a NUL byte");
     }
     match language {
+        Language::Ssh if ssh::is_raw(key) => ssh::write_raw(value),
         Language::Ssh => ssh::write_value(value, quote),
         Language::Nginx => nginx::write_value(value),
         Language::Dovecot => dovecot::write_value(value, quote),
@@ -78,6 +81,9 @@ pub fn statement(language: Language, key: &str, value: &str) -> String {
     };
     text.trim_end().to_owned()
 }
+
+/// Blocks within more blocks than this are no configuration; each level takes some of the stack.
+const DEEPEST: usize = 200;
 
 fn syntax(language: Language, text: &[u8], at: usize, what: impl Into<String>) -> ConfError {
     ConfError::Syntax {

@@ -68,6 +68,25 @@ fn unquoted(text: &[u8], word: &Range<usize>) -> Vec<u8> {
     }
 }
 
+/// What a word means: without its quotes, backslashes resolved as `ngx_conf_read_token` does.
+pub fn meaning(text: &[u8], word: &Range<usize>) -> Vec<u8> {
+    let inner = unquoted(text, word);
+    let mut out = Vec::with_capacity(inner.len());
+    let mut at = 0;
+    while let Some(&byte) = inner.get(at) {
+        let (byte, taken) = match (byte, inner.get(at + 1)) {
+            (b'\\', Some(&next @ (b'"' | b'\'' | b'\\'))) => (next, 2),
+            (b'\\', Some(b't')) => (b'\t', 2),
+            (b'\\', Some(b'r')) => (b'\r', 2),
+            (b'\\', Some(b'n')) => (b'\n', 2),
+            (byte, _) => (byte, 1),
+        };
+        out.push(byte);
+        at += taken;
+    }
+    out
+}
+
 pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     let error = |(at, what): (usize, &str)| syntax(Language::Nginx, text, at, what);
     let mut open: Vec<Block> = vec![Block::default()];
@@ -105,6 +124,9 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                         .ok_or_else(|| error((place, "a `{` is not closed")))?;
                 }
                 words.clear();
+                if open.len() > super::DEEPEST {
+                    return Err(error((place, "blocks in too many blocks")));
+                }
                 open.push(block);
             }
             Token::Close(place) => {

@@ -8,35 +8,57 @@ use std::ops::Range;
 
 pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     let mut root = Block::default();
-    let mut logical = Logical::default();
+    if let Some(at) = stray(text) {
+        let what = "a continuation line before any parameter";
+        return Err(syntax(Language::Postfix, text, at, what));
+    }
+    for logical in logical_lines(text) {
+        root.items.extend(item(text, &logical)?);
+    }
+    Ok(root)
+}
+
+/// Where a line begins with a blank and no line comes before it.
+fn stray(text: &[u8]) -> Option<usize> {
+    let mut meant = lines(text).filter(|line| {
+        let content = trim(text, line.clone());
+        !content.is_empty() && text[content.start] != b'#'
+    });
+    let first = meant.next()?;
+    blank(text[first.start]).then_some(first.start)
+}
+
+/// The logical lines of main.cf and master.cf: a line that begins with a blank goes on from the one
+/// before, and comments and empty lines between them belong to neither.
+pub fn logical_lines(text: &[u8]) -> Vec<Logical> {
+    let mut all: Vec<Logical> = Vec::new();
     // Comment and blank lines that belong inside when another continuation line follows.
     let mut pending: Vec<Range<usize>> = Vec::new();
     for line in lines(text) {
         let content = trim(text, line.clone());
         if content.is_empty() || text[content.start] == b'#' {
             pending.push(line);
-        } else if blank(text[line.start]) {
-            if logical.bytes.is_empty() {
-                let what = "a continuation line before any parameter";
-                return Err(syntax(Language::Postfix, text, line.start, what));
+            continue;
+        }
+        match all.last_mut() {
+            Some(logical) if blank(text[line.start]) => {
+                logical.inner.append(&mut pending);
+                logical.push(text, content);
             }
-            logical.inner.append(&mut pending);
-            logical.push(text, content);
-        } else {
-            root.items.extend(item(text, &logical)?);
-            pending.clear();
-            logical = Logical::default();
-            logical.push(text, content);
+            // Postfix warns of a first line that begins with a blank, and forgets it.
+            None if blank(text[line.start]) => {}
+            _ => {
+                pending.clear();
+                let mut logical = Logical::default();
+                logical.push(text, content);
+                all.push(logical);
+            }
         }
     }
-    root.items.extend(item(text, &logical)?);
-    Ok(root)
+    all
 }
 
 fn item(text: &[u8], logical: &Logical) -> Result<Option<Item>, ConfError> {
-    if logical.bytes.is_empty() {
-        return Ok(None);
-    }
     let bytes = &logical.bytes;
     let span = logical.span(0);
     let Some(equals) = bytes.iter().position(|&byte| byte == b'=') else {

@@ -20,7 +20,11 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
             continue;
         }
         let (key, rest) = keyword(text, line.clone())?;
-        let words = arguments(text, rest.clone())?;
+        let words = match (arguments(text, rest.clone())?, is_raw(&key)) {
+            (words, false) => words,
+            (_, true) if rest.is_empty() => Vec::new(),
+            (_, true) => vec![(rest.clone(), text[rest.clone()].to_vec())],
+        };
         let end = words.last().map_or(rest.start, |word| word.0.end);
         let span = line.start..end.max(line.start + 1);
         let values: Vec<Vec<u8>> = words.iter().map(|word| word.1.clone()).collect();
@@ -36,7 +40,10 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
             });
             continue;
         }
-        let value = join(&values);
+        let value = match &values[..] {
+            [value] if is_raw(&key) => value.clone(),
+            values => join(values),
+        };
         let item = if key.eq_ignore_ascii_case("include") {
             Item::Inclusion(Inclusion {
                 key,
@@ -46,7 +53,9 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
         } else {
             let start = words.first().map_or(span.end, |word| word.0.start);
             let quote = match &words[..] {
-                [(word, _)] => Some(text[word.start]).filter(|&byte| is_quote(byte)),
+                [(word, _)] if !is_raw(&key) => {
+                    Some(text[word.start]).filter(|&byte| is_quote(byte))
+                }
                 _ => None,
             };
             Item::Directive(Directive {
@@ -65,6 +74,49 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     }
     root.items.extend(block.map(Item::Block));
     Ok(root)
+}
+
+/// Whether a keyword takes the rest of its line as it is, quotes and `#` included: commands, and
+/// the text that is added to the version (`sForceCommand` and `sVersionAddendum` of servconf.c,
+/// `parse_command` of readconf.c).
+pub fn is_raw(key: &str) -> bool {
+    const RAW: [&str; 6] = [
+        "forcecommand",
+        "versionaddendum",
+        "knownhostscommand",
+        "localcommand",
+        "proxycommand",
+        "remotecommand",
+    ];
+    RAW.iter().any(|raw| key.eq_ignore_ascii_case(raw))
+}
+
+/// A keyword and its arguments.
+pub type Statement = (String, Vec<Vec<u8>>);
+
+/// One line of sshd_config or ssh_config: its keyword as written and its arguments without quotes.
+/// `None` for a line that is empty or a comment.
+///
+/// # Errors
+/// A quote is not closed.
+pub fn statement(line: &[u8]) -> Result<Option<Statement>, ConfError> {
+    let root = parse(line)?;
+    Ok(root.items.into_iter().next().map(|item| match item {
+        Item::Directive(said) if is_raw(&said.key) => (said.key, vec![said.value]),
+        Item::Directive(said) => (said.key, words(&said.value)),
+        Item::Inclusion(said) => (said.key, words(said.pattern.as_bytes())),
+        Item::Block(block) => {
+            let mut head = block.head.into_iter();
+            let key = head.next().unwrap_or_default();
+            (key, head.map(String::into_bytes).collect())
+        }
+    }))
+}
+
+/// The arguments in a value that [`parse`] gave.
+pub fn words(value: &[u8]) -> Vec<Vec<u8>> {
+    let words = split(value, false).unwrap_or_default();
+    words.into_iter().map(|(_, value)| value).collect()
 }
 
 fn is_quote(byte: u8) -> bool {
@@ -184,6 +236,17 @@ fn quoted(value: &[u8], quote: Option<u8>) -> Vec<u8> {
     }
     out.push(quote);
     out
+}
+
+/// A value that is the rest of its line; its quotes have to be closed all the same.
+pub fn write_raw(value: &str) -> Result<String, &'static str> {
+    match split(value.as_bytes(), true) {
+        None => Err("a quote is not closed"),
+        Some(_) if value.is_empty() => Err("a keyword needs an argument"),
+        Some(_) if value.starts_with('=') => Err("an argument cannot begin with `=`"),
+        Some(_) if value.trim() != value => Err("it begins or ends with a blank"),
+        Some(_) => Ok(value.to_owned()),
+    }
 }
 
 pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static str> {

@@ -1,20 +1,51 @@
 //! Copies of files that are worth as much as the original: content, owner, permissions, extended
-//! attributes and times, on disk, and compared afterwards.
+//! attributes, flags and times, on disk, and compared afterwards.
 
 use super::Subject;
+use super::attributes::Attributes;
 use crate::read::{CHUNK, Cost};
-use rustix::fs::{Mode, OFlags, XattrFlags};
-use std::collections::BTreeMap;
+use crate::sys::words;
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
 use std::io::{Seek as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+
+/// The content of a file: its BLAKE3 hash, in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Content(String);
+
+impl Content {
+    fn new(hasher: &blake3::Hasher) -> Self {
+        Self(hasher.finalize().to_hex().to_string())
+    }
+
+    /// Reads an open file of this length.
+    pub(crate) fn of(fd: &OwnedFd, size: u64) -> Result<Self, String> {
+        let mut hasher = blake3::Hasher::new();
+        let mut cost = Cost::default();
+        let mut buffer = vec![0; CHUNK];
+        let mut offset = 0;
+        while offset < size {
+            let length = CHUNK.min((size - offset) as usize);
+            let chunk = &mut buffer[..length];
+            cost.fill(fd, chunk, offset).map_err(|one| one.detail)?;
+            hasher.update(chunk);
+            offset += length as u64;
+        }
+        Ok(Self::new(&hasher))
+    }
+}
 
 /// Makes a copy of an open file under a name that nobody else uses, with the owner, permissions and
-/// times of `like`; removed again when anything fails.
+/// times of `like`, these attributes and, where it is known, this content; removed again when
+/// anything fails or differs.
 pub(crate) fn make(
     from: &OwnedFd,
     parent: &OwnedFd,
     name: &[u8],
     like: &Subject,
+    (attributes, content): (&Attributes, Option<&Content>),
 ) -> Result<(), String> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let create = || rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600));
@@ -25,16 +56,24 @@ pub(crate) fn make(
             rustix::io::Errno::EXIST => remove().and_then(|()| create()),
             errno => Err(errno),
         })
-        .map_err(|errno| format!("cannot create the copy: {}", crate::sys::words(errno)))?;
-    fill(from, &to, like).inspect_err(|_| {
-        let _ = remove();
-    })
+        .map_err(|errno| format!("cannot create the copy: {}", words(errno)))?;
+    fill(from, &to, like, attributes)
+        .and_then(|()| check(from, &to, like, (attributes, content)))
+        .inspect_err(|_| {
+            Attributes::default().close(&to);
+            let _ = remove();
+        })
 }
 
-fn fill(from: &OwnedFd, to: &OwnedFd, like: &Subject) -> Result<(), String> {
-    let errno = |what: &'static str| {
-        move |errno| format!("cannot {what} the copy: {}", crate::sys::words(errno))
-    };
+fn fill(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    like: &Subject,
+    attributes: &Attributes,
+) -> Result<(), String> {
+    let errno =
+        |what: &'static str| move |errno| format!("cannot {what} the copy: {}", words(errno));
+    attributes.prepare(to);
     let mut file = std::fs::File::from(to.try_clone().map_err(|error| error.to_string())?);
     let mut buffer = vec![0; CHUNK];
     let mut cost = Cost::default();
@@ -52,15 +91,12 @@ fn fill(from: &OwnedFd, to: &OwnedFd, like: &Subject) -> Result<(), String> {
         offset += length as u64;
     }
     rustix::fs::ftruncate(to, like.size).map_err(errno("lengthen"))?;
-    for (name, value) in attributes(from).unwrap_or_default() {
-        rustix::fs::fsetxattr(to, &*name, &value, XattrFlags::empty())
-            .map_err(errno("give its extended attributes to"))?;
-    }
     let owner = rustix::process::Uid::from_raw(like.uid);
     let group = rustix::process::Gid::from_raw(like.gid);
     rustix::fs::fchown(to, Some(owner), Some(group)).map_err(errno("give its owner to"))?;
     rustix::fs::fchmod(to, Mode::from_raw_mode(like.mode))
         .map_err(errno("give its permissions to"))?;
+    attributes.give(to)?;
     let time = rustix::fs::Timespec {
         tv_sec: like.mtime.div_euclid(1_000_000_000),
         tv_nsec: like.mtime.rem_euclid(1_000_000_000),
@@ -70,16 +106,46 @@ fn fill(from: &OwnedFd, to: &OwnedFd, like: &Subject) -> Result<(), String> {
         last_modification: time,
     };
     rustix::fs::futimens(to, &times).map_err(errno("give its times to"))?;
-    rustix::fs::fsync(to).map_err(errno("bring to disk"))?;
-    match equal(from, to, like.size)? {
-        true => Ok(()),
-        false => Err("the copy differs from what was copied".into()),
+    attributes.close(to);
+    rustix::fs::fsync(to).map_err(errno("bring to disk"))
+}
+
+/// Whether a copy is what it was to be, in everything.
+fn check(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    like: &Subject,
+    (attributes, content): (&Attributes, Option<&Content>),
+) -> Result<(), String> {
+    let same_content = match content {
+        Some(content) => Content::of(to, like.size)? == *content,
+        None => equal(from, to, like.size)?.is_some(),
+    };
+    let stat = crate::sys::stat_fd(to).map_err(words)?;
+    let now = Subject::from_stat(Vec::new(), &like.root, &stat);
+    let found = Attributes::of(to)?;
+    let checks = [
+        ("its content", same_content && now.size == like.size),
+        ("its owner", (now.uid, now.gid) == (like.uid, like.gid)),
+        ("its permissions", now.mode == like.mode),
+        ("its time of change", now.mtime == like.mtime),
+        (
+            "its extended attributes or ACLs",
+            found.xattrs == attributes.xattrs,
+        ),
+        ("its flags (see lsattr(1))", found.flags == attributes.flags),
+    ];
+    match checks.iter().find(|one| !one.1) {
+        None => Ok(()),
+        Some((what, _)) => Err(format!("a copy there would not keep {what}")),
     }
 }
 
-/// Compares two open files byte for byte, up to a length that both must have.
-pub(crate) fn equal(a: &OwnedFd, b: &OwnedFd, size: u64) -> Result<bool, String> {
+/// Compares two open files byte for byte, up to a length that both must have; says what their
+/// content is when it is the same.
+pub(crate) fn equal(a: &OwnedFd, b: &OwnedFd, size: u64) -> Result<Option<Content>, String> {
     let mut cost = Cost::default();
+    let mut hasher = blake3::Hasher::new();
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);
     let mut offset = 0;
     while offset < size {
@@ -89,26 +155,10 @@ pub(crate) fn equal(a: &OwnedFd, b: &OwnedFd, size: u64) -> Result<bool, String>
                 .map_err(|trouble| trouble.detail)?;
         }
         if left[..length] != right[..length] {
-            return Ok(false);
+            return Ok(None);
         }
+        hasher.update(&left[..length]);
         offset += length as u64;
     }
-    Ok(true)
-}
-
-/// Extended attributes by name, ACLs among them; `None` where the file system has none.
-pub(crate) fn attributes(fd: impl AsFd) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
-    let mut names = vec![0; 64 * 1024];
-    let length = rustix::fs::flistxattr(&fd, &mut names[..]).ok()?;
-    let mut found = BTreeMap::new();
-    for name in names[..length]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        let mut value = vec![0; 64 * 1024];
-        let length = rustix::fs::fgetxattr(&fd, name, &mut value[..]).unwrap_or(0);
-        value.truncate(length);
-        found.insert(name.to_vec(), value);
-    }
-    Some(found)
+    Ok(Some(Content::new(&hasher)))
 }

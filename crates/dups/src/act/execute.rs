@@ -1,24 +1,31 @@
 //! Does what a plan says, so that no edit of a file can be lost.
 //!
-//! Each pair is opened without following links, its identity compared with the plan, a read lease
-//! taken on both (nobody has them open for writing, and whoever wants to waits), and compared byte
-//! for byte. Only then the name is changed, by an exchange or a rename that replaces nothing, so
-//! that whatever stood under the name, even if it had just been replaced, is still there and is
-//! looked at again. The old file is removed only at the end of the batch, when the lease still
-//! holds and its times have not moved; else everything is put back.
+//! Each pair is opened from the folders that the user named, through no link, and its identity
+//! compared with the plan. That the two names are two files must follow from what is mounted. A read
+//! lease is taken on both (nobody has them open for writing, and whoever wants to waits), and they
+//! are compared byte for byte. Only then the name is changed, in the folder that was opened, by an
+//! exchange or a rename that replaces nothing, so that whatever stood under the name, even if it had
+//! just been replaced, is still there and is looked at again. The old file is removed only at the
+//! end of the batch, when all that is needed to make it again is on disk, the lease still holds and
+//! its times have not moved; else everything is put back.
 
-use super::journal::{Journal, State};
-use super::names::{Names, inode};
+use super::attributes::Attributes;
+use super::journal::{Found, Journal, State};
+use super::names::Names;
 use super::plan::Plan;
 use super::{Action, Refusal, Step, Subject, copy};
+use crate::ground::Grounds;
 use crate::index::split;
+use crate::roots::{Anchor, Anchors, Standing};
 use crate::sys::{self, Deduped};
 use crate::{Control, Error, Identity};
-use rustix::fs::{AtFlags, CWD, OFlags};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// Steps between two entries of the journal that are forced to disk. The last look at a file is at
 /// the end of its batch.
@@ -47,7 +54,7 @@ pub enum Moment {
 
 /// How to execute.
 pub struct Options<'a> {
-    /// Whether to act also where the file system grants no leases (NFS, FUSE, files of others): a
+    /// Whether to act also where the file system grants no leases (NFS, files of others): a
     /// program that already has the file open could then write to a file that is being removed.
     pub without_lease: bool,
     /// Whether to change names as on file systems that can neither exchange two nor rename without
@@ -102,6 +109,9 @@ pub fn execute(
         names: Names {
             plain: options.plain_renames,
         },
+        anchors: Anchors::default(),
+        targets: HashMap::new(),
+        grounds: Grounds::default(),
     };
     let mut rest = &plan.steps[..];
     let mut number = 0_u64;
@@ -115,9 +125,23 @@ pub fn execute(
                 format!(".assay-dups-{unique:x}-{number}-{at}").into_bytes()
             })
             .collect();
-        let first = journal.intend(batch.iter().zip(asides.iter().map(Vec::as_slice)))?;
-        let states = run.batch(batch, &asides);
+        let targets: Vec<Option<Arc<Anchor>>> = batch
+            .iter()
+            .map(|step| run.anchor_of_target(step))
+            .collect();
+        let intents = batch.iter().zip(&asides).zip(&targets);
+        let first = journal.intend(
+            intents.map(|((step, aside), target)| (step, aside.as_slice(), target.as_deref())),
+        )?;
+        let mut states = vec![State::Untouched; batch.len()];
+        let pending = run.begin_all(batch, &asides, &mut states);
+        let found = pending
+            .iter()
+            .filter_map(|(at, open)| Some((first + *at as u64, open.found.clone()?)));
+        let noted = journal.note(found);
+        run.finish_all(batch, &asides, pending, &mut states, noted.is_ok());
         journal.conclude((first..).zip(states))?;
+        noted?;
     }
     Ok(run.outcome)
 }
@@ -137,30 +161,40 @@ pub(super) struct Run<'a> {
     control: &'a Control<'a>,
     outcome: Outcome,
     /// Identities that our own steps have changed (a new link changes ctime).
-    touched: HashMap<(u64, u64), Identity>,
+    pub touched: HashMap<(u64, u64), Identity>,
     pub names: Names,
+    /// The folders that the user named, held from their first use to the end.
+    pub anchors: Anchors,
+    targets: HashMap<Vec<u8>, Result<Rc<Standing>, String>>,
+    grounds: Grounds,
 }
 
 /// A step whose name is changed and whose old file is still there.
 pub(super) struct Pending {
-    keep: OwnedFd,
+    pub keep: OwnedFd,
     pub remove: OwnedFd,
     pub parent: OwnedFd,
     /// Folder on another file system in which its copy lies.
-    across: Option<OwnedFd>,
+    pub across: Option<OwnedFd>,
+    found: Option<Found>,
 }
 
 impl Run<'_> {
-    fn batch(&mut self, steps: &[Step], asides: &[Vec<u8>]) -> Vec<State> {
+    fn begin_all(
+        &mut self,
+        steps: &[Step],
+        asides: &[Vec<u8>],
+        states: &mut [State],
+    ) -> Vec<(usize, Pending)> {
         let mut pending = Vec::new();
-        let mut states = vec![State::Untouched; steps.len()];
+        let mounts = self.grounds.refresh();
         for (at, (step, aside)) in steps.iter().zip(asides).enumerate() {
             self.control.tick();
             if self.control.stopped() {
                 break;
             }
             (self.options.interfere)(Moment::Intended, step);
-            match self.begin(step, aside) {
+            match mounts.clone().and_then(|()| self.begin(step, aside)) {
                 Ok(Some(open)) => pending.push((at, open)),
                 Ok(None) => {
                     states[at] = State::Done;
@@ -169,10 +203,22 @@ impl Run<'_> {
                 Err(why) => self.refuse(step, why),
             }
         }
+        pending
+    }
+
+    /// `noted`: whether all is on disk that is needed to make again what is removed here.
+    fn finish_all(
+        &mut self,
+        steps: &[Step],
+        asides: &[Vec<u8>],
+        pending: Vec<(usize, Pending)>,
+        states: &mut [State],
+        noted: bool,
+    ) {
         for (at, open) in pending {
             let (step, aside) = (&steps[at], &asides[at]);
             (self.options.interfere)(Moment::Finishing, step);
-            match self.finish(step, aside, &open) {
+            match self.finish(step, aside, &open, noted) {
                 Ok(()) => {
                     states[at] = State::Done;
                     self.done(step);
@@ -182,7 +228,23 @@ impl Run<'_> {
             sys::release(&open.remove);
             sys::release(&open.keep);
         }
-        states
+    }
+
+    /// The folder that files are moved to, opened once; made when it is not there.
+    pub(super) fn target(&mut self, target: &[u8]) -> Result<Rc<Standing>, String> {
+        if let Some(known) = self.targets.get(target) {
+            return known.clone();
+        }
+        let fresh = Standing::make(target).map(Rc::new);
+        self.targets.insert(target.to_vec(), fresh.clone());
+        fresh
+    }
+
+    fn anchor_of_target(&mut self, step: &Step) -> Option<Arc<Anchor>> {
+        match &step.action {
+            Action::Move(target) => Some(self.target(target).ok()?.anchor.clone()),
+            _ => None,
+        }
     }
 
     fn refuse(&mut self, step: &Step, why: String) {
@@ -197,27 +259,40 @@ impl Run<'_> {
         self.outcome.done += 1;
         self.outcome.gain += step.gain;
         for subject in [&step.keep, &step.remove] {
-            let now = rustix::fs::statx(
-                CWD,
-                sys::path(&subject.path),
-                AtFlags::SYMLINK_NOFOLLOW,
-                sys::WANTED,
-            );
-            self.outcome.changes.insert(
-                subject.path.clone(),
-                now.ok().map(|stat| sys::identity(&stat)),
-            );
+            let now = self.folder(subject).ok().and_then(|(parent, name)| {
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::statx(&parent, name, flags, sys::WANTED).ok()
+            });
+            self.outcome
+                .changes
+                .insert(subject.path.clone(), now.map(|stat| sys::identity(&stat)));
         }
     }
 
-    /// Opens a subject and checks that it is what the plan says.
-    fn open(&self, subject: &Subject) -> Result<OwnedFd, String> {
-        let fd = sys::open_file(&subject.path).map_err(|errno| match errno {
+    /// The folder that a subject's path leads to now, and its name there.
+    pub(super) fn folder<'s>(
+        &mut self,
+        subject: &'s Subject,
+    ) -> Result<(OwnedFd, &'s [u8]), String> {
+        let root = self.anchors.stand(&subject.root)?;
+        root.parent(&subject.path).map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => format!(
+                "a link took the place of a folder of {}",
+                crate::name::readable(&subject.path)
+            ),
+            errno => cannot("open the folder of", &subject.path, errno),
+        })
+    }
+
+    /// Opens a subject, in its folder, and checks that it is what the plan says.
+    fn open(&mut self, subject: &Subject) -> Result<(OwnedFd, OwnedFd), String> {
+        let (parent, name) = self.folder(subject)?;
+        let fd = sys::open_file_at(&parent, name).map_err(|errno| match errno {
             Errno::LOOP => "a symbolic link took its place".into(),
             errno => cannot("open", &subject.path, errno),
         })?;
         let stat = sys::stat_fd(&fd).map_err(|errno| cannot("examine", &subject.path, errno))?;
-        let now = Subject::from_stat(subject.path.clone(), &stat);
+        let now = Subject::from_stat(subject.path.clone(), &subject.root, &stat);
         let expected = self
             .touched
             .get(&(subject.device, subject.ino))
@@ -227,7 +302,7 @@ impl Run<'_> {
             && now.device == subject.device
             && (now.mode, now.uid, now.gid) == (subject.mode, subject.uid, subject.gid);
         match same {
-            true => Ok(fd),
+            true => Ok((parent, fd)),
             false => Err(format!(
                 "{} changed since the plan was made",
                 crate::name::readable(&subject.path)
@@ -257,11 +332,13 @@ impl Run<'_> {
 
     /// All of a step up to its last look; `None` when there is nothing left to look at.
     fn begin(&mut self, step: &Step, aside: &[u8]) -> Result<Option<Pending>, String> {
-        let keep = self.open(&step.keep)?;
-        let remove = self.open(&step.remove)?;
+        let (_, keep) = self.open(&step.keep)?;
+        let (parent, remove) = self.open(&step.remove)?;
         if (step.keep.device, step.keep.ino) == (step.remove.device, step.remove.ino) {
             return Err("it is the kept file itself".into());
         }
+        let mount = |fd: &OwnedFd| sys::mount_id(fd).and_then(|id| self.grounds.mount(id));
+        self.grounds.apart(mount(&keep), mount(&remove))?;
         if step.action == Action::Reflink {
             (self.options.interfere)(Moment::Opened, step);
             reflink(&keep, &remove, step)?;
@@ -270,25 +347,30 @@ impl Run<'_> {
         self.lease(&keep, &step.keep)?;
         self.lease(&remove, &step.remove)?;
         (self.options.interfere)(Moment::Opened, step);
-        if !copy::equal(&keep, &remove, step.remove.size)? {
-            return Err("it no longer has the content of the copy that stays".into());
+        let content = copy::equal(&keep, &remove, step.remove.size)?
+            .ok_or("it no longer has the content of the copy that stays")?;
+        let attributes = Attributes::of(&remove)?;
+        if step.action == Action::Hardlink && Attributes::of(&keep)? != attributes {
+            return Err("the copy that stays has other extended attributes, ACLs or flags".into());
         }
-        if step.action == Action::Hardlink && copy::attributes(&keep) != copy::attributes(&remove) {
-            return Err("the copy that stays has other extended attributes or ACLs".into());
-        }
+        let kept = sys::identity_there(&keep).map_err(sys::words)?;
         (self.options.interfere)(Moment::Compared, step);
         if !self.leased(&keep) || !self.leased(&remove) {
             return Err("a program began to write to it".into());
         }
-        let (folder, name) = split(&step.remove.path);
-        let parent = open_folder(folder)?;
+        let (_, name) = split(&step.remove.path);
         let mut across = None;
         match &step.action {
             Action::Hardlink => self.exchange(step, aside, &keep, &parent, name)?,
-            Action::Delete => self.set_away(step, &parent, name, aside)?,
+            Action::Delete => {
+                self.set_away(step, &parent, name, aside)?;
+                self.unmoved(&keep, kept)
+                    .or_else(|why| self.give_back(step, (&parent, aside), &parent, why))?;
+            }
             Action::Move(target) => {
-                let to = destination(target, &step.remove.path);
-                across = self.carry(step, aside, (&remove, &parent, name), split(&to))?;
+                let target = self.target(target)?;
+                let like = (step, &attributes, &content);
+                across = self.carry(like, aside, (&remove, &parent, name), &target, &keep)?;
             }
             Action::Reflink => {}
         }
@@ -298,89 +380,24 @@ impl Run<'_> {
             }
         }
         (self.options.interfere)(Moment::Exchanged, step);
+        let found = Found {
+            content,
+            attributes,
+            across: across.is_some(),
+        };
         Ok(Some(Pending {
             keep,
             remove,
             parent,
             across,
+            found: Some(found),
         }))
-    }
-
-    /// The last look at the old file, then its end.
-    fn finish(&mut self, step: &Step, aside: &[u8], open: &Pending) -> Result<(), String> {
-        let still = |fd: &OwnedFd, subject: &Subject| {
-            sys::identity_now(fd)
-                .is_ok_and(|now| (now.size, now.mtime) == (subject.size, subject.mtime))
-        };
-        let kept_in_place = inode(CWD, &step.keep.path) == Some((step.keep.device, step.keep.ino));
-        let good = kept_in_place
-            && self.leased(&open.keep)
-            && self.leased(&open.remove)
-            && still(&open.keep, &step.keep)
-            && still(&open.remove, &step.remove);
-        let (_, name) = split(&step.remove.path);
-        let why = if kept_in_place {
-            "a program began to write to it; put back"
-        } else {
-            "the copy that was to stay is gone from its place; put back"
-        };
-        let left = |path: &[u8]| {
-            format!(
-                "a program wrote to it and another file took its name; it is now {}",
-                crate::name::readable(path)
-            )
-        };
-        match (&step.action, good) {
-            (Action::Hardlink | Action::Delete, true) => {
-                if inode(&open.parent, aside) != Some((step.remove.device, step.remove.ino)) {
-                    return Err("the name it was set aside under was taken away".into());
-                }
-                rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
-                    .map_err(|errno| cannot("remove", aside, errno))?;
-                if let Ok(now) = sys::identity_now(&open.remove) {
-                    self.touched
-                        .insert((step.remove.device, step.remove.ino), now);
-                }
-                Ok(())
-            }
-            (Action::Hardlink, false) => match self.put_back(step, aside, &open.parent, name) {
-                true => Err(why.into()),
-                false => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
-            },
-            (Action::Delete, false) => {
-                match self.names.give(&open.parent, aside, &open.parent, name) {
-                    Ok(()) => Err(why.into()),
-                    Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
-                }
-            }
-            (Action::Move(_), good) if let Some(to) = &open.across => {
-                let done = match good {
-                    true => self.settle_across(step, aside, open, to),
-                    false => Err(why.into()),
-                };
-                done.inspect_err(|_| {
-                    let _ = rustix::fs::unlinkat(to, aside, AtFlags::empty());
-                })
-            }
-            // A moved file is whole wherever it is; a program that writes to it goes on doing so.
-            (Action::Move(_) | Action::Reflink, _) => Ok(()),
-        }
     }
 }
 
 /// Where a file is moved to: its whole path below the folder.
 pub(crate) fn destination(target: &[u8], path: &[u8]) -> Vec<u8> {
     crate::table::join(target, path.strip_prefix(b"/").unwrap_or(path))
-}
-
-/// Opens a folder to change names in it.
-pub(crate) fn open_folder(path: &[u8]) -> Result<OwnedFd, String> {
-    rustix::fs::open(
-        sys::path(path),
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )
-    .map_err(|errno| cannot("open", path, errno))
 }
 
 pub(super) fn cannot(verb: &str, path: &[u8], errno: Errno) -> String {

@@ -1,10 +1,12 @@
 //! The names of a step's files: changed, and changed back.
 
-use super::copy;
-use super::execute::{Pending, Run, cannot, destination, open_folder};
+use super::attributes::Attributes;
+use super::copy::{self, Content};
+use super::execute::{Pending, Run, cannot, destination};
 use super::names::inode;
 use super::{Action, Step};
 use crate::index::split;
+use crate::roots::Standing;
 use crate::sys;
 use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
@@ -86,20 +88,27 @@ impl Run<'_> {
     /// name `aside`; that folder is returned.
     pub(super) fn carry(
         &self,
-        step: &Step,
+        (step, attributes, content): (&Step, &Attributes, &Content),
         aside: &[u8],
         (remove, from, name): (&OwnedFd, &OwnedFd, &[u8]),
-        (folder, new): (&[u8], &[u8]),
+        target: &Standing,
+        keep: &OwnedFd,
     ) -> Result<Option<OwnedFd>, String> {
-        std::fs::create_dir_all(sys::path(folder))
-            .map_err(|error| format!("cannot create the folder to move to: {error}"))?;
-        let to = open_folder(folder)?;
+        let place = destination(&target.anchor.path, &step.remove.path);
+        let (to, new) = target
+            .make_parent(&place, (step.remove.uid, step.remove.gid))
+            .map_err(|errno| cannot("create the folder to move to for", &place, errno))?;
         if inode(&to, new).is_some() {
             return Err("the place to move it to is taken".into());
         }
+        let before = sys::identity_there(keep).map_err(sys::words)?;
         let old = (step.remove.device, step.remove.ino);
         match self.names.carry((from, name), (&to, new), aside, old) {
-            Ok(()) if inode(&to, new) == Some(old) => Ok(None),
+            Ok(()) if inode(&to, new) == Some(old) => {
+                self.unmoved(keep, before)
+                    .or_else(|why| self.give_back(step, (&to, new), from, why))?;
+                Ok(None)
+            }
             Ok(()) => match self.names.give(&to, new, from, name) {
                 Ok(()) => Err("another file took its place".into()),
                 Err(_) => Err(format!(
@@ -108,7 +117,13 @@ impl Run<'_> {
                 )),
             },
             Err(Errno::XDEV) => {
-                copy::make(remove, &to, aside, &step.remove)?;
+                copy::make(
+                    remove,
+                    &to,
+                    aside,
+                    &step.remove,
+                    (attributes, Some(content)),
+                )?;
                 Ok(Some(to))
             }
             Err(Errno::EXIST) => Err("the place to move it to is taken".into()),
@@ -130,7 +145,10 @@ impl Run<'_> {
         };
         let (_, name) = split(&step.remove.path);
         let destination = destination(target, &step.remove.path);
+        let before = sys::identity_there(&open.keep).map_err(sys::words)?;
         self.set_away(step, &open.parent, name, aside)?;
+        self.unmoved(&open.keep, before)
+            .or_else(|why| self.give_back(step, (&open.parent, aside), &open.parent, why))?;
         let back = |why: String| {
             let _ = self.names.give(&open.parent, aside, &open.parent, name);
             Err(why)

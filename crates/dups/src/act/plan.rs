@@ -1,11 +1,12 @@
 //! Which copy stays and what happens to the others, as data.
 
 use super::{Action, Refusal, Step, Subject};
+use crate::ground::{Grounds, tangled};
 use crate::group::{Group, Groups};
 use crate::table::{FileId, Files};
 use crate::{Error, sys};
 use ignore::overrides::{Override, OverrideBuilder};
-use rustix::fs::{AtFlags, CWD};
+use rustix::fs::AtFlags;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
@@ -73,8 +74,16 @@ pub fn plan(files: &Files, groups: &Groups, action: &Action, rules: &Rules) -> R
         steps: Vec::new(),
         refused: Vec::new(),
     };
+    let grounds = Grounds::now();
+    let how = How {
+        files,
+        action,
+        rules,
+        matching: &matching,
+        grounds: grounds.as_ref(),
+    };
     for group in groups.iter() {
-        one_group(files, group, action, rules, &matching, &mut plan);
+        how.one_group(group, &mut plan);
     }
     Ok(plan)
 }
@@ -85,81 +94,136 @@ struct Copy {
     share: Option<u64>,
     /// What it takes on disk.
     bytes: u64,
+    /// Why it may be one file with another copy.
+    doubt: Option<String>,
 }
 
-fn one_group(
-    files: &Files,
-    group: Group<'_>,
-    action: &Action,
-    rules: &Rules,
-    matching: &Override,
-    plan: &mut Plan,
-) {
-    let mut copies: Vec<Copy> = Vec::new();
-    for first in group.files {
-        let links = group.links.iter().filter(|(_, of)| of == first);
-        let names: Vec<FileId> = std::iter::once(*first)
-            .chain(links.map(|one| one.0))
-            .collect();
-        let names: Vec<Subject> = names
-            .into_iter()
-            .filter(|id| files.machine(*id).is_empty())
-            .filter_map(|id| look(files, id, &mut plan.refused))
-            .collect();
-        if !names.is_empty() {
-            copies.push(Copy {
-                names,
-                share: files.share(*first),
-                bytes: files.allocated(*first),
-            });
+/// What holds for all groups.
+struct How<'a> {
+    files: &'a Files,
+    action: &'a Action,
+    rules: &'a Rules,
+    matching: &'a Override,
+    grounds: Result<&'a Grounds, &'a String>,
+}
+
+impl How<'_> {
+    fn one_group(&self, group: Group<'_>, plan: &mut Plan) {
+        let (files, rules) = (self.files, self.rules);
+        let mut copies: Vec<Copy> = Vec::new();
+        for first in group.files {
+            let links = group.links.iter().filter(|(_, of)| of == first);
+            let names: Vec<FileId> = std::iter::once(*first)
+                .chain(links.map(|one| one.0))
+                .collect();
+            let names: Vec<Subject> = names
+                .into_iter()
+                .filter(|id| files.machine(*id).is_empty())
+                .filter_map(|id| look(files, id, &mut plan.refused))
+                .collect();
+            if !names.is_empty() {
+                copies.push(Copy {
+                    names,
+                    share: files.share(*first),
+                    bytes: files.allocated(*first),
+                    doubt: None,
+                });
+            }
+        }
+        // What is no file of its own gives nothing free, and goes when the other goes.
+        self.doubt(&mut copies);
+        let linking = matches!(self.action, Action::Hardlink | Action::Reflink);
+        copies.sort_by_cached_key(|copy| {
+            let names = copy.names.iter();
+            let best = names.map(|name| rank(name, rules, self.matching)).min();
+            // Links do not reach across file systems: each keeps a copy of its own.
+            (linking.then_some(copy.names[0].device), best)
+        });
+        let by_device = |a: &Copy, b: &Copy| !linking || a.names[0].device == b.names[0].device;
+        for alike in copies.chunk_by(by_device) {
+            self.alike(alike, plan);
         }
     }
-    let linking = matches!(action, Action::Hardlink | Action::Reflink);
-    copies.sort_by_cached_key(|copy| {
-        let best = copy
-            .names
-            .iter()
-            .map(|name| rank(name, rules, matching))
-            .min();
-        // Links do not reach across file systems: each keeps a copy of its own.
-        (linking.then_some(copy.names[0].device), best)
-    });
-    let by_device = |a: &Copy, b: &Copy| !linking || a.names[0].device == b.names[0].device;
-    for alike in copies.chunk_by(by_device) {
-        let [keep, rest @ ..] = alike else { continue };
+
+    /// The first copy stays.
+    fn alike(&self, alike: &[Copy], plan: &mut Plan) {
+        let [keep, rest @ ..] = alike else { return };
         let keeper = keep
             .names
             .iter()
-            .min_by_key(|name| rank(name, rules, matching))
+            .min_by_key(|name| rank(name, self.rules, self.matching))
             .unwrap_or(&keep.names[0]);
         for copy in rest {
             let shared = copy.share.is_some() && copy.share == keep.share;
-            if shared && *action == Action::Reflink {
+            if shared && *self.action == Action::Reflink {
                 continue;
             }
             let mut gain = if shared { 0 } else { copy.bytes };
             for name in &copy.names {
-                if !acted_on(&name.path, rules) {
+                if !acted_on(&name.path, self.rules) {
                     gain = 0;
                     continue;
                 }
-                match forbidden(action, keeper, name) {
+                let why = copy.doubt.clone();
+                match why.or_else(|| forbidden(self.action, keeper, name)) {
                     Some(why) => plan.refused.push(Refusal {
                         path: name.path.clone(),
                         why,
                     }),
                     None => plan.steps.push(Step {
-                        action: action.clone(),
+                        action: self.action.clone(),
                         keep: keeper.clone(),
                         remove: name.clone(),
                         gain: std::mem::take(&mut gain),
                     }),
                 }
-                if *action == Action::Reflink {
+                if *self.action == Action::Reflink {
                     // All names have the same blocks.
                     break;
                 }
             }
+        }
+    }
+
+    /// Notes which copies may be one file with another copy of the group.
+    fn doubt(&self, copies: &mut [Copy]) {
+        if copies.len() < 2 {
+            return;
+        }
+        let grounds = match self.grounds {
+            Ok(grounds) => grounds,
+            Err(why) => {
+                copies
+                    .iter_mut()
+                    .for_each(|one| one.doubt = Some(why.clone()));
+                return;
+            }
+        };
+        // Few mounts and many copies: each pair of mounts is judged once.
+        let mut mounts: Vec<u64> = Vec::new();
+        let mut owners = Vec::new();
+        let mut numbers = Vec::new();
+        for (at, copy) in copies.iter().enumerate() {
+            for name in &copy.names {
+                let known = mounts.iter().position(|one| *one == name.mount);
+                owners.push(at);
+                numbers.push(Some(known.unwrap_or_else(|| {
+                    mounts.push(name.mount);
+                    mounts.len() - 1
+                })));
+            }
+        }
+        let why = |a: usize, b: usize| {
+            let (one, other) = (grounds.mount(mounts[a]), grounds.mount(mounts[b]));
+            grounds.apart(one, other).err()
+        };
+        let table: Vec<Vec<Option<String>>> = (0..mounts.len())
+            .map(|a| (0..mounts.len()).map(|b| why(a, b)).collect())
+            .collect();
+        let lost = tangled(&numbers, |a, b| table[a][b].is_some());
+        let names = owners.into_iter().zip(numbers).zip(lost);
+        for ((at, number), _) in names.filter(|one| one.1) {
+            copies[at].doubt = number.and_then(|at| table[at].iter().flatten().next().cloned());
         }
     }
 }
@@ -173,15 +237,20 @@ fn look(files: &Files, id: FileId, refused: &mut Vec<Refusal>) -> Option<Subject
             why,
         });
     };
-    match rustix::fs::statx(
-        CWD,
-        sys::path(&path),
-        AtFlags::SYMLINK_NOFOLLOW,
-        sys::WANTED,
-    ) {
-        Ok(stat) if sys::identity(&stat) == files.file(id).id => {
-            return Some(Subject::from_stat(path, &stat));
+    let found = files.roots.of(&path).and_then(|root| {
+        let (parent, name) = root.parent(&path)?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let stat = rustix::fs::statx(&parent, name, flags, sys::WANTED)?;
+        let mut subject = Subject::from_stat(path.clone(), &root.anchor, &stat);
+        if subject.mount == 0 {
+            // Kernels before 5.8 tell only of what is open.
+            let fd = sys::open_file_at(&parent, name)?;
+            subject.mount = sys::mount_id(fd).unwrap_or(0);
         }
+        Ok(subject)
+    });
+    match found {
+        Ok(subject) if subject.identity() == files.file(id).id => return Some(subject),
         Ok(_) => refuse("changed since it was scanned; `assay dups refresh` looks again".into()),
         Err(errno) => refuse(sys::words(errno)),
     }

@@ -2,8 +2,10 @@
 
 use super::APPLICATION;
 use crate::Error;
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Looks at the first bytes of a file that is to be an index, before SQLite or anything else touches
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Offsets from "Database File Format" of the SQLite documentation, section 1.3.
 pub(super) fn look(path: &Path) -> Result<bool, Error> {
-    let kind = match std::fs::metadata(path) {
+    let kind = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         found => found.map_err(crate::error::io(path, "cannot examine the index"))?,
     };
@@ -24,11 +26,15 @@ pub(super) fn look(path: &Path) -> Result<bool, Error> {
     if kind.is_dir() {
         return foreign("a folder; name a file in it with --index");
     }
+    if kind.is_symlink() {
+        return foreign("a link; name the file that it leads to with --index");
+    }
     if !kind.is_file() {
         return foreign("not a regular file; name another with --index");
     }
     let mut head = Vec::with_capacity(100);
-    File::open(path)
+    quietly(File::options().read(true))
+        .open(path)
         .and_then(|file| file.take(100).read_to_end(&mut head))
         .map_err(crate::error::io(path, "cannot read the index"))?;
     if head.is_empty() {
@@ -47,6 +53,26 @@ pub(super) fn look(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// Follows no link, and does not wait for the other end of a pipe.
+fn quietly(options: &mut OpenOptions) -> &mut OpenOptions {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.custom_flags(flags.bits().cast_signed())
+}
+
+/// Checks that an index that is to be written belongs to this user.
+pub(super) fn own(path: &Path) -> Result<(), Error> {
+    if let Some(folder) = super::real(path)?.parent() {
+        crate::own::surroundings(folder)?;
+    }
+    match quietly(File::options().read(true)).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        file => {
+            let file = file.map_err(crate::error::io(path, "cannot examine the index"))?;
+            crate::own::check(path, file).map(drop)
+        }
+    }
+}
+
 /// Where SQLite keeps what a transaction replaces until it has ended.
 pub(super) fn journal(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -58,10 +84,8 @@ pub(super) fn journal(path: &Path) -> PathBuf {
 pub(super) fn lock(path: &Path) -> Result<File, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push("-lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
+    let file = quietly(File::options().create(true).truncate(false).write(true))
+        .mode(0o600)
         .open(&name)
         .map_err(crate::error::io(&name, "cannot lock the index"))?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {

@@ -3,6 +3,7 @@
 use super::{Index, failed};
 use crate::blob::{self, Decoder, Entry};
 use crate::contents::Numbering;
+use crate::roots::Roots;
 use crate::table::{FileSystem, Files, Known, NewFile};
 use crate::{Error, sys};
 use rusqlite::OptionalExtension as _;
@@ -66,6 +67,9 @@ impl Index {
     ) -> Result<Files, Error> {
         let mut files = Files::default();
         files.kind = self.kind.unwrap_or_default();
+        let mut roots = self.roots()?;
+        roots.retain(|root| root.machine.is_empty());
+        files.roots = Roots::named(roots.into_iter().map(|root| root.path));
         let mut taken: HashSet<(String, Vec<u8>)> = HashSet::new();
         let mut damaged = None;
         let all = [None];

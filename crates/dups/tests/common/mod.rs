@@ -176,8 +176,9 @@ impl Mount {
             point.as_os_str(),
         ];
         if !run(&format!("mkfs.{kind}"), &mkfs) || !run("mount", &options) {
-            eprintln!(
-                "skipped: no {kind} can be made and mounted here (needs root, loop devices and mkfs.{kind})"
+            assay_testing::skipped(
+                "loop",
+                format!("no {kind} can be made and mounted (root, loop devices, mkfs.{kind})"),
             );
             return None;
         }
@@ -193,7 +194,7 @@ impl Mount {
             .arg(point)
             .output();
         if !done.is_ok_and(|done| done.status.success()) {
-            eprintln!("skipped: {kind} cannot be mounted here (needs root)");
+            assay_testing::skipped("root", format!("{kind} cannot be mounted"));
             return None;
         }
         Some(Self(point.to_path_buf()))
@@ -206,7 +207,7 @@ impl Mount {
             .args([from, point])
             .output();
         if !done.is_ok_and(|done| done.status.success()) {
-            eprintln!("skipped: nothing can be bind-mounted here (needs root)");
+            assay_testing::skipped("root", "nothing can be bind-mounted");
             return None;
         }
         Some(Self(point.to_path_buf()))

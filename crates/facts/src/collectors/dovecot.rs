@@ -3,6 +3,7 @@
 
 use crate::gather::Gather;
 use assay_model::FactKind;
+use assay_model::change::ConfigLanguage;
 use serde_json::Value;
 
 pub(crate) const FILE: &str = "/etc/dovecot/conf.d/10-auth.conf";
@@ -11,29 +12,31 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(text) = g.read("dovecot", FILE) else {
         return;
     };
-    let included: Vec<(usize, &str)> = text
-        .lines()
-        .enumerate()
-        .filter_map(|(number, line)| Some((number + 1, line.trim().strip_prefix("!include ")?)))
-        .collect();
+    let included = match assay_conf::includes(ConfigLanguage::Dovecot, text.as_bytes()) {
+        Ok(included) => included,
+        Err(error) => {
+            let key = "dovecot.auth_includes";
+            g.facts
+                .unknown(key, error.to_string(), FactKind::Configured, FILE);
+            return;
+        }
+    };
     let source = match included.first() {
-        Some((line, _)) => format!("{FILE}:{line}"),
+        Some(include) => format!("{FILE}:{}", include.line),
         None => FILE.to_owned(),
     };
     let names: Vec<Value> = included
         .into_iter()
-        .map(|(_, name)| name.trim().into())
+        .map(|include| include.pattern.into())
         .collect();
     g.facts
         .known("dovecot.auth_includes", names, FactKind::Configured, source);
 }
 
-/// What a capture keeps of a line.
-pub(crate) fn redact(line: &str) -> String {
-    match line.trim().starts_with("!include ") {
-        true => line.to_owned(),
-        false => String::new(),
-    }
+/// What a capture keeps of the file.
+pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
+    let kept = |name: &str, value: &str| name.starts_with("!include").then(|| value.to_owned());
+    assay_conf::outline(ConfigLanguage::Dovecot, text, &kept)
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! nginx: what its main file says of its workers and of how it sends files. Other files that it
-//! includes may say otherwise for a server or a location.
+//! nginx: what its configuration says of its workers and, for all servers, of how it sends files. A
+//! server or a location may say otherwise for itself.
 
 use crate::gather::Gather;
-use assay_model::FactKind;
+use assay_conf::effective::{Program, ScopeId};
+use assay_model::change::ConfigLanguage;
 
 pub(crate) const FILE: &str = "/etc/nginx/nginx.conf";
+/// Where its other files lie.
+pub(crate) const DIR: &str = "/etc/nginx/";
 
 /// Directive, the block it stands in, and its default (nginx.org, ngx_core_module and
 /// ngx_http_core_module).
@@ -14,76 +17,40 @@ const DIRECTIVES: [(&str, &[&str], &str); 2] = [
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    let Some(text) = g.read("nginx", FILE) else {
+    let Some(all) = g.configuration("nginx", Program::Nginx, FILE) else {
         return;
     };
-    for (name, section, default) in DIRECTIVES {
-        let key = format!("nginx.{name}");
-        match find(&text, name, section) {
-            Some((line, value)) => {
-                g.facts
-                    .known(key, value, FactKind::Configured, format!("{FILE}:{line}"))
-            }
-            None => g
-                .facts
-                .known(key, default, FactKind::Default, "nginx.org/en/docs"),
-        }
+    for (name, block, default) in DIRECTIVES {
+        let scope = all.find(block).first().copied().unwrap_or(ScopeId::ROOT);
+        let default = (default, "nginx.org/en/docs");
+        g.configured(
+            &format!("nginx.{name}"),
+            &all,
+            (scope, name),
+            |value| value,
+            default,
+        );
     }
 }
 
-/// Line and value of a directive in a block.
-fn find(text: &str, name: &str, section: &[&str]) -> Option<(usize, String)> {
-    let mut blocks: Vec<String> = Vec::new();
-    let mut words: Vec<(usize, String)> = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default();
-        let spaced = line
-            .replace('{', " { ")
-            .replace('}', " } ")
-            .replace(';', " ; ");
-        for word in spaced.split_whitespace() {
-            match word {
-                "{" => {
-                    let head = words.first().map(|(_, word)| word.clone());
-                    blocks.push(head.unwrap_or_default());
-                    words.clear();
-                }
-                "}" => {
-                    blocks.pop();
-                    words.clear();
-                }
-                ";" => {
-                    if let [(line, first), (_, value), ..] = words.as_slice()
-                        && first == name
-                        && blocks == section
-                    {
-                        return Some((*line, value.clone()));
-                    }
-                    words.clear();
-                }
-                word => words.push((number + 1, word.to_owned())),
-            }
+/// What a capture keeps of a file: the directives above, and what leads to them.
+pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
+    let kept = |name: &str, value: &str| {
+        let ours = DIRECTIVES.iter().any(|(known, ..)| *known == name);
+        match name {
+            "http" | "events" | "server" | "location" => Some(String::new()),
+            "include" => Some(value.to_owned()),
+            _ => ours.then(|| crate::redact::word(value.trim_matches(['"', '\'']))),
         }
-    }
-    None
-}
-
-/// What a capture keeps of a line: the directives above and what makes blocks.
-pub(crate) fn redact(line: &str) -> String {
-    let first = line.split_whitespace().next().unwrap_or_default();
-    let known = DIRECTIVES.iter().any(|(name, ..)| *name == first);
-    let braces: String = line.chars().filter(|c| ['{', '}'].contains(c)).collect();
-    match (known, first) {
-        (true, _) => line.to_owned(),
-        (false, "http" | "events") => format!("{first} {braces}"),
-        _ => braces,
-    }
+    };
+    assay_conf::outline(ConfigLanguage::Nginx, text, &kept)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use assay_host::Recorded;
+    use assay_model::FactKind;
 
     #[test]
     fn as_debian_ships_it() {
@@ -94,11 +61,39 @@ mod tests {
         assert_eq!(g.facts.str("nginx.worker_processes"), Some("auto"));
         assert_eq!(g.facts.str("nginx.sendfile"), Some("on"));
         assert!(g.facts.map["nginx.sendfile"].source.ends_with(".conf:18"));
-        let kept: Vec<String> = text.lines().map(redact).collect();
+        let kept = String::from_utf8(redact(text.as_bytes())).unwrap();
+        let shared = Recorded::new().file(FILE, kept);
+        let mut again = Gather::new(&shared);
+        collect(&mut again);
         assert_eq!(
-            find(&kept.join("\n"), "sendfile", &["http"]),
-            Some((18, "on".to_owned()))
+            again.facts.map["nginx.sendfile"],
+            g.facts.map["nginx.sendfile"]
         );
+    }
+
+    #[test]
+    fn quotes_and_included_files() {
+        let host = Recorded::new()
+            .file(
+                FILE,
+                "http { log_format a '# {'; include conf.d/[a-c]*.conf; }\nworker_processes 4;",
+            )
+            .file("/etc/nginx/conf.d/b.conf", "# one\nsendfile \"on\";\n")
+            .file("/etc/nginx/conf.d/x.conf", "sendfile off;\n");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        assert_eq!(g.facts.str("nginx.sendfile"), Some("on"));
+        assert_eq!(
+            g.facts.map["nginx.sendfile"].source,
+            "/etc/nginx/conf.d/b.conf:2"
+        );
+        assert_eq!(g.facts.str("nginx.worker_processes"), Some("4"));
+        // What cannot be read may say it; it can say nothing of what stands outside of its block.
+        let host = host.denied("/etc/nginx/conf.d/b.conf");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        assert!(g.facts.map.contains_key("nginx") && g.facts.get("nginx.sendfile").is_none());
+        assert_eq!(g.facts.str("nginx.worker_processes"), Some("4"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! sshd: what its files say of what makes logins slow, outside of Match blocks. The first line that
 //! says something wins, and so may one in an included file (sshd_config(5)).
 
-use crate::gather::{Gather, lossy};
-use assay_model::FactKind;
-use std::path::Path;
+use crate::gather::Gather;
+use assay_conf::effective::{Program, ScopeId};
+use assay_model::change::ConfigLanguage;
 
 /// Its drop-in files lie in a directory whose name begins like it.
 pub(crate) const FILE: &str = "/etc/ssh/sshd_config";
@@ -17,111 +17,38 @@ const KEYWORDS: [(&str, &str); 3] = [
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
-    let Some(text) = g.read("sshd", FILE) else {
+    let Some(all) = g.configuration("sshd", Program::Sshd, FILE) else {
         return;
     };
-    let mut found = [None, None, None];
-    read(g, FILE, &text, &mut found, 0);
-    for ((keyword, default), found) in KEYWORDS.iter().zip(found) {
-        let key = format!("sshd.{keyword}");
-        match found {
-            Some((value, source)) => g.facts.known(key, value, FactKind::Configured, source),
-            // An included file that could not be read may say it.
-            None if g.facts.map.contains_key("sshd") => {
-                g.facts.unknown(
-                    key,
-                    "an included file cannot be read",
-                    FactKind::Configured,
-                    FILE,
-                );
-            }
-            None => g
-                .facts
-                .known(key, *default, FactKind::Default, "sshd_config(5)"),
-        }
+    for (keyword, default) in KEYWORDS {
+        let place = (ScopeId::ROOT, keyword);
+        let default = (default, "sshd_config(5)");
+        let lower = |value: String| value.to_ascii_lowercase();
+        g.configured(&format!("sshd.{keyword}"), &all, place, lower, default);
     }
 }
 
-type Found = [Option<(String, String)>; 3];
-
-/// Reads one file up to its first Match block; what was found before stays.
-fn read(g: &mut Gather<'_>, path: &str, text: &str, found: &mut Found, depth: usize) {
-    for (number, line) in text.lines().enumerate() {
-        let Some((keyword, value)) = words(line) else {
-            continue;
-        };
-        if keyword == "match" {
-            return;
-        }
-        if keyword == "include" && depth < 8 {
-            for pattern in value.split_whitespace() {
-                include(g, pattern, found, depth + 1);
+/// What a capture keeps of a file: users and addresses stand in the other lines.
+pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
+    let kept = |name: &str, value: &str| {
+        let name = name.to_ascii_lowercase();
+        match &name[..] {
+            "match" => Some(crate::redact::LEFT_OUT.to_owned()),
+            "include" => Some(value.to_owned()),
+            _ => {
+                let ours = KEYWORDS.iter().any(|(keyword, _)| *keyword == name);
+                ours.then(|| crate::redact::word(value))
             }
         }
-        let known = KEYWORDS.iter().position(|(known, _)| *known == keyword);
-        if let Some(place) = known.and_then(|at| found.get_mut(at))
-            && place.is_none()
-        {
-            let value = value.trim_matches('"').to_ascii_lowercase();
-            *place = Some((value, format!("{path}:{}", number + 1)));
-        }
-    }
-}
-
-/// A file, or all of a directory that end alike: `/etc/ssh/sshd_config.d/*.conf`.
-fn include(g: &mut Gather<'_>, pattern: &str, found: &mut Found, depth: usize) {
-    let path = Path::new("/etc/ssh").join(pattern);
-    let name = path.file_name().map(lossy).unwrap_or_default();
-    let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
-    let paths: Vec<String> = match name.strip_prefix('*') {
-        Some(ending) => {
-            let dir = dir.to_string_lossy().into_owned();
-            let names = g.list("sshd", &dir).into_iter().map(|name| lossy(&name));
-            names
-                .filter(|name| name.ends_with(ending) && !name.starts_with('.'))
-                .map(|name| format!("{dir}/{name}"))
-                .collect()
-        }
-        None => vec![path.to_string_lossy().into_owned()],
     };
-    for path in paths {
-        if let Some(text) = g.read("sshd", &path) {
-            read(g, &path, &text, found, depth);
-        }
-    }
-}
-
-/// Keyword in lower case, and the rest: `Keyword value` or `Keyword=value`.
-fn words(line: &str) -> Option<(String, &str)> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return None;
-    }
-    let end = line.find(|c: char| c.is_whitespace() || c == '=')?;
-    let (keyword, value) = line.split_at(end);
-    let value = value.trim_start_matches(|c: char| c.is_whitespace() || c == '=');
-    Some((keyword.to_ascii_lowercase(), value.trim_end()))
-}
-
-/// What a capture keeps of a line: users and addresses stand in the others.
-pub(crate) fn redact(line: &str) -> String {
-    match words(line) {
-        Some((keyword, _)) if keyword == "match" => {
-            format!("Match {}", crate::redact::LEFT_OUT)
-        }
-        Some((keyword, _))
-            if keyword == "include" || KEYWORDS.iter().any(|(known, _)| *known == keyword) =>
-        {
-            line.to_owned()
-        }
-        _ => String::new(),
-    }
+    assay_conf::outline(ConfigLanguage::Ssh, text, &kept)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use assay_host::Recorded;
+    use assay_model::FactKind;
 
     /// As Debian 12 ships it, with one file of the user.
     fn host(own: &str) -> Recorded {
@@ -158,21 +85,70 @@ mod tests {
     }
 
     #[test]
+    fn patterns_with_brackets_and_several_names() {
+        let host = Recorded::new()
+            .file(
+                FILE,
+                "Include sshd_config.d/[!0-9]*.conf \"/etc/ssh/x y\"\nUseDNS no\n",
+            )
+            .file("/etc/ssh/sshd_config.d/10-own.conf", "UseDNS no\n")
+            .file("/etc/ssh/sshd_config.d/own.conf", "Match all\nUsePAM no\n")
+            .file("/etc/ssh/x y", "# one\nUseDNS \"yes\" # why\nUsePAM YES\n");
+        let found = facts(&host);
+        assert_eq!(found.str("sshd.usedns"), Some("yes"));
+        assert_eq!(found.map["sshd.usedns"].source, "/etc/ssh/x y:2");
+        assert_eq!(found.str("sshd.usepam"), Some("yes"));
+    }
+
+    #[test]
     fn a_file_that_cannot_be_read_is_no_default() {
         let host = host("GSSAPIAuthentication yes\n");
-        // The directory is listed, then its file is read.
-        let faulty = assay_host::Faulty::once(&host, 3);
-        let mut g = Gather::new(&faulty);
-        collect(&mut g);
-        assert!(g.facts.map.contains_key("sshd"));
-        assert_eq!(g.facts.get("sshd.gssapiauthentication"), None);
-        assert_eq!(g.facts.str("sshd.usedns"), Some("yes"));
+        let host = host.denied("/etc/ssh/sshd_config.d/10-own.conf");
+        let found = facts(&host);
+        assert!(found.map.contains_key("sshd"));
+        // It comes first, so it may say all of it.
+        for key in ["sshd.gssapiauthentication", "sshd.usedns"] {
+            assert!(
+                found.map.contains_key(key) && found.get(key).is_none(),
+                "{key}"
+            );
+        }
+        // At the end it decides nothing that is said before.
+        let text = "UseDNS yes\nInclude sshd_config.d/[0-9]*.conf\n";
+        let found = facts(&host.file(FILE, text));
+        assert_eq!(found.str("sshd.usedns"), Some("yes"));
+        assert_eq!(found.get("sshd.usepam"), None);
+    }
+
+    #[test]
+    fn an_include_means_what_it_means_to_sshd() {
+        let include = |pattern: &str| {
+            let host = Recorded::new()
+                .file(
+                    "/etc/ssh/sshd_config",
+                    format!("Include {pattern}\nUseDNS no\n"),
+                )
+                .file("/etc/ssh/own.d/10-dns.conf", "UseDNS yes\n");
+            facts(&host).str("sshd.usedns").map(str::to_owned)
+        };
+        for pattern in [
+            "own.d/1*.conf",
+            "own.d/10-???.conf",
+            "o*.d/*",
+            "/etc/ssh/own.d/[0-9]*",
+        ] {
+            assert_eq!(include(pattern).as_deref(), Some("yes"), "{pattern}");
+        }
+        for pattern in ["own.d/2*.conf", "own.d/*.cfg", "*.conf"] {
+            assert_eq!(include(pattern).as_deref(), Some("no"), "{pattern}");
+        }
     }
 
     #[test]
     fn no_sshd_no_facts_and_a_file_that_includes_itself_ends() {
         assert!(facts(&Recorded::new()).map.is_empty());
+        // sshd ends with "Too many recursive configuration includes".
         let found = facts(&host("Include sshd_config\n"));
-        assert_eq!(found.str("sshd.usedns"), Some("yes"));
+        assert!(found.map.contains_key("sshd") && found.get("sshd.usedns").is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! Kernel settings that decide how writes are cached: what is in force, and where it is configured.
 
-use crate::gather::{Gather, lossy, scalar};
+use crate::gather::{Gather, scalar};
+use assay_conf::effective::files::OfHost;
+use assay_conf::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 const NAMES: [&str; 14] = [
@@ -23,15 +23,7 @@ const NAMES: [&str; 14] = [
     "kernel.io_uring_disabled",
 ];
 
-/// In the order of precedence of sysctl.d(5): a file hides those of the same name further down.
-const DIRS: [&str; 5] = [
-    "/etc/sysctl.d",
-    "/run/sysctl.d",
-    "/usr/local/lib/sysctl.d",
-    "/usr/lib/sysctl.d",
-    "/lib/sysctl.d",
-];
-/// `sysctl --system` reads it last; Debian links it as 99-sysctl.conf.
+/// `sysctl --system` reads it after its drop-ins; Debian links it as 99-sysctl.conf.
 const LAST: &str = "/etc/sysctl.conf";
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -39,48 +31,39 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         g.value(&format!("sysctl.{name}"), &path, |text| Some(scalar(text)));
     }
-    let mut files = crate::collectors::modprobe::config_files(g, "sysctl", &DIRS);
-    files.push(LAST.to_owned());
-    let mut configured: BTreeMap<String, (Value, String)> = BTreeMap::new();
-    for file in files {
-        // A link to /dev/null masks a file of the same name.
-        if g.host
-            .link(Path::new(&file))
-            .is_ok_and(|target| target == Path::new("/dev/null"))
-        {
-            continue;
+    let all = match effective(Program::Sysctl, Path::new(LAST), &OfHost(g.host)) {
+        Ok(all) => all,
+        Err(fault) => {
+            let key = format!("sysctl.{LAST}");
+            g.facts
+                .unknown(key, fault.to_string(), FactKind::Configured, LAST);
+            return;
         }
-        let Some(text) = g.read(&format!("sysctl.{}", lossy(file.as_ref())), &file) else {
-            continue;
+    };
+    for problem in &all.problems {
+        let (what, reason) = match &problem.trouble {
+            Trouble::Unread { include, fault } => (include.clone(), fault.to_string()),
+            other => (problem.place.path.display().to_string(), other.to_string()),
         };
-        for (name, value, line) in parse(&text) {
-            configured.insert(name, (scalar(&value), format!("{file}:{line}")));
-        }
+        g.facts
+            .unknown(format!("sysctl.{what}"), reason, FactKind::Configured, what);
     }
     for name in NAMES {
-        if let Some((value, source)) = configured.remove(name) {
-            g.facts.known(
-                format!("sysctl.{name}.configured"),
-                value,
-                FactKind::Configured,
-                source,
-            );
+        let key = format!("sysctl.{name}.configured");
+        match all.certain(ScopeId::ROOT, name) {
+            Ok(Some(said)) => {
+                let (value, source) = (scalar(&said.text()), said.place.to_string());
+                g.facts.known(key, value, FactKind::Configured, source);
+            }
+            Ok(None) => {}
+            // A later file may say it too.
+            Err(problem) if all.value(ScopeId::ROOT, name).is_some() => {
+                let (reason, source) = (problem.trouble.to_string(), problem.place.to_string());
+                g.facts.unknown(key, reason, FactKind::Configured, source);
+            }
+            Err(_) => {}
         }
     }
-}
-
-/// Settings of a file with their lines. Names may be written with slashes, and a hyphen in front
-/// means that failure is to be ignored (sysctl.d(5)).
-fn parse(text: &str) -> Vec<(String, String, usize)> {
-    let lines = text.lines().enumerate();
-    lines
-        .filter(|(_, line)| !line.trim_start().starts_with(['#', ';']))
-        .filter_map(|(at, line)| {
-            let (name, value) = line.split_once('=')?;
-            let name = name.trim().trim_start_matches('-').replace('/', ".");
-            Some((name, value.trim().to_owned(), at + 1))
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -97,9 +80,7 @@ mod tests {
                 "/etc/sysctl.d/20-b.conf",
                 "# comment\n-vm/dirty_ratio = 7\n;vm.dirty_ratio=9\n",
             )
-            .file("/usr/lib/sysctl.d/20-b.conf", "vm.dirty_ratio=8\n")
-            .denied("/etc/sysctl.d/90-secret.conf")
-            .file("/etc/sysctl.d/90-secret.conf", "");
+            .file("/usr/lib/sysctl.d/20-b.conf", "vm.dirty_ratio=8\n");
         let mut g = Gather::new(&host);
         collect(&mut g);
         assert_eq!(g.facts.u64("sysctl.vm.dirty_ratio"), Some(20));
@@ -107,7 +88,12 @@ mod tests {
         assert_eq!(fact.source, "/etc/sysctl.d/20-b.conf:2");
         assert_eq!(fact.kind, FactKind::Configured);
         assert_eq!(g.facts.u64("sysctl.vm.dirty_ratio.configured"), Some(7));
-        // It might have said something else: that is not the same as nothing.
+        // A later one that cannot be read might say something else: that is not the same as nothing.
+        let host = host.file("/etc/sysctl.d/90-secret.conf", "");
+        let host = host.denied("/etc/sysctl.d/90-secret.conf");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        assert_eq!(g.facts.u64("sysctl.vm.dirty_ratio.configured"), None);
         let hidden = &g.facts.map["sysctl./etc/sysctl.d/90-secret.conf"];
         assert_eq!(
             hidden.value,

@@ -2,9 +2,9 @@
 
 use assay_model::ladder::Ladder;
 use assay_model::plan::Plan;
-use rand::SeedableRng as _;
-use rand::seq::SliceRandom as _;
+use assay_model::shuffle;
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng as _;
 
 /// Round by round, workload by workload, all rungs in an order that the seed chooses: what is
 /// compared lies close together in time. All rungs of a round meet the same offsets and data, second
@@ -20,12 +20,12 @@ pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
     }
     for round in 1..=plan.rounds {
         let mut turn: Vec<usize> = (0..workloads).collect();
-        turn.shuffle(&mut random);
+        shuffle(&mut turn, &mut random);
         for workload in turn {
             let ours =
                 |slot: &&assay_model::plan::Slot| slot.round == round && slot.workload == workload;
             let mut block: Vec<_> = slots.iter().filter(ours).copied().collect();
-            block.shuffle(&mut random);
+            shuffle(&mut block, &mut random);
             plan.order.extend(block);
         }
     }

@@ -1,4 +1,5 @@
 //! Runs and samples to store.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use assay_model::plan::{Plan, Slot};
 use assay_model::run::{Origin, Run, RunState};

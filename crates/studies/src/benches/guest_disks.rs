@@ -10,6 +10,8 @@
 use crate::fio::{Jobs, Work};
 use crate::{Bench, Outline, Place, StudyError, guest, settings};
 use assay_arms::Mounted;
+use assay_changes::OwnDirectory;
+use assay_host::held::{Access, Held};
 use assay_lab::{Disk, Guest};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use assay_model::{Bytes, Nanos};
@@ -65,7 +67,9 @@ pub(super) struct GuestDisks<'a> {
     things: BTreeMap<String, Thing>,
     mounts: BTreeMap<String, Mounted<'a>>,
     /// Directories of ours in those that the user named.
-    own: BTreeMap<String, PathBuf>,
+    own: BTreeMap<String, OwnDirectory>,
+    /// Held as long as what lies in it is used.
+    base: Option<OwnDirectory>,
     work: Option<Work>,
 }
 
@@ -118,6 +122,7 @@ impl<'a> GuestDisks<'a> {
             things: BTreeMap::new(),
             mounts: BTreeMap::new(),
             own: BTreeMap::new(),
+            base: None,
             work: None,
         }
     }
@@ -161,10 +166,11 @@ impl<'a> GuestDisks<'a> {
     /// A scratch directory in one that the user named, on the file system that the study asks for.
     fn own(&mut self, on: &str, named: &Path) -> Result<PathBuf, StudyError> {
         if let Some(made) = self.own.get(on) {
-            return Ok(made.clone());
+            return Ok(made.through().to_owned());
         }
-        let (_, dir) = self.place.scratch_dir_in(named, on)?;
-        self.own.insert(on.to_owned(), dir.clone());
+        let made = self.place.scratch_dir_in(named, on)?;
+        let dir = made.through().to_owned();
+        self.own.insert(on.to_owned(), made);
         Ok(dir)
     }
 
@@ -238,7 +244,9 @@ impl Bench for GuestDisks<'_> {
 
     fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         self.length = settings::of_form(form)?;
-        let (_, base) = self.place.scratch_dir("study")?;
+        let made = self.place.scratch_dir("study")?;
+        let base = made.through().to_owned();
+        self.base = Some(made);
         let work = Work::new(base.join("fio"))?;
         self.work = Some(work);
         let tried = study.tried(form);
@@ -319,6 +327,7 @@ fn lay_out(path: &Path, size: Bytes, place: &Place<'_>) -> Result<(), StudyError
         .mode(0o600)
         .open(path)
         .map_err(StudyError::io(path))?;
-    assay_instruments::layout::fill(path, size, place.seed, place.cancel, &mut |_, _| {})
+    let held = Held::open(path, Access::ReadWrite)?;
+    assay_instruments::layout::fill(&held, size, place.seed, place.cancel, &mut |_, _| {})
         .map_err(|error| StudyError::measure(path.to_string_lossy(), error))
 }

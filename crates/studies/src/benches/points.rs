@@ -12,6 +12,8 @@
 use crate::fio::{Jobs, Work};
 use crate::guest::{command, fio};
 use crate::{Bench, Outline, Place, StudyError, guest, observed, settings};
+use assay_changes::OwnDirectory;
+use assay_host::held::{Access, Held};
 use assay_lab::disk::{CacheMode, Throttle};
 use assay_lab::{Disk, Guest, counters};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -123,6 +125,8 @@ pub(super) struct Points<'a> {
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
+    /// Held as long as it is used.
+    dir: Option<OwnDirectory>,
     work: Option<Work>,
 }
 
@@ -133,6 +137,7 @@ impl<'a> Points<'a> {
             length: Length::default(),
             guest: None,
             file: PathBuf::new(),
+            dir: None,
             work: None,
         }
     }
@@ -148,7 +153,9 @@ impl<'a> Points<'a> {
     }
 
     fn file(&mut self) -> Result<(), StudyError> {
-        let (_, dir) = self.place.scratch_dir("study")?;
+        let made = self.place.scratch_dir("study")?;
+        let dir = made.through().to_owned();
+        self.dir = Some(made);
         self.work = Some(Work::new(dir.join("fio"))?);
         self.file = dir.join("file");
         fs::File::options()
@@ -159,7 +166,8 @@ impl<'a> Points<'a> {
             .map_err(StudyError::io(&self.file))?;
         (self.place.say)("writing the file");
         let (size, seed) = (self.length.size, self.place.seed);
-        assay_instruments::layout::fill(&self.file, size, seed, self.place.cancel, &mut |_, _| {})
+        let held = Held::open(&self.file, Access::ReadWrite)?;
+        assay_instruments::layout::fill(&held, size, seed, self.place.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure(self.file.to_string_lossy(), error))
     }
 

@@ -65,7 +65,7 @@ pub struct Act {
     /// Which copy stays when nothing above decides
     #[arg(long, value_enum, default_value_t = PreferArg::Shortest, value_name = "WHICH")]
     prefer: PreferArg,
-    /// Act also where no lease can be had (NFS, FUSE, files of other users)
+    /// Act also where no lease can be had (NFS, files of other users)
     #[arg(long)]
     without_lease: bool,
 }

@@ -114,10 +114,8 @@ pub fn groups_text(
     groups: &Groups,
     most: usize,
 ) -> anyhow::Result<()> {
-    let copies: u64 = groups
-        .iter()
-        .map(|group| group.files.len() as u64 - 1)
-        .sum();
+    let copies: u64 = groups.iter().map(|group| group.redundant()).sum();
+    let doubtful: u64 = groups.iter().map(|group| group.doubtful).sum();
     let gain: u64 = groups.iter().map(|group| group.gain()).sum();
     if groups.is_empty() {
         writeln!(out, "no duplicates")?;
@@ -130,9 +128,20 @@ pub fn groups_text(
         plural(copies, "redundant file", "redundant files"),
         Binary.show(gain)
     )?;
+    if doubtful > 0 {
+        writeln!(
+            out,
+            "{} may be seen twice, on file systems that can show the same files: not counted, never acted on",
+            plural(doubtful, "file", "files")
+        )?;
+    }
     for group in groups.iter().take(most) {
-        let shared = group.files.len() as u64 - group.distinct;
-        let note = match shared {
+        let doubtful = group.doubtful.saturating_sub(1);
+        let shared = group.files.len() as u64 - doubtful - group.distinct;
+        let note: String = match shared {
+            _ if group.doubtful > 0 => {
+                format!(", {} perhaps one file", grouped(group.doubtful as u64))
+            }
             0 if group.gain() == 0 => ", nothing to gain".into(),
             0 => String::new(),
             shared => format!(", {} shared already", grouped(shared)),

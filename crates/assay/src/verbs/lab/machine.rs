@@ -35,6 +35,9 @@ pub(super) struct Machine {
     /// Allow that block devices given as device= lose what they hold
     #[arg(long)]
     pub(super) destroy_data: bool,
+    /// With --destroy-data: also when they are not all zeroes and may hold somebody's data
+    #[arg(long, requires = "destroy_data")]
+    pub(super) destroy_unknown_data: bool,
     /// Memory
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub(super) memory: Bytes,
@@ -78,6 +81,7 @@ impl Machine {
         options.cpus = self.cpus;
         options.cpu_model.clone_from(&self.cpu);
         options.destroy_data = self.destroy_data;
+        options.destroy_unknown_data = self.destroy_unknown_data;
         options.memory_mib = u32::try_from(self.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", self.memory))?;
         anyhow::ensure!(

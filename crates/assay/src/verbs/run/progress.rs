@@ -1,7 +1,7 @@
 //! What the user sees while a run goes on.
 
 use crate::progress::Meter;
-use assay_instruments::scratch::Swept;
+use crate::sweep;
 use assay_runner::{Event, Prepared};
 
 /// What the user sees while a run goes on.
@@ -10,6 +10,7 @@ pub(super) struct Progress(Meter);
 impl Progress {
     /// Says what will be done and how long it takes.
     pub(super) fn new(quiet: bool, prepared: &Prepared) -> Self {
+        sweep::said(&prepared.swept);
         if !quiet {
             introduce(prepared);
         }
@@ -47,22 +48,7 @@ impl Progress {
     }
 }
 
-/// Says what was left by an assay that was killed, and removed now.
-pub(in crate::verbs) fn swept(found: &[Swept]) {
-    for swept in found {
-        let path = swept.path.to_string_lossy();
-        let path = path.escape_debug();
-        match &swept.error {
-            None => eprintln!("removed {path}, left by an assay that was killed"),
-            Some(error) => eprintln!(
-                "{path} was left by an assay that was killed and cannot be removed: {error}"
-            ),
-        }
-    }
-}
-
 fn introduce(prepared: &Prepared) {
-    swept(&prepared.swept);
     let run = &prepared.run;
     for remark in &run.remarks {
         eprintln!("note: {remark}");

@@ -164,7 +164,7 @@ fn measure(
     let state = State::open(&state_dir)?;
     let journal = journal()?;
     let guests = assay_lab::State::open(&state_dir)?;
-    sweep(&state, &journal, &guests, &wanted.target)?;
+    sweep(&journal, &guests, &wanted.target)?;
     let image = Cache::of_user()?.find();
     let lab = image.as_ref().map(|image| Lab {
         image,

@@ -39,6 +39,8 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     let store = context::open_store(global)?;
     let id = store.resolve_study(asked)?;
     let run = store.study(id)?;
+    let on = store.machine_of_study(id)?;
+    context::begun_here(&format!("study {id}"), on.as_ref())?;
     if run.complete {
         bail!("study {id} went to its end; `assay study show {id}` shows it");
     }

@@ -109,6 +109,8 @@ fn resume(
 ) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;
+    let on = store.machine_of_trial(id)?;
+    context::begun_here(&format!("trial {id}"), on.as_ref())?;
     let (mut trial, slots) = (store.trial(id)?, store.slots(id)?);
     if trial.state == TrialState::Complete {
         bail!("trial {id} has its verdict; `assay trial --show {id}` shows it");

@@ -3,7 +3,7 @@
 use super::Args;
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
-use assay_changes::{Foreign, Journal, Outcome, Recovered};
+use assay_changes::{Elsewhere, Foreign, Journal, Outcome, Recovered};
 use assay_host::Live;
 use assay_judge::trial::{Shown, forecast, judge_trial, shown};
 use assay_model::trial::{Judgement, PairOutcome, Slot};
@@ -130,8 +130,31 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
     Ok(Journal::open(&journal_dir()?)?)
 }
 
+/// Says what assays with other state directories have left, and returns it.
+fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
+    let left = journal.elsewhere(&Live)?;
+    for one in &left {
+        let (what, original) = (one.what.escape_debug(), one.original.escape_debug());
+        match &one.note {
+            None => eprintln!(
+                "note: {} was cut off and left {what} changed (it was {original}), with another state directory: `ASSAY_STATE={} assay trial --recover` sets it back",
+                one.label,
+                shell_words::quote(&one.state.to_string_lossy()),
+            ),
+            Some(note) => eprintln!(
+                "note: {} was cut off while it worked on {what} (it was {original}), and its journal in {} is gone: set it as it shall be, then remove {}",
+                one.label,
+                one.state.display(),
+                note.display(),
+            ),
+        }
+    }
+    Ok(left)
+}
+
 /// Says what a crash has left, without touching it: it may matter to what is measured now.
 pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
+    left_elsewhere(journal)?;
     for left in journal.pending()? {
         eprintln!(
             "note: {} on {} was cut off and left {}; `assay trial --recover` sets it back",
@@ -150,7 +173,9 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         (_, true) => Foreign::Accept,
         _ => Foreign::Leave,
     };
-    let recovered = journal()?.recover(&Live, foreign)?;
+    let journal = journal()?;
+    let recovered = journal.recover(&Live, foreign)?;
+    let elsewhere = left_elsewhere(&journal)?;
     let remains = |one: &Recovered| {
         let left = matches!(
             one.outcome,
@@ -159,7 +184,8 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
                 ..
             }
         );
-        left || matches!(one.outcome, Outcome::Failed(_))
+        let doubtful = matches!(one.outcome, Outcome::Doubtful(_)) && !args.accept;
+        left || doubtful || matches!(one.outcome, Outcome::Failed(_))
     };
     let text: String = match (args.json, recovered.is_empty()) {
         (true, _) => {
@@ -170,14 +196,24 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
                 })
             };
             let all: Vec<_> = recovered.iter().map(one).collect();
-            let document = serde_json::json!({ "schema": SCHEMA_VERSION, "recovered": all });
+            let other = |one: &Elsewhere| {
+                serde_json::json!({
+                    "what": one.what, "session": one.label, "was": one.original,
+                    "state": one.state.to_string_lossy(), "journal_gone": one.note.is_some(),
+                })
+            };
+            let elsewhere: Vec<_> = elsewhere.iter().map(other).collect();
+            let document = serde_json::json!({
+                "schema": SCHEMA_VERSION, "recovered": all, "elsewhere": elsewhere,
+            });
             format!("{document:#}\n")
         }
+        (false, true) if !elsewhere.is_empty() => "Nothing to set back here.\n".to_owned(),
         (false, true) => "Nothing to set back.\n".to_owned(),
         (false, false) => recovered.iter().map(told).collect(),
     };
     print(&text)?;
-    match recovered.iter().any(remains) {
+    match !elsewhere.is_empty() || recovered.iter().any(remains) {
         true => Ok(Status::Findings),
         false => Ok(Status::Ok),
     }
@@ -198,12 +234,15 @@ pub(in crate::verbs) fn told(one: &Recovered) -> String {
             original,
             accepted,
         } => format!(
-            "{what}: somebody has changed it since; it reads {found} and was {original} before the trial. {}\n",
+            "{what}: reads {found}, which is not what assay is known to have set, and was {original} before the trial. {}\n",
             match accepted {
                 true => "It was left so.",
                 false => "It was left alone; --force sets it back, --accept leaves it so for good.",
             }
         ),
+        Outcome::Doubtful(why) => {
+            format!("{what}: {why}. `assay trial --recover --accept` forgets it\n")
+        }
         Outcome::Failed(error) => format!("{what}: could not be set back: {error}\n"),
     }
 }

@@ -7,12 +7,14 @@ use crate::measure::settle::Settle;
 use crate::measure::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
 use assay_arms::{Built, Endpoint};
 use assay_changes::Session;
+use assay_host::held::{Access, Directory, Held};
 use assay_instruments::counters::Sources;
 use assay_instruments::scratch;
 use assay_instruments::{file_state, layout};
 use assay_lab::{Disk, Guest, Options};
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl<'a> Bench<'a> {
@@ -119,7 +121,10 @@ impl<'a> Bench<'a> {
             let found = assay_facts::target(env.host, &path)?;
             self.learnt.push((index, found));
         }
-        let state = file_state::look(&path).ok();
+        let state = Held::open(&path, Access::Read);
+        let state = state
+            .ok()
+            .and_then(|held| file_state::look(held.file()).ok());
         let made = Place::File {
             link: self.link(&place.name, &path)?,
             // A device has no size there.
@@ -136,13 +141,19 @@ impl<'a> Bench<'a> {
         seed: u64,
         tell: &mut Tell<'_>,
     ) -> Result<Place, MeasureError> {
-        let scratch = session.scratch(&prepared.wanted.target)?;
-        let path = scratch.path().to_owned();
-        self.scratch.push(scratch);
+        let directory = Directory::open(&prepared.wanted.target);
+        let directory = Arc::new(directory.map_err(|source| unfit("file", &source))?);
+        let scratch = session.scratch(&directory)?;
         let size = prepared.run.plan.file_size;
-        layout::fill(&path, size, seed, self.cancel, &mut |written, _| {
-            tell(Event::Layout { written, size });
-        })
+        layout::fill(
+            scratch.held(),
+            size,
+            seed,
+            self.cancel,
+            &mut |written, _| {
+                tell(Event::Layout { written, size });
+            },
+        )
         .map_err(|source| match source {
             layout::LayoutError::Cancelled => MeasureError::Interrupted,
             source => MeasureError::Layout {
@@ -150,10 +161,12 @@ impl<'a> Bench<'a> {
                 source,
             },
         })?;
-        Ok(Place::File {
-            link: self.link("file", &path)?,
-            state: file_state::look(&path).ok(),
-        })
+        let made = Place::File {
+            link: self.link("file", &scratch.held().through())?,
+            state: file_state::look(scratch.held().file()).ok(),
+        };
+        self.scratch.push(scratch);
+        Ok(made)
     }
 
     fn image(

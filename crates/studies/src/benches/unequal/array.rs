@@ -1,8 +1,9 @@
 //! A btrfs over loop devices of unequal sizes: made, filled, broken, mended.
 
 use crate::{Place, StudyError};
-use assay_changes::{Made, MadeId};
+use assay_changes::{Made, MadeId, OwnDirectory};
 use assay_host::Limits;
+use assay_host::held::{Access, Held};
 use assay_model::Bytes;
 use assay_planner::btrfs::Profile;
 use rustix::fs::FallocateFlags;
@@ -27,10 +28,10 @@ struct Member {
 /// A mounted btrfs with its loop devices; dropping it takes all of it away.
 pub(super) struct Array<'a> {
     place: &'a Place<'a>,
-    dir: PathBuf,
+    dir: OwnDirectory,
+    mountpoint: PathBuf,
     members: Vec<Member>,
     mount: Option<MadeId>,
-    dir_made: MadeId,
     /// Disks made so far: files are never given twice.
     count: usize,
 }
@@ -55,13 +56,13 @@ impl<'a> Array<'a> {
         data: Profile,
         metadata: Profile,
     ) -> Result<Self, StudyError> {
-        let (dir_made, dir) = place.scratch_dir(name)?;
+        let dir = place.scratch_dir(name)?;
         let mut array = Self {
             place,
             dir,
+            mountpoint: place.kept_dir(name)?,
             members: Vec::new(),
             mount: None,
-            dir_made,
             count: 0,
         };
         for size in sizes {
@@ -77,42 +78,30 @@ impl<'a> Array<'a> {
 
     /// A new disk that is part of nothing yet; returns its place.
     pub fn attach(&mut self, size: u64) -> Result<usize, StudyError> {
-        let backing = self.dir.join(format!("disk{}", self.count));
+        let name = format!("disk{}", self.count);
         self.count += 1;
-        File::options()
-            .write(true)
-            .create_new(true)
-            .open(&backing)
-            .and_then(|file| file.set_len(size))
-            .map_err(StudyError::io(&backing))?;
-        let made = Made::Loop {
-            backing: backing.clone(),
-        };
-        let made = self.place.session.made(&made)?;
-        let argv = ["losetup", "--find", "--show", "--"].map(OsStr::new);
-        let shown = run_os(self.place, &[&argv[..], &[backing.as_os_str()]].concat())?;
+        let held = self.dir.held.create(OsStr::new(&name))?;
+        let backing = self.dir.shown().join(&name);
+        let sized = held.file().set_len(size);
+        sized.map_err(StudyError::io(&backing))?;
+        let made = self.place.session.made(&Made::Loop { backing })?;
+        self.place.session.identify(made, held.file())?;
+        let node = assay_host::loops::attach(held.file(), false)?;
         self.members.push(Member {
-            device: shown.trim().to_owned(),
+            device: node.display().to_string(),
             size,
             made,
         });
         Ok(self.members.len() - 1)
     }
 
-    fn mountpoint(&self) -> PathBuf {
-        self.dir.join("mnt")
-    }
-
     fn target(&self) -> String {
-        self.mountpoint().display().to_string()
+        self.mountpoint.display().to_string()
     }
 
     /// Mounts it by the names of its devices; `degraded` without one of them.
     fn mount(&mut self, degraded: bool) -> Result<(), StudyError> {
-        let mountpoint = self.mountpoint();
-        if !mountpoint.exists() {
-            std::fs::create_dir(&mountpoint).map_err(StudyError::io(&mountpoint))?;
-        }
+        let mountpoint = self.mountpoint.clone();
         self.mount = Some(self.place.session.made(&Made::Mount { mountpoint })?);
         let devices = self.members.iter().map(|member| &member.device);
         let mut options: Vec<String> = devices.map(|device| format!("device={device}")).collect();
@@ -201,7 +190,7 @@ impl<'a> Array<'a> {
     /// Reserves space for a file until `most` bytes or nothing is left: what the chunk allocator
     /// gives, without a byte written. Returns the size of the file.
     pub fn reserve(&self, most: u64) -> Result<u64, StudyError> {
-        let path = self.mountpoint().join("reserved");
+        let path = self.mountpoint.join("reserved");
         let file = File::options().create(true).append(true).open(&path);
         let file = file.map_err(StudyError::io(&path))?;
         let size = || file.metadata().map(|found| found.len());
@@ -221,17 +210,18 @@ impl<'a> Array<'a> {
 
     /// Writes a file of data that do not compress.
     pub fn write(&self, size: u64) -> Result<(), StudyError> {
-        let path = self.mountpoint().join("data");
+        let path = self.mountpoint.join("data");
         File::create_new(&path).map_err(StudyError::io(&path))?;
         let (place, size) = (self.place, Bytes(size));
-        assay_instruments::layout::fill(&path, size, place.seed, place.cancel, &mut |_, _| {})
+        let held = Held::open(&path, Access::ReadWrite)?;
+        assay_instruments::layout::fill(&held, size, place.seed, place.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure("writing onto the array", error))?;
         self.sync()
     }
 
     /// Checksum of the written file; an error when it cannot be read.
     pub fn sum(&self) -> Result<String, StudyError> {
-        let path = self.mountpoint().join("data");
+        let path = self.mountpoint.join("data");
         let argv = [OsStr::new("sha256sum"), path.as_os_str()];
         run_os(self.place, &argv)
     }
@@ -285,7 +275,8 @@ impl Drop for Array<'_> {
         for member in self.members.drain(..).rev() {
             let _ = self.place.remove(member.made);
         }
-        let _ = self.place.remove(self.dir_made);
+        let _ = std::fs::remove_dir(&self.mountpoint);
+        let _ = self.place.remove(self.dir.id);
     }
 }
 

@@ -64,7 +64,7 @@ impl<'a> Here<'a> {
         if !found.success() {
             return wrong(&found.complaint());
         }
-        let (_, dir) = place.scratch_dir("study")?;
+        let dir = place.kept_dir("study")?;
         let work = Work::new(dir.join("fio"))?;
         Ok(Self {
             place,

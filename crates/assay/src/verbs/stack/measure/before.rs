@@ -3,12 +3,12 @@
 
 use super::Measure;
 use crate::progress::whole;
-use crate::verbs::run::progress::swept;
 use crate::verbs::trial::told;
 use anyhow::bail;
 use assay_changes::{Foreign, Journal};
 use assay_host::Live;
-use assay_instruments::scratch::{self, State};
+use assay_host::held::Directory;
+use assay_instruments::scratch;
 use assay_model::Bytes;
 use assay_model::ladder::RungPlace;
 use assay_stack::measure::{Made, Prepared, Within};
@@ -17,13 +17,11 @@ use std::path::Path;
 
 /// Removes what an assay that was killed left of its rungs.
 pub(super) fn sweep(
-    state: &State,
     journal: &Journal,
     guests: &assay_lab::State,
     target: &Path,
 ) -> anyhow::Result<()> {
-    swept(&state.sweep());
-    swept(&scratch::sweep_directory(target));
+    crate::sweep::said(&scratch::sweep_directory(&Directory::open(target)?));
     for name in guests.sweep()? {
         eprintln!("removed what was left of guest {name}");
     }

@@ -13,16 +13,17 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// `PRAGMA application_id` of a store: "assa".
 const APPLICATION: i64 = 0x6173_7361;
 /// Migrations in order; the n-th brings a store to version n.
-const MIGRATIONS: [&str; 3] = [
-    include_str!("../migrations/0001.sql"),
-    include_str!("../migrations/0002.sql"),
-    include_str!("../migrations/0003.sql"),
+const MIGRATIONS: [&str; 4] = [
+    include_str!("../../migrations/0001.sql"),
+    include_str!("../../migrations/0002.sql"),
+    include_str!("../../migrations/0003.sql"),
+    include_str!("../../migrations/0004.sql"),
 ];
 /// How long one process waits for another that is writing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Opens what is there; makes it first when there is nothing.
-pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         let made = fs::DirBuilder::new()
             .recursive(true)
@@ -48,14 +49,14 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Opens what is there.
-pub(crate) fn open_existing(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_existing(path: &Path) -> Result<Connection, StoreError> {
     if look_at_file(path)? {
         look_first(path)?;
     }
     let fail = |source| StoreError::sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
-    connection.busy_timeout(PATIENCE).map_err(fail)?;
+    connection.busy_timeout(LONGEST_WAIT).map_err(fail)?;
     write_ahead(&connection).map_err(fail)?;
     connection
         .pragma_update(None, "synchronous", "full")
@@ -127,7 +128,7 @@ fn look_first(path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
-    connection.busy_timeout(PATIENCE).map_err(fail)?;
+    connection.busy_timeout(LONGEST_WAIT).map_err(fail)?;
     match ours(&connection, path) {
         // A crash left a journal that only a writer can play back; it is looked at again then.
         Err(StoreError::Sqlite { source, .. }) if needs_writer(&source) => Ok(()),

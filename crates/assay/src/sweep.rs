@@ -1,0 +1,30 @@
+//! What an assay that was killed left is removed at every start of a verb that works with the machine.
+
+use crate::context;
+use assay_instruments::scratch::{State, Swept};
+
+/// Removes scratch files that killed runs and trials left, and says so. Nothing is made: where there is
+/// no state directory there is nothing to remove.
+pub fn at_start() {
+    // A verb that needs the directory says what is wrong with it.
+    let Ok(dir) = context::state_dir() else {
+        return;
+    };
+    if let Some(state) = State::existing(&dir) {
+        said(&state.sweep());
+    }
+}
+
+/// Says what was left by an assay that was killed, and removed now.
+pub fn said(found: &[Swept]) {
+    for swept in found {
+        let path = swept.path.to_string_lossy();
+        let path = path.escape_debug();
+        match &swept.error {
+            None => eprintln!("removed {path}, left by an assay that was killed"),
+            Some(error) => eprintln!(
+                "{path} was left by an assay that was killed and was not removed: {error}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What 0.1 wrote is understood: what it measured is shown, compared, exported, judged again and gone on with, with the figures
+//! that 0.1 showed; and what a store of several machines shows.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use assay_host::Live;
+use assay_model::{Machine, RunId};
+use assay_store::Store;
+use common::Home;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn packed(name: &str) -> Vec<u8> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures");
+    zstd::decode_all(&std::fs::read(fixtures.join(name)).unwrap()[..]).unwrap()
+}
+
+/// A home with the store of 0.1.
+fn home() -> Home {
+    let home = Home::new();
+    let store = packed("store-0.1.db.zst");
+    std::fs::write(home.dir.path().join("store.db"), store).unwrap();
+    home
+}
+
+/// What 0.1 answered.
+#[derive(serde::Deserialize)]
+struct Answer {
+    status: i32,
+    said: Value,
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// `f64::powi` does not give the same last bit in every build.
+fn same(a: Option<f64>, b: Option<f64>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a == b;
+    };
+    (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
+}
+
+/// Where `now` lacks something that `then` said, or says something else. New fields are welcome.
+fn lost(at: &str, then: &Value, now: &Value, out: &mut Vec<String>) {
+    match (then, now) {
+        (Value::Object(then), Value::Object(now)) => {
+            for (key, value) in then {
+                match now.get(key) {
+                    Some(now) => lost(&format!("{at}.{key}"), value, now, out),
+                    None => out.push(format!("{at}.{key} is gone")),
+                }
+            }
+        }
+        (Value::Array(then), Value::Array(now)) if then.len() == now.len() => {
+            for (i, (then, now)) in then.iter().zip(now).enumerate() {
+                lost(&format!("{at}[{i}]"), then, now, out);
+            }
+        }
+        (Value::Number(a), Value::Number(b)) if same(a.as_f64(), b.as_f64()) => {}
+        _ if then == now => {}
+        _ => out.push(format!("{at}: {now} instead of {then}")),
+    }
+}
+
+/// Words are for people and get better; figures stay. Left are numbers, truths and names.
+fn figures(value: &mut Value) {
+    const WORDS: [&str; 9] = [
+        "evidence", "instead", "seen", "reason", "sentence", "remarks", "why", "cautions", "title",
+    ];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, _| !WORDS.contains(&key.as_str()));
+            fields.values_mut().for_each(figures);
+        }
+        Value::Array(all) => all.iter_mut().for_each(figures),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_figure_is_the_one_that_0_1_showed() {
+    let home = home();
+    let answers: BTreeMap<String, Answer> =
+        serde_json::from_slice(&packed("store-0.1.answers.json.zst")).unwrap();
+    assert!(answers.len() > 40);
+    let mut wrong = Vec::new();
+    for (command, then) in answers {
+        let args: Vec<&str> = command.split(' ').collect();
+        let ran = home.assay(&args);
+        if ran.code != Some(then.status) {
+            wrong.push(format!("{command}: status {:?}: {}", ran.code, ran.stderr));
+            continue;
+        }
+        match then.said {
+            // Tables for people: the CSV is for programs and stays as it is.
+            Value::String(text) if args.contains(&"csv") => {
+                // The answers were kept with plain line ends.
+                if ran.stdout.replace("\r\n", "\n") != text {
+                    wrong.push(format!("{command}: another CSV"));
+                }
+            }
+            Value::String(text) => {
+                assert!(!text.is_empty() && !ran.stdout.is_empty(), "{command}");
+            }
+            mut then => {
+                figures(&mut then);
+                let mut differences = Vec::new();
+                lost("", &then, &json(&ran.stdout), &mut differences);
+                let all = differences.iter().take(5);
+                wrong.extend(all.map(|one| format!("{command}: {one}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_report_of_it_is_written() {
+    let home = home();
+    let page = home.dir.path().join("page.html");
+    let page = page.to_str().unwrap();
+    for args in [
+        &["report", "2", "--against", "1", "--html", page][..],
+        &["report", "8", "--html", page],
+        &["report", "5", "--format", "md"],
+        &["stack", "--show", "8", "--html", page],
+        &["trial", "--show", "1", "--html", page],
+        &["study", "show", "mine", "--html", page],
+    ] {
+        let ran = home.assay(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
+    }
+    // Nothing of it is known to be of any machine, so no list names one.
+    assert!(!home.assay(&["runs"]).stdout.contains("machine"));
+}
+
+#[test]
+fn an_interrupted_run_of_it_is_gone_on_with() {
+    if !common::fio() {
+        return;
+    }
+    let (home, target) = (home(), Home::new().target());
+    // /var/tmp was another disk then, and a run does not go on elsewhere: so it is moved here.
+    let mut store = Store::open(&home.dir.path().join("store.db")).unwrap();
+    let mut run = store.run(RunId(4)).unwrap();
+    let mut info = assay_facts::target(&Live, target.path()).unwrap();
+    info.size = run.targets[0].size;
+    run.targets = vec![info];
+    run.plan.targets = vec![run.targets[0].name.clone()];
+    store.update_run(&run).unwrap();
+    drop(store);
+    let before = json(&home.assay(&["export", "4"]).stdout);
+    let ran = home.assay(&["run", "--resume", "4", "--quiet"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let after = json(&home.assay(&["export", "4"]).stdout);
+    let samples = |document: &Value| document["samples"].as_array().unwrap().clone();
+    assert_eq!((samples(&before).len(), samples(&after).len()), (2, 12));
+    assert_eq!(samples(&before), samples(&after)[..2]);
+    assert_eq!(after["run"]["state"], "complete");
+    assert_eq!(after["machine"], Value::Null);
+}
+
+/// An index of duplicates that 0.1 wrote.
+#[test]
+fn an_index_says_what_it_said() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dups/tests/fixtures");
+    let read = |name: &str| std::fs::read(fixtures.join(name)).unwrap();
+    let home = Home::new();
+    let index = home.dir.path().join("dups.db");
+    let packed = read("index-0.1.db.zst");
+    std::fs::write(&index, zstd::decode_all(&packed[..]).unwrap()).unwrap();
+    let ran = home.assay(&[
+        "dups",
+        "report",
+        "--json",
+        "--index",
+        index.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let then: Value = serde_json::from_slice(&read("index-0.1.report.json")).unwrap();
+    let mut differences = Vec::new();
+    lost("", &then, &json(&ran.stdout), &mut differences);
+    assert!(differences.is_empty(), "{differences:?}");
+}
+
+/// A journal that 0.1 left when it was killed: what it holds is told, never passed over.
+#[test]
+fn a_journal_is_understood() {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../changes/tests/fixtures/journal-0.1-killed.jsonl"),
+    )
+    .unwrap();
+    let home = Home::new();
+    let session = home.state().join("journal/sessions/assay-c07de044c66afa3c");
+    let mut private = std::fs::DirBuilder::new();
+    private
+        .recursive(true)
+        .mode(0o700)
+        .create(&session)
+        .unwrap();
+    // Of another start of the machine: a mount option of then is no longer in effect.
+    let boot = "1f1d65d1-6500-4f6c-989c-385b069582c4";
+    assert!(text.contains(boot));
+    let text = text.replace(boot, "00000000-6500-4f6c-989c-385b069582c4");
+    std::fs::write(session.join("journal"), text).unwrap();
+    let ran = home.assay(&["trial", "--recover", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let recovered = json(&ran.stdout)["recovered"].clone();
+    assert_eq!(recovered[0]["target"], "/var/tmp");
+    assert_eq!(recovered[0]["remains"], false);
+    let again = json(&home.assay(&["trial", "--recover", "--json"]).stdout);
+    assert_eq!(again["recovered"], serde_json::json!([]));
+}
+
+/// A store with two runs: 1 of this machine, 2 of another one by export and import.
+fn two_machines() -> Option<Home> {
+    if assay_facts::machine(&Live).is_none() {
+        assay_testing::skipped("machine-id", "this machine has no /etc/machine-id");
+        return None;
+    }
+    let home = home();
+    let path = home.dir.path().join("store.db");
+    let mut store = Store::open(&path).unwrap().on(assay_facts::machine(&Live));
+    for (old, uid) in [(1, '1'), (4, '2')] {
+        let mut run = store.run(RunId(old)).unwrap();
+        let samples = store.samples(RunId(old)).unwrap();
+        run.uid = uid.to_string().repeat(32);
+        match uid {
+            '1' => {
+                store.create_run(&mut run).unwrap();
+                for sample in &samples {
+                    store.add_sample(run.id, sample).unwrap();
+                }
+            }
+            _ => {
+                let other = Machine {
+                    id: "b".repeat(32),
+                    name: None,
+                };
+                store.import_run(&run, &samples, Some(&other)).unwrap();
+            }
+        }
+    }
+    Some(home)
+}
+
+#[test]
+fn the_machine_is_shown_where_there_are_two() {
+    let Some(home) = two_machines() else { return };
+    let here = assay_facts::machine(&Live).unwrap();
+    let rows = json(&home.assay(&["runs", "--json"]).stdout)["runs"].clone();
+    assert_eq!(rows[0]["machine"]["id"], "b".repeat(32));
+    assert_eq!(rows[1]["machine"]["id"], here.id.as_str());
+    assert_eq!(rows[1]["machine"]["name"].as_str(), here.name.as_deref());
+    assert_eq!(rows[2]["machine"], Value::Null);
+    let table = home.assay(&["runs"]).stdout;
+    assert!(
+        table.contains("bbbbbbbb") && table.contains("unknown"),
+        "{table}"
+    );
+    let newest = home.assay(&["runs", "-n", "1"]).stdout;
+    assert!(!newest.contains("bbbbbbbb"), "one machine only: {newest}");
+
+    let both = json(&home.assay(&["compare", "9", "10", "--json"]).stdout);
+    assert_eq!(both["environment"][0]["key"], "machine");
+    assert_eq!(both["environment"][0]["b"], "bbbbbbbb");
+    assert_eq!(both["machines"]["a"]["id"], here.id.as_str());
+    // The same comparison of runs of one machine, or of unknown ones, has no such line.
+    let old = json(&home.assay(&["compare", "1", "2", "--json"]).stdout);
+    assert!(!old["environment"].to_string().contains("bbbbbbbb"));
+    assert_ne!(old["environment"][0]["key"], "machine");
+
+    let export = home.assay(&["export", "9"]).stdout;
+    assert_eq!(json(&export)["machine"], here.id.as_str());
+    let secret = std::fs::read_to_string("/etc/machine-id").unwrap();
+    assert!(!export.contains(secret.trim()));
+}
+
+#[test]
+fn a_run_of_another_machine_is_not_gone_on_with() {
+    let Some(home) = two_machines() else { return };
+    let before = json(&home.assay(&["export", "10"]).stdout);
+    let ran = home.assay(&["run", "--resume", "10", "--quiet"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("bbbbbbbb"), "{}", ran.stderr);
+    assert_eq!(json(&home.assay(&["export", "10"]).stdout), before);
+    // Without a name, one of another machine is not chosen, though it is the newest.
+    let newest = home.assay(&["run", "--resume", "--quiet", "--fio", "/nonexistent"]);
+    assert_eq!(newest.code, Some(2));
+    assert!(!newest.stderr.contains("bbbbbbbb"), "{}", newest.stderr);
+}

@@ -1,0 +1,334 @@
+//! The owner of the directory that is tried exchanges what assay makes in it for links, pipes, files
+//! and directories, at any moment. What the names lead to then is not written to, not mounted on and
+//! not removed, and everything that assay made is gone in the end.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests drive the real program and attack what it makes"
+)]
+
+mod common;
+
+use assay_rigs::lacks;
+use assay_testing::{attacked, factor, skipped};
+use common::Home;
+use rustix::fs::{CWD, FileType, Mode};
+use rustix::process::{Pid, Signal};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// `nobody`.
+const OWNER: u32 = 65534;
+/// No run of these tests may take longer; a pipe that is waited for would.
+const LIMIT: Duration = Duration::from_secs(240);
+const SHORT: [&str; 8] = [
+    "--pairs",
+    "1",
+    "--slot",
+    "200ms",
+    "--washout",
+    "50ms",
+    "--size",
+    "16MiB",
+];
+
+/// A directory of the owner's, and what root has elsewhere.
+struct Scene {
+    all: tempfile::TempDir,
+    dir: PathBuf,
+    home: Home,
+    /// How often a name was given to something else.
+    exchanged: AtomicU64,
+}
+
+/// What comes in between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then {
+    Nothing,
+    Kill,
+    Terminate,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let all = tempfile::tempdir_in("/var/tmp").unwrap();
+        let dir = all.path().join("theirs");
+        let roots = all.path().join("roots");
+        fs::create_dir(&dir).unwrap();
+        fs::create_dir(&roots).unwrap();
+        for name in [
+            "file",
+            "image",
+            "backing",
+            "key",
+            "nbd.sock",
+            "stdout",
+            "server.log",
+        ] {
+            fs::write(roots.join(name), "precious").unwrap();
+        }
+        fs::create_dir(roots.join("mnt")).unwrap();
+        fs::set_permissions(&roots, fs::Permissions::from_mode(0o700)).unwrap();
+        // The way is open to the owner, the end of it is not.
+        fs::set_permissions(all.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        chown(&dir, Some(OWNER), Some(OWNER)).unwrap();
+        Self {
+            dir,
+            all,
+            home: Home::new(),
+            exchanged: AtomicU64::new(0),
+        }
+    }
+
+    fn roots(&self) -> PathBuf {
+        self.all.path().join("roots")
+    }
+
+    fn roots_are_whole(&self) -> bool {
+        let mut names: Vec<_> = fs::read_dir(self.roots())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        names.sort();
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        names.len() == 8
+            && !mounts.contains(self.roots().to_str().unwrap())
+            && names.iter().all(|path| match path.is_dir() {
+                true => fs::read_dir(path).unwrap().next().is_none(),
+                false => fs::read(path).unwrap() == b"precious",
+            })
+    }
+
+    /// Loop devices on what lies here.
+    fn loops(&self) -> Vec<String> {
+        let here = self.all.path().to_str().unwrap();
+        let devices = fs::read_dir("/sys/block").unwrap().flatten();
+        let files = devices
+            .filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+        files.filter(|file| file.contains(here)).collect()
+    }
+
+    /// What root made here and left.
+    fn left(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.dir).unwrap().flatten();
+        let roots = entries.filter(|entry| entry.metadata().unwrap().uid() == 0);
+        roots.map(|entry| entry.path()).collect()
+    }
+
+    /// Starts assay, exchanges what it makes, and waits for its end. Whether all held.
+    fn attack(&self, words: &[&str], seed: u64, then: Then) -> bool {
+        let mut command = self.home.command(words);
+        let log = fs::File::create(self.all.path().join("log")).unwrap();
+        command.stdout(Stdio::null()).stderr(log);
+        let child = command.spawn().unwrap();
+        let stop = AtomicBool::new(false);
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| self.owner(seed, &stop));
+            let ended = self.wait(child, seed, then);
+            if then == Then::Kill {
+                // Recovery is attacked as well.
+                let child = self.home.command(&["trial", "--recover"]);
+                let ended = { child }
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn();
+                self.wait(ended.unwrap(), seed, Then::Nothing);
+            }
+            stop.store(true, Ordering::Relaxed);
+            ended
+        });
+        // What could not be taken away while it was moved to and fro is taken away now.
+        let recovered = self.home.assay(&["trial", "--recover"]);
+        let held = ended.is_some() && self.roots_are_whole() && self.left().is_empty();
+        let held = held && self.loops().is_empty();
+        if !held {
+            let log = fs::read_to_string(self.all.path().join("log")).unwrap();
+            eprintln!(
+                "{words:?} {seed} {then:?}: {ended:?}, whole {}, left {:?} {:?}\n{log}\n{}{}",
+                self.roots_are_whole(),
+                self.left(),
+                self.loops(),
+                recovered.stdout,
+                recovered.stderr
+            );
+        }
+        held
+    }
+
+    /// What the owner may do, and no more: this thread becomes the owner.
+    fn owner(&self, seed: u64, stop: &AtomicBool) {
+        let (dir, roots) = (&self.dir, &self.roots());
+        set_thread_groups(&[]).unwrap();
+        let group = rustix::process::Gid::from_raw(OWNER);
+        set_thread_res_gid(group, group, group).unwrap();
+        let user = rustix::process::Uid::from_raw(OWNER);
+        set_thread_res_uid(user, user, user).unwrap();
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut number = 0;
+        while !stop.load(Ordering::Relaxed) {
+            for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                let ours = entry.metadata().is_ok_and(|found| found.uid() == 0);
+                // Scratch files are attacked by a test of their own.
+                if !ours || !name.starts_with(".assay-") || name.ends_with(".scratch") {
+                    continue;
+                }
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                std::thread::sleep(Duration::from_micros(random % 20_000));
+                let (at, moved) = (entry.path(), dir.join(format!("moved-{number}")));
+                number += 1;
+                if fs::rename(&at, &moved).is_err() {
+                    continue;
+                }
+                let _ = match random % 4 {
+                    0 => symlink(roots, &at),
+                    1 => symlink(roots.join("file"), &at),
+                    2 => rustix::fs::mknodat(CWD, &at, FileType::Fifo, Mode::RWXU, 0)
+                        .map_err(Into::into),
+                    _ => fs::create_dir(&at)
+                        .and_then(|()| symlink(roots.join("file"), at.join("image"))),
+                };
+                self.exchanged.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_micros(random / 7 % 60_000));
+                if random & 64 == 0 {
+                    // Back again, so that the next moment is another one.
+                    let _ = fs::remove_file(&at);
+                    let _ = fs::remove_dir_all(&at);
+                    let _ = fs::rename(&moved, &at);
+                }
+            }
+            std::thread::sleep(Duration::from_micros(300));
+        }
+    }
+
+    fn wait(&self, mut child: Child, seed: u64, then: Then) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        let mut when = None;
+        loop {
+            if let Some(ended) = child.try_wait().unwrap() {
+                return Some(ended);
+            }
+            let made = !self.left().is_empty();
+            let when = *when.get_or_insert_with(|| match made {
+                true => Instant::now() + Duration::from_millis(seed * 97 % 900),
+                false => begun + LIMIT,
+            });
+            if then != Then::Nothing && Instant::now() > when {
+                let signal = match then {
+                    Then::Kill => Signal::KILL,
+                    _ => Signal::TERM,
+                };
+                let _ = rustix::process::kill_process(Pid::from_child(&child), signal);
+            }
+            if begun.elapsed() > LIMIT {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn cannot(programs: &[&str]) -> bool {
+    match lacks(programs, true) {
+        Some(missing) => {
+            skipped("program", format_args!("{missing} is missing"));
+            true
+        }
+        None => false,
+    }
+}
+
+fn attacks(name: &str, programs: &[&str], rounds: u64, words: &[&str]) {
+    if cannot(programs) {
+        return;
+    }
+    let (mut tried, mut held, mut exchanged) = (0, 0, 0);
+    for round in 0..rounds * factor() {
+        for then in [Then::Nothing, Then::Kill, Then::Terminate] {
+            let scene = Scene::new();
+            let dir = scene.dir.to_str().unwrap().to_owned();
+            let words: Vec<&str> = words
+                .iter()
+                .map(|word| match *word {
+                    "DIR" => dir.as_str(),
+                    word => word,
+                })
+                .collect();
+            tried += 1;
+            held += u64::from(scene.attack(&words, 3 * round + then as u64 + 1, then));
+            exchanged += scene.exchanged.load(Ordering::Relaxed);
+        }
+    }
+    println!("{name}: {exchanged} names given to something else");
+    assert!(exchanged >= tried, "{name}: nothing was exchanged");
+    attacked(name, tried, held);
+}
+
+#[test]
+fn disk_images() {
+    let words = [
+        &["trial", "qcow2-preallocation", "DIR", "--quiet"][..],
+        &SHORT,
+    ]
+    .concat();
+    let programs = ["fio", "qemu-img", "qemu-storage-daemon"];
+    attacks(
+        "images exchanged by the owner of their directory",
+        &programs,
+        1,
+        &words,
+    );
+}
+
+#[test]
+fn file_systems() {
+    let words = [
+        &["trial", "ext4-data-writeback", "DIR", "--quiet"][..],
+        &SHORT,
+    ]
+    .concat();
+    let programs = ["fio", "mkfs.ext4", "mount"];
+    attacks(
+        "file systems exchanged by the owner of their directory",
+        &programs,
+        1,
+        &words,
+    );
+}
+
+#[test]
+fn rungs_of_a_stack() {
+    let words = [
+        "stack",
+        "DIR",
+        "--measure",
+        "--yes",
+        "--quiet",
+        "--runtime",
+        "300ms",
+        "--ramp",
+        "50ms",
+        "--size",
+        "16M",
+        "--rw",
+        "randread",
+        "--layers",
+        "image",
+    ];
+    let programs = ["fio", "qemu-img", "qemu-storage-daemon"];
+    attacks(
+        "rungs exchanged by the owner of their directory",
+        &programs,
+        1,
+        &words,
+    );
+}

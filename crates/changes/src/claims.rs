@@ -1,0 +1,286 @@
+//! What the machine knows of the settings that assays change, whatever state directory they use.
+//!
+//! A setting belongs to the machine, not to a state directory. Who changes one holds a lock that every
+//! assay of the same user sees (`assay_host::lockdir`), with a note of where its journal is. The note
+//! outlives its process: a setting that a killed assay left changed is never taken for the original.
+
+use crate::error::{ChangeError, Orphan};
+use crate::journal::{Journal, PREFIX, boot};
+use crate::never::survives_reboot;
+use crate::session::Session;
+use crate::setting::{Knob, Original};
+use crate::stored::load;
+use assay_host::lockdir::{Attempt, Lock};
+use assay_host::{HostError, HostMut};
+use assay_model::change::Setting;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What is noted in a lock, in one line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Note {
+    what: String,
+    identity: String,
+    label: String,
+    pid: u32,
+    #[serde(with = "crate::made::bytes")]
+    journal: PathBuf,
+    session: String,
+    boot: String,
+    /// How the setting was found.
+    value: Option<String>,
+    shown: String,
+}
+
+impl Note {
+    fn of(session: &Session, what: &str, identity: &str, original: &Original) -> Self {
+        let header = session.header();
+        Self {
+            what: what.to_owned(),
+            identity: identity.to_owned(),
+            label: header.label.clone(),
+            pid: std::process::id(),
+            journal: session.journal().dir().to_owned(),
+            session: header.uid.clone(),
+            boot: header.boot.clone(),
+            value: original.value.clone(),
+            shown: original.shown.clone(),
+        }
+    }
+
+    fn is_of(&self, session: &Session) -> bool {
+        self.session == session.header().uid && self.journal == session.journal().dir()
+    }
+
+    /// What the journal says of it.
+    fn told(&self) -> Result<Told, ChangeError> {
+        if !self.dir().is_dir() {
+            return Ok(Told::Nothing);
+        }
+        let found = load(self.dir())?.and_then(|stored| stored.found);
+        let open = found.is_some_and(|found| {
+            let same = |id| {
+                let switched = found.state.switched(id);
+                switched.is_some_and(|one| one.identity == self.identity)
+            };
+            !found.damage.is_empty() || found.state.open().any(|(id, _)| same(id))
+        });
+        Ok(match open {
+            true => Told::Open,
+            // Killed after it had set it back, before it could remove the note.
+            false => Told::Closed,
+        })
+    }
+
+    fn dir(&self) -> PathBuf {
+        let name = format!("{PREFIX}{}", self.session);
+        self.journal.join("sessions").join(name)
+    }
+
+    /// The state directory, as the user names it.
+    fn state(&self) -> PathBuf {
+        match self.journal.file_name() {
+            Some(name) if name == "journal" => self.journal.parent().unwrap_or(&self.journal),
+            _ => &self.journal,
+        }
+        .to_owned()
+    }
+}
+
+/// What a journal says of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It may still be changed.
+    Open,
+    /// It is as it was found.
+    Closed,
+    /// The journal is gone.
+    Nothing,
+}
+
+/// The lock of a setting. Sysctls of the network are those of a network namespace.
+fn attempt(
+    host: &dyn HostMut,
+    setting: &Setting,
+    identity: &str,
+) -> Result<Option<Attempt>, HostError> {
+    let Some(locks) = host.locks(survives_reboot(setting))? else {
+        return Ok(None);
+    };
+    let mut key = identity.to_owned();
+    if identity.starts_with("kernel:/proc/sys/net/") {
+        let space = host.link(Path::new("/proc/self/ns/net"))?;
+        key = format!("{key} in {}", space.display());
+    }
+    locks.try_lock(&key).map(Some)
+}
+
+/// Takes the lock of a setting that is about to be changed.
+///
+/// # Errors
+/// A live assay has it, or one that was killed left the setting changed.
+pub(crate) fn take(
+    session: &Session,
+    host: &dyn HostMut,
+    setting: &Setting,
+    what: &str,
+    knob: &dyn Knob,
+) -> Result<Option<Lock>, ChangeError> {
+    match attempt(host, setting, &knob.identity())? {
+        None => Ok(None),
+        Some(Attempt::Busy { note }) => Err(busy(what, &note)),
+        Some(Attempt::Taken(lock)) => {
+            check(session, host, setting, what, knob, &lock)?;
+            Ok(Some(lock))
+        }
+    }
+}
+
+fn busy(what: &str, note: &str) -> ChangeError {
+    let note: Option<Note> = serde_json::from_str(note).ok();
+    ChangeError::Busy {
+        what: what.to_owned(),
+        pid: note.as_ref().map_or(0, |note| note.pid),
+        label: note.map_or_else(|| "which has just begun".to_owned(), |note| note.label),
+    }
+}
+
+/// Whether what a former process noted still matters.
+fn check(
+    session: &Session,
+    host: &dyn HostMut,
+    setting: &Setting,
+    what: &str,
+    knob: &dyn Knob,
+    lock: &Lock,
+) -> Result<(), ChangeError> {
+    if lock.left().is_empty() {
+        return Ok(());
+    }
+    let note: Note = serde_json::from_str(lock.left()).map_err(|error| ChangeError::Foreign {
+        path: lock.path().to_owned(),
+        reason: format!(
+            "an assay that was killed noted here how {what} was, and it cannot be read ({error}): set {what} as it shall be, then remove this file"
+        ),
+    })?;
+    let rebooted = note.boot != boot()? && !survives_reboot(setting);
+    if rebooted || note.is_of(session) {
+        return Ok(());
+    }
+    match note.told()? {
+        Told::Open => {
+            let place = (note.journal != session.journal().dir()).then(|| note.state());
+            return Err(ChangeError::Pending {
+                what: what.to_owned(),
+                label: note.label,
+                place,
+            });
+        }
+        Told::Closed => return Ok(()),
+        Told::Nothing => {}
+    }
+    let now = knob.read(host)?;
+    match knob.same(now.value.as_deref(), note.value.as_deref()) {
+        true => Ok(()),
+        false => Err(ChangeError::Orphan(Box::new(Orphan {
+            what: what.to_owned(),
+            label: note.label,
+            journal: note.journal,
+            original: note.shown,
+            found: now.shown,
+            note: lock.path().to_owned(),
+        }))),
+    }
+}
+
+/// Notes where the journal of a change is, before the change is made.
+pub(crate) fn note(
+    session: &Session,
+    lock: &Lock,
+    what: &str,
+    identity: &str,
+    original: &Original,
+) -> Result<(), ChangeError> {
+    let note = Note::of(session, what, identity, original);
+    let text = serde_json::to_string(&note)
+        .map_err(|error| ChangeError::journal(lock.path())(error.into()))?;
+    Ok(lock.note(&text)?)
+}
+
+/// Takes the lock of a setting that a dead session left, so that nobody else begins with it now.
+///
+/// # Errors
+/// A live assay works on it.
+pub(crate) fn retake(
+    session: &Session,
+    host: &dyn HostMut,
+    id: u64,
+    setting: &Setting,
+    identity: &str,
+) -> Result<(), ChangeError> {
+    let mut claims = session.claims();
+    if claims.contains_key(&id) {
+        return Ok(());
+    }
+    // Setting back does not hang on a directory that cannot be used.
+    match attempt(host, setting, identity) {
+        Ok(Some(Attempt::Busy { note })) => Err(busy(&crate::setting::name(setting), &note)),
+        Ok(Some(Attempt::Taken(lock))) => {
+            let note: Option<Note> = serde_json::from_str(lock.left()).ok();
+            let ours = note.is_some_and(|note| note.is_of(session));
+            if ours || lock.left().is_empty() {
+                claims.insert(id, lock);
+            }
+            Ok(())
+        }
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// A setting that an assay with another state directory left changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The setting, in words.
+    pub what: String,
+    /// What the assay did.
+    pub label: String,
+    /// Its state directory.
+    pub state: PathBuf,
+    /// What the setting read before.
+    pub original: String,
+    /// The file that tells of it, when its journal is gone.
+    pub note: Option<PathBuf>,
+}
+
+impl Journal {
+    /// Settings that assays with other state directories left changed when they were killed.
+    ///
+    /// # Errors
+    /// The directories of locks cannot be read.
+    pub fn elsewhere(&self, host: &dyn HostMut) -> Result<Vec<Elsewhere>, ChangeError> {
+        let (mut found, boot) = (Vec::new(), boot()?);
+        for lasting in [false, true] {
+            let Some(locks) = host.locks(lasting)? else {
+                continue;
+            };
+            for (path, left) in locks.left()? {
+                let Ok(note) = serde_json::from_str::<Note>(&left) else {
+                    continue;
+                };
+                let told = note.told()?;
+                let ours = note.journal == self.dir() && told != Told::Nothing;
+                if ours || told == Told::Closed || !lasting && note.boot != boot {
+                    continue;
+                }
+                found.push(Elsewhere {
+                    state: note.state(),
+                    what: note.what,
+                    label: note.label,
+                    original: note.shown,
+                    note: (told == Told::Nothing).then_some(path),
+                });
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,191 @@
+//! How the bytes of a journal become lines, whatever a crash or a bad disk made of them.
+
+use crate::lines::{FIRST_FORMAT, FORMAT, Header, Line, State};
+use crate::seal::{has_seal, torn, unseal};
+
+/// What a journal's bytes say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// The header was never written whole.
+    Unborn,
+    /// A journal.
+    Journal(Box<Lines>),
+}
+
+/// The lines of a journal, as far as they can be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// Nothing when it was damaged.
+    pub(crate) header: Option<Header>,
+    pub(crate) state: State,
+    /// The first line that is not what was written, and what is wrong with it.
+    pub(crate) damaged: Option<(usize, String)>,
+    /// Number of the next line.
+    pub(crate) next: u64,
+    /// How many bytes to keep: what is behind them was torn by a crash, and means nothing.
+    pub(crate) keep: usize,
+}
+
+/// Reads a journal. A torn last line is passed over: each line is on disk before the next one is
+/// written, so what a torn line would have announced was not begun, and what it would have concluded
+/// is found out by looking.
+///
+/// # Errors
+/// Why this is no journal that this assay understands.
+pub(crate) fn read(bytes: &[u8]) -> Result<Read, String> {
+    // What a power cut leaves where a line was to be.
+    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    let text = &bytes[..bytes.len() - zeros];
+    let Some(first) = text.split_inclusive(|byte| *byte == b'\n').next() else {
+        return Ok(Read::Unborn);
+    };
+    let line = first.strip_suffix(b"\n").unwrap_or(first);
+    if let Ok(header) = serde_json::from_slice::<Header>(line)
+        && header.format == FIRST_FORMAT
+    {
+        return Ok(Read::Journal(Box::new(first_format(
+            text,
+            bytes.len(),
+            header,
+        ))));
+    }
+    let header = match unseal(line) {
+        Some((0, body)) => Some(match serde_json::from_slice::<Header>(&body) {
+            Ok(header) if header.format == FORMAT => header,
+            other => return Err(foreign(&body, other.err())),
+        }),
+        Some(_) => None,
+        // The header is forced to disk before anything is done.
+        None if first.len() == text.len() && torn(line, 0) => return Ok(Read::Unborn),
+        None if has_seal(line) => None,
+        None if format_of(line).is_some_and(|format| format != u64::from(FORMAT)) => {
+            return Err(foreign(line, None));
+        }
+        None if first.len() == text.len() && !first.ends_with(b"\n") => return Ok(Read::Unborn),
+        None if !has_seal(text) && format_of(line).is_none() => {
+            let error = serde_json::from_slice::<Header>(line).err();
+            return Err(foreign(line, error));
+        }
+        None => None,
+    };
+    Ok(Read::Journal(Box::new(sealed(text, header))))
+}
+
+fn foreign(line: &[u8], error: Option<serde_json::Error>) -> String {
+    match (format_of(line), error) {
+        (Some(format), _) if format != u64::from(FORMAT) && format != u64::from(FIRST_FORMAT) => {
+            format!(
+                "a journal of format {format}; this assay knows formats {FIRST_FORMAT} and {FORMAT}: use the newer assay that wrote it to take its changes back"
+            )
+        }
+        (_, Some(error)) => format!("not a journal of assay ({error})"),
+        (_, None) => "not a journal of assay".to_owned(),
+    }
+}
+
+fn format_of(line: &[u8]) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_slice(line).ok()?;
+    value.get("assay-journal")?.as_u64()
+}
+
+/// Lines with numbers and checksums.
+fn sealed(text: &[u8], header: Option<Header>) -> Lines {
+    let mut found = Lines {
+        damaged: match header {
+            Some(_) => None,
+            None => Some((1, "it does not match its checksum".to_owned())),
+        },
+        header,
+        state: State::default(),
+        next: 0,
+        keep: 0,
+    };
+    let mut end = 0;
+    for (number, whole) in (1..).zip(text.split_inclusive(|byte| *byte == b'\n')) {
+        end += whole.len();
+        let line = whole.strip_suffix(b"\n").unwrap_or(whole);
+        // Written behind a damaged line.
+        if line.is_empty() {
+            found.keep = end;
+            continue;
+        }
+        let Some((own, body)) = unseal(line) else {
+            let cut_off = line.len() == whole.len() && torn(line, found.next);
+            if !cut_off {
+                found.damage(number, "it does not match its checksum");
+                found.next += 1;
+                found.keep = end;
+            }
+            continue;
+        };
+        found.keep = end;
+        if own != found.next {
+            let reason = match own > found.next {
+                true => format!("line {} should be here and is missing", found.next + 1),
+                false => "it was written earlier than the lines before it".to_owned(),
+            };
+            found.damage(number, &reason);
+        }
+        found.next = own.saturating_add(1);
+        match serde_json::from_slice::<Line>(&body) {
+            Ok(line) => found.take(line),
+            // The header, looked at already.
+            Err(_) if own == 0 => {}
+            Err(error) => found.damage(number, &format!("this assay does not know it ({error})")),
+        }
+    }
+    found
+}
+
+impl Lines {
+    fn damage(&mut self, line: usize, reason: &str) {
+        self.damaged.get_or_insert((line, reason.to_owned()));
+    }
+
+    fn take(&mut self, line: Line) {
+        if let (Line::Resumed { pid }, Some(header)) = (&line, &mut self.header) {
+            header.pid = *pid;
+        }
+        self.state.apply(line);
+    }
+}
+
+/// A journal of assay 0.1. A line that cannot be read is damage when one follows that was written
+/// later, unless somebody took over behind it.
+fn first_format(text: &[u8], keep: usize, header: Header) -> Lines {
+    let mut found = Lines {
+        header: Some(header),
+        state: State::default(),
+        damaged: None,
+        next: 0,
+        keep,
+    };
+    let mut unreadable = None;
+    let lines = text.split_inclusive(|byte| *byte == b'\n').enumerate();
+    for (number, line) in lines.skip(1) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let whole = line.ends_with(b"\n");
+        match serde_json::from_slice::<Line>(line) {
+            Ok(line) => {
+                let torn: Option<(usize, bool)> = unreadable.take();
+                if let Some((number, _)) = torn
+                    && !matches!(line, Line::Resumed { .. })
+                {
+                    found.damage(number, "it cannot be read");
+                }
+                found.take(line);
+            }
+            Err(_) => unreadable = unreadable.or(Some((number + 1, whole))),
+        }
+    }
+    // A line that has its end was written whole.
+    if let Some((number, true)) = unreadable {
+        found.damage(number, "it cannot be read");
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Everything about a file that is not its contents.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Gives a file an owner, a mode, an access control list, an extended attribute and times that are
+/// nobody's default, as far as this user and this file system allow.
+pub fn adorn(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
+    let _ = std::os::unix::fs::chown(path, Some(12345), Some(54321));
+    // Version 2, then tag, permissions and id: user 7 may read (linux/posix_acl_xattr.h).
+    let none = u32::MAX;
+    let entries = [
+        (1u16, 6u16, none),
+        (2, 4, 7),
+        (4, 4, none),
+        (16, 4, none),
+        (32, 0, none),
+    ];
+    let mut acl = 2u32.to_le_bytes().to_vec();
+    for (tag, access, id) in entries {
+        acl.extend(tag.to_le_bytes());
+        acl.extend(access.to_le_bytes());
+        acl.extend(id.to_le_bytes());
+    }
+    let flags = rustix::fs::XattrFlags::empty();
+    for (name, value) in [
+        ("system.posix_acl_access", &acl[..]),
+        ("user.assay", b"x"),
+        ("trusted.assay", b"y"),
+    ] {
+        let _ = rustix::fs::setxattr(path, name, value, flags);
+    }
+    let time = |seconds| std::time::UNIX_EPOCH + std::time::Duration::new(seconds, 123_456_789);
+    let times = fs::FileTimes::new();
+    let times = times
+        .set_accessed(time(1_000_000_000))
+        .set_modified(time(900_000_000));
+    fs::File::open(path).unwrap().set_times(times).unwrap();
+}
+
+/// Everything about a file but its contents, and when it was read.
+pub fn attributes(path: &Path) -> String {
+    let found = fs::metadata(path).unwrap();
+    let mut names = vec![0; 4096];
+    let length = rustix::fs::listxattr(path, &mut names[..]).unwrap_or(0);
+    let names = String::from_utf8_lossy(&names[..length]).into_owned();
+    let value = |name: &str| {
+        let mut value = vec![0; 4096];
+        let length = rustix::fs::getxattr(path, name, &mut value[..]).unwrap_or(0);
+        format!("{name}={:?}", &value[..length])
+    };
+    let mut values: Vec<_> = names.split_terminator('\0').map(value).collect();
+    values.sort();
+    format!(
+        "{:o} {} {} {} {} {values:?}",
+        found.mode(),
+        found.uid(),
+        found.gid(),
+        found.mtime(),
+        found.mtime_nsec(),
+    )
+}

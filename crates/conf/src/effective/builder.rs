@@ -1,0 +1,182 @@
+//! Collects scopes, settings and problems while files are read.
+
+use super::files::{Fault, Files};
+use super::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble};
+use crate::lang::parse;
+use crate::tree::Block;
+use assay_model::change::ConfigLanguage as Language;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// More files than this are included by nobody; includes that double at each level would end only
+/// after hours.
+const MOST_FILES: usize = 4096;
+
+/// A file that was read.
+pub struct Source {
+    pub path: PathBuf,
+    pub text: Vec<u8>,
+    /// Where its lines begin, since a line is looked up for each setting.
+    starts: Vec<usize>,
+}
+
+impl Source {
+    pub fn new(path: &Path, text: Vec<u8>) -> Self {
+        let newlines = text.iter().enumerate().filter(|&(_, &byte)| byte == b'\n');
+        Self {
+            path: path.to_owned(),
+            starts: std::iter::once(0)
+                .chain(newlines.map(|(at, _)| at + 1))
+                .collect(),
+            text,
+        }
+    }
+
+    pub fn place(&self, span: &Range<usize>) -> Place {
+        Place {
+            path: self.path.clone(),
+            line: self.starts.partition_point(|&start| start <= span.start),
+            span: span.clone(),
+        }
+    }
+}
+
+pub struct Builder<'a> {
+    pub files: &'a dyn Files,
+    pub out: Effective,
+    /// Nothing more is read: the program would have refused the configuration.
+    pub stopped: bool,
+    /// Scopes of which the program makes one, by parent and head.
+    pub known: HashMap<(ScopeId, Vec<String>), ScopeId>,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(program: Program, main: &Path, files: &'a dyn Files) -> Self {
+        let root = Scope {
+            parent: None,
+            head: Vec::new(),
+            place: Place {
+                path: main.to_owned(),
+                line: 1,
+                span: 0..0,
+            },
+        };
+        let out = Effective {
+            program,
+            scopes: vec![root],
+            settings: Vec::new(),
+            problems: Vec::new(),
+            files: Vec::new(),
+        };
+        Self {
+            files,
+            out,
+            stopped: false,
+            known: HashMap::new(),
+        }
+    }
+
+    pub fn done(self) -> Effective {
+        self.out
+    }
+
+    /// Reads a file.
+    pub fn open(&mut self, path: &Path) -> Result<Source, Fault> {
+        let text = self.files.read(path)?;
+        self.out.files.push(path.to_owned());
+        Ok(Source::new(path, text))
+    }
+
+    /// Reads a file that another one includes; `None` when that is a problem, which is noted.
+    pub fn open_included(&mut self, path: &Path, scope: ScopeId, from: &Place) -> Option<Source> {
+        if self.stopped {
+            return None;
+        }
+        if self.out.files.len() >= MOST_FILES {
+            self.stop(scope, from);
+            return None;
+        }
+        match self.open(path) {
+            Ok(source) => Some(source),
+            Err(fault) => {
+                let include = path.display().to_string();
+                self.problem(scope, from.clone(), Trouble::Unread { include, fault });
+                None
+            }
+        }
+    }
+
+    /// Includes that do not end.
+    pub fn stop(&mut self, scope: ScopeId, from: &Place) {
+        self.stopped = true;
+        self.problem(scope, from.clone(), Trouble::Endless);
+    }
+
+    /// What a file says; what is no file of the language is a problem, which is noted.
+    pub fn parsed(&mut self, language: Language, scope: ScopeId, source: &Source) -> Option<Block> {
+        match parse(language, &source.text) {
+            Ok(block) => Some(block),
+            Err(error) => {
+                let mut place = source.place(&(0..0));
+                if let crate::ConfError::Syntax { line, .. } = &error {
+                    let start = source.starts.get(*line - 1).copied().unwrap_or_default();
+                    place = source.place(&(start..start));
+                }
+                self.problem(scope, place, Trouble::Syntax(error));
+                None
+            }
+        }
+    }
+
+    pub fn problem(&mut self, scope: ScopeId, place: Place, trouble: Trouble) {
+        self.out.problems.push(Problem {
+            place,
+            scope,
+            trouble,
+            before: self.out.settings.len(),
+        });
+    }
+
+    /// A scope of its own.
+    pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
+        self.out.scopes.push(Scope {
+            parent: Some(parent),
+            head,
+            place,
+        });
+        ScopeId(self.out.scopes.len() - 1)
+    }
+
+    /// The scope with this head, made when there is none yet.
+    pub fn same_scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
+        let known = self.known.get(&(parent, head.clone())).copied();
+        known.unwrap_or_else(|| {
+            let scope = self.scope(parent, head.clone(), place);
+            self.known.insert((parent, head), scope);
+            scope
+        })
+    }
+
+    pub fn add(&mut self, scope: ScopeId, key: String, value: Vec<u8>, place: Place) {
+        let words = vec![value.clone()];
+        self.add_words(scope, key, value, words, place);
+    }
+
+    pub fn add_words(
+        &mut self,
+        scope: ScopeId,
+        key: String,
+        value: Vec<u8>,
+        words: Vec<Vec<u8>>,
+        place: Place,
+    ) {
+        self.out.settings.push(Setting {
+            scope,
+            key,
+            value,
+            words,
+            place,
+        });
+    }
+}

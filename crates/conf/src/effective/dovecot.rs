@@ -1,0 +1,150 @@
+//! Dovecot 2.3: `src/config/config-parser.c` of 2.3.19.
+//!
+//! Blocks with a name are one with those of the same name, and so are `plugin` and `dict`; other blocks
+//! without a name are each their own.
+//! `protocol`, `local`, `remote` and `local_name` are filters: what stands in them wins over what
+//! stands outside, whichever comes first. A `$name` as a word of a value without quotes is what the
+//! setting, which belongs to no other block, says up to that line: its own name there or outside of
+//! the filter, any other name in this filter alone. One that is not set stays as it is written, since
+//! its default is Dovecot's. Dovecot 2.4 has another language; its files are
+//! known by `dovecot_config_version` and told as a problem.
+
+use super::builder::{Builder, Source};
+use super::files::{Fault, Files};
+use super::walk::Rules;
+use super::{Effective, Place, ScopeId, Trouble, glob};
+use crate::lang::merges;
+use crate::tree::{Block, Directive, Inclusion};
+use assay_model::change::ConfigLanguage as Language;
+use std::path::{Path, PathBuf};
+
+const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
+
+pub struct Dovecot;
+
+impl Rules for Dovecot {
+    fn language(&self) -> Language {
+        Language::Dovecot
+    }
+
+    /// It calls a file that includes itself recursive.
+    fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool {
+        !from.iter().any(|open| open == path)
+    }
+
+    fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
+        (vec![said.pattern.clone()], said.key == "!include")
+    }
+
+    fn included(
+        &self,
+        builder: &Builder<'_>,
+        pattern: &str,
+        from: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, Fault> {
+        let including = from.last().map_or(Path::new("/"), |including| including);
+        included(including, pattern, builder.files)
+    }
+
+    fn scope(
+        &self,
+        builder: &mut Builder<'_>,
+        around: ScopeId,
+        block: &Block,
+        (_, place): (&Source, Place),
+    ) -> ScopeId {
+        let head = block.head.clone();
+        match merges(Language::Dovecot, &head) {
+            false => builder.scope(around, head, place),
+            true => builder.same_scope(around, head, place),
+        }
+    }
+
+    fn setting(
+        &self,
+        builder: &mut Builder<'_>,
+        scope: ScopeId,
+        said: &Directive,
+        (source, place): (&Source, Place),
+    ) {
+        if said.key == "dovecot_config_version" {
+            let what = "this is a configuration of Dovecot 2.4, whose language is not understood";
+            let trouble = Trouble::Unknown(what.to_owned());
+            builder.problem(ScopeId::ROOT, place.clone(), trouble);
+        }
+        let written = source.text.get(said.value_span.start);
+        let quoted = matches!(written, Some(b'"' | b'\''));
+        let file = said.quote.is_none() && said.value.starts_with(b"<");
+        let value = match !quoted && !file && said.value.contains(&b'$') {
+            true => expanded(&builder.out, &said.key, &said.value, scope),
+            false => said.value.clone(),
+        };
+        builder.add(scope, said.key.clone(), value, place);
+    }
+}
+
+/// `config_write_keyvariable`: words that begin with `$`.
+fn expanded(so_far: &Effective, key: &str, value: &[u8], scope: ScopeId) -> Vec<u8> {
+    let mut filter = scope;
+    while let (Some(parent), false) = (
+        so_far.scope(filter).parent,
+        is_filter(&so_far.scope(filter).head),
+    ) {
+        filter = parent;
+    }
+    let known = |name: &str| {
+        let known = so_far.value(filter, name)?;
+        (name == key || known.scope == filter).then_some(&known.value)
+    };
+    let words = value.split(|byte| matches!(byte, b' ' | b'\t'));
+    let mut out = Vec::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(b' ');
+        }
+        let name = word.strip_prefix(b"$");
+        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        out.extend(name.and_then(known).map_or(word, |known| &known[..]));
+    }
+    out
+}
+
+pub fn included(including: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, Fault> {
+    let dir = including.parent().unwrap_or(Path::new("/"));
+    match dir.join(pattern).to_str() {
+        Some(pattern) => glob::expand(files, pattern, glob::Style::Braces),
+        None => Err(Fault::Unreadable("its directory is not UTF-8".to_owned())),
+    }
+}
+
+/// A scope, then the same one with one filter less after the other, the innermost first.
+pub fn chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
+    let path: Vec<&[String]> = all.path(scope);
+    let mut chain = vec![scope];
+    let mut rest: Vec<&[String]> = path.clone();
+    while let Some(at) = rest.iter().rposition(|head| is_filter(head)) {
+        rest.remove(at);
+        // A block without a name is nobody else's, so it is none of those outside.
+        if rest.iter().any(|head| !merges(Language::Dovecot, head)) {
+            break;
+        }
+        chain.extend(descend(all, &rest));
+    }
+    chain
+}
+
+fn is_filter(head: &[String]) -> bool {
+    head.first()
+        .is_some_and(|name| FILTERS.contains(&&name[..]))
+}
+
+fn descend(all: &Effective, path: &[&[String]]) -> Option<ScopeId> {
+    let mut at = ScopeId::ROOT;
+    for head in path {
+        let mut scopes = all.scopes();
+        at = scopes
+            .find(|(_, scope)| scope.parent == Some(at) && scope.head == *head)?
+            .0;
+    }
+    Some(at)
+}

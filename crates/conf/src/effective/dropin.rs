@@ -1,0 +1,149 @@
+//! Directories of drop-ins: sysctl.d(5) with `sysctl --system` of procps 4.0, and the configuration
+//! files of systemd 252 (systemd-system.conf(5), "Configuration Directories and Precedence").
+//!
+//! Files are read in the order of their names, whatever directory they lie in; of several with one name
+//! the one in the first directory is read, which is how one in /etc hides one of a package. A link to
+//! /dev/null hides it without saying anything. Patterns in names (`net.ipv4.conf.*.rp_filter`) are
+//! told as they are written.
+
+use super::builder::{Builder, Source};
+use super::files::Fault;
+use super::{Place, ScopeId, Trouble};
+use crate::text::lossy;
+use crate::tree::{Block, Item};
+use assay_model::change::ConfigLanguage as Language;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// `sysctl --system`: all drop-ins, then sysctl.conf.
+pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+    let dirs = [
+        "etc/sysctl.d",
+        "run/sysctl.d",
+        "usr/local/lib/sysctl.d",
+        "usr/lib/sysctl.d",
+        "lib/sysctl.d",
+    ];
+    drop_ins(builder, main, &dirs, Language::KeyValue);
+    match builder.open(main) {
+        Ok(source) => add(builder, &source, Language::KeyValue),
+        // It need not be there: systemd-sysctl does not know it.
+        Err(Fault::Absent) => {}
+        Err(fault) => return Err(fault),
+    }
+    Ok(())
+}
+
+/// The main file, then its drop-ins.
+pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+    let source = builder.open(main)?;
+    add(builder, &source, Language::Ini);
+    let name = main.file_name().map(|name| lossy(name.as_bytes()));
+    let name = name.unwrap_or_default();
+    let dirs = ["etc", "run", "usr/local/lib", "usr/lib", "lib"]
+        .map(|dir| format!("{dir}/systemd/{name}.d"));
+    drop_ins(
+        builder,
+        main,
+        &dirs.each_ref().map(|dir| &dir[..]),
+        Language::Ini,
+    );
+    Ok(())
+}
+
+/// One file.
+pub fn alone(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
+    let source = builder.open(main)?;
+    add(builder, &source, Language::Nsswitch);
+    Ok(())
+}
+
+/// Reads the drop-ins below the root under which `main` lies in etc.
+fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Language) {
+    let etc = main.ancestors().find(|dir| dir.ends_with("etc"));
+    let root = etc.and_then(Path::parent).unwrap_or(Path::new("/"));
+    let from = Source::new(main, Vec::new()).place(&(0..0));
+    let mut by_name: BTreeMap<OsString, PathBuf> = BTreeMap::new();
+    for dir in dirs.iter().map(|dir| root.join(dir)) {
+        match builder.files.list(&dir) {
+            Ok(names) => {
+                let ours = |name: &OsString| name.as_bytes().ends_with(b".conf");
+                for name in names.into_iter().filter(ours) {
+                    let path = dir.join(&name);
+                    by_name.entry(name).or_insert(path);
+                }
+            }
+            Err(Fault::Absent) => {}
+            Err(fault) => unread(builder, &dir, fault, from.clone()),
+        }
+    }
+    for path in by_name.into_values() {
+        match builder.open(&path) {
+            Ok(source) => add(builder, &source, language),
+            // A link that leads nowhere.
+            Err(Fault::Absent) => {}
+            Err(fault) => unread(builder, &path, fault, from.clone()),
+        }
+    }
+}
+
+fn unread(builder: &mut Builder<'_>, path: &Path, fault: Fault, place: Place) {
+    let include = path.display().to_string();
+    builder.problem(ScopeId::ROOT, place, Trouble::Unread { include, fault });
+}
+
+fn add(builder: &mut Builder<'_>, source: &Source, language: Language) {
+    let Some(root) = builder.parsed(language, ScopeId::ROOT, source) else {
+        return;
+    };
+    items(builder, source, language, &root, ScopeId::ROOT);
+}
+
+fn items(
+    builder: &mut Builder<'_>,
+    source: &Source,
+    language: Language,
+    block: &Block,
+    scope: ScopeId,
+) {
+    for item in &block.items {
+        let place = source.place(item.span());
+        match item {
+            Item::Directive(said) => {
+                let key = match language {
+                    Language::KeyValue => sysctl_name(&said.key),
+                    _ => said.key.clone(),
+                };
+                if language == Language::Ini && said.value.ends_with(b"\\") {
+                    let what = format!("`{key}` goes on in the next line, which is not understood");
+                    builder.problem(scope, place.clone(), Trouble::Unknown(what));
+                }
+                builder.add(scope, key, said.value.clone(), place);
+            }
+            Item::Block(block) => {
+                let scope = builder.same_scope(scope, block.head.clone(), place);
+                items(builder, source, language, block, scope);
+            }
+            Item::Inclusion(_) => {}
+        }
+    }
+}
+
+/// A name with dots between its parts. A hyphen in front lets failures pass; when the first
+/// separator is a slash, slashes separate and dots belong to a name (sysctl.d(5)).
+pub fn sysctl_name(name: &str) -> String {
+    let name = name.strip_prefix('-').unwrap_or(name).trim_start();
+    match name.find(['.', '/']).map(|at| &name[at..=at]) {
+        Some("/") => name
+            .chars()
+            .map(|letter| match letter {
+                '/' => '.',
+                '.' => '/',
+                letter => letter,
+            })
+            .collect(),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,150 @@
+//! sshd and ssh: OpenSSH 9.2's `process_server_config_line_depth` (servconf.c) and
+//! `process_config_line_depth` (readconf.c), with `strdelim` of misc.c for the criteria.
+//!
+//! An include inside a block stays inside it, and a block that begins in an included file ends with
+//! that file. Includes that lead more than 16 files deep end the program. A pattern without a file is
+//! none of its concern. It brings OpenBSD's glob(3) along, to which `[^a]` is `^` or `a`.
+
+use super::builder::{Builder, Source};
+use super::files::{Fault, Files};
+use super::walk::Rules;
+use super::{Place, Program, ScopeId, glob, ssh_match};
+use crate::lang::ssh::{is_raw, words};
+use crate::text::lossy;
+use crate::tree::{Block, Directive, Inclusion};
+use assay_model::change::ConfigLanguage as Language;
+use std::path::{Path, PathBuf};
+
+/// Relative patterns begin here, wherever the configuration lies (sshd_config(5), Include).
+const BASE: &str = "/etc/ssh";
+/// SERVCONF_MAX_DEPTH and READCONF_MAX_DEPTH, and the main file.
+const DEEPEST: usize = 16 + 1;
+
+pub struct Ssh;
+
+impl Rules for Ssh {
+    fn language(&self) -> Language {
+        Language::Ssh
+    }
+
+    fn may_open(&self, _path: &Path, from: &[PathBuf]) -> bool {
+        from.len() < DEEPEST
+    }
+
+    fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
+        let patterns = words(said.pattern.as_bytes());
+        (
+            patterns.iter().map(|pattern| lossy(pattern)).collect(),
+            false,
+        )
+    }
+
+    fn included(
+        &self,
+        builder: &Builder<'_>,
+        pattern: &str,
+        from: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, Fault> {
+        let main = from.first().map_or(Path::new(BASE), |main| main);
+        included(builder.out.program, main, pattern, builder.files)
+    }
+
+    fn scope(
+        &self,
+        builder: &mut Builder<'_>,
+        around: ScopeId,
+        block: &Block,
+        (source, place): (&Source, Place),
+    ) -> ScopeId {
+        let line = &source.text[block.span.start..block.open];
+        builder.scope(around, ssh_match::head(&block.head, line), place)
+    }
+
+    fn setting(
+        &self,
+        builder: &mut Builder<'_>,
+        scope: ScopeId,
+        said: &Directive,
+        (_, place): (&Source, Place),
+    ) {
+        let words = match is_raw(&said.key) {
+            true => vec![said.value.clone()],
+            false => words(&said.value),
+        };
+        let key = keyword(builder.out.program, &said.key);
+        builder.add_words(scope, key, said.value.clone(), words, place);
+    }
+}
+
+pub fn included(
+    program: Program,
+    main: &Path,
+    pattern: &str,
+    files: &dyn Files,
+) -> Result<Vec<PathBuf>, Fault> {
+    // sshd leaves a `~` as it is, and finds nothing; ssh expands it for files of users.
+    let user = program == Program::Ssh && !main.starts_with(BASE);
+    let dir = main.parent().filter(|dir| dir.ends_with(".ssh"));
+    let pattern = match (pattern.strip_prefix("~/"), user) {
+        _ if pattern.starts_with('/') => pattern.to_owned(),
+        (None, false) if !pattern.starts_with('~') => format!("{BASE}/{pattern}"),
+        (_, false) => return Ok(Vec::new()),
+        (inside_home, true) => {
+            let place = match inside_home {
+                Some(_) => dir.and_then(Path::parent),
+                None => dir.filter(|_| !pattern.starts_with('~')),
+            };
+            let Some(place) = place.and_then(Path::to_str) else {
+                let reason = "whose home directory it means is not known";
+                return Err(Fault::Unreadable(reason.to_owned()));
+            };
+            format!("{place}/{}", inside_home.unwrap_or(pattern))
+        }
+    };
+    glob::expand(files, &pattern, glob::Style::OpenBsd)
+}
+
+/// The keyword in lower case, and the one name of those that have several.
+pub fn keyword(program: Program, key: &str) -> String {
+    let key = key.to_ascii_lowercase();
+    let one = match (program, &key[..]) {
+        (_, "challengeresponseauthentication" | "skeyauthentication") => {
+            "kbdinteractiveauthentication"
+        }
+        (_, "dsaauthentication") => "pubkeyauthentication",
+        (_, "hostbasedacceptedkeytypes" | "hostbasedkeytypes") => "hostbasedacceptedalgorithms",
+        (_, "pubkeyacceptedkeytypes") => "pubkeyacceptedalgorithms",
+        (_, "keepalive") => "tcpkeepalive",
+        (Program::Sshd, "hostdsakey") => "hostkey",
+        _ => return key,
+    };
+    one.to_owned()
+}
+
+/// Whether several lines of a keyword add up; of all others the first counts.
+pub fn adds_up(program: Program, key: &str) -> bool {
+    const SERVER: [&str; 10] = [
+        "acceptenv",
+        "allowgroups",
+        "allowusers",
+        "denygroups",
+        "denyusers",
+        "hostcertificate",
+        "hostkey",
+        "listenaddress",
+        "port",
+        "subsystem",
+    ];
+    const CLIENT: [&str; 6] = [
+        "certificatefile",
+        "dynamicforward",
+        "identityfile",
+        "localforward",
+        "remoteforward",
+        "sendenv",
+    ];
+    match program {
+        Program::Sshd => SERVER.contains(&key),
+        _ => CLIENT.contains(&key),
+    }
+}

@@ -1,0 +1,272 @@
+//! Whether a Match or Host block applies to a connection: OpenSSH 9.2's `match_cfg_line`
+//! (servconf.c), `match_pattern_list` (match.c) and `addr_match_list` (addrmatch.c).
+
+use crate::text::lossy;
+use std::net::IpAddr;
+
+/// What is known of a connection; what is not stays `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Name of the user: on the server for sshd, the remote one for ssh.
+    pub user: Option<String>,
+    /// Groups of the user on the server.
+    pub groups: Option<Vec<String>>,
+    /// sshd: name of the client. ssh: the host that is connected to.
+    pub host: Option<String>,
+    /// Address of the client.
+    pub address: Option<IpAddr>,
+    /// Address that the client connected to.
+    pub local_address: Option<IpAddr>,
+    /// Port that the client connected to.
+    pub local_port: Option<u16>,
+    /// Routing domain.
+    pub rdomain: Option<String>,
+}
+
+/// The head of a block with its words as the program separates them: in those of Match a `=` may
+/// stand for a blank, and a backslash means nothing.
+pub(super) fn head(parsed: &[String], line: &[u8]) -> Vec<String> {
+    let Some(name) = parsed
+        .first()
+        .filter(|name| name.eq_ignore_ascii_case("match"))
+    else {
+        return parsed.to_vec();
+    };
+    let mut rest = Some(line);
+    let mut words = Vec::new();
+    while let Some(word) = delimited(&mut rest).filter(|word| !word.is_empty()) {
+        if word[0] == b'#' {
+            break;
+        }
+        words.push(lossy(&word));
+    }
+    // A quoted keyword gives an empty word before it.
+    if words
+        .first()
+        .is_none_or(|first| !first.eq_ignore_ascii_case(name))
+    {
+        return parsed.to_vec();
+    }
+    words
+}
+
+/// `strdelim`: words end at blanks, at one `=`, or around quotes.
+fn delimited(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
+    let text = (*rest)?;
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let after = |text: &[u8]| text.iter().take_while(|byte| blank(byte)).count();
+    let Some(end) = text
+        .iter()
+        .position(|byte| blank(byte) || matches!(byte, b'"' | b'='))
+    else {
+        *rest = None;
+        return Some(text.to_vec());
+    };
+    let mut next = &text[end + 1..];
+    let word = match text[end] {
+        b'"' => {
+            let length = next.iter().position(|&byte| byte == b'"')?;
+            let word = [&text[..end], &next[..length]].concat();
+            next = &next[length + 1..];
+            next = &next[after(next)..];
+            word
+        }
+        delimiter => {
+            next = &next[after(next)..];
+            if delimiter != b'=' && next.first() == Some(&b'=') {
+                next = &next[1..];
+                next = &next[after(next)..];
+            }
+            text[..end].to_vec()
+        }
+    };
+    *rest = Some(next);
+    Some(word)
+}
+
+/// Whether all criteria of a head are met; `None` when that cannot be told.
+pub(super) fn applies(head: &[String], connection: &Connection) -> Option<bool> {
+    let (name, criteria) = head.split_first()?;
+    if name.eq_ignore_ascii_case("host") {
+        return host_block(criteria, connection.host.as_ref()?);
+    }
+    let mut all = Some(true);
+    let mut words = criteria.iter();
+    if criteria.is_empty() {
+        return None;
+    }
+    while let Some(attribute) = words.next() {
+        let attribute = attribute.to_ascii_lowercase();
+        if attribute == "all" {
+            return (criteria.len() == 1).then_some(true);
+        }
+        let one = words
+            .next()
+            .and_then(|wanted| criterion(&attribute, wanted, connection));
+        all = match (all, one) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        };
+    }
+    all
+}
+
+fn criterion(attribute: &str, wanted: &str, connection: &Connection) -> Option<bool> {
+    match attribute {
+        "user" => Some(list(connection.user.as_ref()?, wanted)),
+        "group" => {
+            let groups = connection.groups.as_ref()?;
+            Some(any_of(groups, wanted))
+        }
+        "host" => {
+            let host = connection.host.as_ref()?.to_ascii_lowercase();
+            Some(list(&host, &wanted.to_ascii_lowercase()))
+        }
+        "address" => addresses(connection.address?, wanted),
+        "localaddress" => addresses(connection.local_address?, wanted),
+        "localport" => Some(connection.local_port? == wanted.parse::<u16>().ok()?),
+        "rdomain" => Some(list(connection.rdomain.as_ref()?, wanted)),
+        // Of newer versions, or of the client: what runs a command or looks at its state.
+        _ => None,
+    }
+}
+
+/// Host of ssh_config: any of the patterns, none of the negated ones.
+fn host_block(patterns: &[String], host: &str) -> Option<bool> {
+    let mut found = false;
+    for wanted in patterns {
+        match wanted.strip_prefix('!') {
+            Some(wanted) if matches(host, wanted) => return Some(false),
+            Some(_) => {}
+            None => found |= matches(host, wanted),
+        }
+    }
+    Some(found)
+}
+
+/// `match_pattern_list`: a negated pattern that matches decides.
+fn list(text: &str, patterns: &str) -> bool {
+    any_of(&[text.to_owned()], patterns)
+}
+
+fn any_of(texts: &[String], patterns: &str) -> bool {
+    let mut found = false;
+    for pattern in patterns.split(',') {
+        let (negated, pattern) = match pattern.strip_prefix('!') {
+            Some(pattern) => (true, pattern),
+            None => (false, pattern),
+        };
+        if texts.iter().any(|text| matches(text, pattern)) {
+            if negated {
+                return false;
+            }
+            found = true;
+        }
+    }
+    found
+}
+
+/// `match_pattern`: `*` and `?`, nothing else. It goes back to the last star alone, so that no
+/// pattern takes long.
+fn matches(text: &str, pattern: &str) -> bool {
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    let (mut t, mut p) = (0, 0);
+    let mut star = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+/// `addr_match_list`: networks, or patterns over the address as text; `None` for a list that sshd
+/// refuses.
+fn addresses(address: IpAddr, wanted: &str) -> Option<bool> {
+    let mut found = false;
+    for entry in wanted.split(',') {
+        let (negated, entry) = match entry.strip_prefix('!') {
+            Some(entry) => (true, entry),
+            None => (false, entry),
+        };
+        if entry.is_empty() {
+            return None;
+        }
+        let fits = match network(entry) {
+            Network::Wrong => return None,
+            Network::Of(network, bits) => inside(address, network, bits),
+            Network::NotOne => matches(&address.to_string(), entry),
+        };
+        if fits && negated {
+            return Some(false);
+        }
+        found |= fits;
+    }
+    Some(found)
+}
+
+enum Network {
+    Of(IpAddr, u32),
+    /// Bits are set outside of the mask, or the mask is too long.
+    Wrong,
+    NotOne,
+}
+
+fn network(text: &str) -> Network {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => match bits.parse::<u32>() {
+            Ok(bits) if bits <= 128 && !bits_sign(text) => (address, Some(bits)),
+            _ => return Network::NotOne,
+        },
+        None => (text, None),
+    };
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return Network::NotOne;
+    };
+    let width = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.unwrap_or(width);
+    match bits <= width && number(address) & !mask(bits, width) == 0 {
+        true => Network::Of(address, bits),
+        false => Network::Wrong,
+    }
+}
+
+/// `parse` takes `+8` for a number, sshd does not.
+fn bits_sign(text: &str) -> bool {
+    text.contains("/+")
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// The highest `bits` of `width` bits.
+fn mask(bits: u32, width: u32) -> u128 {
+    let whole = u128::MAX >> (128 - width);
+    let rest = whole.checked_shr(bits).unwrap_or(0);
+    whole & !rest
+}
+
+fn inside(address: IpAddr, network: IpAddr, bits: u32) -> bool {
+    let width = if network.is_ipv4() { 32 } else { 128 };
+    address.is_ipv4() == network.is_ipv4() && number(address) & mask(bits, width) == number(network)
+}

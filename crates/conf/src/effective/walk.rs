@@ -1,0 +1,117 @@
+//! Reads files that include each other, in the order in which the program reads their lines.
+
+use super::builder::{Builder, Source};
+use super::files::Fault;
+use super::{Place, ScopeId, Trouble};
+use crate::tree::{Block, Directive, Inclusion, Item};
+use assay_model::change::ConfigLanguage as Language;
+use std::path::{Path, PathBuf};
+
+/// What the programs do differently.
+pub trait Rules {
+    /// The language of all files.
+    fn language(&self) -> Language;
+
+    /// Whether the program reads a file that is included from these, the main one first.
+    fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool;
+
+    /// The patterns of an include line; whether each has to have a file.
+    fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool);
+
+    /// The files that a pattern in the last of these files means, in their order.
+    fn included(
+        &self,
+        builder: &Builder<'_>,
+        pattern: &str,
+        from: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, Fault>;
+
+    /// The scope of a block.
+    fn scope(
+        &self,
+        b: &mut Builder<'_>,
+        around: ScopeId,
+        block: &Block,
+        at: (&Source, Place),
+    ) -> ScopeId;
+
+    /// Notes a setting.
+    fn setting(&self, b: &mut Builder<'_>, scope: ScopeId, said: &Directive, at: (&Source, Place));
+}
+
+/// Reads a configuration from its main file.
+pub fn walk(builder: &mut Builder<'_>, rules: &dyn Rules, main: &Path) -> Result<(), Fault> {
+    let source = builder.open(main)?;
+    let mut walk = Walk {
+        builder,
+        rules,
+        open: vec![main.to_owned()],
+    };
+    walk.file(&source, ScopeId::ROOT);
+    Ok(())
+}
+
+struct Walk<'a, 'b> {
+    builder: &'a mut Builder<'b>,
+    rules: &'a dyn Rules,
+    /// The files that include each other at this moment.
+    open: Vec<PathBuf>,
+}
+
+impl Walk<'_, '_> {
+    fn file(&mut self, source: &Source, scope: ScopeId) {
+        let language = self.rules.language();
+        if let Some(root) = self.builder.parsed(language, scope, source) {
+            self.items(source, &root, scope);
+        }
+    }
+
+    fn items(&mut self, source: &Source, block: &Block, scope: ScopeId) {
+        for item in &block.items {
+            if self.builder.stopped {
+                return;
+            }
+            let place = source.place(item.span());
+            match item {
+                Item::Directive(said) => {
+                    self.rules
+                        .setting(self.builder, scope, said, (source, place));
+                }
+                Item::Inclusion(said) => {
+                    let (patterns, wanted) = self.rules.patterns(said);
+                    for pattern in patterns {
+                        self.include(&pattern, wanted, scope, &place);
+                    }
+                }
+                Item::Block(block) => {
+                    let at = (source, place);
+                    let scope = self.rules.scope(self.builder, scope, block, at);
+                    self.items(source, block, scope);
+                }
+            }
+        }
+    }
+
+    fn include(&mut self, pattern: &str, wanted: bool, scope: ScopeId, from: &Place) {
+        let include = pattern.to_owned();
+        let trouble = match self.rules.included(self.builder, pattern, &self.open) {
+            Ok(paths) if paths.is_empty() && wanted => Trouble::NoMatch { include },
+            Ok(paths) => return self.included(paths, scope, from),
+            Err(fault) => Trouble::Unread { include, fault },
+        };
+        self.builder.problem(scope, from.clone(), trouble);
+    }
+
+    fn included(&mut self, paths: Vec<PathBuf>, scope: ScopeId, from: &Place) {
+        for path in paths {
+            if !self.rules.may_open(&path, &self.open) {
+                return self.builder.stop(scope, from);
+            }
+            if let Some(source) = self.builder.open_included(&path, scope, from) {
+                self.open.push(path);
+                self.file(&source, scope);
+                self.open.pop();
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What may be kept of a file that somebody shares.
+
+use crate::lang::{parse, statement};
+use crate::text::lossy;
+use crate::tree::{Block, Item};
+use assay_model::change::ConfigLanguage as Language;
+use std::ops::Range;
+
+/// A piece of the new text in the place of a range of the old one.
+struct Piece {
+    place: Range<usize>,
+    new: Vec<u8>,
+}
+
+/// The text with nothing in it but what `keep` likes, each in its line. It is asked for each
+/// statement, include line and block with the key or first word and the value, pattern or rest of the
+/// head, and says what to write in the place of the value, or `None` to leave all of it out: a block
+/// with everything in it. Comments go, and so does a text that is not of this language: nobody can tell
+/// what it says.
+#[must_use]
+pub fn outline(
+    language: Language,
+    text: &[u8],
+    keep: &dyn Fn(&str, &str) -> Option<String>,
+) -> Vec<u8> {
+    let mut pieces = Vec::new();
+    if let Ok(root) = parse(language, text) {
+        walk(language, text, &root, keep, &mut pieces);
+    }
+    let mut out = Vec::new();
+    let mut at = 0;
+    for piece in &pieces {
+        out.extend(newlines(&text[at..piece.place.start]));
+        let blank_between = out
+            .last()
+            .is_some_and(|&byte| !matches!(byte, b' ' | b'\n'));
+        out.extend(blank_between.then_some(b' '));
+        out.extend(&piece.new);
+        at = piece.place.end;
+    }
+    out.extend(newlines(&text[at..]));
+    out
+}
+
+fn newlines(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    text.iter().copied().filter(|&byte| byte == b'\n')
+}
+
+fn walk(
+    language: Language,
+    text: &[u8],
+    block: &Block,
+    keep: &dyn Fn(&str, &str) -> Option<String>,
+    pieces: &mut Vec<Piece>,
+) {
+    // Lines that a statement takes stay lines; what is written is one line.
+    let written = |mut new: String, place: Range<usize>| {
+        new = new.replace(['\n', '\r'], " ");
+        Piece {
+            new: new
+                .into_bytes()
+                .into_iter()
+                .chain(newlines(&text[place.clone()]))
+                .collect(),
+            place,
+        }
+    };
+    for item in &block.items {
+        match item {
+            Item::Directive(said) => {
+                if let Some(value) = keep(&said.key, &lossy(&said.value)) {
+                    let new = statement(language, &said.key, &value);
+                    pieces.push(written(new, said.span.clone()));
+                }
+            }
+            Item::Inclusion(said) => {
+                if let Some(pattern) = keep(&said.key, &said.pattern) {
+                    let end = if language == Language::Nginx { ";" } else { "" };
+                    let new = format!("{} {pattern}{end}", said.key);
+                    pieces.push(written(new, said.span.clone()));
+                }
+            }
+            Item::Block(block) => {
+                let name = block.head.first().map_or("", |name| name);
+                let rest = block.head.get(1..).unwrap_or_default().join(" ");
+                let Some(rest) = keep(name, &rest) else {
+                    continue;
+                };
+                let mut new = match language {
+                    Language::Ini => format!("[{name}]"),
+                    _ => format!("{name} {rest}").trim_end().to_owned(),
+                };
+                new.push_str(if block.close.is_some() { " {" } else { "" });
+                pieces.push(written(new, block.span.start..block.open));
+                walk(language, text, block, keep, pieces);
+                pieces.extend(block.close.map(|at| written("}".to_owned(), at..at + 1)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_and_nothing_else_does() {
+        let keep = |name: &str, value: &str| {
+            let kept = ["a", "http", "server", "include"].contains(&name);
+            kept.then(|| value.replace("secret", "-"))
+        };
+        let text =
+            b"# secret\na 'x # y' # secret\n z;\nhttp # secret\n{ b secret; server { a 1; }\n\
+            location /secret { a 2; } include c*;\n}\nserver secret {}\n";
+        let new = outline(Language::Nginx, text, &keep);
+        let new = String::from_utf8(new).unwrap();
+        assert_eq!(
+            new,
+            "\na 'x # y' z;\n\nhttp {\nserver { a 1; }\ninclude c*;\n}\nserver - { }\n"
+        );
+        assert_eq!(
+            new.lines().count(),
+            text.split(|&byte| byte == b'\n').count() - 1
+        );
+        assert_eq!(outline(Language::Nginx, b"a secret; }", &keep), b"");
+        let keep = |key: &str, value: &str| match key {
+            "Match" => Some("-".to_owned()),
+            "a" => Some(value.to_owned()),
+            _ => None,
+        };
+        let new = outline(
+            Language::Ssh,
+            b"Match User secret\n  a b # secret\nc d",
+            &keep,
+        );
+        assert_eq!(new, b"Match -\na b\n");
+    }
+}

@@ -1,0 +1,322 @@
+//! `sshd -T -C` and `ssh -G`.
+
+use super::{Dice, Disk, ask, read, refused, stdout};
+use assay_conf::effective::ssh_match::Connection;
+use assay_conf::effective::{Effective, Program, ScopeId, Setting, effective};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Keywords with values that `sshd -T` prints as they are written; the last ones may stand outside
+/// of Match alone.
+const KEYWORDS: [(&str, &[&str]); 14] = [
+    ("X11Forwarding", &["yes", "no"]),
+    ("PermitTTY", &["yes", "no"]),
+    ("MaxSessions", &["3", "7", "11"]),
+    ("ClientAliveInterval", &["5", "60"]),
+    (
+        "Banner",
+        &["/a", "\"/b c\"", "'/d#e'", "/f\\\\g", "\"/h\\\"i\""],
+    ),
+    ("ForceCommand", &["echo \"a\" # b", "/bin/true", "'x' y"]),
+    ("ChallengeResponseAuthentication", &["yes", "no"]),
+    ("KbdInteractiveAuthentication", &["yes", "no"]),
+    ("AcceptEnv", &["LANG LC_*", "A B", "\"C\""]),
+    ("AuthorizedKeysFile", &[".ssh/a .ssh/b", "/k/%u"]),
+    ("AllowUsers", &["ann", "bob carol"]),
+    ("UseDNS", &["yes", "no"]),
+    ("GSSAPIAuthentication", &["yes", "no"]),
+    ("MaxStartups", &["1:2:3", "10:30:60"]),
+];
+/// How many of them may stand in a Match block.
+const IN_MATCH: usize = 11;
+const SPECS: [(&str, &str, &str, &str, u16); 6] = [
+    ("ann", "a.example.org", "10.0.0.7", "192.0.2.1", 22),
+    ("bob", "B.example.org", "10.1.0.7", "192.0.2.2", 2222),
+    ("carol", "host", "2001:db8::7", "2001:db8::1", 22),
+    ("nobody", "x", "198.51.100.3", "192.0.2.1", 22),
+    ("root", "a.example.org", "10.0.0.9", "192.0.2.9", 1),
+    ("annabel", "example.org", "::1", "::1", 22),
+];
+const CRITERIA: [&str; 18] = [
+    "all",
+    "User ann",
+    "user=ann,bob",
+    "User \"a*\" Address 10.0.0.0/24",
+    "User !bob,*",
+    "User !bob",
+    "Host *.example.org",
+    "Host a.EXAMPLE.org,host # note",
+    "Address 10.0.0.0/8,2001:db8::/32",
+    "Address !10.1.0.0/16,10.0.0.0/8",
+    "Address 10.0.?.7",
+    "LocalPort 22",
+    "LocalPort=2222 User *",
+    "LocalAddress 192.0.2.0/30",
+    "Group root",
+    "User ??? Host ?.*",
+    "RDomain x",
+    "Address ::1",
+];
+
+/// What `sshd -T` prints for a connection, by keyword; `None` when it refuses the file. It wants
+/// /run/sshd, which exists only once the service was started; a mount namespace has it in any case.
+#[expect(clippy::option_option, reason = "refused is not the same as not there")]
+fn dump(file: &Path, spec: Option<&str>) -> Option<Option<BTreeMap<String, Vec<String>>>> {
+    if !Path::new("/usr/sbin/sshd").exists() {
+        assay_testing::skipped("sshd", "no sshd");
+        return None;
+    }
+    let script = "mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec /usr/sbin/sshd -T \"$@\"";
+    let mut argv = vec!["unshare", "--mount", "sh", "-c", script, "sh", "-f"];
+    argv.push(file.to_str()?);
+    argv.extend(spec.map(|spec| ["-C", spec]).into_iter().flatten());
+    let output = ask(&argv)?;
+    if !output.status.success() {
+        let says = String::from_utf8_lossy(&output.stderr);
+        if says.contains("unshare") || says.contains("mount") {
+            assay_testing::skipped("mount", says);
+            return None;
+        }
+        return Some(None);
+    }
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in stdout(&output).lines() {
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        all.entry(key.to_owned())
+            .or_default()
+            .push(value.to_owned());
+    }
+    Some(Some(all))
+}
+
+fn joined(said: &[&Setting]) -> Vec<String> {
+    let word = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+    match said {
+        [] => Vec::new(),
+        // One line for each word, as sshd prints them.
+        [first, ..] if ["acceptenv", "allowusers"].contains(&&first.key[..]) => said
+            .iter()
+            .flat_map(|said| said.words.iter().map(word))
+            .collect(),
+        _ => said
+            .iter()
+            .map(|said| said.words.iter().map(word).collect::<Vec<_>>().join(" "))
+            .collect(),
+    }
+}
+
+fn connection(spec: &(&str, &str, &str, &str, u16)) -> (String, Connection) {
+    let (user, host, address, local, port) = spec;
+    let text =
+        format!("user={user},host={host},addr={address},laddr={local},lport={port},rdomain=x");
+    let groups = ask(&["id", "-nG", user]).map(|output| {
+        let groups = String::from_utf8_lossy(&output.stdout).into_owned();
+        groups.split_whitespace().map(str::to_owned).collect()
+    });
+    let connection = Connection {
+        user: Some((*user).to_owned()),
+        groups,
+        host: Some((*host).to_owned()),
+        address: address.parse().ok(),
+        local_address: local.parse().ok(),
+        local_port: Some(*port),
+        rdomain: Some("x".to_owned()),
+    };
+    (text, connection)
+}
+
+/// Ours and theirs, key by key; how many were compared.
+fn agree(
+    ours: &Effective,
+    theirs: &BTreeMap<String, Vec<String>>,
+    connection: &Connection,
+    context: &str,
+) -> usize {
+    let mut compared = 0;
+    for (key, _) in KEYWORDS {
+        let said = ours.get_for(connection, key).unwrap();
+        // The default is not in the files.
+        let Some(first) = said.first() else { continue };
+        let expected = theirs.get(&first.key).cloned().unwrap_or_default();
+        assert_eq!(joined(&said), expected, "{key} {connection:?}\n{context}");
+        compared += 1;
+    }
+    compared
+}
+
+/// A file of random lines.
+fn text(dice: &mut Dice, dir: &Path, mut in_match: bool, depth: usize) -> String {
+    const PATTERNS: [&str; 10] = [
+        "[0-9]*.conf",
+        "[!0-9]*.conf",
+        "*.conf",
+        "?0-*",
+        "1[0-1]-{a,b}.conf",
+        "[[:alpha:]]*.conf",
+        "none/*",
+        "[b-]*",
+        "[^1]*",
+        "\\10-a.conf",
+    ];
+    let mut out = String::new();
+    for _ in 0..dice.below(8) {
+        let end = *dice.one(&["\n", "\n", "\r\n", "  \n", "\n\n# note \"\n"]);
+        let line = match dice.below(6) {
+            0 => {
+                in_match = true;
+                let keyword = dice.one(&["Match", "match", "\tMATCH "]);
+                format!("{keyword} {}", dice.one(&CRITERIA))
+            }
+            1 if depth < 2 => {
+                let pattern = dice.one(&PATTERNS);
+                let quote = dice.one(&["", "\""]);
+                let two = match dice.below(3) {
+                    0 => format!(" {}/z.conf", dir.display()),
+                    _ => String::new(),
+                };
+                // In quotes a backslash before a letter stays, outside too.
+                format!(
+                    "Include {quote}{}/{depth}/{pattern}{quote}{two}",
+                    dir.display()
+                )
+            }
+            _ => {
+                let limit = if in_match { IN_MATCH } else { KEYWORDS.len() };
+                let (key, values) = KEYWORDS[dice.below(limit)];
+                let between = dice.one(&[" ", "=", " = ", "\t"]);
+                let key = match dice.below(4) {
+                    0 => key.to_lowercase(),
+                    1 => format!("\"{key}\""),
+                    _ => key.to_owned(),
+                };
+                let comment = match (dice.below(3), key.to_lowercase().contains("forcecommand")) {
+                    (0, false) => " # why",
+                    _ => "",
+                };
+                let indent = dice.one(&["", "  ", "\t"]);
+                let value = dice.one(values);
+                let between = if key.starts_with('"') { " " } else { between };
+                format!("{indent}{key}{between}{value}{comment}")
+            }
+        };
+        out.push_str(&line);
+        out.push_str(end);
+    }
+    out
+}
+
+#[test]
+fn random_configurations_of_sshd() {
+    let names = [
+        "10-a.conf",
+        "11-b.conf",
+        "b.conf",
+        "-x.conf",
+        ".h.conf",
+        "z.conf",
+        "20-{.conf",
+    ];
+    let (mut tried, mut accepted, mut compared) = (0, 0, 0);
+    for seed in 0..25 * assay_testing::factor() {
+        let mut dice = Dice::new(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let mut all = Vec::new();
+        std::fs::write(dir.path().join("z.conf"), "MaxSessions 9\n").unwrap();
+        for depth in 0..2 {
+            let inner = dir.path().join(depth.to_string());
+            std::fs::create_dir(&inner).unwrap();
+            for name in names {
+                // Whether an included file stands in a Match is not known here; sshd then refuses.
+                let text = text(&mut dice, dir.path(), true, depth + 1);
+                std::fs::write(inner.join(name), &text).unwrap();
+                all.push(format!("== {depth}/{name}\n{text}"));
+            }
+        }
+        let main = text(&mut dice, dir.path(), false, 0);
+        let file = dir.path().join("sshd_config");
+        std::fs::write(&file, &main).unwrap();
+        let context = format!("{main}\n{}", all.concat());
+        let ours = read(Program::Sshd, &file);
+        let Some(theirs) = dump(&file, None) else {
+            return;
+        };
+        tried += 1;
+        if theirs.is_none() {
+            continue;
+        }
+        assert!(!refused(&ours), "{:?}\n{context}", ours.problems);
+        accepted += 1;
+        for _ in 0..3 {
+            let (spec, connection) = connection(dice.one(&SPECS));
+            let Some(Some(theirs)) = dump(&file, Some(&spec)) else {
+                panic!("{spec} is refused\n{context}")
+            };
+            compared += agree(&ours, &theirs, &connection, &context);
+        }
+    }
+    println!("sshd: {tried} configurations, {accepted} accepted, {compared} values compared");
+    assert!(accepted * 4 >= tried && compared > accepted);
+}
+
+#[test]
+fn includes_of_sshd_that_do_not_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sshd_config");
+    let text = format!("UseDNS yes\nInclude {}\n", file.display());
+    std::fs::write(&file, text).unwrap();
+    let ours = read(Program::Sshd, &file);
+    assert!(refused(&ours) && ours.files.len() == 17);
+    let Some(theirs) = dump(&file, None) else {
+        return;
+    };
+    assert!(theirs.is_none());
+    // As deep as is allowed.
+    for depth in 0..=17 {
+        let text = format!("Include {}/{}\n", dir.path().display(), depth + 1);
+        let text = if depth == 16 {
+            "MaxSessions 5\n".to_owned()
+        } else {
+            text
+        };
+        std::fs::write(dir.path().join(depth.to_string()), text).unwrap();
+    }
+    let first = read(Program::Sshd, &dir.path().join("0"));
+    assert!(!refused(&first));
+    let found = first.value(ScopeId::ROOT, "maxsessions").unwrap();
+    assert_eq!(found.place.path, dir.path().join("16"));
+    let theirs = dump(&dir.path().join("0"), None).unwrap().unwrap();
+    assert_eq!(theirs["maxsessions"], ["5"]);
+}
+
+#[test]
+fn ssh() {
+    let dir = tempfile::tempdir().unwrap();
+    let ssh = dir.path().join(".ssh");
+    std::fs::create_dir(&ssh).unwrap();
+    let file = ssh.join("config");
+    let [own, more] = ["own.conf", "more"].map(|name| ssh.join(name));
+    let text = "Host a*.example !ab.example\n  User one\n  SendEnv A\nInclude PLACE/own.conf\nHost *\n  \
+                User three\n  SendEnv B\n  ProxyCommand nc \"%h\" # %p\nMatch host \"b.example\"\n  Port 77\n";
+    std::fs::write(&file, text.replace("PLACE", ssh.to_str().unwrap())).unwrap();
+    std::fs::write(&own, "Port 23\nHost b.example\n  User two\n  Port 24\n").unwrap();
+    std::fs::write(&more, "").unwrap();
+    let ours = effective(Program::Ssh, &file, &Disk).unwrap();
+    for host in ["a.example", "ab.example", "b.example", "c.example"] {
+        let argv = ["ssh", "-G", "-F", file.to_str().unwrap(), host];
+        let Some(output) = ask(&argv) else { return };
+        let connection = Connection {
+            host: Some(host.to_owned()),
+            ..Connection::default()
+        };
+        let dump = stdout(&output);
+        for key in ["user", "port", "sendenv", "proxycommand"] {
+            let theirs: Vec<&str> = dump
+                .lines()
+                .filter_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+                .filter(|value| (key, *value) != ("port", "22"))
+                .collect();
+            let said = ours.get_for(&connection, key).unwrap();
+            assert_eq!(joined(&said), theirs, "{host} {key}");
+        }
+    }
+}

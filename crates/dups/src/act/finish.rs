@@ -1,0 +1,112 @@
+//! The end of a step: a last look, then the old file is removed or put back.
+
+use super::execute::{Pending, Run, cannot};
+use super::names::inode;
+use super::{Action, Step, Subject};
+use crate::Identity;
+use crate::index::split;
+use crate::sys;
+use rustix::fs::AtFlags;
+use std::os::fd::OwnedFd;
+
+impl Run<'_> {
+    /// Whether the kept file is as it was before the other one got a new name: had they been one file
+    /// after all, its ctime would have moved.
+    pub(super) fn unmoved(&self, keep: &OwnedFd, before: Identity) -> Result<(), String> {
+        match sys::identity_there(keep) {
+            Ok(now) if now == before => Ok(()),
+            Ok(_) => Err("the copy that stays changed with it; put back".into()),
+            Err(errno) => Err(sys::words(errno)),
+        }
+    }
+
+    /// Gives a file its name again and says why.
+    pub(super) fn give_back(
+        &self,
+        step: &Step,
+        (from, ours): (&OwnedFd, &[u8]),
+        to: &OwnedFd,
+        why: String,
+    ) -> Result<(), String> {
+        match self.names.give(from, ours, to, split(&step.remove.path).1) {
+            Ok(()) => Err(why),
+            Err(errno) => Err(format!(
+                "{why}; but it could not be put back ({}) and is now named {}",
+                sys::words(errno),
+                crate::name::readable(ours)
+            )),
+        }
+    }
+
+    /// The last look at the old file, then its end.
+    pub(super) fn finish(
+        &mut self,
+        step: &Step,
+        aside: &[u8],
+        open: &Pending,
+        noted: bool,
+    ) -> Result<(), String> {
+        let still = |fd: &OwnedFd, subject: &Subject| {
+            sys::identity_now(fd)
+                .is_ok_and(|now| (now.size, now.mtime) == (subject.size, subject.mtime))
+        };
+        let kept_in_place = self.folder(&step.keep).is_ok_and(|(parent, name)| {
+            inode(parent, name) == Some((step.keep.device, step.keep.ino))
+        });
+        let good = noted
+            && kept_in_place
+            && self.leased(&open.keep)
+            && self.leased(&open.remove)
+            && still(&open.keep, &step.keep)
+            && still(&open.remove, &step.remove);
+        let (_, name) = split(&step.remove.path);
+        let why = if !noted {
+            "the journal could not be written; put back"
+        } else if kept_in_place {
+            "a program began to write to it; put back"
+        } else {
+            "the copy that was to stay is gone from its place; put back"
+        };
+        let left = |path: &[u8]| {
+            format!(
+                "a program wrote to it and another file took its name; it is now {}",
+                crate::name::readable(path)
+            )
+        };
+        match (&step.action, good) {
+            (Action::Hardlink | Action::Delete, true) => {
+                if inode(&open.parent, aside) != Some((step.remove.device, step.remove.ino)) {
+                    return Err("the name it was set aside under was taken away".into());
+                }
+                rustix::fs::unlinkat(&open.parent, aside, AtFlags::empty())
+                    .map_err(|errno| cannot("remove", aside, errno))?;
+                if let Ok(now) = sys::identity_now(&open.remove) {
+                    self.touched
+                        .insert((step.remove.device, step.remove.ino), now);
+                }
+                Ok(())
+            }
+            (Action::Hardlink, false) => match self.put_back(step, aside, &open.parent, name) {
+                true => Err(why.into()),
+                false => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
+            },
+            (Action::Delete, false) => {
+                match self.names.give(&open.parent, aside, &open.parent, name) {
+                    Ok(()) => Err(why.into()),
+                    Err(_) => Err(left(&crate::table::join(split(&step.remove.path).0, aside))),
+                }
+            }
+            (Action::Move(_), good) if let Some(to) = &open.across => {
+                let done = match good {
+                    true => self.settle_across(step, aside, open, to),
+                    false => Err(why.into()),
+                };
+                done.inspect_err(|_| {
+                    let _ = rustix::fs::unlinkat(to, aside, AtFlags::empty());
+                })
+            }
+            // A moved file is whole wherever it is; a program that writes to it goes on doing so.
+            (Action::Move(_) | Action::Reflink, _) => Ok(()),
+        }
+    }
+}

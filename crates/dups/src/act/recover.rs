@@ -1,0 +1,192 @@
+//! Sets right what a crash left half done.
+//!
+//! Device numbers are given anew at every mount, so what lies under a name is known by its inode
+//! number; the names used meanwhile are nobody else's.
+
+use super::copy;
+use super::execute::destination;
+use super::journal::{Entry, Journal, State};
+use super::names::{Names, inode, spare};
+use super::undo::Undone;
+use super::{Action, Refusal};
+use crate::index::split;
+use crate::roots::Anchors;
+use crate::{Error, sys};
+use rustix::fs::AtFlags;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Tried with the flags of renameat2 first.
+const NAMES: Names = Names { plain: false };
+
+/// Sets right the steps of a journal that were under way when the process ended: what was not
+/// finished is put back.
+///
+/// # Errors
+/// When the journal cannot be read or written.
+pub fn recover(journal: &Path) -> Result<Undone, Error> {
+    let mut undone = Undone::default();
+    let mut states = Vec::new();
+    let mut anchors = Anchors::default();
+    for (number, entry) in Journal::load(journal)? {
+        if entry.state != State::Open {
+            continue;
+        }
+        match settle(&entry, &mut anchors) {
+            Ok(State::Done) => {
+                undone.finished += 1;
+                states.push((number, State::Done));
+            }
+            Ok(state) => {
+                undone.restored += 1;
+                states.push((number, state));
+            }
+            Err(why) => undone.refused.push(Refusal {
+                path: entry.step.remove.path.clone(),
+                why,
+            }),
+        }
+        undone.names.push(entry.step.remove.path);
+    }
+    Journal::reopen(journal)?.conclude(states)?;
+    Ok(undone)
+}
+
+/// Finds out how far a step came by looking at the names, and puts it back unless it is finished.
+fn settle(entry: &Entry, anchors: &mut Anchors) -> Result<State, String> {
+    let step = &entry.step;
+    let root = anchors.stand(&step.remove.root)?;
+    let (parent, name) = match root.parent(&step.remove.path) {
+        Ok(found) => found,
+        // Without its folder there is nothing half done.
+        Err(rustix::io::Errno::NOENT) => return Ok(State::Untouched),
+        Err(errno) => return Err(format!("cannot open its folder: {}", sys::words(errno))),
+    };
+    let number = |name: &[u8]| inode(&parent, name).map(|found| found.1);
+    let (keep, old) = (Some(step.keep.ino), Some(step.remove.ino));
+    let io = |errno| format!("cannot put it back: {}", sys::words(errno));
+    let unlink = |name: &[u8]| rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(io);
+    let give_back = || {
+        let given = NAMES.give(&parent, &entry.aside, &parent, name);
+        given.map(|()| State::Untouched).map_err(io)
+    };
+    let here = number(name);
+    // Cut off within an exchange in steps.
+    let spare = spare(&entry.aside);
+    if number(&spare) == old {
+        match number(&entry.aside) {
+            None if here != old => {
+                rustix::fs::renameat(&parent, &*spare, &parent, &*entry.aside).map_err(io)?;
+            }
+            _ if here == old => unlink(&spare)?,
+            _ => {}
+        }
+    }
+    let aside = number(&entry.aside);
+    match &step.action {
+        Action::Reflink => Ok(State::Done),
+        Action::Hardlink if aside.is_none() => Ok(if here == keep && here != old {
+            State::Done
+        } else {
+            State::Untouched
+        }),
+        Action::Hardlink if aside == keep => {
+            // Linked, not yet exchanged.
+            unlink(&entry.aside)?;
+            Ok(State::Untouched)
+        }
+        Action::Hardlink if aside == old && here == keep => {
+            let kept = inode(&parent, name).unwrap_or_default();
+            NAMES
+                .exchange(&parent, &entry.aside, name, kept)
+                .map_err(io)?;
+            unlink(&entry.aside)?;
+            Ok(State::Untouched)
+        }
+        Action::Hardlink | Action::Delete if aside == old && here.is_none() => give_back(),
+        Action::Delete if aside.is_none() => Ok(match here == old {
+            true => State::Untouched,
+            false => State::Done,
+        }),
+        Action::Move(target) => settle_move(entry, target, anchors, (&parent, here, aside)),
+        Action::Hardlink | Action::Delete => Err(format!(
+            "another file has its name by now; the old one is {}",
+            crate::name::readable(&crate::table::join(
+                split(&step.remove.path).0,
+                &entry.aside
+            ))
+        )),
+    }
+}
+
+/// `here` and `aside`: inode numbers of what stands under the two names.
+fn settle_move(
+    entry: &Entry,
+    target: &[u8],
+    anchors: &mut Anchors,
+    (parent, here, aside): (&OwnedFd, Option<u64>, Option<u64>),
+) -> Result<State, String> {
+    let step = &entry.step;
+    let old = Some(step.remove.ino);
+    let io = |errno| format!("cannot put it back: {}", sys::words(errno));
+    let name = split(&step.remove.path).1;
+    let give_back = || {
+        let given = NAMES.give(parent, &entry.aside, parent, name);
+        given.map(|()| State::Untouched).map_err(io)
+    };
+    let end = || {
+        let ended = rustix::fs::unlinkat(parent, &entry.aside, AtFlags::empty());
+        ended.map(|()| State::Done).map_err(io)
+    };
+    let place = destination(target, &step.remove.path);
+    let anchor = entry.target.clone().unwrap_or_default();
+    let to = match anchors.stand(&anchor) {
+        Ok(root) => root.parent(&place).ok(),
+        // Not mounted now, say. Where the file is here, it is put back; else it is there.
+        Err(_) if aside == old => return give_back(),
+        Err(_) if here == old => return Ok(State::Untouched),
+        Err(why) => return Err(why),
+    };
+    let Some((to, new)) = to else {
+        return match aside == old {
+            true => give_back(),
+            false => Ok(State::Untouched),
+        };
+    };
+    let moved = crate::sys::open_file_at(&to, new).ok();
+    let across = entry.found.as_ref().is_some_and(|found| found.across);
+    let is_it = |fd: &OwnedFd| {
+        sys::identity_now(fd).is_ok_and(|now| {
+            let as_before = (now.size, now.mtime) == (step.remove.size, step.remove.mtime);
+            now.ino == step.remove.ino && as_before
+        })
+    };
+    if !across && moved.as_ref().is_some_and(is_it) {
+        return match aside == old {
+            true => end(),
+            false => Ok(State::Done),
+        };
+    }
+    // On another file system a copy is made, named, and only then the original removed.
+    let unnamed = inode(&to, &entry.aside).is_some();
+    if unnamed {
+        rustix::fs::unlinkat(&to, &entry.aside, AtFlags::empty()).map_err(io)?;
+    }
+    if aside != old {
+        return Ok(match here == old || moved.is_none() {
+            true => State::Untouched,
+            false => State::Done,
+        });
+    }
+    let original = crate::sys::open_file_at(parent, &entry.aside).ok();
+    match (moved, original) {
+        (Some(copy), Some(original)) if !unnamed && same_content(&copy, &original, step) => end(),
+        _ => give_back(),
+    }
+}
+
+fn same_content(a: &OwnedFd, b: &OwnedFd, step: &super::Step) -> bool {
+    let size = step.remove.size;
+    let whole = |fd: &OwnedFd| sys::identity_now(fd).is_ok_and(|now| now.size == size);
+    whole(a) && whole(b) && matches!(copy::equal(a, b, size), Ok(Some(_)))
+}

@@ -1,0 +1,247 @@
+//! The folders that the user named. Each is opened once; what lies below is reached from there,
+//! through no link, so that who may rename folders there leads nobody out.
+
+use crate::ground::Landscape;
+use crate::index::split;
+use crate::sys;
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+/// Which folder a root is, so that it is known again: in the journal too, after a reboot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// As the user named it, which is what paths begin with.
+    #[serde(with = "crate::act::bytes")]
+    pub path: Vec<u8>,
+    /// Where that led, without links.
+    #[serde(with = "crate::act::bytes")]
+    pub real: Vec<u8>,
+    /// Inode number.
+    pub ino: u64,
+    /// When it was made, nanoseconds since 1970, where the file system says so.
+    pub born: Option<i64>,
+}
+
+impl Default for Anchor {
+    /// The top of the tree, of which nothing needs to be known: nobody else can replace it.
+    fn default() -> Self {
+        Self {
+            path: b"/".to_vec(),
+            real: b"/".to_vec(),
+            ino: 0,
+            born: None,
+        }
+    }
+}
+
+/// `f_type` of overlayfs (linux/magic.h), whose folders get other numbers when they are first written
+/// to and when they are mounted again.
+const OVERLAY: u32 = 0x794c_7630;
+
+impl Anchor {
+    /// Of an open folder.
+    pub(crate) fn of(path: &[u8], fd: impl AsFd) -> Result<Self, Errno> {
+        let mask = StatxFlags::INO | StatxFlags::BTIME;
+        let stat = rustix::fs::statx(&fd, c"", AtFlags::EMPTY_PATH, mask)?;
+        let has_birth = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+        Ok(Self {
+            path: path.to_vec(),
+            real: sys::real_path(&fd)?,
+            ino: stat.stx_ino,
+            born: has_birth.then(|| sys::nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
+        })
+    }
+
+    /// Opens it again by the path without links, if it is still the same folder.
+    pub(crate) fn open(&self) -> Result<OwnedFd, String> {
+        let cannot = |errno| {
+            format!(
+                "cannot open the folder {}: {}",
+                crate::name::readable(&self.real),
+                sys::words(errno)
+            )
+        };
+        let below = self.real.strip_prefix(b"/").unwrap_or(&self.real);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::open("/", flags, Mode::empty()).map_err(cannot)?;
+        let fd = sys::open_below(top.as_fd(), below, flags).map_err(cannot)?;
+        if self.ino == 0 {
+            return Ok(fd);
+        }
+        let now = Self::of(&self.path, &fd).map_err(cannot)?;
+        let renumbers = || rustix::fs::fstatfs(&fd).is_ok_and(|fs| fs.f_type as u32 == OVERLAY);
+        let born = now.born == self.born || now.born.is_none() || self.born.is_none();
+        match (now.ino == self.ino && born) || renumbers() {
+            true => Ok(fd),
+            false => Err(format!(
+                "{} is another folder than it was",
+                crate::name::readable(&self.real)
+            )),
+        }
+    }
+
+    /// What of a path lies below it.
+    fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        let below = sys::path(path).strip_prefix(sys::path(&self.path)).ok()?;
+        Some(sys::bytes(below))
+    }
+}
+
+/// An anchor that holds its folder.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub anchor: Arc<Anchor>,
+    pub fd: OwnedFd,
+}
+
+impl Standing {
+    /// Of an open folder that the user named.
+    pub fn new(path: &[u8], fd: OwnedFd) -> Result<Self, Errno> {
+        let anchor = Arc::new(Anchor::of(path, &fd)?);
+        Ok(Self { anchor, fd })
+    }
+
+    /// Opens the folder that the user named. Links on the way there are the user's.
+    fn open(path: &[u8]) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(sys::path(path), flags, Mode::empty())?;
+        Self::new(path, fd)
+    }
+
+    /// Opens a folder that the user named to put files into, and makes what is missing of it.
+    pub fn make(path: &[u8]) -> Result<Self, String> {
+        let cannot = |why: String| format!("cannot create {}: {why}", crate::name::readable(path));
+        std::fs::create_dir_all(sys::path(path)).map_err(|error| cannot(error.to_string()))?;
+        // Nothing there tells the right folder from another, so no link may lead to it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::open(sys::path(path), flags, Mode::empty())
+            .and_then(|fd| Self::new(path, fd))
+            .map_err(|errno| match errno {
+                Errno::LOOP | Errno::NOTDIR => {
+                    cannot("it is a link; name the folder that it leads to".into())
+                }
+                errno => cannot(sys::words(errno)),
+            })
+    }
+
+    /// The folder of a file below it, and the file's name.
+    pub fn parent<'p>(&self, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8]), Errno> {
+        let (folder, name) = split(self.anchor.below(path).ok_or(Errno::XDEV)?);
+        if name.is_empty() {
+            return Err(Errno::ISDIR);
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+        Ok((sys::open_below(self.fd.as_fd(), folder, flags)?, name))
+    }
+
+    /// As [`Standing::parent`], making folders that are missing, closed to all but `owner`.
+    pub fn make_parent<'p>(
+        &self,
+        path: &'p [u8],
+        owner: (u32, u32),
+    ) -> Result<(OwnedFd, &'p [u8]), Errno> {
+        let (folder, name) = split(self.anchor.below(path).ok_or(Errno::XDEV)?);
+        Ok((sys::make_below(self.fd.as_fd(), folder, owner)?, name))
+    }
+
+    fn open_file(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let below = self.anchor.below(path).ok_or(Errno::XDEV)?;
+        sys::open_below(self.fd.as_fd(), below, flags)
+    }
+}
+
+/// A root's path, and the root once it was opened.
+type Named = (Vec<u8>, OnceLock<Result<Standing, Errno>>);
+
+/// Roots, each opened when it is first needed.
+#[derive(Debug, Default)]
+pub struct Roots {
+    /// The longest paths first.
+    list: Vec<Named>,
+    land: OnceLock<Landscape>,
+}
+
+impl Roots {
+    /// Folders that the user named, as absolute paths.
+    pub fn named(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let list = paths
+            .into_iter()
+            .map(|path| (sys::bytes(&path).to_vec(), OnceLock::new()));
+        Self::sorted(list.collect())
+    }
+
+    /// Those that are open.
+    pub(crate) fn open(list: impl IntoIterator<Item = Standing>) -> Self {
+        let list = list
+            .into_iter()
+            .map(|one| (one.anchor.path.clone(), OnceLock::from(Ok(one))));
+        Self::sorted(list.collect())
+    }
+
+    fn sorted(mut list: Vec<Named>) -> Self {
+        list.sort_by_key(|one| std::cmp::Reverse(one.0.len()));
+        Self {
+            list,
+            land: OnceLock::new(),
+        }
+    }
+
+    /// The root that a path lies below; of several the nearest.
+    pub(crate) fn of(&self, path: &[u8]) -> Result<&Standing, Errno> {
+        let path = sys::path(path);
+        let (root, held) = self
+            .list
+            .iter()
+            .find(|one| path.starts_with(sys::path(&one.0)))
+            .ok_or(Errno::XDEV)?;
+        held.get_or_init(|| Standing::open(root))
+            .as_ref()
+            .map_err(|errno| *errno)
+    }
+
+    /// Opens a file by its absolute path as [`sys::open_file_at`] does.
+    pub(crate) fn open_file(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let root = self.of(path)?;
+        sys::quietly(|flags| root.open_file(path, flags))
+    }
+
+    /// The same past the page cache.
+    pub(crate) fn open_direct(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.of(path)?.open_file(path, sys::READ | OFlags::DIRECT)
+    }
+
+    /// Which file systems lie below them.
+    pub(crate) fn landscape(&self) -> &Landscape {
+        self.land.get_or_init(|| {
+            let paths = self.list.iter().map(|one| one.0.as_slice());
+            Landscape::survey(paths.filter_map(|path| Some((path, &self.of(path).ok()?.fd))))
+        })
+    }
+}
+
+/// What became of the attempt to open an anchor.
+type Opened = (Arc<Anchor>, Result<Rc<Standing>, String>);
+
+/// Anchors of a journal or a plan, each opened once.
+#[derive(Debug, Default)]
+pub(crate) struct Anchors(Vec<Opened>);
+
+impl Anchors {
+    /// The folder of an anchor, held.
+    pub fn stand(&mut self, anchor: &Arc<Anchor>) -> Result<Rc<Standing>, String> {
+        if let Some((_, held)) = self.0.iter().find(|one| one.0 == *anchor) {
+            return held.clone();
+        }
+        let fresh = anchor.open().map(|fd| {
+            let anchor = anchor.clone();
+            Rc::new(Standing { anchor, fd })
+        });
+        self.0.push((anchor.clone(), fresh.clone()));
+        fresh
+    }
+}

@@ -1,0 +1,77 @@
+//! Which machine this is: an id that stays the same, and the host name.
+
+use assay_host::Host;
+use assay_model::Machine;
+use std::path::Path;
+
+/// What the id is derived for. Another program that derives one from the same machine id gets another.
+const PURPOSE: &str = "assay 2026-11 machine id";
+
+/// The machine, known again by its id. None where it has no machine id: in a container, or before
+/// its first boot is complete.
+///
+/// `/etc/machine-id` is to be kept secret (machine-id(5)): it is never told, only what a keyed hash
+/// makes of it, as sd_id128_get_machine_app_specific(3) does.
+#[must_use]
+pub fn machine(host: &dyn Host) -> Option<Machine> {
+    let text = |path: &str| {
+        let bytes = host.read(Path::new(path)).ok()?;
+        Some(String::from_utf8(bytes).ok()?.trim().to_owned())
+    };
+    let id = text("/etc/machine-id").filter(|id| is_machine_id(id))?;
+    let key = blake3::derive_key(PURPOSE, id.as_bytes());
+    let name = text("/proc/sys/kernel/hostname").filter(|name| !name.is_empty());
+    Some(Machine {
+        id: key[..16].iter().map(|byte| format!("{byte:02x}")).collect(),
+        name,
+    })
+}
+
+/// 32 lower-case hexadecimal digits, not all zero (machine-id(5)).
+fn is_machine_id(text: &str) -> bool {
+    Machine::is_id(text) && text.bytes().any(|digit| digit != b'0')
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make a captured machine")]
+mod tests {
+    use super::*;
+    use assay_host::Root;
+
+    fn of(machine_id: Option<&str>, name: &str) -> Option<Machine> {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/sys/kernel/hostname", name);
+        if let Some(id) = machine_id {
+            write("etc/machine-id", id);
+        }
+        machine(&Root::open(dir.path()).unwrap())
+    }
+
+    #[test]
+    fn the_id_is_the_same_each_time_and_does_not_tell_the_machine_id() {
+        const ID: &str = "0123456789abcdef0123456789abcdef";
+        let one = of(Some(&format!("{ID}\n")), "box\n").unwrap();
+        assert_eq!(one.name.as_deref(), Some("box"));
+        assert_eq!(one.id, "ffd352ed0f83376a2482d56ea5ea12e2");
+        assert_eq!(of(Some(ID), "other").unwrap().id, one.id);
+        assert_ne!(of(Some(&"1".repeat(32)), "box").unwrap().id, one.id);
+        assert!(Machine::is_id(&one.id) && !one.id.contains(&ID[..8]));
+    }
+
+    #[test]
+    fn without_a_machine_id_the_machine_is_not_known() {
+        for id in [
+            None,
+            Some(""),
+            Some("uninitialized\n"),
+            Some(&"0".repeat(32)[..]),
+        ] {
+            assert_eq!(of(id, "box"), None, "{id:?}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Locks that every assay of this machine sees, whatever its state directory.
+//!
+//! They lie in a directory that only root may write where root runs assay, so that no other user can
+//! take one first or put something else in its place. The kernel's lock on a file ends with its
+//! process; the note in the file stays, so that the next one learns what a killed process was about.
+
+use crate::error::HostError;
+use crate::held::{Access, Directory, Held};
+use crate::ours;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest note that is read.
+const LONGEST: u64 = 64 << 10;
+
+/// How often a lock that is held is tried again, and how long after.
+const PATIENCE: u32 = 3;
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A directory of locks.
+#[derive(Clone, Debug)]
+pub struct LockDirectory {
+    dir: Arc<Directory>,
+}
+
+/// A lock that this process holds. When it is dropped, or its process ends, others may take it, and
+/// its note stays for them to read; [`Lock::release`] removes both.
+#[derive(Debug)]
+pub struct Lock {
+    dir: Arc<Directory>,
+    name: OsString,
+    held: Held,
+    left: String,
+}
+
+/// What came of trying to take a lock.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is ours.
+    Taken(Lock),
+    /// A live process holds it.
+    Busy {
+        /// What that process has noted.
+        note: String,
+    },
+}
+
+impl LockDirectory {
+    /// The locks that last as long as the machine runs: `/run/assay` for root. Other users have
+    /// their own, in `/run/user/UID/assay`, or `/tmp/assay-UID` where there is no such directory.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or somebody else may write in it.
+    pub fn of_machine() -> Result<Self, HostError> {
+        let us = rustix::process::geteuid();
+        let runtime = PathBuf::from(format!("/run/user/{}", us.as_raw()));
+        Self::open(&match us.is_root() {
+            true => PathBuf::from("/run/assay"),
+            false if runtime.is_dir() => runtime.join("assay"),
+            false => format!("/tmp/assay-{}", us.as_raw()).into(),
+        })
+    }
+
+    /// The locks whose notes outlive a boot: `/var/lib/assay/locks` for root, `/var/tmp/assay-UID` for
+    /// other users.
+    ///
+    /// # Errors
+    /// As [`LockDirectory::of_machine`].
+    pub fn lasting() -> Result<Self, HostError> {
+        let us = rustix::process::geteuid();
+        Self::open(&match us.is_root() {
+            true => PathBuf::from("/var/lib/assay/locks"),
+            false => format!("/var/tmp/assay-{}", us.as_raw()).into(),
+        })
+    }
+
+    /// Uses a directory, making it for this user alone when it is missing; its parent is made as well.
+    ///
+    /// # Errors
+    /// It cannot be made, it is a link, or somebody else may write in it or exchange it.
+    pub fn open(path: &Path) -> Result<Self, HostError> {
+        let way = |error: HostError| {
+            let reason = format!(
+                "{}; assay keeps its locks here, and nobody else may write them: make this directory yours alone",
+                error.reason()
+            );
+            match error {
+                HostError::Path { path, .. } | HostError::NotFound { path } => {
+                    HostError::path(&path, reason)
+                }
+                other => other,
+            }
+        };
+        ours::check(path).map_err(way)?;
+        let dir = make(path).map_err(way)?;
+        let found =
+            rustix::fs::fstat(&dir).map_err(|error| way(HostError::io(path, &error.into())))?;
+        ours::closed(path, &found).map_err(way)?;
+        Ok(Self { dir: Arc::new(dir) })
+    }
+
+    /// Takes the lock of `key`, which may be any text, without waiting for its holder to end. A lock that is taken has the
+    /// note of the process that held it last and did not release it, see [`Lock::left`].
+    ///
+    /// # Errors
+    /// The directory cannot be read or written, or something else has the lock's name.
+    pub fn try_lock(&self, key: &str) -> Result<Attempt, HostError> {
+        let name = name(key);
+        let mut patience = PATIENCE;
+        loop {
+            let held = match self.dir.file(&name, Access::ReadWrite) {
+                Err(HostError::NotFound { .. }) => match self.dir.create(&name) {
+                    Err(error) if error.errno() == Some(Errno::EXIST.raw_os_error()) => continue,
+                    other => other?,
+                },
+                other => other?,
+            };
+            let busy = match flock(held.file(), FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => false,
+                Err(Errno::WOULDBLOCK) => true,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(HostError::io(held.shown(), &error.into())),
+            };
+            // Who releases a lock removes its file: it may have been another one's by the time that
+            // we got it.
+            if self.dir.look(&name)? != Some(held.identity()) {
+                continue;
+            }
+            // It may be somebody who only looks, see `left`.
+            if busy && patience > 0 {
+                patience -= 1;
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            let note = read(&held)?;
+            return Ok(match busy {
+                true => Attempt::Busy { note },
+                false => Attempt::Taken(Lock {
+                    dir: self.dir.clone(),
+                    name,
+                    held,
+                    left: note,
+                }),
+            });
+        }
+    }
+
+    /// The files and notes of locks that nobody holds: of processes that were killed, or let go without
+    /// releasing them.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn left(&self) -> Result<Vec<(PathBuf, String)>, HostError> {
+        let mut notes = Vec::new();
+        for name in self.dir.list()? {
+            let held = match self.dir.file(&name, Access::Read) {
+                Ok(held) => held,
+                Err(HostError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            // Shared, and let go at once: who wants the lock at this moment tries again.
+            if flock(held.file(), FlockOperation::NonBlockingLockShared).is_ok() {
+                notes.push((held.shown().to_owned(), read(&held)?));
+            }
+        }
+        notes.retain(|(_, note)| !note.is_empty());
+        Ok(notes)
+    }
+}
+
+impl Lock {
+    /// The note of the process that held it last and was killed, or let it go without releasing it;
+    /// empty when there is none.
+    #[must_use]
+    pub fn left(&self) -> &str {
+        &self.left
+    }
+
+    /// The file, for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.held.shown()
+    }
+
+    /// Notes one line for who meets this lock, on disk when this returns.
+    ///
+    /// # Errors
+    /// The note cannot be written.
+    pub fn note(&self, note: &str) -> Result<(), HostError> {
+        let file = self.held.file();
+        let fail = |error: std::io::Error| HostError::io(self.held.shown(), &error);
+        // Only the first line is read, so that a kill in between does no harm.
+        let line = format!("{}\n", note.replace('\n', " "));
+        file.write_all_at(line.as_bytes(), 0).map_err(fail)?;
+        file.set_len(line.len() as u64).map_err(fail)?;
+        file.sync_all().map_err(fail)?;
+        self.dir.sync()
+    }
+
+    /// Removes the note and lets the lock go.
+    ///
+    /// # Errors
+    /// The file cannot be removed; the lock is free all the same.
+    pub fn release(self) -> Result<(), HostError> {
+        // Not forced to disk: a note that comes back after a power cut is compared with what is there.
+        self.dir.remove(&self.name, self.held.identity()).map(drop)
+    }
+}
+
+/// Opens a directory, making it and its parent when they are missing.
+fn make(path: &Path) -> Result<Directory, HostError> {
+    let above = path.parent().unwrap_or(Path::new("/"));
+    let parent = match Directory::open(above) {
+        Err(HostError::NotFound { .. }) => {
+            let higher = above.parent().unwrap_or(Path::new("/"));
+            made(&Directory::open(higher)?, above)?
+        }
+        other => other?,
+    };
+    made(&parent, path)
+}
+
+fn made(parent: &Directory, path: &Path) -> Result<Directory, HostError> {
+    let name = ours::last(path)?;
+    match parent.make(name) {
+        Ok(made) => {
+            parent.sync()?;
+            Ok(made)
+        }
+        // It is there already, or another process was faster.
+        Err(_) if parent.look(name)?.is_some() => parent.below(Path::new(name)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of a lock's file: any key fits, and none leads out of the directory.
+fn name(key: &str) -> OsString {
+    let mut name = blake3::hash(key.as_bytes()).to_hex().to_string();
+    name.truncate(32);
+    name.into()
+}
+
+fn read(held: &Held) -> Result<String, HostError> {
+    let mut file = held.file();
+    let mut bytes = Vec::new();
+    let fail = |error: std::io::Error| HostError::io(held.shown(), &error);
+    std::io::Seek::rewind(&mut file).map_err(fail)?;
+    file.take(LONGEST).read_to_end(&mut bytes).map_err(fail)?;
+    let line = bytes.split(|byte| *byte == b'\n').next();
+    Ok(String::from_utf8_lossy(line.unwrap_or_default()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn taken(dir: &LockDirectory, key: &str) -> Lock {
+        match dir.try_lock(key).unwrap() {
+            Attempt::Taken(lock) => lock,
+            Attempt::Busy { note } => panic!("busy: {note}"),
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_and_the_note_outlives_its_process() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("above/locks");
+        let dir = LockDirectory::open(&path).unwrap();
+        let lock = taken(&dir, "../a/b\n");
+        assert_eq!(lock.left(), "");
+        lock.note("a long note about what is done").unwrap();
+        lock.note("process 7").unwrap();
+        let again = LockDirectory::open(&path).unwrap();
+        match again.try_lock("../a/b\n").unwrap() {
+            Attempt::Busy { note } => assert_eq!(note, "process 7"),
+            Attempt::Taken(_) => panic!("taken twice"),
+        }
+        let other = taken(&again, "another");
+        // As when the process is killed.
+        drop(lock);
+        assert_eq!(again.left().unwrap()[0].1, "process 7");
+        let lock = taken(&again, "../a/b\n");
+        assert_eq!(lock.left(), "process 7");
+        lock.release().unwrap();
+        other.release().unwrap();
+        assert!(dir.left().unwrap().is_empty());
+        assert_eq!(taken(&dir, "../a/b\n").left(), "");
+    }
+
+    #[test]
+    fn who_waits_at_a_removed_file_gets_no_lock_of_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = LockDirectory::open(&temp.path().join("locks")).unwrap();
+        let inside = std::sync::atomic::AtomicU32::new(0);
+        let (dir, inside) = (&dir, &inside);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        if let Attempt::Taken(lock) = dir.try_lock("one").unwrap() {
+                            let others = inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                            assert_eq!(others, 0);
+                            inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                            lock.release().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn what_others_may_write_is_no_lock_directory() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("locks");
+        LockDirectory::open(&path).unwrap();
+        for mode in [0o755, 0o777, 0o1777, 0o770] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert!(LockDirectory::open(&path).is_err(), "{mode:o}");
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let link = temp.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(LockDirectory::open(&link).is_err());
+        let file = temp.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(LockDirectory::open(&file).is_err());
+        // What lies in the place of a lock is not followed and not waited for.
+        let dir = LockDirectory::open(&path).unwrap();
+        symlink(&file, path.join(name("key"))).unwrap();
+        assert!(dir.try_lock("key").is_err());
+        assert_eq!(std::fs::read(&file).unwrap(), b"");
+    }
+}

@@ -1,0 +1,319 @@
+//! Removing what assay made, although the names on the way to it are other people's.
+//!
+//! Nothing is followed and nothing is crossed: what goes is held by its descriptor, and so is every
+//! directory in it. What has another identity than the journal says is not ours and stays.
+
+use crate::error::HostError;
+use crate::held::{Directory, Identity, Removed, open_beneath};
+use crate::known::{Known, Whereabouts};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+/// Somebody who renames it again and again is faster than this at most so often.
+const ATTEMPTS: usize = 64;
+
+/// Removes a file, or a directory with everything in it, that assay made at `path`.
+///
+/// When it is known, it goes wherever it was moved to on its file system, and nothing else does. When
+/// it is not, because assay was killed just then, a directory goes with its contents only where
+/// nobody else can have put another one in its place; else only when it is empty.
+pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostError> {
+    let name = path.file_name().unwrap_or_default();
+    let (above, known) = match (Directory::open(parent(path)), known) {
+        (Ok(above), Some(known)) => (above, known),
+        (Ok(above), None) => return unknown(&above, name, path),
+        (Err(error), None) if error.is_absent() => return Ok(Removed::Absent),
+        // The directory above was moved or removed; what lies on the same file system will do.
+        (Err(error), Some(known)) if error.is_absent() => (nearest(path)?, known),
+        (Err(error), _) => return Err(error),
+    };
+    let mut failed = None;
+    for _ in 0..ATTEMPTS {
+        let (above, name, meant) = match place(&above, name, known)? {
+            Place::Here(above, name, meant) => (above, name, meant),
+            Place::Gone => return Ok(Removed::Gone),
+            Place::Absent => return Ok(Removed::Absent),
+            Place::Another => return Ok(Removed::Another),
+            Place::Moving => continue,
+        };
+        match take(&above, &name, meant, &above.shown().join(&name)) {
+            Ok(Removed::Gone) => {
+                above.sync()?;
+                return Ok(Removed::Gone);
+            }
+            // Somebody was faster: where is it now?
+            Ok(_) => {}
+            Err(error) => match error.errno().map(Errno::from_raw_os_error) {
+                Some(Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::LOOP) => {
+                    failed = Some(error);
+                }
+                _ if error.is_absent() => failed = Some(error),
+                _ => return Err(error),
+            },
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(Removed::Another),
+    }
+}
+
+/// Removes a file, not following a link in the last place.
+pub(crate) fn file(path: &Path) -> Result<(), HostError> {
+    let above = Directory::open(parent(path))?;
+    let name = path.file_name().unwrap_or_default();
+    rustix::fs::unlinkat(&above, name, AtFlags::empty()).map_err(fail(path))?;
+    above.sync()
+}
+
+/// Removes a directory and everything in it, whatever directory has that name now.
+pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
+    let above = Directory::open(parent(dir))?;
+    let name = dir.file_name().unwrap_or_default();
+    match above.look(name)? {
+        None => Err(HostError::NotFound {
+            path: dir.to_owned(),
+        }),
+        Some(meant) => {
+            let found = stat(above.as_fd(), name).map_err(fail(dir))?;
+            if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+                return Err(HostError::path(dir, "not a directory"));
+            }
+            match take(&above, name, meant, dir)? {
+                Removed::Another => Err(HostError::path(
+                    dir,
+                    "another directory was put in its place while it was removed",
+                )),
+                Removed::Gone | Removed::Absent => above.sync(),
+            }
+        }
+    }
+}
+
+/// The nearest directory above that is there.
+fn nearest(path: &Path) -> Result<Directory, HostError> {
+    for above in path.ancestors().skip(1) {
+        match Directory::open(above) {
+            Err(error) if error.is_absent() => {}
+            other => return other,
+        }
+    }
+    Err(HostError::NotFound {
+        path: path.to_owned(),
+    })
+}
+
+/// Where what is known is now.
+enum Place {
+    /// In this directory under this name; its identity as of now.
+    Here(Directory, OsString, Identity),
+    /// The file system says that it was removed.
+    Gone,
+    /// Nothing has its name, and the file system cannot tell more.
+    Absent,
+    /// Something else has its name, or lies there now, and nobody can tell more.
+    Another,
+    /// It was just given another name.
+    Moving,
+}
+
+fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostError> {
+    let found = above.look(name)?;
+    let here = |name: &OsStr, meant| {
+        let above = above.below(Path::new("."))?;
+        Ok(Place::Here(above, name.to_owned(), meant))
+    };
+    // On another file system, which lies there now, or under another number since the machine was
+    // started again, nobody can tell that it is gone.
+    let elsewhere = above.identity()?.device != known.identity.device;
+    let fd = match known.find(above) {
+        Whereabouts::Open(fd) => fd,
+        Whereabouts::Removed if elsewhere => return Ok(Place::Another),
+        Whereabouts::Removed => return Ok(Place::Gone),
+        Whereabouts::Unknown if found == Some(known.identity) => {
+            return here(name, known.identity);
+        }
+        Whereabouts::Unknown => {
+            // Whoever renames it most likely leaves it where it is.
+            for name in above.list()? {
+                if above.look(&name)? == Some(known.identity) {
+                    return here(&name, known.identity);
+                }
+            }
+            return Ok(match found {
+                None if !elsewhere => Place::Absent,
+                _ => Place::Another,
+            });
+        }
+    };
+    let meant = Identity::of(&fd).map_err(fail(above.shown()))?;
+    if found == Some(meant) {
+        return here(name, meant);
+    }
+    // The kernel tells its present name (proc_pid_fd(5)).
+    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let now = rustix::fs::readlink(&link, Vec::new()).map_err(fail(Path::new(&link)))?;
+    let now = PathBuf::from(OsString::from_vec(now.into_bytes()));
+    let there = match Directory::open(parent(&now)) {
+        Ok(there) => there,
+        Err(error) if error.is_absent() => return Ok(Place::Moving),
+        Err(error) => return Err(error),
+    };
+    let name = now.file_name().unwrap_or_default();
+    Ok(match there.look(name)? == Some(meant) {
+        true => Place::Here(there, name.to_owned(), meant),
+        false => Place::Moving,
+    })
+}
+
+/// What was never confirmed: assay was killed between the journal's line and the confirmation.
+fn unknown(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
+    let found = match stat(above.as_fd(), name) {
+        Ok(found) => found,
+        Err(Errno::NOENT) => return Ok(Removed::Absent),
+        Err(error) => return Err(fail(path)(error)),
+    };
+    let meant = Identity {
+        device: found.st_dev,
+        inode: found.st_ino,
+    };
+    let directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    let us = rustix::process::geteuid().as_raw();
+    let holder = rustix::fs::fstat(above).map_err(fail(path))?;
+    let others = Mode::WGRP | Mode::WOTH;
+    let alone = holder.st_uid == us && !Mode::from_raw_mode(holder.st_mode).intersects(others);
+    let removed = match (alone, directory) {
+        (true, _) => take(above, name, meant, path)?,
+        (false, true) => above.remove_directory(name, meant)?,
+        // Only its owner, we and whoever may remove it anyway can have put it there.
+        (false, false) if found.st_uid == us => above.remove(name, meant)?,
+        (false, false) => Removed::Another,
+    };
+    above.sync()?;
+    Ok(removed)
+}
+
+/// Removes a name and all that it stands for, if that is what is meant.
+fn take(
+    above: &Directory,
+    name: &OsStr,
+    meant: Identity,
+    shown: &Path,
+) -> Result<Removed, HostError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = match open_beneath(above, Path::new(name), flags) {
+        Ok(fd) => fd,
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            // A directory that is meant is not removed as a file, whatever stands here just now.
+            let found = stat(above.as_fd(), name).map_err(fail(shown))?;
+            return match FileType::from_raw_mode(found.st_mode) {
+                FileType::Directory => Ok(Removed::Another),
+                _ if (found.st_dev, found.st_ino) != (meant.device, meant.inode) => {
+                    Ok(Removed::Another)
+                }
+                _ => above.remove(name, meant),
+            };
+        }
+        Err(Errno::NOENT) => return Ok(Removed::Absent),
+        Err(error) => return Err(fail(shown)(error)),
+    };
+    let found = Identity::of(&fd).map_err(fail(shown))?;
+    if found != meant {
+        return Ok(Removed::Another);
+    }
+    if is_mount_root(fd.as_fd(), c"".to_bytes()).map_err(fail(shown))? {
+        return Err(mounted(shown));
+    }
+    nothing_mounted(fd.as_fd(), found.device, shown)?;
+    clear(fd.as_fd(), shown)?;
+    drop(fd);
+    above.remove_directory(name, meant)
+}
+
+/// Removes everything in a directory. It is the caller's that nothing is mounted in it; what is
+/// mounted all the same cannot be removed, and is not entered.
+fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
+    for name in names(dir, shown)? {
+        let path = shown.join(&name);
+        match rustix::fs::unlinkat(dir, &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => continue,
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(fail(&path)(error)),
+        }
+        let below = open_inside(dir, &name).map_err(fail(&path))?;
+        clear(below.as_fd(), &path)?;
+        match rustix::fs::unlinkat(dir, &name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(fail(&path)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses when anything below is a mount.
+fn nothing_mounted(dir: BorrowedFd<'_>, device: u64, shown: &Path) -> Result<(), HostError> {
+    for name in names(dir, shown)? {
+        let path = shown.join(&name);
+        let found = stat(dir, &name).map_err(fail(&path))?;
+        let root = is_mount_root(dir, name.as_bytes()).map_err(fail(&path))?;
+        if found.st_dev != device || root {
+            return Err(mounted(&path));
+        }
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            let below = open_inside(dir, &name).map_err(fail(&path))?;
+            nothing_mounted(below.as_fd(), device, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn mounted(path: &Path) -> HostError {
+    HostError::path(path, "something is mounted here: not removed")
+}
+
+/// Kernels before 5.8 do not tell; there another device number has to do.
+fn is_mount_root(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
+    match rustix::fs::statx(dir, OsStr::from_bytes(name), flags, StatxFlags::empty()) {
+        Ok(found) => Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
+        Err(Errno::NOSYS) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn open_inside(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, name, flags, Mode::empty())
+}
+
+fn names(dir: BorrowedFd<'_>, shown: &Path) -> Result<Vec<OsString>, HostError> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(dir).map_err(fail(shown))? {
+        let entry = entry.map_err(fail(shown))?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn stat(dir: BorrowedFd<'_>, name: &OsStr) -> Result<rustix::fs::Stat, Errno> {
+    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        Some(_) => Path::new("."),
+        None => Path::new("/"),
+    }
+}
+
+fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
+    move |error| HostError::io(path, &error.into())
+}

@@ -1,0 +1,235 @@
+//! Taking away what was made, while the owner of the directory above renames and replaces it.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests make and look at files behind the crate's back"
+)]
+
+use assay_host::held::{Directory, Identity, Removed};
+use assay_host::{HostMut as _, Known, Live, loops};
+use assay_testing::{attacked, factor, skipped};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A directory of somebody else's with a directory of ours in it, and what is precious.
+struct Scene {
+    dir: tempfile::TempDir,
+    ours: PathBuf,
+    known: Known,
+}
+
+fn root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped("root", "only root works in the directories of others");
+    }
+    root
+}
+
+fn scene() -> Scene {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let theirs = dir.path().join("theirs");
+    let precious = dir.path().join("precious");
+    fs::create_dir(&theirs).unwrap();
+    fs::create_dir_all(precious.join("below")).unwrap();
+    fs::write(precious.join("below/file"), "x").unwrap();
+    chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let made = Directory::open(&theirs)
+        .unwrap()
+        .make("ours".as_ref())
+        .unwrap();
+    let known = Known::of(&made).unwrap();
+    fs::create_dir_all(made.through().join("a/b")).unwrap();
+    fs::write(made.through().join("a/b/c"), "x").unwrap();
+    Scene {
+        ours: theirs.join("ours"),
+        known,
+        dir,
+    }
+}
+
+impl Scene {
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn precious_is_whole(&self) -> bool {
+        fs::read(self.at("precious/below/file")).is_ok_and(|bytes| bytes == b"x")
+    }
+}
+
+#[test]
+fn it_goes_wherever_it_was_moved_and_nothing_else_does() {
+    if !root() {
+        return;
+    }
+    for moved in ["theirs/elsewhere", "precious/elsewhere", "up"] {
+        let scene = scene();
+        fs::rename(&scene.ours, scene.at(moved)).unwrap();
+        symlink(scene.at("precious"), &scene.ours).unwrap();
+        let removed = Live.remove_made(&scene.ours, Some(&scene.known)).unwrap();
+        assert_eq!(removed, Removed::Gone, "{moved}");
+        assert!(!scene.at(moved).exists() && scene.ours.is_symlink());
+        assert!(scene.precious_is_whole());
+        // Once more, as recovery does that was killed just then.
+        let removed = Live.remove_made(&scene.ours, Some(&scene.known)).unwrap();
+        assert_eq!(removed, Removed::Gone);
+        assert!(scene.precious_is_whole());
+    }
+}
+
+#[test]
+fn without_a_handle_it_is_looked_for_beside_its_name_and_then_told() {
+    if !root() {
+        return;
+    }
+    let scene = scene();
+    let known = Known::only(scene.known.identity);
+    fs::rename(&scene.ours, scene.at("up")).unwrap();
+    fs::create_dir(&scene.ours).unwrap();
+    fs::write(scene.ours.join("theirs"), "x").unwrap();
+    let removed = Live.remove_made(&scene.ours, Some(&known)).unwrap();
+    assert_eq!(removed, Removed::Another);
+    assert!(scene.ours.join("theirs").exists() && scene.at("up/a/b/c").exists());
+    fs::rename(scene.at("up"), scene.at("theirs/other")).unwrap();
+    let removed = Live.remove_made(&scene.ours, Some(&known)).unwrap();
+    assert_eq!(removed, Removed::Gone);
+    assert!(scene.ours.join("theirs").exists() && !scene.at("theirs/other").exists());
+}
+
+#[test]
+fn what_was_never_confirmed_goes_only_where_nobody_can_have_exchanged_it() {
+    if !root() {
+        return;
+    }
+    let scene = scene();
+    // Root's own directory, moved to the name by the owner of the directory above.
+    Live.remove_made(&scene.ours, None).unwrap_err();
+    assert!(scene.ours.join("a/b/c").exists());
+    let empty = scene.at("theirs/empty");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(Live.remove_made(&empty, None).unwrap(), Removed::Gone);
+    let gone = scene.at("theirs/none");
+    assert_eq!(Live.remove_made(&gone, None).unwrap(), Removed::Absent);
+    symlink(scene.at("precious"), &gone).unwrap();
+    chown_link(&gone);
+    assert_eq!(Live.remove_made(&gone, None).unwrap(), Removed::Another);
+    let own = scene.at("own");
+    fs::create_dir_all(own.join("a")).unwrap();
+    assert_eq!(Live.remove_made(&own, None).unwrap(), Removed::Gone);
+    fs::set_permissions(scene.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::create_dir_all(own.join("a")).unwrap();
+    Live.remove_made(&own, None).unwrap_err();
+    assert!(scene.precious_is_whole());
+}
+
+fn chown_link(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
+}
+
+/// The owner exchanges the name with a link, a pipe, a file and root's own directory again and again.
+#[test]
+fn nothing_but_ours_goes_while_the_names_are_exchanged() {
+    if !root() {
+        return;
+    }
+    let (mut tried, mut held) = (0, 0);
+    for _ in 0..40 * factor() {
+        let scene = scene();
+        let theirs = scene.at("theirs");
+        let decoys = ["link", "pipe", "file", "folder"].map(|name| theirs.join(name));
+        symlink(scene.at("precious"), &decoys[0]).unwrap();
+        rustix::fs::mknodat(CWD, &decoys[1], FileType::Fifo, Mode::RUSR, 0).unwrap();
+        fs::write(&decoys[2], "x").unwrap();
+        fs::create_dir_all(decoys[3].join("of root")).unwrap();
+        let stop = AtomicBool::new(false);
+        let removed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for decoy in &decoys {
+                        let exchange = || {
+                            rustix::fs::renameat_with(
+                                CWD,
+                                &scene.ours,
+                                CWD,
+                                decoy,
+                                RenameFlags::EXCHANGE,
+                            )
+                        };
+                        let _ = exchange();
+                        std::thread::yield_now();
+                        let _ = exchange();
+                    }
+                }
+            });
+            let removed = Live.remove_made(&scene.ours, Some(&scene.known));
+            stop.store(true, Ordering::Relaxed);
+            removed
+        });
+        tried += 1;
+        // Gone, or said that it could not be done; the decoys and what they lead to are there.
+        let ours_is_gone = !matches!(removed, Ok(Removed::Gone))
+            || matches!(
+                scene.known.find(File::open(&theirs).unwrap()),
+                assay_host::Whereabouts::Removed
+            );
+        let names = fs::read_dir(&theirs).unwrap().flatten();
+        let others = names
+            .filter(|entry| {
+                let found = rustix::fs::statat(CWD, entry.path(), AtFlags::SYMLINK_NOFOLLOW);
+                found.is_ok_and(|found| found.st_ino != scene.known.identity.inode)
+            })
+            .count();
+        let folder = fs::read_dir(&theirs).unwrap().flatten();
+        let folder = folder
+            .filter(|entry| entry.path().join("of root").is_dir())
+            .count();
+        held += u64::from(ours_is_gone && others == 4 && folder == 1 && scene.precious_is_whole());
+    }
+    attacked("names exchanged while a directory is removed", tried, held);
+}
+
+#[test]
+fn a_loop_device_is_known_by_its_file_whatever_its_name() {
+    if !root() {
+        return;
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        skipped("loop", "no loop devices here");
+        return;
+    }
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let held = Directory::open(dir.path()).unwrap();
+    let file = held.create("backing".as_ref()).unwrap();
+    file.file().set_len(1 << 20).unwrap();
+    let node = loops::attach(file.file(), true).unwrap();
+    fs::rename(dir.path().join("backing"), dir.path().join("other")).unwrap();
+    fs::write(dir.path().join("backing"), [0; 4096]).unwrap();
+    assert_eq!(
+        loops::on(file.identity()).unwrap(),
+        std::slice::from_ref(&node)
+    );
+    let other = assay_host::held::identity(&dir.path().join("backing")).unwrap();
+    assert_eq!(loops::on(other).unwrap(), [] as [PathBuf; 0]);
+    loops::detach(&node, other).unwrap();
+    let wrong = Identity {
+        inode: other.inode,
+        ..file.identity()
+    };
+    loops::detach(&node, wrong).unwrap();
+    assert_eq!(
+        loops::on(file.identity()).unwrap(),
+        std::slice::from_ref(&node)
+    );
+    loops::detach(&node, file.identity()).unwrap();
+    // udev may have it open for a moment.
+    for _ in 0..100 {
+        if loops::on(file.identity()).unwrap().is_empty() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("{} is still there", node.display());
+}

@@ -1,0 +1,304 @@
+//! The only place that speaks SQLite: its tables, rows and transactions. Everything else in this
+//! crate speaks in records, so that another database can stand here.
+
+mod open;
+
+pub(crate) use open::LONGEST_WAIT;
+
+use crate::StoreError;
+use assay_model::Machine;
+use jiff::Timestamp;
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
+use std::path::{Path, PathBuf};
+
+/// What is stored. All kinds have the same columns; each counts its own numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Run,
+    Trial,
+    Study,
+}
+
+impl Kind {
+    fn table(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Trial => "trial",
+            Self::Study => "study",
+        }
+    }
+}
+
+/// One that is to be stored: its body, and beside it what lists need.
+pub(crate) struct Record<'a> {
+    pub(crate) uid: &'a str,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Option<Timestamp>,
+    pub(crate) state: String,
+    pub(crate) name: &'a str,
+    /// Targets of a run as JSON, the target of a trial.
+    pub(crate) about: String,
+    /// How many parts it has when it is complete.
+    pub(crate) planned: usize,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A record as lists show it.
+pub(crate) struct Listed {
+    pub(crate) id: i64,
+    pub(crate) uid: String,
+    pub(crate) started: String,
+    pub(crate) ended: Option<String>,
+    pub(crate) state: String,
+    pub(crate) name: String,
+    pub(crate) about: String,
+    pub(crate) planned: i64,
+    pub(crate) stored: i64,
+    pub(crate) machine: Option<Machine>,
+}
+
+/// A part of a record: a sample of a run, or one side of a pair of a trial.
+pub(crate) struct Part {
+    /// Slot of the run, pair of the trial.
+    pub(crate) at: u32,
+    /// Side of the pair; empty for a run.
+    pub(crate) side: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl Sqlite {
+    /// Opens what is there; makes it first when there is nothing.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        open::open(path).map(|connection| Self::of(path, connection))
+    }
+
+    /// Opens what is there.
+    pub(crate) fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        open::open_existing(path).map(|connection| Self::of(path, connection))
+    }
+
+    fn of(path: &Path, connection: Connection) -> Self {
+        Self {
+            path: path.to_owned(),
+            connection,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn fail(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::sqlite(&self.path, source)
+    }
+
+    /// Stores a record with its parts, whole or not at all: its number, and whether it is new. One
+    /// that is there already, by its uid, is left as it is.
+    pub(crate) fn insert(
+        &mut self,
+        kind: Kind,
+        record: &Record<'_>,
+        machine: Option<&Machine>,
+        parts: &[Part],
+    ) -> Result<(i64, bool), StoreError> {
+        let mut store = || {
+            // The lock is taken before looking, so that two who store the same record store it once.
+            let transaction = self
+                .connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let sql = format!("SELECT id FROM {} WHERE uid = ?1", kind.table());
+            let known = transaction.query_row(&sql, [record.uid], |row| row.get(0));
+            if let Some(id) = known.optional()? {
+                return Ok((id, false));
+            }
+            let machine = machine
+                .map(|machine| machine_number(&transaction, machine))
+                .transpose()?;
+            let sql = format!(
+                "INSERT INTO {} (uid, machine, started, ended, state, name, about, slots, body)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                kind.table()
+            );
+            transaction.execute(
+                &sql,
+                params![
+                    record.uid,
+                    machine,
+                    record.started.to_string(),
+                    record.ended.map(|at| at.to_string()),
+                    record.state,
+                    record.name,
+                    record.about,
+                    i64::try_from(record.planned).unwrap_or(i64::MAX),
+                    record.body
+                ],
+            )?;
+            let id = transaction.last_insert_rowid();
+            for part in parts {
+                put_part(&transaction, kind, id, part)?;
+            }
+            transaction.commit()?;
+            Ok((id, true))
+        };
+        let stored = store();
+        stored.map_err(|source| self.fail(source))
+    }
+
+    /// Replaces what changes of a record while it is measured; false when it is not there.
+    pub(crate) fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
+        let sql = format!(
+            "UPDATE {} SET ended = ?2, state = ?3, body = ?4 WHERE uid = ?1",
+            kind.table()
+        );
+        let ended = record.ended.map(|at| at.to_string());
+        let changed = self
+            .connection
+            .execute(&sql, params![record.uid, ended, record.state, record.body]);
+        changed
+            .map(|rows| rows > 0)
+            .map_err(|source| self.fail(source))
+    }
+
+    /// Stores a part, or another one in its place; false when there is no such record.
+    pub(crate) fn put_part(
+        &mut self,
+        kind: Kind,
+        id: i64,
+        part: &Part,
+    ) -> Result<bool, StoreError> {
+        match put_part(&self.connection, kind, id, part) {
+            Ok(()) => Ok(true),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                Ok(false)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Removes a record and its parts; false when it is not there.
+    pub(crate) fn delete(&mut self, kind: Kind, id: i64) -> Result<bool, StoreError> {
+        let sql = format!("DELETE FROM {} WHERE id = ?1", kind.table());
+        let changed = self.connection.execute(&sql, [id]);
+        changed
+            .map(|rows| rows > 0)
+            .map_err(|source| self.fail(source))
+    }
+
+    /// The body of a record.
+    pub(crate) fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = format!("SELECT body FROM {} WHERE id = ?1", kind.table());
+        let body = self.connection.query_row(&sql, [id], |row| row.get(0));
+        body.optional().map_err(|source| self.fail(source))
+    }
+
+    /// Numbers and bodies of all records, newest first.
+    pub(crate) fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+        let sql = format!("SELECT id, body FROM {} ORDER BY id DESC", kind.table());
+        self.all(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// Numbers, uids and names of all records, newest first.
+    pub(crate) fn names(&self, kind: Kind) -> Result<Vec<(i64, String, String)>, StoreError> {
+        let sql = format!(
+            "SELECT id, uid, name FROM {} ORDER BY id DESC",
+            kind.table()
+        );
+        self.all(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    }
+
+    /// Where each part belongs and its body.
+    pub(crate) fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+        let sql = match kind {
+            Kind::Run => "SELECT slot, body FROM sample WHERE run = ?1 ORDER BY slot",
+            Kind::Trial => "SELECT pair, body FROM trial_slot WHERE trial = ?1 ORDER BY pair, side",
+            Kind::Study => return Ok(Vec::new()),
+        };
+        self.all(sql, &[&id], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// All runs, newest first.
+    pub(crate) fn runs(&self) -> Result<Vec<Listed>, StoreError> {
+        let sql = "SELECT run.id, run.uid, started, ended, state, run.name, about, slots,
+                          (SELECT count(*) FROM sample WHERE run = run.id),
+                          machine.uid, machine.name
+                   FROM run LEFT JOIN machine ON machine.id = run.machine ORDER BY run.id DESC";
+        self.all(sql, &[], |row| {
+            Ok(Listed {
+                id: row.get(0)?,
+                uid: row.get(1)?,
+                started: row.get(2)?,
+                ended: row.get(3)?,
+                state: row.get(4)?,
+                name: row.get(5)?,
+                about: row.get(6)?,
+                planned: row.get(7)?,
+                stored: row.get(8)?,
+                machine: machine(row, 9)?,
+            })
+        })
+    }
+
+    /// The machine of a record, where it is known.
+    pub(crate) fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError> {
+        let sql = format!(
+            "SELECT machine.uid, machine.name FROM {table} AS record
+             JOIN machine ON machine.id = record.machine WHERE record.id = ?1",
+            table = kind.table()
+        );
+        let found = self.connection.query_row(&sql, [id], |row| machine(row, 0));
+        let found = found.optional().map_err(|source| self.fail(source))?;
+        Ok(found.flatten())
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn rusqlite::ToSql],
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let fail = |source| self.fail(source);
+        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
+        let rows = statement.query_map(parameters, read);
+        rows.and_then(Iterator::collect).map_err(fail)
+    }
+}
+
+/// The uid and name of a machine in two neighbouring columns.
+fn machine(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Machine>> {
+    let id: Option<String> = row.get(at)?;
+    let name = row.get(at + 1)?;
+    Ok(id.map(|id| Machine { id, name }))
+}
+
+/// The number of a machine in this store. A name replaces the one that was known, no name does not.
+fn machine_number(connection: &Connection, machine: &Machine) -> rusqlite::Result<i64> {
+    connection.query_row(
+        "INSERT INTO machine (uid, name) VALUES (?1, ?2)
+         ON CONFLICT (uid) DO UPDATE SET name = coalesce(excluded.name, machine.name)
+         RETURNING id",
+        params![machine.id, machine.name],
+        |row| row.get(0),
+    )
+}
+
+fn put_part(connection: &Connection, kind: Kind, id: i64, part: &Part) -> rusqlite::Result<()> {
+    // `?4` comes last in both, so that both take the same values.
+    let sql = match kind {
+        Kind::Run => "INSERT OR REPLACE INTO sample (run, slot, body) VALUES (?1, ?2, ?4)",
+        Kind::Trial => {
+            "INSERT OR REPLACE INTO trial_slot (trial, pair, side, body) VALUES (?1, ?2, ?3, ?4)"
+        }
+        // A study is stored whole.
+        Kind::Study => return Ok(()),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.execute(params![id, part.at, part.side, part.body])?;
+    Ok(())
+}

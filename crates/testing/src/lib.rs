@@ -1,0 +1,93 @@
+//! For tests only: what a test says beside passing.
+//!
+//! A test that cannot run says so with [`skipped`], one that attacks says with [`attacked`] how often
+//! it tried. `cargo test` hides what a passing test prints, so both are also written to the file that
+//! `ASSAY_TEST_NOTES` names; `scripts/test` and `scripts/attack` make their tables from it.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests write their notes to a file that the caller names"
+)]
+
+use std::fmt::Display;
+use std::io::Write as _;
+
+/// Says that a test does not run because `part` is missing: a short name such as `fio`, `root`,
+/// `guest-image`. `why` is for people.
+///
+/// With `ASSAY_NO_SKIP=1` this is a failure, except for the parts listed in `ASSAY_MAY_SKIP`,
+/// separated by commas: those that this machine cannot have.
+///
+/// # Panics
+/// Where nothing may be skipped.
+pub fn skipped(part: &str, why: impl Display) {
+    eprintln!("skipped: {part}: {why}");
+    note(&format!("skipped\t{part}\t{why}\t{}", test()));
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    if variable("ASSAY_NO_SKIP") == "1" {
+        let allowed = variable("ASSAY_MAY_SKIP");
+        assert!(
+            allowed.split(',').any(|may| may == part),
+            "skipped for want of `{part}` ({why}), and ASSAY_NO_SKIP=1 allows that only for `{allowed}`"
+        );
+    }
+}
+
+/// Says how many attacks were tried and how many of them assay held, and fails if one did not hold.
+///
+/// # Panics
+/// When nothing was tried, or not all held.
+pub fn attacked(name: &str, tried: u64, held: u64) {
+    println!("attack: {name}: tried {tried}, held {held}");
+    note(&format!("attack\t{name}\t{tried}\t{held}"));
+    assert!(tried > 0, "{name}: no attack was tried");
+    assert_eq!(tried, held, "{name}: not all attacks were held");
+}
+
+/// How many times more attacks than in the short form: `ASSAY_ATTACK`, at least 1.
+#[must_use]
+pub fn factor() -> u64 {
+    let given = std::env::var("ASSAY_ATTACK").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(1).max(1)
+}
+
+/// Name of the running test: the test harness names its thread so.
+fn test() -> String {
+    let thread = std::thread::current();
+    let program = std::env::current_exe().ok();
+    let program = program
+        .as_deref()
+        .and_then(|path| path.file_stem())
+        .map(|name| name.to_string_lossy().into_owned());
+    // Without the hash that Cargo adds.
+    let program = program.unwrap_or_default();
+    let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+    format!("{program}::{}", thread.name().unwrap_or("?"))
+}
+
+fn note(line: &str) {
+    let Some(path) = std::env::var_os("ASSAY_TEST_NOTES") else {
+        return;
+    };
+    // One write, so that lines of several test programs do not mix.
+    let line = format!("{}\n", line.replace('\n', " "));
+    let written = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(line.as_bytes()));
+    if let Err(error) = written {
+        eprintln!("{}: {error}", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_attack_that_was_not_held_fails() {
+        for (tried, held) in [(2, 1), (0, 0)] {
+            let failed =
+                std::panic::catch_unwind(|| super::attacked("no attack at all", tried, held));
+            assert!(failed.is_err(), "{tried} {held}");
+        }
+    }
+}
