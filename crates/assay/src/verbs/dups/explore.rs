@@ -140,7 +140,7 @@ pub fn groups_text(
         let shared = group.files.len() as u64 - doubtful - group.distinct;
         let note: String = match shared {
             _ if group.doubtful > 0 => {
-                format!(", {} perhaps one file", grouped(group.doubtful as u64))
+                format!(", {} perhaps one file", grouped(group.doubtful))
             }
             0 if group.gain() == 0 => ", nothing to gain".into(),
             0 => String::new(),
