@@ -154,7 +154,7 @@ impl Plant {
                 .insert("http_pass".to_owned(), self.secret("an exported option"));
         }
         let export = dir.join("export.json");
-        std::fs::write(&export, assay_store::to_json(&run, &samples).unwrap()).unwrap();
+        std::fs::write(&export, assay_store::to_json(&run, &samples, None).unwrap()).unwrap();
         files.push(("import", export, true));
         files
     }

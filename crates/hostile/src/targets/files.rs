@@ -115,7 +115,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 if let Ok(export) = assay_store::from_json(&text(bytes)) {
                     let _ = assay_judge::judge(&export.run, &export.samples);
-                    assay_store::to_json(&export.run, &export.samples).expect("it was JSON before");
+                    assay_store::to_json(&export.run, &export.samples, None).expect("it was JSON before");
                 }
             },
         },
@@ -168,7 +168,7 @@ fn exports() -> Vec<Vec<u8>> {
     let runs = documents
         .iter()
         .map(|document| import::run(document, &about));
-    runs.filter_map(|(run, samples)| assay_store::to_json(&run, &samples).ok())
+    runs.filter_map(|(run, samples)| assay_store::to_json(&run, &samples, None).ok())
         .map(String::into_bytes)
         .collect()
 }
