@@ -4,17 +4,16 @@ use crate::RunError;
 use crate::estimate::{self, Pace};
 use crate::event::Event;
 use crate::prepare::{Environment, Prepared, lays_out};
-use crate::sample::{read, with_tool};
 use crate::targets;
+use assay_engine::{Asked, Meter};
 use assay_host::held::Held;
-use assay_instruments::counters::{Snapshot, Sources};
+use assay_instruments::counters::Sources;
 use assay_instruments::file_state;
-use assay_instruments::fio::Request;
 use assay_instruments::layout::{self, LayoutError};
 use assay_instruments::scratch::{Astray, Scratch};
 use assay_model::run::{Run, RunState};
-use assay_model::sample::{Outcome, Sample};
-use assay_model::target::{FileState, TargetKind};
+use assay_model::sample::Outcome;
+use assay_model::target::TargetKind;
 use assay_model::{Bytes, Nanos};
 use assay_store::Store;
 use std::path::Path;
@@ -38,9 +37,7 @@ pub struct Finished {
 /// A target that is ready for load.
 struct Ready {
     sources: Sources,
-    state: Option<FileState>,
-    /// Name under which fio finds it in the work directory, whatever it is really called.
-    link: String,
+    place: assay_engine::Place,
 }
 
 /// Carries out what was prepared.
@@ -147,6 +144,14 @@ fn carry_out(
         }
         ready.push(place.ready(env)?);
     }
+    let meter = Meter {
+        host: env.host,
+        cancel: env.cancel,
+        now: env.now,
+        work: session.dir(),
+        fio: Some(fio),
+        password: None,
+    };
     let mut failures = 0;
     for (done, (number, slot)) in todo.iter().enumerate() {
         if env.cancel.is_cancelled() {
@@ -163,44 +168,23 @@ fn carry_out(
             round: slot.round,
         });
         let ready = &ready[slot.target];
-        let job = assay_fio::job::render(workload, Path::new(&ready.link), info.size, slot.seed)
-            .map_err(|error| RunError::Job {
-                workload: workload.name.clone(),
-                message: error.to_string(),
-            })?;
-        let [runtime, ramp] = [workload.runtime, workload.ramp].map(Option::unwrap_or_default);
-        let planned = Nanos(runtime.0 + ramp.0);
-        let request = Request {
-            job: &job,
-            work_dir: session.dir(),
-            // About 15 points a sample: enough to see a slope or a stall, little to store.
-            log_every: Nanos((runtime.0 / 15).clamp(20_000_000, 10_000_000_000)),
-            block: workload.block_size,
-            limit: Nanos(planned.0 + runtime.0 + 30_000_000_000),
-        };
-        let started = (env.now)();
-        let before = Snapshot::take(env.host, &ready.sources);
-        let output = fio.run(&request, env.cancel)?;
-        let after = Snapshot::take(env.host, &ready.sources);
-        let (outcome, jobs) = read(&output);
-        if outcome == Outcome::Interrupted {
+        let sample = meter.take(&assay_engine::Slot {
+            asked: Asked::Fio {
+                workload,
+                size: info.size,
+                seed: slot.seed,
+            },
+            place: &ready.place,
+            sources: &ready.sources,
+            target: &info.name,
+            round: slot.round,
+            number: *number,
+        })?;
+        if sample.outcome == Outcome::Interrupted {
             return Ok(RunState::Interrupted);
         }
-        pace.learn(output.wall, planned);
-        let sample = Sample {
-            workload: workload.name.clone(),
-            target: info.name.clone(),
-            round: slot.round,
-            slot: *number,
-            started,
-            wall: output.wall,
-            outcome,
-            tool: fio.version.clone(),
-            jobs,
-            counters: with_tool(before.until(&after), &output),
-            file: ready.state.clone(),
-            series: output.series,
-        };
+        let [runtime, ramp] = [workload.runtime, workload.ramp].map(Option::unwrap_or_default);
+        pace.learn(sample.wall, Nanos(runtime.0 + ramp.0));
         store.add_sample(run.id, &sample)?;
         *taken += 1;
         tell(Event::Stored(&sample));
@@ -267,10 +251,13 @@ impl Place<'_> {
         let regular = self.info.kind != TargetKind::BlockDevice;
         Ok(Ready {
             sources: Sources::find(env.host, &self.info.devices),
-            state: regular
-                .then(|| file_state::look(self.held.file()).ok())
-                .flatten(),
-            link,
+            place: assay_engine::Place::File {
+                dir: None,
+                link,
+                state: regular
+                    .then(|| file_state::look(self.held.file()).ok())
+                    .flatten(),
+            },
         })
     }
 }

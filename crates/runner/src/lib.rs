@@ -10,7 +10,6 @@ mod execute;
 mod prepare;
 mod relevant;
 mod remarks;
-mod sample;
 mod targets;
 
 pub use claim::{Claim, claim};
@@ -18,7 +17,6 @@ pub use event::Event;
 pub use execute::{Finished, execute};
 pub use prepare::{Environment, Prepared, prepare, prepare_resume};
 pub use relevant::relevant;
-pub use sample::{read, with_tool};
 pub use targets::{Permission, TargetRefused, scratch_fits};
 
 use assay_store::StoreError;
@@ -46,14 +44,9 @@ pub enum RunError {
         /// How far it got and why it stopped.
         source: assay_instruments::layout::LayoutError,
     },
-    /// A job file could not be written for a workload.
-    #[error("workload {workload}: {message}")]
-    Job {
-        /// The workload.
-        workload: String,
-        /// Why.
-        message: String,
-    },
+    /// A load could not begin.
+    #[error(transparent)]
+    Slot(#[from] assay_engine::EngineError),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -2,6 +2,8 @@
 
 use assay_arms::ArmError;
 use assay_changes::ChangeError;
+use assay_engine::EngineError;
+use assay_fio::job::RenderError;
 use assay_instruments::fio::FioError;
 use assay_instruments::layout::LayoutError;
 use assay_instruments::scratch::ScratchError;
@@ -39,8 +41,8 @@ pub enum TrialError {
         error: String,
     },
     /// fio would not understand it.
-    #[error("{0}")]
-    Job(String),
+    #[error(transparent)]
+    Job(RenderError),
     /// The load writes, and the target is not assay's.
     #[error(
         "{0} is yours and the load writes: name a directory instead, in which assay makes a file of its own"
@@ -75,4 +77,15 @@ pub enum TrialError {
         /// Why.
         error: String,
     },
+}
+
+impl From<EngineError> for TrialError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Fio(source) => Self::Fio(source),
+            // A trial has one workload, so its name says nothing.
+            EngineError::Job { source, .. } => Self::Job(source),
+            EngineError::Unfit(what) => Self::Unfit(what),
+        }
+    }
 }

@@ -35,6 +35,9 @@ pub enum MeasureError {
     /// fio cannot be used.
     #[error(transparent)]
     Fio(#[from] assay_instruments::fio::FioError),
+    /// A load could not begin.
+    #[error(transparent)]
+    Slot(#[from] assay_engine::EngineError),
     /// No scratch space.
     #[error(transparent)]
     Scratch(#[from] assay_instruments::scratch::ScratchError),

@@ -126,6 +126,7 @@ impl<'a> Bench<'a> {
             .ok()
             .and_then(|held| file_state::look(held.file()).ok());
         let made = Place::File {
+            dir: None,
             link: self.link(&place.name, &path)?,
             // A device has no size there.
             state: state.filter(|state| state.size.0 > 0),
@@ -162,6 +163,7 @@ impl<'a> Bench<'a> {
             },
         })?;
         let made = Place::File {
+            dir: None,
             link: self.link("file", &scratch.held().through())?,
             state: file_state::look(scratch.held().file()).ok(),
         };
@@ -189,6 +191,7 @@ impl<'a> Bench<'a> {
                 export,
             }),
             Endpoint::Path(path) => Ok(Place::File {
+                dir: None,
                 link: self.link(rung, &path)?,
                 state: None,
             }),

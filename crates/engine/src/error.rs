@@ -1,0 +1,23 @@
+//! Why a load could not begin. A load that began and failed is a sample that says so.
+
+use assay_fio::job::RenderError;
+use assay_instruments::fio::FioError;
+
+/// Why a load could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// fio cannot be used.
+    #[error(transparent)]
+    Fio(#[from] FioError),
+    /// A job file could not be written for a workload.
+    #[error("workload {workload}: {source}")]
+    Job {
+        /// The workload.
+        workload: String,
+        /// Why.
+        source: RenderError,
+    },
+    /// The load and its place do not fit together.
+    #[error("the load needs {0}")]
+    Unfit(&'static str),
+}

@@ -1,0 +1,54 @@
+//! What a load is pointed at.
+
+use assay_model::target::FileState;
+use std::path::PathBuf;
+
+/// What a load is pointed at. File and socket are names below the work directory, links to the real
+/// ones, so that no load generator sees what a user called them.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A file or block device.
+    File {
+        /// Its directory, where assay made the file system.
+        dir: Option<PathBuf>,
+        /// Link to it.
+        link: String,
+        /// What it looked like after layout.
+        state: Option<FileState>,
+    },
+    /// An NBD export.
+    Nbd {
+        /// Link to its socket.
+        link: String,
+        /// Its name.
+        export: String,
+    },
+    /// Something that listens.
+    Address {
+        /// Host.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// What the load itself names.
+    Named {
+        /// The target, for `{path}` of a command.
+        path: PathBuf,
+    },
+    /// A file or device in a guest of assay's own.
+    Guest {
+        /// Its path there.
+        path: PathBuf,
+    },
+}
+
+impl Place {
+    /// What the file looked like after layout, where it is one.
+    #[must_use]
+    pub fn state(&self) -> Option<&FileState> {
+        match self {
+            Self::File { state, .. } => state.as_ref(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One slot: counters before, load, counters after, a sample.
+
+use crate::{EngineError, Place, Taken, fio};
+use assay_host::Host;
+use assay_instruments::Cancel;
+use assay_instruments::counters::{Snapshot, Sources};
+use assay_instruments::fio::{Fio, Output};
+use assay_instruments::imap::Secret;
+use assay_model::sample::{Counters, Sample};
+use assay_model::{Bytes, Load, Nanos, Workload};
+use jiff::Timestamp;
+use std::path::Path;
+
+/// What takes samples.
+#[derive(Clone, Copy)]
+pub struct Meter<'a> {
+    /// The machine.
+    pub host: &'a dyn Host,
+    /// Asks to stop.
+    pub cancel: &'a Cancel,
+    /// The wall clock.
+    pub now: &'a dyn Fn() -> Timestamp,
+    /// Where fio works, and where the links of places are.
+    pub work: &'a Path,
+    /// For loads of fio outside guests.
+    pub fio: Option<&'a Fio>,
+    /// For loads that log in; it reaches no sample.
+    pub password: Option<&'a Secret>,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy)]
+pub enum Asked<'a> {
+    /// fio, with times set and an engine settled.
+    Fio {
+        /// What it does.
+        workload: &'a Workload,
+        /// On how much.
+        size: Bytes,
+        /// Chooses offsets and data.
+        seed: u64,
+    },
+    /// Operations of our own: any load but fio's.
+    Operations {
+        /// Which.
+        load: &'a Load,
+        /// Operations that begin in this time are not counted.
+        washout: Nanos,
+        /// Operations begin during this time.
+        runtime: Nanos,
+    },
+}
+
+/// A slot and where it belongs.
+#[derive(Clone, Copy)]
+pub struct Slot<'a> {
+    /// What is to be done.
+    pub asked: Asked<'a>,
+    /// To what.
+    pub place: &'a Place,
+    /// What is counted meanwhile.
+    pub sources: &'a Sources,
+    /// Name of the target.
+    pub target: &'a str,
+    /// Round, or pair.
+    pub round: u32,
+    /// Position in the plan.
+    pub number: u32,
+}
+
+impl Meter<'_> {
+    /// Measures a slot on this machine.
+    ///
+    /// # Errors
+    /// The load cannot begin. One that fails is a sample that says so.
+    pub fn take(&self, slot: &Slot<'_>) -> Result<Sample, EngineError> {
+        self.take_in(slot, &mut |_, _| {
+            Err(EngineError::Unfit("a guest that is running"))
+        })
+    }
+
+    /// As [`Meter::take`]; a place in a guest is loaded by `guest`, which gets fio's job and how long
+    /// it loads.
+    ///
+    /// # Errors
+    /// The load cannot begin, or what `guest` says.
+    pub fn take_in<E: From<EngineError>>(
+        &self,
+        slot: &Slot<'_>,
+        guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
+    ) -> Result<Sample, E> {
+        let started = (self.now)();
+        let before = Snapshot::take(self.host, slot.sources);
+        let taken = match slot.asked {
+            Asked::Fio {
+                workload,
+                size,
+                seed,
+            } => fio::run(self, slot.place, workload, size, seed, guest)?,
+            Asked::Operations {
+                load,
+                washout,
+                runtime,
+            } => self.operations(load, slot.place, washout, runtime)?,
+        };
+        let counters = before.until(&Snapshot::take(self.host, slot.sources));
+        Ok(sample(slot, started, taken, counters))
+    }
+}
+
+fn sample(slot: &Slot<'_>, started: Timestamp, taken: Taken, counters: Counters) -> Sample {
+    Sample {
+        workload: taken.workload,
+        target: slot.target.to_owned(),
+        round: slot.round,
+        slot: slot.number,
+        started,
+        wall: taken.wall.unwrap_or(counters.elapsed),
+        outcome: taken.outcome,
+        tool: taken.tool,
+        jobs: taken.jobs,
+        counters: Counters {
+            tool_cpu: taken.cpu,
+            ..counters
+        },
+        file: slot.place.state().cloned(),
+        series: taken.series,
+    }
+}
