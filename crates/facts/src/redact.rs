@@ -25,7 +25,7 @@ pub(crate) const LEFT_OUT: &str = "(left out)";
 /// A value that is a number or a word, as those of the settings that are asked for are; anything else
 /// is somebody's text.
 pub(crate) fn word(value: &str) -> String {
-    let plain = value.len() <= 16 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let plain = value.len() <= 8 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if plain { value } else { "withheld" }.to_owned()
 }
 
