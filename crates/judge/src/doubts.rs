@@ -54,6 +54,7 @@ use assay_fio::import;
 use assay_fio::json::Document;
 use assay_fio::options::JobOptions;
 use assay_model::doubt::Severity;
+use assay_model::sample::JobResult;
 use assay_model::{Doubt, Run, Sample};
 use std::ops::Range;
 
@@ -338,9 +339,19 @@ pub fn for_sample(run: &Run, sample: &Sample) -> Vec<Doubt> {
     })
 }
 
+/// What jobs of ours that ran together did not measure, by their result alone.
+pub(crate) fn for_jobs(jobs: &[JobResult]) -> Vec<Doubt> {
+    judge(&Evidence {
+        options: jobs.first().and_then(options_of).as_ref(),
+        results: jobs,
+        source: Origin::Measured,
+        ..Evidence::default()
+    })
+}
+
 /// The options of a job, none when the result does not tell them (fio before 2.2): defaults must
 /// not be taken for what was asked.
-fn options_of(job: &assay_model::sample::JobResult) -> Option<JobOptions> {
+fn options_of(job: &JobResult) -> Option<JobOptions> {
     (!job.options.is_empty()).then(|| JobOptions::from_result(job))
 }
 

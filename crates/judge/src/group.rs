@@ -6,7 +6,7 @@ use crate::figures::{Sides, figures, sides};
 use assay_model::criterion::Metric;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::result::{CountedDoubt, JudgedSample};
-use assay_model::sample::Outcome;
+use assay_model::sample::{JobResult, Outcome};
 use assay_model::{Doubt, Run, Sample, Workload};
 use std::collections::BTreeMap;
 
@@ -49,7 +49,27 @@ pub(crate) fn judge<'a>(run: &Run, sample: &'a Sample) -> Judged<'a> {
         Outcome::Completed => sides(&sample.jobs),
         _ => Sides::new(),
     };
-    let why = match &sample.outcome {
+    doubt_the_end(&mut doubts, &sample.outcome, &sides);
+    Judged {
+        sample,
+        sides,
+        validity: Validity::of(&doubts),
+        doubts,
+    }
+}
+
+/// The doubts about jobs of ours that ran together to their end, where fio's result is all that is
+/// known: neither what they ran on nor what the kernel counted.
+#[must_use]
+pub fn judge_jobs(jobs: &[JobResult]) -> Vec<Doubt> {
+    let mut doubts = doubts::for_jobs(jobs);
+    doubt_the_end(&mut doubts, &Outcome::Completed, &sides(jobs));
+    doubts
+}
+
+/// What did not end by itself, or ended without a figure, is void.
+fn doubt_the_end(doubts: &mut Vec<Doubt>, outcome: &Outcome, sides: &Sides) {
+    let why = match outcome {
         Outcome::Completed if sides.is_empty() => Some("fio reported no I/O".to_owned()),
         Outcome::Completed => None,
         Outcome::Interrupted => Some("it was interrupted".to_owned()),
@@ -65,12 +85,6 @@ pub(crate) fn judge<'a>(run: &Run, sample: &'a Sample) -> Judged<'a> {
             why,
             "Remove the cause and measure again.",
         ));
-    }
-    Judged {
-        sample,
-        sides,
-        validity: Validity::of(&doubts),
-        doubts,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod trial;
 mod waterfall;
 
 pub use compare::compare;
+pub use group::judge_jobs;
 pub use waterfall::waterfalls;
 
 use assay_model::criterion::Direction;

@@ -158,3 +158,34 @@ fn with_one_request_at_a_time_the_submission_counts() {
     let limit = &judge(&run, &samples).results[0].limit;
     assert_eq!(limit.what, LimitKind::OneAtATime, "{}", limit.evidence);
 }
+
+#[test]
+fn jobs_without_a_run_are_doubted_as_a_sample_of_which_nothing_else_is_known() {
+    let codes = |doubts: &[assay_model::Doubt]| -> Vec<String> {
+        doubts.iter().map(|doubt| doubt.code.clone()).collect()
+    };
+    let mut doubted = 0;
+    for name in ["fdatasync", "clean-read", "tmpfs", "io-error"] {
+        let (mut run, mut samples) = recorded(name);
+        run.origin = assay_model::Origin::Measured;
+        run.targets.clear();
+        run.facts = assay_model::Facts::default();
+        samples.truncate(1);
+        let sample = &mut samples[0];
+        // What the jobs themselves say is all that counts.
+        sample.outcome = Outcome::Completed;
+        sample.counters = assay_model::sample::Counters::default();
+        sample.series.clear();
+        sample.file = None;
+        let jobs = sample.jobs.clone();
+        let judged = judge(&run, &samples).samples;
+        assert_eq!(
+            codes(&judge_jobs(&jobs)),
+            codes(&judged[0].doubts),
+            "{name}"
+        );
+        doubted += judged[0].doubts.len();
+    }
+    assert!(doubted > 0);
+    assert_eq!(codes(&judge_jobs(&[])), [group::NOT_COMPLETED]);
+}

@@ -4,10 +4,10 @@ use crate::{StudyError, observed, settings};
 use assay_fio::json::Document;
 use assay_instruments::fio::{Ended, Fio, Request, complaint};
 use assay_model::doubt::Severity;
-use assay_model::sample::{Counters, IoStats, JobResult, Outcome};
+use assay_model::sample::{IoStats, JobResult};
 use assay_model::study::{Configuration, Figure, Observation};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
-use assay_model::{Bytes, Doubt, Nanos, Origin, Plan, Run, RunId, RunState, Sample};
+use assay_model::{Bytes, Nanos};
 use serde::Deserialize;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ impl<'a> Jobs<'a> {
                 .cloned()
                 .collect();
             let (iops, rate, latency) = total(&jobs, workload);
-            let doubts = doubts(workload, jobs, &document.fio_version);
+            let doubts = assay_judge::judge_jobs(&jobs);
             for (figure, of) in wanted {
                 let value = match of {
                     Of::Iops => iops,
@@ -183,47 +183,6 @@ fn total(jobs: &[JobResult], workload: &Workload) -> (f64, f64, f64) {
         all.iter().map(|stats| stats.bytes_per_s).sum(),
         time / ios.max(1.0),
     )
-}
-
-/// What the judge doubts about a sample; it is held against the workload that was asked for.
-fn doubts(workload: &Workload, jobs: Vec<JobResult>, version: &str) -> Vec<Doubt> {
-    let sample = Sample {
-        workload: workload.name.clone(),
-        target: String::new(),
-        round: 1,
-        slot: 0,
-        started: jiff::Timestamp::UNIX_EPOCH,
-        wall: Nanos(0),
-        outcome: Outcome::Completed,
-        tool: version.to_owned(),
-        jobs,
-        counters: Counters::default(),
-        file: None,
-        series: Vec::new(),
-    };
-    let run = Run {
-        id: RunId(0),
-        uid: String::new(),
-        assay_version: String::new(),
-        started: jiff::Timestamp::UNIX_EPOCH,
-        ended: None,
-        state: RunState::Running,
-        origin: Origin::Measured,
-        plan: Plan {
-            workloads: vec![workload.clone()],
-            ..Plan::default()
-        },
-        targets: Vec::new(),
-        facts: assay_model::Facts::default(),
-        ladder: None,
-        remarks: Vec::new(),
-    };
-    let judged = assay_judge::judge(&run, &[sample]);
-    judged
-        .samples
-        .into_iter()
-        .flat_map(|one| one.doubts)
-        .collect()
 }
 
 /// A directory for the job files and results of this machine's fio.
