@@ -12,14 +12,13 @@ use crate::counters;
 use crate::disk::Disk;
 use crate::error::LabError;
 use crate::guest::Guest;
-use assay_host::{Host as _, Limits};
+use assay_host::Host as _;
 use assay_model::workload::{Durability, Workload};
 use assay_model::{Bytes, Doubt, shuffle};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use serde::Serialize;
 use serde_json::json;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -172,15 +171,7 @@ fn refuse(disk: &Disk, reason: impl ToString) -> LabError {
 
 /// Runs a job file in the guest and returns what fio printed.
 fn fio(guest: &Guest, disk: &Disk, job: &str, limit: Duration) -> Result<Vec<u8>, LabError> {
-    let path = Path::new("/run/job.fio");
-    guest.push_bytes(job.as_bytes(), path, 0o600)?;
-    let argv = [
-        "fio",
-        "--output-format=json+",
-        "--eta=never",
-        "/run/job.fio",
-    ];
-    let output = guest.run(&argv.map(OsStr::new), Limits { timeout: limit })?;
+    let output = guest.fio(job, limit)?;
     match output.success() {
         true => Ok(output.stdout),
         false => Err(refuse(disk, format!("fio: {}", output.complaint()))),

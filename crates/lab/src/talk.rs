@@ -124,6 +124,17 @@ impl Guest {
         ended
     }
 
+    /// Runs a job file of fio to its end; what it printed is its JSON+ result.
+    ///
+    /// # Errors
+    /// As [`Guest::push_bytes`] and [`Guest::run`].
+    pub fn fio(&self, job: &str, timeout: Duration) -> Result<CommandOutput, LabError> {
+        const JOB: &str = "/run/assay-job.fio";
+        self.push_bytes(job.as_bytes(), Path::new(JOB), 0o600)?;
+        let argv = ["fio", "--output-format=json+", "--eta=never", JOB];
+        self.run(&argv.map(OsStr::new), Limits { timeout })
+    }
+
     /// Writes a file into the guest, replacing what is there.
     ///
     /// # Errors

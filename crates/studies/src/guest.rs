@@ -5,7 +5,7 @@ use assay_fio::json::Document;
 use assay_host::Limits;
 use assay_lab::{Accel, Guest, LabError};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Runs a command in a guest to its end and returns what it printed.
@@ -26,12 +26,12 @@ pub fn command(guest: &Guest, argv: &[&str], limit: Duration) -> Result<String, 
 /// # Errors
 /// fio fails or prints no result, takes longer than `limit`, or the guest is gone.
 pub fn fio(guest: &Guest, job: &str, limit: Duration) -> Result<Document, StudyError> {
-    let path = "/run/study.fio";
-    guest.push_bytes(job.as_bytes(), Path::new(path), 0o600)?;
-    let argv = ["fio", "--output-format=json+", "--eta=never", path];
-    let text = command(guest, &argv, limit)?;
     let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
-    let mut documents = assay_fio::json::parse(text).map_err(|error| fail(&error))?;
+    let output = guest.fio(job, limit)?;
+    if !output.success() {
+        return Err(fail(&output.complaint()));
+    }
+    let mut documents = assay_fio::json::parse(output.stdout).map_err(|error| fail(&error))?;
     documents.pop().ok_or_else(|| fail(&"it printed no result"))
 }
 

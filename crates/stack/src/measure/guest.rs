@@ -21,7 +21,6 @@ const START: Duration = Duration::from_secs(120);
 /// A scratch disk needs no secret: what protects it is that it goes.
 const KEY: &[u8] = b"assay scratch key\n";
 const KEY_FILE: &str = "/run/assay-key";
-const JOB: &str = "/run/assay-job.fio";
 
 /// Puts the layers on a device and returns what a load is pointed at.
 pub(super) fn pile(
@@ -132,10 +131,7 @@ pub(super) fn load(
 }
 
 fn fio(guest: &Guest, rung: &str, job: &str, limit: Duration) -> Result<Output, MeasureError> {
-    let pushed = guest.push_bytes(job.as_bytes(), Path::new(JOB), 0o600);
-    pushed.map_err(MeasureError::guest(rung))?;
-    let argv = ["fio", "--output-format=json+", "--eta=never", JOB].map(OsStr::new);
-    let (json, stderr, ended) = match guest.run(&argv, Limits { timeout: limit }) {
+    let (json, stderr, ended) = match guest.fio(job, limit) {
         Ok(output) => (
             output.stdout,
             String::from_utf8_lossy(&output.stderr).into_owned(),
