@@ -115,7 +115,8 @@ impl Scene {
     /// What root made here and left.
     fn left(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.dir).unwrap().flatten();
-        let roots = entries.filter(|entry| entry.metadata().unwrap().uid() == 0);
+        // The owner may be faster than the look.
+        let roots = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == 0));
         roots.map(|entry| entry.path()).collect()
     }
 
@@ -128,6 +129,7 @@ impl Scene {
         let stop = AtomicBool::new(false);
         let ended = std::thread::scope(|scope| {
             scope.spawn(|| self.owner(seed, &stop));
+            let _stop = Stop(&stop);
             let ended = self.wait(child, seed, then);
             if then == Then::Kill {
                 // Recovery is attacked as well.
@@ -138,7 +140,6 @@ impl Scene {
                     .spawn();
                 self.wait(ended.unwrap(), seed, Then::Nothing);
             }
-            stop.store(true, Ordering::Relaxed);
             ended
         });
         // What could not be taken away while it was moved to and fro is taken away now.
@@ -234,6 +235,15 @@ impl Scene {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// Ends the owner with the scope, also when that ends in a panic.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
