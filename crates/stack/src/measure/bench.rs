@@ -11,7 +11,6 @@ use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::counters::{Snapshot, Sources};
 use assay_instruments::fio::{Fio, Output, Request};
-use assay_instruments::scratch::Scratch;
 use assay_lab::{Accel, Guest};
 use assay_model::plan::Slot;
 use assay_model::run::Run;
@@ -56,7 +55,6 @@ pub(super) struct Bench<'a> {
     // What the places are, in the order in which it goes.
     guest: Option<Guest>,
     images: Vec<Built<'a>>,
-    scratch: Vec<Scratch>,
     volumes: Vec<Held<'a>>,
 }
 

@@ -207,6 +207,9 @@ fn measure(
     for left in &finished.left {
         eprintln!("{left} could not be removed; `assay trial --recover` tries again");
     }
+    for astray in &finished.astray {
+        eprintln!("{astray}");
+    }
     let run = finished.run;
     let samples = store.samples(run.id)?;
     if !samples.is_empty() {
