@@ -274,7 +274,7 @@ fn attacks(name: &str, programs: &[&str], rounds: u64, words: &[&str]) {
 }
 
 #[test]
-fn disk_images() {
+fn attack_disk_images() {
     let words = [
         &["trial", "qcow2-preallocation", "DIR", "--quiet"][..],
         &SHORT,
@@ -290,7 +290,7 @@ fn disk_images() {
 }
 
 #[test]
-fn file_systems() {
+fn attack_file_systems() {
     let words = [
         &["trial", "ext4-data-writeback", "DIR", "--quiet"][..],
         &SHORT,
@@ -306,7 +306,7 @@ fn file_systems() {
 }
 
 #[test]
-fn rungs_of_a_stack() {
+fn attack_rungs_of_a_stack() {
     let words = [
         "stack",
         "DIR",
