@@ -159,4 +159,48 @@ mod tests {
         assert_eq!(fs::read_to_string(path("victim")).unwrap(), "precious");
         assay_testing::attacked("names that a killed copy may have left", 6, 6);
     }
+
+    /// The owner of the directory gives every name in it to a link to root's file.
+    #[test]
+    fn attack_files_landing_in_a_directory_of_others() {
+        if !rustix::process::geteuid().is_root() {
+            assay_testing::skipped("root", "only root has something to lose here");
+            return;
+        }
+        let all = tempfile::tempdir().unwrap();
+        let (theirs, victim) = (all.path().join("theirs"), all.path().join("victim"));
+        fs::create_dir(&theirs).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::chown(&theirs, Some(65534), None).unwrap();
+        let modes = [(all.path(), 0o755), (&*victim, 0o600)];
+        for (path, mode) in modes {
+            use std::os::unix::fs::PermissionsExt as _;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let rounds = 500 * assay_testing::factor();
+        let mut held = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let nobody = rustix::process::Uid::from_raw(65534);
+                rustix::thread::set_thread_uid(nobody).unwrap();
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for entry in fs::read_dir(&theirs).into_iter().flatten().flatten() {
+                        let _ = fs::remove_file(entry.path());
+                        let _ = std::os::unix::fs::symlink(&victim, entry.path());
+                    }
+                }
+            });
+            for round in 0..rounds {
+                let to = theirs.join(format!("file{}", round % 3));
+                if let Ok(landing) = Landing::new(&to) {
+                    let _ = landing.file().write_all(b"from a guest");
+                    let _ = landing.land();
+                }
+                held += u64::from(fs::read(&victim).unwrap() == b"precious");
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assay_testing::attacked("files that land in a directory of others", rounds, held);
+    }
 }

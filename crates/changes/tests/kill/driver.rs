@@ -184,7 +184,8 @@ pub fn everywhere(scenario: &Scenario) {
         "{}: {kills} kills, {changed} with something changed, {recoveries} in recovery",
         scenario.name
     );
-    assert!(kills > 10 && changed > 3 && recoveries > 3);
+    let all = |seen: u64| seen * stride() as u64;
+    assert!(all(kills) > 10 && all(changed) > 3 && all(recoveries) > 3);
     // Each was compared above.
     let name = format!("kills while something is changed: {}", scenario.name);
     assay_testing::attacked(&name, changed, changed);
