@@ -32,7 +32,8 @@ fn main() -> ExitCode {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("assay: {}", describe(&error));
+            // What a file or a tool said may be in it, and errors are pasted into reports.
+            eprintln!("assay: {}", assay_model::secrets::text(&describe(&error)));
             cli::Status::of(&error).into()
         }
     }

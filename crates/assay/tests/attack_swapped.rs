@@ -229,6 +229,7 @@ impl Scene {
         let stop = AtomicBool::new(false);
         let ended = std::thread::scope(|scope| {
             scope.spawn(|| self.owner(seed, &stop));
+            let _stop = Stop(&stop);
             let ended = self.wait(child, seed, then);
             if then == Then::Kill {
                 // Recovery is attacked as well.
@@ -239,7 +240,6 @@ impl Scene {
                     .spawn();
                 self.wait(ended.unwrap(), seed, Then::Nothing);
             }
-            stop.store(true, Ordering::Relaxed);
             ended
         });
         // What could not be taken away while it was moved to and fro is taken away now.
@@ -337,14 +337,21 @@ impl Scene {
     }
 }
 
-/// What root has in a directory: what is empty takes no room, and is told of.
+/// What root has in a directory.
 fn left_in(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().flatten();
-    let roots = entries.filter(|entry| {
-        let found = entry.metadata().unwrap();
-        found.uid() == 0
-    });
+    // The owner may be faster than the look.
+    let roots = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == 0));
     roots.map(|entry| entry.path()).collect()
+}
+
+/// Ends the owner with the scope, also when that ends in a panic.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn cannot(programs: &[&str]) -> bool {

@@ -163,7 +163,7 @@ fn a_refresh_scans_as_before() {
     let text = place.text(&["scan", ".", "--min-size", "1k", "-g", "!sub/**"], 0);
     assert!(text.starts_with("1 file, "), "{text}");
     assert!(place.text(&["refresh"], 0).starts_with("1 file, "));
-    let flags = ", with --min-size 1K --glob '!sub/**'\n";
+    let flags = ", with --min-size 1k --glob '!sub/**'\n";
     for verb in ["refresh", "report"] {
         assert!(told(verb).contains(flags), "{}", told(verb));
     }
@@ -298,7 +298,7 @@ fn bad_input_is_named_with_the_way_out() {
     for (arguments, expected) in [
         (&["scan", "nowhere"][..], "nowhere: cannot open"),
         (&["scan", "plain"], "plain: not a folder"),
-        (&["scan", ".", "--min-size", "many"], "is no size"),
+        (&["scan", ".", "--min-size", "many"], "is not a size"),
         (&["scan", ".", "--older-than", "soon"], "is no age"),
         (&["scan", ".", "-g", "a{b"], "glob `a{b`"),
         (&["scan", ".", "--owner", "no such user"], "no such user"),

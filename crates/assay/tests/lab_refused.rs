@@ -5,7 +5,6 @@
 mod common;
 
 use common::{Home, Ran, ended, entries, ran, root};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,7 +58,7 @@ fn no_space_and_no_permission_for_the_image() {
     }
     let home = Home::new();
     let cache = home.dir.path().join("cache");
-    let small = with_small(&home, &cache, "size=64m", &["lab", "build"]);
+    let small = with_small(&home, &cache, "size=64m,mode=700", &["lab", "build"]);
     refused(&home, &small, &["MiB free", "ASSAY_LAB_CACHE"]);
     let fixed = with_small(&home, &cache, "ro", &["lab", "up"]);
     refused(&home, &fixed, &["Read-only file system", "ASSAY_LAB_CACHE"]);
@@ -72,7 +71,7 @@ fn only_root_builds() {
     }
     const NOBODY: u32 = 65534;
     let home = Home::new();
-    std::fs::set_permissions(home.dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    std::os::unix::fs::chown(home.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     // The build directory may be out of reach for others.
     let assay = home.dir.path().join("assay");
     std::fs::copy(env!("CARGO_BIN_EXE_assay"), &assay).unwrap();
@@ -159,7 +158,7 @@ fn a_guest_needs_qemu_room_and_disks_that_can_be_had() {
         let state = home.state();
         let args = ["lab", "run", "--accel", "tcg", "--", "true"];
         std::os::unix::fs::symlink(&images, home.dir.path().join("cache")).unwrap();
-        let small = with_small(&home, &state, "size=64m", &args);
+        let small = with_small(&home, &state, "size=64m,mode=700", &args);
         refused(&home, &small, &["MiB free", "ASSAY_STATE"]);
     }
 }

@@ -231,7 +231,8 @@ fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
 fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let (mut start, end) = (line_start(text, span.start), line_end(text, span.end));
     if end == text.len() && text.last() != Some(&b'\n') {
-        let newline = newline(text);
+        // Without the last line end itself: a `\r` before it may have been the text's own.
+        let newline = newline(&text[..start.saturating_sub(1)]);
         start -= match text[..start].ends_with(newline) {
             true => newline.len(),
             false => usize::from(start > 0),

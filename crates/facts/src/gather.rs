@@ -203,10 +203,20 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
     }
 }
 
-/// What to say about contents that are not as expected.
+/// What to say about contents that are not as expected: a number or a word as it is. Of anything else,
+/// which a captured directory may hold in this place, only the length.
 pub(crate) fn not_understood(text: &str) -> String {
-    let start: String = text.chars().take(60).collect();
-    format!("not understood: `{start}`")
+    match text.len() <= 40
+        && text
+            .split_ascii_whitespace()
+            .all(assay_model::secrets::is_plain)
+    {
+        true => format!("not understood: `{text}`"),
+        false => format!(
+            "not understood: {} bytes that are no such value",
+            text.len()
+        ),
+    }
 }
 
 /// A number where it is one, else the text.

@@ -23,7 +23,7 @@ pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
 pub use device_use::{DeviceInUse, device_use, device_use_held};
 pub use dm::kind as dm_kind;
 pub use machine::machine;
-pub use redact::{redact, redact_output};
+pub use redact::Redacted;
 pub use siblings::siblings;
 pub use target::{TargetError, target};
 
@@ -42,9 +42,12 @@ pub struct Options<'a> {
 }
 
 /// Collects the facts of a machine. Never fails: what could not be read is unknown, and says why.
+/// Collectors see the machine through [`Redacted`], so no secret gets as far as a fact.
 #[must_use]
 pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
     let identity = options.with_identity;
+    let redacted = Redacted::new(host, identity);
+    let host: &dyn Host = &redacted;
     // Commands take milliseconds each, files microseconds: commands run beside one another.
     std::thread::scope(|scope| {
         let mut parts = Vec::new();

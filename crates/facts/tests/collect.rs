@@ -4,7 +4,7 @@
     reason = "makes a directory to capture into"
 )]
 
-use assay_facts::{Options, collect, redact, redact_output};
+use assay_facts::{Options, Redacted, collect};
 use assay_host::{Faulty, Host, HostError, Live, Recording, Root};
 use assay_model::{FactValue, Facts};
 use std::path::{Path, PathBuf};
@@ -49,11 +49,10 @@ fn a_capture_gives_the_same_facts() {
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&Live, dir.path(), redact)
-        .unwrap()
-        .redact_output(redact_output);
+    let redacted = Redacted::new(&Live, false);
+    let recording = Recording::new(&redacted, dir.path()).unwrap();
     let live = collect(&recording, &options);
-    recording.finish().unwrap();
+    recording.finish(redacted.withheld()).unwrap();
     let root = Root::open(dir.path()).unwrap();
     let captured = collect(&root, &options);
     assert!(live.map.len() > 50);
@@ -92,11 +91,10 @@ fn faults_make_facts_unknown_and_never_vanish() {
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&Live, dir.path(), redact)
-        .unwrap()
-        .redact_output(redact_output);
+    let redacted = Redacted::new(&Live, false);
+    let recording = Recording::new(&redacted, dir.path()).unwrap();
     let _ = collect(&recording, &options);
-    recording.finish().unwrap();
+    recording.finish(redacted.withheld()).unwrap();
     let root = Root::open(dir.path()).unwrap();
     let whole = collect(&root, &options);
     for n in 1..=40 {

@@ -3,10 +3,13 @@
 //! Names, aliases, types and defaults: `fio --cmdhelp=all` of fio 3.33 and its HOWTO.
 
 mod command_line;
+mod harmless;
 mod job_file;
 mod quantity;
 
 pub use command_line::{Invocation, command_line, command_words};
+pub use harmless::harmless;
+pub(crate) use harmless::name as plain_name;
 pub use job_file::job_file;
 pub use quantity::{bytes, unit_trap};
 
@@ -144,7 +147,7 @@ pub struct JobOptions {
     /// Job name.
     pub name: String,
     /// What was given, by fio's first name for it; empty for an option without a value. Options
-    /// that are not listed as fields are here too.
+    /// that are not listed as fields are here too. What may be a secret is left out, see [`harmless`].
     pub given: BTreeMap<String, String>,
     /// Where they come from.
     pub source: Source,
@@ -188,7 +191,7 @@ impl JobOptions {
     ) -> Result<Self, OptionsError> {
         let given: BTreeMap<String, String> = given
             .into_iter()
-            .map(|(key, value)| (canonical(&key), value.trim().to_owned()))
+            .map(|(key, value)| (canonical(&key), harmless(&key, value.trim())))
             .collect();
         let mut options = Self {
             name: given.get("name").map_or(name, String::as_str).to_owned(),

@@ -59,6 +59,9 @@ pub(crate) struct Index {
     /// What `statfs` said.
     #[serde(default)]
     pub(crate) statfs: BTreeMap<String, StatFs>,
+    /// What was read and not kept, or not whole: paths and command lines, and what happened to them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) withheld: BTreeMap<String, String>,
 }
 
 /// A command and its answer; without `status`, why it gave none.

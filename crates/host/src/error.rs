@@ -45,6 +45,12 @@ pub enum HostError {
         /// The limit.
         limit: Duration,
     },
+    /// Nothing says what of this is harmless, so it is not read.
+    #[error("{what}: withheld: no rule says what of it may be kept")]
+    Withheld {
+        /// The command line or path.
+        what: String,
+    },
     /// A captured directory has no answer to this.
     #[error("{what}: not in the captured directory")]
     NotCaptured {
@@ -104,6 +110,7 @@ impl HostError {
                 format!("no end after {} s: killed", limit.as_secs_f32())
             }
             Self::NotCaptured { .. } => "not in the captured directory".to_owned(),
+            Self::Withheld { .. } => "withheld: no rule says what of it may be kept".to_owned(),
         }
     }
 }
@@ -120,5 +127,6 @@ fn words(error: &std::io::Error) -> String {
 /// A command line as a reader would type it, for messages.
 pub(crate) fn command_line(argv: &[&OsStr]) -> String {
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
+    // An error is shown, stored and reported; a command of the user's may hold a password.
+    assay_model::secrets::text(&words.join(" "))
 }

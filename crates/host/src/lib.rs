@@ -33,7 +33,7 @@ pub use faulty::Faulty;
 pub use known::{Known, Whereabouts};
 pub use live::Live;
 pub use recorded::Recorded;
-pub use recording::{Recording, Redact, RedactOutput};
+pub use recording::Recording;
 pub use replace::{Seen, Times};
 pub use root::Root;
 pub use write::{HostMut, ProcessId};
@@ -137,7 +137,8 @@ impl CommandOutput {
     }
 
     /// What standard error says, or the exit status: what to tell a user. That is its first line
-    /// with a colon, because some tools print their name and version first.
+    /// with a colon, because some tools print their name and version first. What looks like a secret is
+    /// left out.
     #[must_use]
     pub fn complaint(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
@@ -151,7 +152,10 @@ impl CommandOutput {
             .find(|line| line.contains(':'))
             .or_else(|| lines().next())
         {
-            Some(line) => format!("exit status {}: {line}", self.status),
+            Some(line) => {
+                let line = assay_model::secrets::text(line);
+                format!("exit status {}: {line}", self.status)
+            }
             None => format!("exit status {}", self.status),
         }
     }

@@ -3,22 +3,16 @@
 use crate::capture::{CaptureError, Command, Fault, INDEX, Index, Node, SCHEMA, resolve};
 use crate::error::HostError;
 use crate::{CommandOutput, FileKind, Host, Limits, Stat, StatFs};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Takes out of a file's contents what must not leave the machine.
-pub type Redact = fn(&Path, Vec<u8>) -> Vec<u8>;
-
-/// Takes out of what a command printed what must not leave the machine.
-pub type RedactOutput = fn(&[&OsStr], Vec<u8>) -> Vec<u8>;
-
-/// Passes calls on to another host and keeps the answers.
+/// Passes calls on to another host and keeps the answers, as that host gave them: one that leaves out
+/// what must not leave the machine stands below this one, never above.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
     dir: PathBuf,
-    redact: Redact,
-    redact_output: RedactOutput,
     state: Mutex<State>,
 }
 
@@ -34,7 +28,7 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     /// The directory cannot be made or is not empty.
-    pub fn new(inner: &'a dyn Host, dir: &Path, redact: Redact) -> Result<Self, CaptureError> {
+    pub fn new(inner: &'a dyn Host, dir: &Path) -> Result<Self, CaptureError> {
         let io = |source| CaptureError::Io {
             path: dir.to_owned(),
             source,
@@ -49,24 +43,16 @@ impl<'a> Recording<'a> {
         Ok(Self {
             inner,
             dir,
-            redact,
-            redact_output: |_, output| output,
             state: Mutex::default(),
         })
     }
 
-    /// Also takes something out of what commands print.
-    #[must_use]
-    pub fn redact_output(mut self, redact: RedactOutput) -> Self {
-        self.redact_output = redact;
-        self
-    }
-
-    /// Writes the index: only now the directory is complete.
+    /// Writes the index: only now the directory is complete. `withheld` are paths and command lines
+    /// of which not all was kept, each with what happened to it.
     ///
     /// # Errors
     /// The first file that could not be written.
-    pub fn finish(self) -> Result<(), CaptureError> {
+    pub fn finish(self, withheld: BTreeMap<String, String>) -> Result<(), CaptureError> {
         let state = self
             .state
             .into_inner()
@@ -76,6 +62,7 @@ impl<'a> Recording<'a> {
         }
         let mut index = state.index;
         index.schema = SCHEMA;
+        index.withheld = withheld;
         index.commands.sort_by(|a, b| a.argv.cmp(&b.argv));
         let path = self.dir.join(INDEX);
         let text = serde_json::to_string_pretty(&index).map_err(|error| CaptureError::Index {
@@ -157,9 +144,7 @@ impl Host for Recording<'_> {
         if let Ok(bytes) = &answer
             && let Ok(copy) = self.mirror(path, true)
         {
-            self.write(&copy, || {
-                std::fs::write(&copy, (self.redact)(path, bytes.clone()))
-            });
+            self.write(&copy, || std::fs::write(&copy, bytes));
         }
         answer
     }
@@ -273,8 +258,7 @@ impl Host for Recording<'_> {
         match &answer {
             Ok(output) => {
                 command.status = Some(output.status);
-                let stdout = (self.redact_output)(argv, output.stdout.clone());
-                command.stdout = text(&stdout);
+                command.stdout = text(&output.stdout);
                 command.stderr = text(&output.stderr);
             }
             Err(error) if error.is_absent() => return answer,

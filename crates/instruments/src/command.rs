@@ -4,6 +4,7 @@ use crate::Cancel;
 use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest};
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
 use assay_model::Nanos;
+use assay_model::secrets;
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Stdio};
@@ -100,7 +101,7 @@ fn judge(collected: &Collected, program: &str, limit: Nanos) -> Done {
     Err(LoadError::Exit {
         program: program.to_owned(),
         status: collected.ended.to_string(),
-        stderr: stderr.unwrap_or_default().to_owned(),
+        stderr: secrets::text(stderr.unwrap_or_default()),
     })
 }
 

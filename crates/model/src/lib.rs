@@ -17,6 +17,7 @@ pub mod plan;
 pub mod result;
 pub mod run;
 pub mod sample;
+pub mod secrets;
 pub mod shuffle;
 pub mod siblings;
 pub mod size;

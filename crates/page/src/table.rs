@@ -13,18 +13,19 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Columns that fit all rows. `sides` has a letter for each column: `l` or `r`, the side on
-    /// which its cells stand.
+    /// Columns that fit all rows, as many as the longest row has. `sides` has a letter for each
+    /// column: `l` or `r`, the side on which its cells stand.
     #[must_use]
     pub fn fit<C: AsRef<str>>(
         sides: &str,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
     ) -> Self {
         let sides: Vec<char> = sides.chars().collect();
-        let mut widths = vec![0; sides.len()];
+        let mut widths: Vec<usize> = Vec::new();
         for row in rows {
-            for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = width(cell.as_ref()).max(*widest);
+            for (at, cell) in row.into_iter().take(sides.len()).enumerate() {
+                widths.resize(widths.len().max(at + 1), 0);
+                widths[at] = widths[at].max(width(cell.as_ref()));
             }
         }
         Self { widths, sides }

@@ -3,7 +3,7 @@
 
 use crate::error::PlanError;
 use assay_model::size::Convention::Decimal;
-use assay_model::size::Unit;
+use assay_model::size::{Problem, Unit};
 
 /// Largest disk that is accepted: 1 EiB. ZFS and btrfs address 2⁶⁴ bytes a pool; the limit keeps
 /// every sum of [`MAX_DISKS`] disks, parity included, within 128-bit intermediate results.
@@ -26,17 +26,16 @@ pub const MAX_DISKS: usize = 1024;
 /// assert!(parse("-1T").is_err());
 /// ```
 pub fn parse(text: &str) -> Result<(u64, Unit), PlanError> {
-    let (bytes, unit) = Decimal.parse_with_unit(text)?;
     let wrong = |reason: &str| PlanError::Size {
         input: text.escape_debug().to_string(),
         reason: reason.to_owned(),
     };
-    match bytes {
-        0 => Err(wrong("is zero; leave the disk out")),
-        bytes if bytes > MAX_DISK => Err(wrong(
-            "is above 1 EiB, the largest disk that can be planned",
-        )),
-        bytes => Ok((bytes, unit)),
+    let large = || wrong("is above 1 EiB, the largest disk that can be planned");
+    match Decimal.parse_with_unit(text) {
+        Ok((0, _)) => Err(wrong("is zero; leave the disk out")),
+        Ok((bytes, unit)) if bytes <= MAX_DISK => Ok((bytes, unit)),
+        Err(error) if error.problem != Problem::TooLarge => Err(error.into()),
+        Ok(_) | Err(_) => Err(large()),
     }
 }
 
@@ -52,6 +51,7 @@ mod tests {
             ("0", "zero"),
             ("0.4B", "zero"),
             ("1025PiB", "above 1 EiB"),
+            ("99E", "above 1 EiB"),
             ("-4T", "negative"),
             ("4Ti\u{7}B", "not a size"),
         ] {

@@ -189,6 +189,32 @@ fn the_page_is_well_formed_and_says_what_the_terminal_says() {
     }
 }
 
+/// A claim that is supported stands under a conclusion that is contradicted: its word has a colour of
+/// its own, which no rule for what lies within the conclusion takes away.
+#[test]
+fn a_word_has_the_colour_of_its_own_finding() {
+    let page = with_view(study::html);
+    let word = |class: &str, text: &str| format!("<span class=\"word {class}\">{text}</span>");
+    assert!(page.contains(&word("missed", "contradicted")), "{page}");
+    for class in ["met", "missed", "suspect"] {
+        assert!(page.contains(&format!(".word.{class} {{")), "{class}");
+        assert!(!page.contains(&format!(".{class} .word")), "{class}");
+    }
+}
+
+/// A figure that is 0 stands on the axis as a dot, and the page says where its axis begins.
+#[test]
+fn a_figure_of_zero_is_a_dot_on_an_axis_from_zero() {
+    let page = with_view(study::html);
+    let chart = page
+        .split("<svg")
+        .skip(1)
+        .find(|chart| chart.contains("Dot plot of acknowledged records lost"))
+        .unwrap();
+    assert!(chart.contains("an axis from 0"), "{chart}");
+    assert!(chart.contains("<circle"), "{chart}");
+}
+
 #[test]
 fn hostile_text_is_shown_as_text() {
     let evil = "<script>alert('1')</script>\"'&\u{202e}\u{7}\n|`*";

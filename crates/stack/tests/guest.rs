@@ -116,9 +116,9 @@ fn every_layer_from_inside_and_from_outside() {
 
     // Everything the next look asks for is kept, to be looked at again with faults.
     let kept = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&guest, kept.path(), |_, bytes| bytes).unwrap();
+    let recording = Recording::new(&guest, kept.path()).unwrap();
     let stack = inside(&recording, "/srv/z");
-    recording.finish().unwrap();
+    recording.finish(std::collections::BTreeMap::new()).unwrap();
     let expected = [
         LayerKind::Path,
         FileSystem,

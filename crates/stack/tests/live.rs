@@ -107,9 +107,9 @@ fn things_that_cannot_be_read_are_said() {
     };
     let target = Target::Path(mounted.point());
     let dir = tempfile::tempdir().unwrap();
-    let recording = Recording::new(&Live, dir.path(), |_, bytes| bytes).unwrap();
+    let recording = Recording::new(&Live, dir.path()).unwrap();
     let whole = discover(&recording, &target).unwrap();
-    recording.finish().unwrap();
+    recording.finish(std::collections::BTreeMap::new()).unwrap();
     let root = Root::open(dir.path()).unwrap();
     assert_eq!(
         discover(&root, &target).unwrap().layers.len(),

@@ -4,7 +4,6 @@
     reason = "tests work in directories of their own"
 )]
 
-#[expect(dead_code, reason = "only the run is wanted here")]
 mod common;
 
 use assay_model::Machine;

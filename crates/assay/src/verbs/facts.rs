@@ -5,7 +5,7 @@ mod listing;
 use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
 use anyhow::Context as _;
-use assay_facts::Options;
+use assay_facts::{Options, Redacted};
 use assay_host::{Host, Live, Recording, Root};
 use assay_model::{Facts, SCHEMA_VERSION};
 use std::path::PathBuf;
@@ -58,14 +58,17 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             collect(&root, args, args.targets.clone())
         }
         (None, Some(dir)) => {
-            let recording = match args.identity {
-                true => Recording::new(&Live, dir, |_, bytes| bytes)?,
-                false => Recording::new(&Live, dir, assay_facts::redact)?
-                    .redact_output(assay_facts::redact_output),
-            };
+            let redacted = Redacted::new(&Live, args.identity);
+            let recording = Recording::new(&redacted, dir)?;
             let facts = collect(&recording, args, targets(args)?);
-            recording.finish()?;
-            eprintln!("captured into {}", dir.display());
+            let withheld = redacted.withheld();
+            let count = withheld.len();
+            recording.finish(withheld)?;
+            eprintln!(
+                "captured into {}; of {count} files and commands not all was kept: \
+                 `withheld` in its assay-capture.json names them",
+                dir.display()
+            );
             facts
         }
         (None, None) => collect(&Live, args, targets(args)?),

@@ -1,5 +1,7 @@
 //! `assay import`: what a result of fio really measured; kept as a run.
 
+mod clean;
+
 use super::lint::{doubt_json, doubt_text};
 use crate::cli::{Global, Status, Unreadable};
 use crate::context::paragraph;
@@ -131,7 +133,7 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
         .with_context(|| format!("{shown}: not UTF-8"))?;
     let export = assay_store::from_json(&text).context(shown.clone())?;
     let machine = export.machine();
-    let (mut run, samples) = (export.run, export.samples);
+    let (mut run, samples) = clean::clean(export.run, export.samples).context(shown.clone())?;
     run.id = RunId(0);
     let judged = assay_judge::judge(&run, &samples);
     Ok(Own {

@@ -78,7 +78,7 @@ pub struct Args {
     /// Time before measuring starts, in each sample
     #[arg(long, value_name = "TIME")]
     ramp: Option<Nanos>,
-    /// Size of the test file
+    /// Size of the test file: 1G and 1GiB are 2³⁰ bytes, 1GB is 10⁹
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// Seed of the order, the offsets and the data

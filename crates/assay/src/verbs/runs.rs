@@ -5,7 +5,8 @@ use crate::context::{self, print};
 use anyhow::bail;
 use assay_model::run::RunState;
 use assay_model::{Machine, RunId, SCHEMA_VERSION};
-use assay_page::text::{clean, left, right, width, wrap};
+use assay_page::table::Columns;
+use assay_page::text::{clean, left, wrap};
 use assay_page::units::{count, time};
 use assay_store::{RunRow, Store};
 use std::collections::BTreeSet;
@@ -125,23 +126,11 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             cells
         })
         .collect();
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|i| {
-            let cells = cells.iter().map(|row| width(&row[i]));
-            cells.chain([width(heads[i])]).max().unwrap_or(0)
-        })
-        .collect();
-    let line = |cells: &[&str]| {
-        let placed = cells.iter().zip(&widths).enumerate();
-        let placed: Vec<String> = placed
-            .map(|(i, (cell, width))| match i {
-                0 | 3 => right(cell, *width),
-                _ => left(cell, *width),
-            })
-            .collect();
-        placed.join("  ")
-    };
-    let indent = widths.iter().sum::<usize>() + 2 * heads.len();
+    let heads: Vec<String> = heads.into_iter().map(str::to_owned).collect();
+    let table = Columns::fit("rllrl", [&heads].into_iter().chain(&cells));
+    // The last column stands on the left, so its cells are filled up for what follows.
+    let line = |cells: &[String]| left(&table.line(cells), table.width());
+    let indent = table.width() + 2;
     let mut out = format!("{}  targets\n", line(&heads));
     for (row, cells) in rows.iter().zip(&cells) {
         let targets: Vec<String> = row.targets.iter().map(|target| clean(target)).collect();
@@ -152,13 +141,12 @@ fn table(rows: &[RunRow], columns: usize) -> String {
             RunState::Failed => " (failed)",
             RunState::Running => " (running, or cut off)",
         });
-        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
         for (i, text) in wrap(&what, columns.saturating_sub(indent).max(20))
             .iter()
             .enumerate()
         {
             let lead = if i == 0 {
-                line(&cells)
+                line(cells)
             } else {
                 " ".repeat(indent - 2)
             };

@@ -6,7 +6,8 @@ use crate::context::{self, print};
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, JudgedSample};
-use assay_page::text::{clean, left, right, width};
+use assay_page::table::table as columns;
+use assay_page::text::clean;
 use assay_page::units::{heading, value};
 
 const EXAMPLES: &str = "\
@@ -81,30 +82,13 @@ fn table(judged: &Judged) -> String {
         let rows: Vec<Vec<String>> = judged.samples.iter().filter(own).map(cells).collect();
         let title = format!("{} on {}", clean(&result.workload), clean(&result.target));
         out.push_str(&format!("{title}\n"));
-        let mut heads = vec!["round".to_owned()];
-        heads.extend(SHOWN.map(|quantity| heading(quantity).to_owned()));
-        heads.push("doubts".to_owned());
-        let columns: Vec<usize> = (0..heads.len())
-            .map(|i| {
-                rows.iter()
-                    .chain([&heads])
-                    .map(|row| width(&row[i]))
-                    .max()
-                    .unwrap_or(0)
-            })
+        let figures = SHOWN.map(heading);
+        let heads: Vec<&str> = ["round"]
+            .into_iter()
+            .chain(figures)
+            .chain(["doubts"])
             .collect();
-        for row in [&heads].into_iter().chain(&rows) {
-            let (last, figures) = row
-                .split_last()
-                .map_or(("", &row[..]), |(l, f)| (l.as_str(), f));
-            let figures: Vec<String> = figures
-                .iter()
-                .zip(&columns)
-                .map(|(cell, column)| right(cell, *column))
-                .collect();
-            let line = format!("  {}  {}", figures.join("  "), left(last, 0));
-            out.push_str(&format!("{}\n", line.trim_end()));
-        }
+        out.push_str(&columns(2, "rrrrrrl", &heads, &rows));
     }
     out
 }

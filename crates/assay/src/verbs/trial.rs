@@ -76,7 +76,7 @@ pub struct Args {
     /// Load before measuring, after each change [default: the advice's]
     #[arg(long, value_name = "TIME")]
     washout: Option<Nanos>,
-    /// Size of the test file or image [default: the advice's]
+    /// Size of the test file or image, 1G and 1GiB are 2³⁰ bytes [default: the advice's]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// Seed of the order, the offsets and the data

@@ -2,6 +2,7 @@
 //! example configuration that distributions ship keeps one file for each.
 
 use crate::gather::Gather;
+use crate::redact::is_pattern;
 use assay_model::FactKind;
 use assay_model::change::ConfigLanguage;
 use serde_json::Value;
@@ -35,7 +36,10 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 
 /// What a capture keeps of the file.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str, value: &str| name.starts_with("!include").then(|| value.to_owned());
+    let kept = |name: &str, value: &str| {
+        let ours = name.starts_with("!include") && is_pattern(value);
+        ours.then(|| value.to_owned())
+    };
     assay_conf::outline(ConfigLanguage::Dovecot, text, &kept)
 }
 

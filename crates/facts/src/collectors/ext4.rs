@@ -34,6 +34,12 @@ pub(crate) fn collect(g: &mut Gather<'_>, device: &str) {
     }
 }
 
+/// Whether a line is one of the fields above.
+pub(crate) fn is_known(line: &str) -> bool {
+    let label = line.split_once(':').map(|(label, _)| label);
+    FIELDS.iter().any(|(known, _)| Some(*known) == label)
+}
+
 fn parse(text: &str) -> Vec<(&'static str, Value)> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines

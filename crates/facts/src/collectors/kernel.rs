@@ -1,7 +1,6 @@
 //! Kernel: version, command line, page size; the operating system; the host name if asked for.
 
 use crate::gather::Gather;
-use crate::redact;
 use assay_model::FactKind;
 
 pub(crate) const CMDLINE: &str = "/proc/cmdline";
@@ -9,13 +8,7 @@ pub(crate) const CMDLINE: &str = "/proc/cmdline";
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     g.text("kernel.release", "/proc/sys/kernel/osrelease");
     g.text("kernel.arch", "/proc/sys/kernel/arch");
-    g.value("kernel.cmdline", CMDLINE, |text| {
-        Some(if with_identity {
-            text.to_owned()
-        } else {
-            redact::cmdline(text)
-        })
-    });
+    g.text("kernel.cmdline", CMDLINE);
     page_size(g);
     os_name(g);
     if with_identity {
@@ -36,6 +29,14 @@ fn page_size(g: &mut Gather<'_>) {
         },
         Err(error) => g.fault(KEY, &error, FactKind::Runtime, AUXV),
     }
+}
+
+/// Of the vector the size of a page; the addresses beside it are nobody's business.
+pub(crate) fn redact_auxv(auxv: &[u8]) -> Vec<u8> {
+    const AT_PAGESZ: u64 = 6;
+    let size = page_size_of(auxv);
+    let words = size.map_or([0, 0, 0, 0], |size| [AT_PAGESZ, size, 0, 0]);
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// AT_PAGESZ in pairs of 64-bit or 32-bit little-endian words.
@@ -89,6 +90,8 @@ mod tests {
             .flat_map(|word| word.to_le_bytes())
             .collect();
         assert_eq!(page_size_of(&wide), Some(4096));
+        let kept = redact_auxv(&wide);
+        assert_eq!((kept.len(), page_size_of(&kept)), (32, Some(4096)));
         let narrow: Vec<u8> = [16u32, 7, 6, 65536, 0, 0]
             .iter()
             .flat_map(|word| word.to_le_bytes())

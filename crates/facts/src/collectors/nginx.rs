@@ -2,6 +2,7 @@
 //! server or a location may say otherwise for itself.
 
 use crate::gather::Gather;
+use crate::redact::is_pattern;
 use assay_conf::effective::{Program, ScopeId};
 use assay_model::change::ConfigLanguage;
 
@@ -39,7 +40,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
         let ours = DIRECTIVES.iter().any(|(known, ..)| *known == name);
         match name {
             "http" | "events" | "server" | "location" => Some(String::new()),
-            "include" => Some(value.to_owned()),
+            "include" => is_pattern(value).then(|| value.to_owned()),
             _ => ours.then(|| crate::redact::word(value.trim_matches(['"', '\'']))),
         }
     };

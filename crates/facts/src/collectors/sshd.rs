@@ -2,6 +2,7 @@
 //! says something wins, and so may one in an included file (sshd_config(5)).
 
 use crate::gather::Gather;
+use crate::redact::is_pattern;
 use assay_conf::effective::{Program, ScopeId};
 use assay_model::change::ConfigLanguage;
 
@@ -34,7 +35,13 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
         let name = name.to_ascii_lowercase();
         match &name[..] {
             "match" => Some(crate::redact::LEFT_OUT.to_owned()),
-            "include" => Some(value.to_owned()),
+            "include" => {
+                let patterns: Vec<&str> = value
+                    .split_whitespace()
+                    .filter(|pattern| is_pattern(pattern))
+                    .collect();
+                (!patterns.is_empty()).then(|| patterns.join(" "))
+            }
             _ => {
                 let ours = KEYWORDS.iter().any(|(keyword, _)| *keyword == name);
                 ours.then(|| crate::redact::word(value))

@@ -66,6 +66,22 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Of a line what the facts say: one of the settings above, a number. Names may be written with
+/// slashes, and a hyphen in front means that failure is to be ignored (sysctl.d(5)).
+pub(crate) fn redact(line: &str) -> String {
+    let known = line.split_once('=').is_some_and(|(name, value)| {
+        let name = name.trim().trim_start_matches('-').replace('/', ".");
+        NAMES.contains(&name.as_str()) && value.trim().parse::<i64>().is_ok()
+    });
+    if known { line } else { "" }.to_owned()
+}
+
+/// Whether this is the file of one of the settings.
+pub(crate) fn is_setting(path: &str) -> bool {
+    let inner = path.strip_prefix("/proc/sys/");
+    inner.is_some_and(|inner| NAMES.contains(&inner.replace('/', ".").as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,11 @@ const TOOLS: [(&str, &[&str]); 11] = [
 /// How many tools there are: each is asked on a thread of its own.
 pub(crate) const COUNT: usize = TOOLS.len();
 
+/// Whether a command is one of those above.
+pub(crate) fn is_version(argv: &[&str]) -> bool {
+    TOOLS.iter().any(|(_, known)| *known == argv)
+}
+
 pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
     let Some((tool, argv)) = TOOLS.get(which) else {
         return;

@@ -40,8 +40,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
         }
         let line = match g.host.read(Path::new(&path)) {
             Ok(line) if line.is_empty() => continue,
-            Ok(line) if with_identity => line,
-            Ok(line) => qemu::redact(&line),
+            Ok(line) => qemu::redact(&line, with_identity),
             Err(error) => {
                 g.fault(&key, &error, FactKind::Runtime, &path);
                 continue;
@@ -158,8 +157,7 @@ fn disks(
         let formats: Value = disk.formats.iter().cloned().collect();
         known(g, &key, "formats", formats, kind, source);
         let storage = match &disk.storage {
-            Storage::File(path) if with_identity => path.to_string_lossy().into_owned(),
-            Storage::File(path) => qemu::redact_file(&path.to_string_lossy()),
+            Storage::File(path) => qemu::redact_file(&path.to_string_lossy(), with_identity),
             Storage::Elsewhere(driver) => driver.clone(),
             Storage::Nothing => continue,
         };

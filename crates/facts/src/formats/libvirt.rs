@@ -2,6 +2,7 @@
 //! in /etc/libvirt/qemu and /run/libvirt/qemu.
 
 use crate::qemu::{self, Storage, VirtualDisk};
+use assay_model::secrets::plain;
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
 
@@ -176,8 +177,9 @@ fn scsi_controller<'a, 'i>(node: Node<'a, 'i>, devices: &[Node<'a, 'i>]) -> Opti
     })
 }
 
-/// A domain's XML with as much as the facts say; empty when it is none.
-pub(crate) fn redact(xml: &str) -> String {
+/// A domain's XML with as much as the facts say; empty when it is none. With `identity` also its name
+/// and those of its images.
+pub(crate) fn redact(xml: &str, identity: bool) -> String {
     // Written anew from what was understood, so that nothing else can come along.
     let Ok(domain) = parse(xml) else {
         return String::new();
@@ -187,12 +189,16 @@ pub(crate) fn redact(xml: &str) -> String {
             .replace('<', "&lt;")
             .replace('\'', "&apos;")
     };
-    let get =
-        |map: &BTreeMap<String, String>, key: &str| escape(map.get(key).map_or("", String::as_str));
+    let get = |map: &BTreeMap<String, String>, key: &str| {
+        escape(map.get(key).map_or("", |text| plain(text)))
+    };
     let mut out = format!(
         "<domain type='{}'><name>{}</name><os><type machine='{}'>hvm</type></os><cpu><model>{}</model></cpu><devices>",
         get(&domain.settings, "accel"),
-        crate::redact::LEFT_OUT,
+        match identity {
+            true => escape(&domain.name),
+            false => crate::redact::LEFT_OUT.to_owned(),
+        },
         get(&domain.settings, "machine"),
         get(&domain.settings, "cpu"),
     );
@@ -200,12 +206,12 @@ pub(crate) fn redact(xml: &str) -> String {
     for disk in &domain.disks {
         let (kind, source) = match &disk.storage {
             Storage::File(path) => {
-                let path = qemu::redact_file(&path.to_string_lossy());
+                let path = qemu::redact_file(&path.to_string_lossy(), identity);
                 ("file", format!("<source file='{}'/>", escape(&path)))
             }
             Storage::Elsewhere(protocol) => (
                 "network",
-                format!("<source protocol='{}'/>", escape(protocol)),
+                format!("<source protocol='{}'/>", escape(plain(protocol))),
             ),
             Storage::Nothing => ("file", String::new()),
         };
@@ -225,12 +231,12 @@ pub(crate) fn redact(xml: &str) -> String {
             "yes" => " iothread='1'",
             _ => "",
         };
-        let format = disk.formats.last().map_or("raw", String::as_str);
+        let format = disk.formats.last().map_or("raw", |format| plain(format));
         let bus = match disk.bus.as_str() {
             "virtio-blk" => "virtio",
             bus @ ("sata" | "ide" | "usb" | "nvme" | "sd") => bus,
             model => {
-                models.push(model.to_owned());
+                models.push(plain(model).to_owned());
                 "scsi"
             }
         };
@@ -245,7 +251,7 @@ pub(crate) fn redact(xml: &str) -> String {
         out += &format!(
             "<disk type='{kind}'><driver type='{}'{driver}{thread}/>{source}<target dev='{}' bus='{bus}'/>{address}{}{}</disk>",
             escape(format),
-            escape(&disk.id),
+            escape(plain(&disk.id)),
             flag("throttled", "iotune"),
             flag("read_only", "readonly"),
         );

@@ -2,7 +2,9 @@
 
 use super::scalars::{Key, Number, OptionValue};
 use super::{DiskUtil, Document, JsonError, Kind};
+use crate::options::{harmless, plain_name};
 use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::secrets;
 use assay_model::{Bytes, Nanos};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -88,7 +90,7 @@ fn syntax(error: &serde_json::Error, lines_before: usize) -> JsonError {
     JsonError::Syntax {
         line: lines_before + error.line(),
         column: error.column(),
-        message: message.to_owned(),
+        message: secrets::text(message),
     }
 }
 
@@ -203,7 +205,9 @@ object_seed!(
     |state, key, map| {
         let document = &mut state.document;
         match &*key {
-            "fio version" => document.fio_version = map.next_value::<OptionValue>()?.0,
+            "fio version" => {
+                document.fio_version = secrets::text(&map.next_value::<OptionValue>()?.0);
+            }
             "timestamp" => {
                 let seconds = map.next_value::<Number>()?.whole();
                 document
@@ -236,7 +240,9 @@ object_seed!(
     "options by name",
     |options, key, map| {
         let value = map.next_value::<OptionValue>()?.0;
-        options.insert(key.into_owned(), value);
+        if let Some(name) = plain_name(&key) {
+            options.insert(name.to_owned(), harmless(name, value.trim()));
+        }
     }
 );
 
@@ -315,7 +321,7 @@ object_seed!(
         let (job, notes) = &mut *state;
         match &*key {
             "jobname" => {
-                job.name = map.next_value::<OptionValue>()?.0;
+                job.name = secrets::text(&map.next_value::<OptionValue>()?.0);
                 notes.all_clients = job.name == "All clients";
             }
             "groupid" => {

@@ -1,6 +1,7 @@
 //! Command lines, as a person types them or copies them from a page.
 
 use super::{JobOptions, OptionsError, Source, canonical, is_flag};
+use assay_model::secrets;
 
 /// Options of fio itself that take a value in the next word (`fio --help`, 3.33).
 const OWN_WITH_VALUE: [&str; 22] = [
@@ -219,8 +220,8 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
         if pasted {
             mended.push(format!(
                 "read `{}` as `--{}`",
-                word.escape_debug(),
-                rest.escape_debug()
+                secrets::text(word).escape_debug(),
+                secrets::text(rest).escape_debug()
             ));
         }
         if OWN.contains(&key) {

@@ -1,6 +1,7 @@
 //! Job files (ini).
 
 use super::{JobOptions, OptionsError, Source, canonical};
+use assay_model::secrets;
 
 /// The jobs of a job file; `file` is only named in errors.
 ///
@@ -44,7 +45,7 @@ pub fn job_file(text: &str, file: &str) -> Result<Vec<JobOptions>, OptionsError>
             ));
         }
         let Some(section) = section.as_mut() else {
-            let shown: String = line.chars().take(40).collect();
+            let shown: String = secrets::text(line).chars().take(40).collect();
             return Err(at(
                 number,
                 format!(

@@ -2,7 +2,7 @@
 
 use super::{View, words};
 use crate::markdown::sentence;
-use assay_page::markdown::plain;
+use assay_page::markdown::{plain, table};
 use assay_page::units::{NONE, time};
 
 /// GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
@@ -80,20 +80,17 @@ fn figures(view: &View<'_>, out: &mut String) {
         if cells.is_empty() {
             continue;
         }
-        out.push_str(&format!(
-            "\n## {}\n\n| configuration | here | published |\n|---|--:|--:|\n",
-            plain(figure.title())
-        ));
-        for cell in cells {
+        let rows = cells.into_iter().map(|cell| {
             let ours = cell.estimate.as_ref();
             let published = cell.published.as_ref();
             let mark = if cell.doubts.is_empty() { "" } else { " ?" };
-            out.push_str(&format!(
-                "| {} | {} | {} |\n",
+            [
                 plain(words::title(&view.run.study, &cell.configuration)),
                 ours.map_or(NONE.to_owned(), |one| words::estimate(figure, one) + mark),
                 published.map_or(NONE.to_owned(), |one| words::published(figure, one)),
-            ));
-        }
+            ]
+        });
+        let table = table(&["configuration", "here", "published"], "lrr", rows);
+        out.push_str(&format!("\n## {}\n\n{table}", plain(figure.title())));
     }
 }

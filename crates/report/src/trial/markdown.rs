@@ -5,7 +5,7 @@ use super::evidence::{self, row_change};
 use super::terminal::{became, carried, environment, proofs, side, subject, with_interval};
 use super::words::{headline, sentence, short_metric};
 use crate::markdown::sentence as stopped;
-use assay_page::markdown::plain;
+use assay_page::markdown::{plain, table};
 
 /// GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts, machine.
 #[must_use]
@@ -20,17 +20,19 @@ pub fn markdown(view: &View) -> String {
     figures(view, &mut out);
     let guards = evidence::guards(view);
     if !guards.is_empty() {
-        out.push_str("\n## Guardrails\n\n| guardrail | B/A | interval | allowed | |\n|---|--:|--:|--:|---|\n");
-    }
-    for row in guards {
-        out.push_str(&format!(
-            "| {} | {} | {} | {} | **{}** |\n",
-            plain(&row.name),
-            row.change,
-            row.interval,
-            row.allowed,
-            row.state.word()
-        ));
+        let rows = guards.into_iter().map(|row| {
+            let state = format!("**{}**", row.state.word());
+            [
+                plain(&row.name),
+                row.change,
+                row.interval,
+                row.allowed,
+                state,
+            ]
+        });
+        let head = ["guardrail", "B/A", "interval", "allowed", ""];
+        out.push_str("\n## Guardrails\n\n");
+        out.push_str(&table(&head, "lrrrl", rows));
     }
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
@@ -86,20 +88,17 @@ fn figures(view: &View, out: &mut String) {
     let load = &view.trial.plan.load;
     out.push_str(
         "\n## Figures\n\nMedian over the pairs that count, with its interval; MB/s = 10⁶ bytes per \
-         second; B/A is the centre of the pairs' own ratios.\n\n| figure | A | B | B/A |\n|---|--:|--:|--:|\n",
+         second; B/A is the centre of the pairs' own ratios.\n\n",
     );
-    for row in evidence::table(view) {
+    let rows = evidence::table(view).into_iter().map(|row| {
         let name = short_metric(load, row.metric);
         let name = if row.decides {
             format!("**{name}** (decides)")
         } else {
             name
         };
-        out.push_str(&format!(
-            "| {name} | {} | {} | {} |\n",
-            with_interval(&row, row.now),
-            with_interval(&row, row.changed),
-            row_change(&row)
-        ));
-    }
+        let [now, changed] = [row.now, row.changed].map(|side| with_interval(&row, side));
+        [name, now, changed, row_change(&row)]
+    });
+    out.push_str(&table(&["figure", "A", "B", "B/A"], "lrrr", rows));
 }

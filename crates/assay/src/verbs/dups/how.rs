@@ -177,7 +177,7 @@ mod tests {
         let told = flags(&asked).unwrap();
         assert_eq!(manner(&shell_words::split(&told).unwrap()), asked);
         assert!(
-            told.starts_with("--min-size 1500K --max-size 7G "),
+            told.starts_with("--min-size 1500k --max-size 7G "),
             "{told}"
         );
         assert!(

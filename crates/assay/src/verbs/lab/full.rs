@@ -40,7 +40,7 @@ pub(super) struct Full {
     /// The host's file system under the disks
     #[arg(long, value_enum, default_value_t = FsArg::Ext4)]
     fs: FsArg,
-    /// What is free there when the guest begins to write
+    /// What is free there when the guest begins to write: 1M and 1MiB are 2²⁰ bytes, 1MB is 10⁶
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     room: Bytes,
     /// Records to write once there is space again

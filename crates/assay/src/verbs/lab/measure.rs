@@ -29,7 +29,7 @@ pub(super) struct Measure {
     /// randread, randwrite, read, write (may be repeated) [default: randwrite, randread]
     #[arg(long, value_name = "PATTERN")]
     rw: Vec<String>,
-    /// Size of one I/O
+    /// Size of one I/O: 4k and 4KiB are 4096 bytes, 4kB is 4000
     #[arg(long, value_name = "SIZE", default_value = "4k")]
     bs: Bytes,
     /// I/Os in flight

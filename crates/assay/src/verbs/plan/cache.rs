@@ -16,7 +16,9 @@ Examples:
   assay plan cache --sync-writes 200MB/s --memory 64GiB
   assay plan cache --arcstats /proc/spl/kstat/zfs/arcstats --memory 64GiB
 
-/proc/spl/kstat/zfs/arcstats is read by itself when this machine has it.";
+/proc/spl/kstat/zfs/arcstats is read by itself when this machine has it.
+
+Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
 /// Size ARC, L2ARC (with the bill of its headers) and log device
 #[derive(clap::Args)]

@@ -28,7 +28,9 @@ Examples:
   assay plan capacity 1TiB --sanoid /etc/sanoid/sanoid.conf --churn 0.5%
 
 A history has a date and a size on each line: `2026-01-31 1.5TiB`. Snapshots are recorded with
-`zfs list -Hp -t snapshot -o name,creation,used,referenced,written`.";
+`zfs list -Hp -t snapshot -o name,creation,used,referenced,written`.
+
+Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
 /// Work out how much to buy, how it grows, and when it is full
 #[derive(clap::Args)]

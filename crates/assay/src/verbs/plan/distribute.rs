@@ -27,7 +27,9 @@ Examples:
 
   assay plan distribute --pool tank --watch 10            beside what it writes now
 
-A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.";
+A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.
+
+Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
 /// What to look for in the figures.
 const BUSY: &str =

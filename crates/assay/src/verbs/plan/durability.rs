@@ -20,7 +20,9 @@ Examples:
   assay plan durability --disks 6 --survives 1 --simulate 1000000 --seed 7
 
 The chain: disks fail at a constant rate, failed ones are rebuilt side by side, and in the last
-state before loss a rebuild may meet an unreadable sector.";
+state before loss a rebuild may meet an unreadable sector.
+
+Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
 /// Probability that a group of disks loses data within a year
 #[derive(clap::Args)]

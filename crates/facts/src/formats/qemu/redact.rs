@@ -3,6 +3,7 @@
 use super::nodes::protocol;
 use super::options::{Map, options, settings};
 use crate::redact::LEFT_OUT;
+use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 
 /// Options that describe the machine and its disks; of the others nothing is kept.
@@ -69,9 +70,10 @@ const KEYS: [&str; 39] = [
 ];
 
 /// `/proc/PID/cmdline` with as much as the facts say: the machine's kind, its disks and their
-/// settings; directories of images but not their names. Redacting twice changes nothing.
+/// settings; directories of images but not their names. With `identity` also its name and those of its
+/// images. Redacting twice changes nothing.
 #[must_use]
-pub fn redact(cmdline: &[u8]) -> Vec<u8> {
+pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     let argv = super::argv(cmdline);
     let mut kept = vec!["qemu".to_owned()];
     for (option, argument) in options(&argv) {
@@ -81,9 +83,9 @@ pub fn redact(cmdline: &[u8]) -> Vec<u8> {
         kept.push(format!("-{option}"));
         match option.as_str() {
             "enable-kvm" => {}
-            "id" | "cpu" => kept.push(argument),
-            "hda" | "hdb" | "hdc" | "hdd" => kept.push(file(&argument)),
-            _ => kept.push(object(settings(&argument, implied))),
+            "id" | "cpu" => kept.push(value(argument)),
+            "hda" | "hdb" | "hdc" | "hdd" => kept.push(file(&argument, identity)),
+            _ => kept.push(object(settings(&argument, implied), identity)),
         }
     }
     let mut bytes = kept.join("\0").into_bytes();
@@ -91,7 +93,13 @@ pub fn redact(cmdline: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn object(map: Map) -> String {
+/// Numbers, words and sizes; anything else may hold anything.
+fn value(text: String) -> String {
+    let plain = text.is_empty() || is_plain(&text.replace(['=', '#'], "-"));
+    if plain { text } else { WITHHELD.to_owned() }
+}
+
+fn object(map: Map, identity: bool) -> String {
     let mut clean = serde_json::Map::new();
     let mut map = map;
     if let Some(json) = map.get("file").and_then(|file| file.strip_prefix("json:")) {
@@ -101,32 +109,45 @@ fn object(map: Map) -> String {
         map.extend(inner.map(|(key, value)| (format!("file.{key}"), value)));
     }
     let is_drive = !map.contains_key("node-name");
-    for (key, value) in map {
+    for (key, text) in map {
         let last = key.rsplit('.').next().unwrap_or(&key);
-        let value = match last {
+        if !is_plain(&key) {
+            continue;
+        }
+        let text = match last {
+            "guest" if identity => text,
             "guest" => LEFT_OUT.to_owned(),
-            "filename" => file(&value),
+            "filename" => file(&text, identity),
             // A node of -blockdev names the node below it.
-            "file" if is_drive => file(&value),
+            "file" if is_drive => file(&text, identity),
             _ if key.starts_with("throttling.")
                 || key.starts_with("bps")
                 || key.starts_with("iops") =>
             {
-                value
+                value(text)
             }
-            _ if KEYS.contains(&last) => value,
+            _ if KEYS.contains(&last) => value(text),
             _ => continue,
         };
-        clean.insert(key, Value::String(value));
+        clean.insert(key, Value::String(text));
     }
     Value::Object(clean).to_string()
 }
 
-/// A device's name, or the directory of a file.
-pub(crate) fn file(name: &str) -> String {
+/// A device's name, or the directory of a file; with `identity` the whole path. Of anything else the
+/// protocol.
+pub(crate) fn file(name: &str, identity: bool) -> String {
     match protocol(name) {
         "file" => {}
-        other => return format!("{other}:{LEFT_OUT}"),
+        other if is_plain(other) => return format!("{other}:{LEFT_OUT}"),
+        _ => return LEFT_OUT.to_owned(),
+    }
+    let known = |c: char| !c.is_control() && !"?&\"'`".contains(c);
+    if name.contains("//") || !name.chars().all(known) {
+        return LEFT_OUT.to_owned();
+    }
+    if identity {
+        return name.to_owned();
     }
     let device = name.starts_with("/dev/") && !name.starts_with("/dev/disk/");
     match name.rsplit_once('/') {
@@ -166,7 +187,7 @@ mod tests {
             ":0,password=on",
         ]
         .join("\0");
-        let clean = redact(argv.as_bytes());
+        let clean = redact(argv.as_bytes(), false);
         let text = String::from_utf8(clean.clone()).unwrap();
         for secret in [
             "example.org",
@@ -179,7 +200,7 @@ mod tests {
         ] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
-        assert_eq!(redact(&clean), clean);
+        assert_eq!(redact(&clean, false), clean);
         let machine = crate::qemu::parse(&crate::qemu::argv(&clean));
         assert_eq!(machine.disks.len(), 4);
         assert_eq!(machine.disks[0].settings["cache"], "none");

@@ -77,7 +77,7 @@ fn libvirt_and_its_command_line_agree() {
         let told = (&xml.bus, &xml.storage, &xml.formats);
         assert_eq!(told, (&line.bus, &line.storage, &line.formats));
     }
-    let redacted = crate::libvirt::redact(status);
+    let redacted = crate::libvirt::redact(status, false);
     assert!(!redacted.contains("web") && !redacted.contains("over.qcow2"));
     let again = crate::libvirt::parse(&redacted).unwrap();
     let settings = |domain: &crate::libvirt::Domain| -> Vec<_> {

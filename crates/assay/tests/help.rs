@@ -1,0 +1,65 @@
+//! The help of every command: which there are, what each takes, and that it can be read.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+fn help(words: &[String]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(words)
+        .arg("--help")
+        .env("COLUMNS", "80")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{words:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A line for each command below `words` with its options, without their wording.
+fn walk(words: &mut Vec<String>, found: &mut String) {
+    let text = help(words);
+    assert!(text.contains("Usage:"), "{words:?}");
+    for line in text.lines() {
+        let length = line.chars().count();
+        assert!(length <= 130, "{words:?}: {length} columns: {line}");
+    }
+    let options = text.lines().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches(|c: char| c != '-');
+        let at = line.starts_with('-').then(|| line.find("--"))??;
+        let name = line[at..].split([' ', '=', '.', ',', '`', ')']).next()?;
+        let listed = text.lines().any(|line| {
+            let line = line.trim_start();
+            line.starts_with(name)
+                || line.starts_with('-')
+                    && line[2..].starts_with(", ")
+                    && line[4..].starts_with(name)
+        });
+        listed.then(|| name.to_owned())
+    });
+    let mut options: Vec<String> = options.collect();
+    options.sort();
+    options.dedup();
+    let _ = writeln!(found, "assay {}: {}", words.join(" "), options.join(" "));
+    let commands: Vec<String> = text
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.is_empty() || line.starts_with("  "))
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .filter(|name| name != "help")
+        .collect();
+    for command in commands {
+        words.push(command);
+        walk(words, found);
+        words.pop();
+    }
+}
+
+#[test]
+fn every_command_says_what_it_takes() {
+    let mut found = String::new();
+    walk(&mut Vec::new(), &mut found);
+    assert!(found.lines().count() > 40, "{found}");
+    insta::assert_snapshot!(found);
+}

@@ -1,0 +1,318 @@
+//! Of each command that may be asked, what may be kept of its answer. What no line here names is not
+//! run.
+
+use crate::collectors::{ext4, tools, zfs};
+use crate::lvm;
+use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
+use serde_json::Value;
+
+/// What is done to the answer of a command.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// Its first line, which says a version.
+    Version,
+    /// Line by line.
+    Lines(fn(&str) -> Option<String>),
+    /// A report of LVM: the fields that were asked for.
+    Report,
+}
+
+/// What may be kept of the answer; none when nothing says that any of it is harmless.
+pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
+    if tools::is_version(argv) {
+        return Some(Rule::Version);
+    }
+    Some(match argv {
+        ["systemd-detect-virt", _] => {
+            Rule::Lines(|line| is_plain(line.trim()).then(|| line.to_owned()))
+        }
+        _ if argv == lvm::LVS || argv == lvm::VGS || argv == lvm::PVS => Rule::Report,
+        ["zfs" | "zpool", "get", ..] => Rule::Lines(property),
+        ["zpool", "status", ..] => Rule::Lines(status),
+        ["zdb", "-C", _] => Rule::Lines(zdb),
+        ["dmsetup", "table"] => Rule::Lines(table),
+        ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
+        ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
+        ["xfs_info", _] => Rule::Lines(xfs),
+        ["btrfs", "property", "get", "-t", "inode", _] => Rule::Lines(btrfs),
+        _ => return None,
+    })
+}
+
+/// The answer with as much as the rule keeps.
+pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(output);
+    match rule {
+        Rule::Version => version(&text).into_bytes(),
+        Rule::Report => report(&text, argv).into_bytes(),
+        Rule::Lines(keep) => {
+            let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
+            let mut text = lines.join("\n");
+            if output.ends_with(b"\n") && !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.into_bytes()
+        }
+    }
+}
+
+/// What a tool complains about: its lines, each cut and without what looks like a secret. Some tools
+/// say their version there.
+pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
+    const LONGEST: usize = 300;
+    let text = String::from_utf8_lossy(stderr);
+    if tools::is_version(argv) {
+        return version(&text).into_bytes();
+    }
+    let clean = secrets::text(&text);
+    let lines: Vec<String> = clean
+        .lines()
+        .take(20)
+        .map(|line| line.chars().take(LONGEST).collect())
+        .collect();
+    let mut text = lines.join("\n");
+    if clean.ends_with('\n') {
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+fn version(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    let line = line.map(|line| line.trim().chars().take(200).collect::<String>());
+    line.map_or_else(String::new, |line| secrets::text(line.trim()) + "\n")
+}
+
+/// Of a report of LVM the fields that were asked for, whoever wrote the answer.
+fn report(text: &str, argv: &[&str]) -> String {
+    let Ok(Value::Object(mut all)) = serde_json::from_str(text) else {
+        return String::new();
+    };
+    all.retain(|name, _| name == "report");
+    let asked: Vec<&str> = argv
+        .last()
+        .map_or("", |fields| *fields)
+        .split(',')
+        .collect();
+    let reports = all.get_mut("report").and_then(Value::as_array_mut);
+    for report in reports.into_iter().flatten() {
+        let Some(report) = report.as_object_mut() else {
+            *report = Value::Null;
+            continue;
+        };
+        report.retain(|kind, _| ["lv", "seg", "vg", "pv"].contains(&kind.as_str()));
+        for row in report
+            .values_mut()
+            .filter_map(Value::as_array_mut)
+            .flatten()
+        {
+            if let Some(row) = row.as_object_mut() {
+                row.retain(|field, value| asked.contains(&field.as_str()) && value.is_string());
+            } else {
+                *row = Value::Null;
+            }
+        }
+    }
+    Value::Object(all).to_string() + "\n"
+}
+
+/// Numbers and names of the pool's devices say who it is; names of the kernel do not.
+fn zdb(line: &str) -> Option<String> {
+    const KEPT: [&str; 7] = [
+        "vdev_tree",
+        "type",
+        "id",
+        "nparity",
+        "ashift",
+        "asize",
+        "is_log",
+    ];
+    let text = line.trim();
+    let (key, value) = text.split_once(':')?;
+    let value = value.trim().trim_matches('\'');
+    let device = value.strip_prefix("/dev/");
+    let plain = device.is_some_and(|name| !name.contains('/'));
+    let kept = KEPT.contains(&key) && (value.is_empty() || is_plain(value))
+        || key.starts_with("children[") && value.is_empty()
+        || (key == "path" && plain);
+    kept.then(|| line.to_owned())
+}
+
+/// The table of devices, the state, and what the pool is busy with. Of an action that is recommended
+/// nothing is asked.
+fn status(line: &str) -> Option<String> {
+    let text = line.trim_start();
+    let told = ["pool:", "state:", "scan:", "config:"];
+    let table = line.starts_with('\t');
+    let kept = line.is_empty()
+        || table
+        || told.iter().any(|start| text.starts_with(start))
+        || text.starts_with("errors: No known data errors");
+    kept.then(|| secrets::text(line))
+}
+
+/// Properties whose value is a path or the name of a dataset.
+const PLACES: [&str; 7] = [
+    "mountpoint",
+    "origin",
+    "altroot",
+    "bootfs",
+    "cachefile",
+    "clones",
+    "encryptionroot",
+];
+
+/// Properties whose value is a word (zfsprops(7), zpoolprops(7)); numbers, sizes, times and the words of
+/// [`is_common`] stand under any name.
+const WORDS: &str = "
+type name compression checksum dedup sync logbias primarycache secondarycache redundant_metadata acltype aclinherit
+aclmode xattr snapdir snapdev volmode casesensitivity normalization utf8only canmount dnodesize encryption keyformat
+keystatus exec setuid devices readonly atime relatime jailed zoned vscan nbmand overlay prefetch direct defer_destroy
+mounted special_small_blocks longname version recordsize volblocksize volsize copies quota reservation refquota
+refreservation filesystem_limit snapshot_limit compressratio refcompressratio used available referenced written
+logicalused logicalreferenced usedbysnapshots usedbydataset usedbychildren usedbyrefreservation snapshots_changed
+filesystem_count snapshot_count userrefs mlslabel receive_resume_token
+health size capacity fragmentation autotrim autoexpand autoreplace delegation failmode listsnapshots multihost
+compatibility dedupditto dedupratio expandsize free freeing leaked allocated ashift checkpoint bcloneused bclonesaved
+bcloneratio maxblocksize maxdnodesize dedup_table_size dedup_table_quota last_scrubbed_txg";
+
+/// Properties of users may say anything, and some of ZFS's own name the pool, a server or a key.
+fn property(line: &str) -> Option<String> {
+    let mut fields = line.split('\t');
+    let name = fields.next().unwrap_or_default();
+    let (Some(value), source) = (fields.next(), fields.next()) else {
+        return line.is_empty().then(String::new);
+    };
+    if matches!(value, "path" | "ashift") && source.is_some() {
+        return device(name, line);
+    }
+    // Features of a pool are properties too: `feature@lz4_compress`.
+    let named = is_plain(&name.replacen('@', "_", 1));
+    if name.contains(':') || !named || zfs::IDENTITY.contains(&name) {
+        return None;
+    }
+    let word = || WORDS.split_ascii_whitespace().any(|known| known == name);
+    let place =
+        || PLACES.contains(&name) && (is_path(value) || !value.contains([':', '@', '?', '=']));
+    let secret = secrets::names_a_secret(name) && !matches!(name, "keyformat" | "keystatus");
+    let harmless = !secret && (is_common(value) || (word() && is_plain(value)) || place());
+    let value = if harmless || is_nothing(value) {
+        value
+    } else {
+        WITHHELD
+    };
+    // From which dataset it is inherited is one of the names that stay.
+    let source = source.map_or_else(String::new, |source| format!("\t{source}"));
+    Some(format!("{name}\t{value}{source}"))
+}
+
+fn is_nothing(value: &str) -> bool {
+    matches!(
+        value,
+        "" | "-" | "none" | "off" | "on" | "prompt" | WITHHELD
+    )
+}
+
+/// Numbers with a unit, and the words that properties of all kinds have.
+fn is_common(value: &str) -> bool {
+    let number = value.trim_end_matches(|c: char| "KMGTPExB%".contains(c));
+    matches!(
+        value,
+        "yes"
+            | "no"
+            | "enabled"
+            | "disabled"
+            | "active"
+            | "default"
+            | "local"
+            | "standard"
+            | "all"
+            | "latency"
+    ) || (number.len() <= 20
+        && number.starts_with(|c: char| c.is_ascii_digit())
+        && number.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+/// Of the properties of devices (`zpool get … all-vdevs`) those of groups, and of leaves that the
+/// kernel named: other names hold serial numbers.
+fn device(name: &str, line: &str) -> Option<String> {
+    let group = ["mirror-", "raidz", "draid"];
+    let group = group.iter().any(|kind| name.starts_with(kind)) && is_plain(name);
+    let plain = |value: &str| is_plain(value) && !value.contains(['-', '/']);
+    let value = line.rsplit('\t').next().unwrap_or_default().trim_end();
+    let value = value.strip_prefix("/dev/").unwrap_or(value);
+    (group && (is_plain(value)) || plain(name) && plain(value)).then(|| line.to_owned())
+}
+
+/// Targets of device mapper (Documentation/admin-guide/device-mapper, and VDO).
+const TARGETS: &str = "
+bow cache clone crypt delay dust ebs era error flakey integrity linear log-writes mirror multipath raid snapshot
+snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verity writecache zero zoned";
+
+/// Targets, and of dm-crypt what it does; the key's length and never the key, nor its name in the
+/// kernel's keyring, which is that of the volume.
+fn table(line: &str) -> Option<String> {
+    let Some((name, rest)) = line.split_once(": ") else {
+        return line.is_empty().then(String::new);
+    };
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let [start, length, target, parameters @ ..] = words.as_slice() else {
+        return None;
+    };
+    let known = TARGETS
+        .split_ascii_whitespace()
+        .any(|known| known == *target);
+    if !known || ![start, length].iter().all(|word| is_plain(word)) {
+        return None;
+    }
+    let mut kept = format!("{name}: {start} {length} {target}");
+    if let (&"crypt", [cipher, key, iv, device, offset, options @ ..]) = (target, parameters) {
+        let hidden = match key.strip_prefix(':') {
+            Some(rest) => {
+                let bytes = rest.split(':').next().unwrap_or_default();
+                let bytes: String = bytes.chars().filter(char::is_ascii_digit).collect();
+                format!(":{bytes}:(left-out)")
+            }
+            None if *key == "-" => "-".to_owned(),
+            None => "0".repeat(key.len().min(1024)),
+        };
+        let plain: Vec<&str> = [cipher, iv, device, offset]
+            .into_iter()
+            .map(|word| if is_plain(word) { *word } else { "-" })
+            .collect();
+        let [cipher, iv, device, offset] = plain.as_slice() else {
+            return None;
+        };
+        kept += &format!(" {cipher} {hidden} {iv} {device} {offset}");
+        for option in options.iter().filter(|option| is_plain(option)) {
+            kept += &format!(" {option}");
+        }
+    }
+    Some(kept)
+}
+
+/// Of a LUKS header what the facts say; no salt, no digest, no uuid.
+fn luks(line: &str) -> Option<String> {
+    let text = line.trim_start();
+    let value = text.split_once(':').map(|(_, value)| value.trim());
+    let kept = ["Version:", "PBKDF:"];
+    let told = kept.iter().any(|start| text.starts_with(start)) && value.is_some_and(is_plain);
+    // LUKS1 says only whether a slot is in use.
+    let slot = text.starts_with("Key Slot")
+        && value.is_some_and(|value| matches!(value, "ENABLED" | "DISABLED" | ""));
+    (told || slot).then(|| line.to_owned())
+}
+
+/// Geometry: sections with `name=value`.
+fn xfs(line: &str) -> Option<String> {
+    let known = ["meta-data=", "data", "naming", "log", "realtime", " ", "="];
+    let kept = line.contains('=') && known.iter().any(|start| line.starts_with(start));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.,+/%- =".contains(c);
+    (kept && line.len() <= 300 && line.chars().all(plain)).then(|| line.to_owned())
+}
+
+fn btrfs(line: &str) -> Option<String> {
+    let (name, value) = line.split_once('=')?;
+    let known = matches!(name, "compression" | "ro") && (value.is_empty() || is_plain(value));
+    known.then(|| line.to_owned())
+}

@@ -1,0 +1,251 @@
+//! Of each file that may be read, what may be kept of it. What no line here names is not read.
+
+use super::{LEFT_OUT, cmdline, mount};
+use crate::collectors::{dovecot, kernel, nginx, sshd, sysctl};
+use crate::{libvirt, proxmox, qemu};
+use assay_model::secrets::{WITHHELD, is_plain};
+
+/// What is done to the contents of a file.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// What the kernel says of itself and of hardware; nobody's own text.
+    Whole,
+    /// Line by line, so that the numbers of lines stay.
+    Lines(fn(&str, bool) -> String),
+    /// All of it at once.
+    Bytes(fn(&[u8], bool) -> Vec<u8>),
+}
+
+impl Rule {
+    pub(super) fn apply(self, bytes: &[u8], identity: bool) -> Vec<u8> {
+        match self {
+            Self::Whole => bytes.to_vec(),
+            Self::Bytes(clean) => clean(bytes, identity),
+            Self::Lines(clean) => {
+                let text = String::from_utf8_lossy(bytes);
+                let lines: Vec<String> =
+                    text.split('\n').map(|line| clean(line, identity)).collect();
+                lines.join("\n").into_bytes()
+            }
+        }
+    }
+}
+
+/// Files of sysfs that name this one machine or device.
+const SERIALS: [&str; 6] = [
+    "/serial",
+    "/wwid",
+    "/product_serial",
+    "/product_uuid",
+    "/board_serial",
+    "/chassis_serial",
+];
+
+/// Parts of sysfs and procfs in which the kernel speaks of itself and of hardware.
+const KERNEL: [&str; 18] = [
+    "/sys/block/",
+    "/sys/class/ata_link/",
+    "/sys/class/block/",
+    "/sys/class/dmi/id/",
+    "/sys/class/hwmon/",
+    "/sys/dev/block/",
+    "/sys/devices/",
+    "/sys/fs/btrfs/",
+    "/sys/fs/cgroup/",
+    "/sys/hypervisor/type",
+    "/sys/kernel/mm/transparent_hugepage/",
+    "/sys/module/zfs/",
+    "/sys/module/zswap/parameters/",
+    "/proc/device-tree/hypervisor/compatible",
+    "/proc/meminfo",
+    "/proc/self/cgroup",
+    "/proc/spl/kstat/zfs/arcstats",
+    "/run/systemd/container",
+];
+
+/// Directories of configuration files, by who reads them.
+const SYSCTL: [&str; 5] = [
+    "/etc/sysctl.d/",
+    "/run/sysctl.d/",
+    "/usr/local/lib/sysctl.d/",
+    "/usr/lib/sysctl.d/",
+    "/lib/sysctl.d/",
+];
+const MODPROBE: [&str; 5] = [
+    "/etc/modprobe.d/",
+    "/run/modprobe.d/",
+    "/usr/local/lib/modprobe.d/",
+    "/usr/lib/modprobe.d/",
+    "/lib/modprobe.d/",
+];
+const LIBVIRT: [&str; 2] = ["/etc/libvirt/qemu/", "/run/libvirt/qemu/"];
+const PROXMOX: &str = "/etc/pve/qemu-server/";
+const SSH: &str = "/etc/ssh/";
+
+/// What may be kept of a file; none when nothing says that any of it is harmless.
+pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
+    if path.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let starts = |dirs: &[&str]| dirs.iter().any(|dir| path.starts_with(dir));
+    Some(match path {
+        kernel::CMDLINE => Rule::Bytes(|bytes, identity| {
+            let text = String::from_utf8_lossy(bytes);
+            let end = if text.ends_with('\n') { "\n" } else { "" };
+            (cmdline::cmdline(&text, identity) + end).into_bytes()
+        }),
+        crate::target::MOUNTINFO => Rule::Bytes(mountinfo),
+        "/proc/self/auxv" => Rule::Bytes(|bytes, _| kernel::redact_auxv(bytes)),
+        "/proc/cpuinfo" => Rule::Lines(cpuinfo),
+        "/proc/sys/kernel/hostname" => return identity.then_some(Rule::Whole),
+        "/proc/sys/kernel/osrelease" | "/proc/sys/kernel/arch" => {
+            Rule::Lines(|line, _| short(line))
+        }
+        "/etc/os-release" => Rule::Lines(|line, _| kept(line, line.starts_with("PRETTY_NAME="))),
+        "/etc/sysctl.conf" => Rule::Lines(|line, _| sysctl::redact(line)),
+        dovecot::FILE => Rule::Bytes(|bytes, _| dovecot::redact(bytes)),
+        "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
+        _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
+        _ if starts(&MODPROBE) => Rule::Lines(modprobe),
+        _ if starts(&LIBVIRT) && path.ends_with(".xml") => Rule::Bytes(|bytes, identity| {
+            libvirt::redact(&String::from_utf8_lossy(bytes), identity).into_bytes()
+        }),
+        _ if path.starts_with(PROXMOX) => Rule::Lines(proxmox::redact),
+        _ if path.starts_with(nginx::DIR) => Rule::Bytes(|bytes, _| nginx::redact(bytes)),
+        _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| sshd::redact(bytes)),
+        _ if of_process(path, "comm") => Rule::Lines(comm),
+        _ if of_process(path, "cmdline") => Rule::Bytes(qemu::redact),
+        _ if sysctl::is_setting(path) => Rule::Lines(|line, _| numbers(line)),
+        _ if starts(&KERNEL) => {
+            let serial = SERIALS.iter().any(|end| path.ends_with(end));
+            if serial && !identity {
+                return None;
+            }
+            match path.ends_with("/dm/uuid") {
+                true => Rule::Lines(mapper),
+                false => Rule::Whole,
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// Whether the names in a directory may be seen.
+pub(super) fn may_be_listed(dir: &str) -> bool {
+    let dir = format!("{}/", dir.trim_end_matches('/'));
+    let known = KERNEL
+        .iter()
+        .chain(&SYSCTL)
+        .chain(&MODPROBE)
+        .chain(&LIBVIRT);
+    dir == "/proc/"
+        || dir == PROXMOX
+        || dir.starts_with(SSH)
+        || dir.starts_with(nginx::DIR)
+        || known.into_iter().any(|known| dir.starts_with(known))
+}
+
+fn kept(line: &str, keep: bool) -> String {
+    if keep { line } else { "" }.to_owned()
+}
+
+/// Settings of the kernel that are read are numbers.
+fn numbers(line: &str) -> String {
+    let number = |word: &str| word.parse::<i64>().is_ok();
+    let all = line.split_ascii_whitespace().all(number);
+    if all { line } else { WITHHELD }.to_owned()
+}
+
+/// A line that is a number or a word, as settings and versions of the kernel are.
+fn short(line: &str) -> String {
+    let numbers = line.split_ascii_whitespace().all(is_plain);
+    let word = !line.trim().contains(char::is_whitespace) && line.len() <= 64;
+    if numbers || word { line } else { WITHHELD }.to_owned()
+}
+
+/// What tells processors apart and what they can; an ARM board also says its serial number.
+fn cpuinfo(line: &str, _identity: bool) -> String {
+    const KEPT: [&str; 7] = [
+        "processor",
+        "model name",
+        "microcode",
+        "flags",
+        "Features",
+        "physical id",
+        "core id",
+    ];
+    let name = line.split(':').next().unwrap_or_default().trim();
+    kept(line, KEPT.contains(&name))
+}
+
+/// The name of a process, when it is one that is asked for.
+fn comm(line: &str, _identity: bool) -> String {
+    match line.is_empty() || qemu::is_qemu(line.trim()) {
+        true => line.to_owned(),
+        false => LEFT_OUT.to_owned(),
+    }
+}
+
+/// Who made a device of device mapper, and its format; no number and no name.
+fn mapper(line: &str, _identity: bool) -> String {
+    let parts: Vec<&str> = line.split('-').collect();
+    match parts.as_slice() {
+        _ if line.is_empty() => String::new(),
+        [
+            "CRYPT",
+            format @ ("LUKS1" | "LUKS2" | "PLAIN" | "BITLK" | "TCRYPT"),
+            _,
+            ..,
+        ] => {
+            format!("CRYPT-{format}-")
+        }
+        [owner, _, ..] if is_plain(owner) && owner.len() <= 8 => format!("{owner}-"),
+        _ => LEFT_OUT.to_owned(),
+    }
+}
+
+/// Options of modules: values of those that are known to hold no secret.
+fn modprobe(line: &str, _identity: bool) -> String {
+    let (body, end) = match line.strip_suffix('\\') {
+        Some(body) => (body, "\\"),
+        None => (line, ""),
+    };
+    let mut words = body.split_whitespace();
+    let (Some("options"), Some(module)) = (words.next(), words.next()) else {
+        // A line that goes on says no module: nothing of it can be judged.
+        return end.to_owned();
+    };
+    if !is_plain(module) {
+        return end.to_owned();
+    }
+    let clean = |word: &str| {
+        let (name, value) = word.split_once('=').unwrap_or((word, "1"));
+        match (is_plain(name), super::module_value(module, name, value)) {
+            (_, true) => word.to_owned(),
+            // No blank: it would be the next parameter.
+            (true, false) if word.contains('=') => format!("{name}=(withheld)"),
+            _ => "(withheld)=(withheld)".to_owned(),
+        }
+    };
+    let words: Vec<String> = words.map(clean).collect();
+    format!("options {module} {}{end}", words.join(" "))
+}
+
+/// Names may be any bytes, so each byte is taken for one character and turned back.
+fn mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    let lines: Vec<String> = text.split('\n').map(mount::line).collect();
+    let clean = lines.join("\n");
+    let byte = |c: char| u8::try_from(u32::from(c)).unwrap_or(b'?');
+    clean.chars().map(byte).collect()
+}
+
+/// `/proc/PID/NAME`.
+fn of_process(path: &str, name: &str) -> bool {
+    let inner = path
+        .strip_prefix("/proc/")
+        .and_then(|rest| rest.split_once('/'));
+    inner.is_some_and(|(pid, file)| {
+        file == name && !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}

@@ -1,0 +1,126 @@
+//! What may be kept of an option of fio. Engines of object stores, web servers and commands take
+//! passwords as options, and a result echoes them.
+
+use super::{ALIASES, NAMES, canonical};
+use assay_model::secrets::{self, WITHHELD, is_plain, names_a_secret};
+
+/// Options whose value is a path, or an address of what is measured.
+const PLACES: [&str; 14] = [
+    "filename",
+    "directory",
+    "opendir",
+    "filename_format",
+    "uri",
+    "ioengine",
+    "mem",
+    "read_iolog",
+    "write_iolog",
+    "write_bw_log",
+    "write_lat_log",
+    "write_iops_log",
+    "merge_blktrace_file",
+    "lockfile",
+];
+
+/// Options whose value is a command or free text.
+const TEXTS: [&str; 5] = [
+    "exec_prerun",
+    "exec_postrun",
+    "program",
+    "arguments",
+    "description",
+];
+
+/// The value of an option where it is known to be harmless, else [`WITHHELD`]: numbers, words and lists
+/// of options that fio itself documents, and paths. Of addresses the place, without who logs in.
+#[must_use]
+pub fn harmless(key: &str, value: &str) -> String {
+    let key = canonical(key);
+    if value.is_empty() {
+        return String::new();
+    }
+    let known =
+        NAMES.lines().any(|name| name == key) || ALIASES.iter().any(|(_, name)| *name == key);
+    if !known || TEXTS.contains(&key.as_str()) || names_a_secret(&key) {
+        return WITHHELD.to_owned();
+    }
+    if key == "name" {
+        return secrets::text(value);
+    }
+    if PLACES.contains(&key.as_str()) {
+        return place(value);
+    }
+    let mut parts = value.split([',', ':', ' ']).filter(|part| !part.is_empty());
+    match parts.all(is_plain) && !value.contains("//") {
+        true => value.to_owned(),
+        false => WITHHELD.to_owned(),
+    }
+}
+
+/// Several files may stand behind one another, separated by colons.
+fn place(value: &str) -> String {
+    let clean = secrets::text(value);
+    // `user:password@host` without a protocol before it.
+    let login = !clean.starts_with('/') && !clean.contains("://") && clean.contains('@');
+    match clean.rsplit_once('@') {
+        Some((_, rest)) if login => format!("{WITHHELD}@{rest}"),
+        _ => clean,
+    }
+}
+
+/// The name of an option as it may be shown; none when it is no name.
+pub(crate) fn name(key: &str) -> Option<&str> {
+    (key.len() <= 64 && is_plain(key)).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_a_result_stays() {
+        for (key, value) in [
+            ("rw", "randrw"),
+            ("bssplit", "4k/50:8k/30:16k/20,4k/100"),
+            ("filename", "/dev/sda:/dev/sdb"),
+            ("filename", "/srv/a b/file"),
+            ("directory", "/srv/t"),
+            ("uri", "nbd+unix:///x?socket=/run/assay/s"),
+            ("size", "50%"),
+            ("cpus_allowed", "0-3,5"),
+            ("random_distribution", "zipf:1.2"),
+            ("ioengine", "external:/opt/engine.o"),
+            ("readwrite", "read"),
+            ("fsync", "1"),
+        ] {
+            assert_eq!(harmless(key, value), value, "{key}");
+        }
+        let long = ["4k/1"; 64].join(":");
+        assert_eq!(harmless("bssplit", &long), long);
+    }
+
+    #[test]
+    fn passwords_do_not() {
+        for (key, value) in [
+            ("http_pass", "Canary"),
+            ("http_user", "Canary"),
+            ("http_s3_key", "Canary"),
+            ("http_s3_keyid", "Canary"),
+            ("http_s3_security_token", "Canary"),
+            ("http_swift_auth_token", "Canary"),
+            ("nfs_url", "nfs://u:Canary@h/x"),
+            ("filename", "http://u:Canary@h/x"),
+            ("filename", "u:Canary@h:/x"),
+            ("uri", "nbd://h/x?password=Canary"),
+            ("uri", "iscsi://u%Canary@h/x"),
+            ("hostname", "u:Canary@h"),
+            ("exec_prerun", "curl -u u:Canary h"),
+            ("description", "Canary"),
+            ("an_option_of_tomorrow", "Canary"),
+        ] {
+            let clean = harmless(key, value);
+            assert!(!clean.contains("Canary"), "{key}={clean}");
+            assert_eq!(harmless(key, &clean), clean, "cleaned twice");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! For tests only: every parser of assay as a [`Target`], and inputs for it that are mutated from real
+//! ones. The same targets are run by this crate's test, in process, and by the programs in `fuzz/`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads fixtures, and looks at the clock to tell a parser that hangs"
+)]
+
+mod mutate;
+mod run;
+mod targets;
+
+#[allow(
+    dead_code,
+    missing_docs,
+    reason = "compiled for what reads, not for what writes"
+)]
+#[path = "../../instruments/src/http/response.rs"]
+mod response;
+#[allow(dead_code, reason = "compiled for what reads, not for what writes")]
+#[path = "../../lab/src/wire.rs"]
+mod wire;
+
+pub use mutate::Mutator;
+pub use run::{Failure, attack};
+pub use targets::all;
+
+/// A parser.
+pub struct Target {
+    /// Its name, as in `fuzz/fuzz_targets`.
+    pub name: &'static str,
+    /// Real inputs.
+    pub seeds: Vec<Vec<u8>>,
+    /// Reads an input; panics where a promise is broken.
+    pub run: fn(&[u8]),
+}
+
+/// The parser of that name.
+///
+/// # Panics
+/// There is none.
+#[must_use]
+pub fn target(name: &str) -> Target {
+    let found = all().into_iter().find(|target| target.name == name);
+    found.unwrap_or_else(|| panic!("no target `{name}`"))
+}

@@ -1,0 +1,91 @@
+//! Runs a target over many inputs: no panic, no hang, no memory without end.
+
+use crate::{Mutator, Target};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What broke a target.
+pub struct Failure {
+    /// The target.
+    pub target: &'static str,
+    /// The input.
+    pub input: Vec<u8>,
+}
+
+/// So long no input takes, on the slowest machine: it is a hang.
+const HANG: u64 = 60;
+/// Bytes of address space that a test may take.
+const MEMORY: u64 = 6 << 30;
+
+/// Runs so many mutated inputs; the first one that panics ends it. One that never ends is printed, and
+/// ends the process.
+///
+/// # Errors
+/// The input that broke it.
+pub fn attack(target: &Target, executions: u64) -> Result<(), Failure> {
+    limit_memory();
+    let beat = Arc::new(AtomicU64::new(0));
+    let current = Arc::new(Mutex::new(Vec::new()));
+    let over = Arc::new(AtomicBool::new(false));
+    let watch = watch(target.name, beat.clone(), current.clone(), over.clone());
+    let mut mutator = Mutator::new(target.name, &target.seeds);
+    let whole = target.seeds.clone().into_iter();
+    let mutated = std::iter::repeat_with(|| mutator.next_input());
+    let inputs = whole
+        .chain(mutated)
+        .take(usize::try_from(executions).unwrap_or(usize::MAX));
+    let mut outcome = Ok(());
+    for input in inputs {
+        input.clone_into(&mut current.lock().unwrap_or_else(PoisonError::into_inner));
+        beat.fetch_add(1, Ordering::Relaxed);
+        if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {
+            outcome = Err(Failure {
+                target: target.name,
+                input,
+            });
+            break;
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    watch.thread().unpark();
+    let _ = watch.join();
+    outcome
+}
+
+fn watch(
+    name: &'static str,
+    beat: Arc<AtomicU64>,
+    current: Arc<Mutex<Vec<u8>>>,
+    over: Arc<AtomicBool>,
+) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut last = (u64::MAX, 0);
+        while !over.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_secs(1));
+            let now = beat.load(Ordering::Relaxed);
+            last = if now == last.0 {
+                (now, last.1 + 1)
+            } else {
+                (now, 0)
+            };
+            if last.1 >= HANG && !over.load(Ordering::Relaxed) {
+                let input = current.lock().unwrap_or_else(PoisonError::into_inner);
+                eprintln!("{name}: no end after {HANG} s of: {}", input.escape_ascii());
+                std::process::abort();
+            }
+        }
+    })
+}
+
+/// What grows without end is killed by the kernel's refusal, and not by the machine's.
+fn limit_memory() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::As);
+    let limit = Rlimit {
+        current: Some(before.maximum.unwrap_or(MEMORY).min(MEMORY)),
+        maximum: before.maximum,
+    };
+    let _ = setrlimit(Resource::As, limit);
+}

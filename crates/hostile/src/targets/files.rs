@@ -1,0 +1,174 @@
+//! What users hand in: results and job files of fio, plans, studies, pages, criteria, sizes, runs.
+
+use super::{text, texts};
+use crate::Target;
+use assay_fio::{import, json, options};
+use assay_model::{Bytes, Criterion, Facts, Nanos, PlanSpec};
+use assay_planner as planner;
+use std::collections::BTreeMap;
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "fio-json",
+            seeds: vec![
+                include_bytes!("../../../fio/fixtures/fio-3.33-mix.json").to_vec(),
+                include_bytes!("../../../fio/fixtures/handmade-fio-2.1.11.json").to_vec(),
+                include_bytes!("../../../fio/fixtures/handmade-fio-3.7.json").to_vec(),
+                include_bytes!("../../../fio/fixtures/handmade-fio-2.6-client-unified.json").to_vec(),
+                br#"x {"fio version":"fio-3.33","timestamp":1,"jobs":[{"jobname":"a","job options":{"rw":"read","bs":"4k"},"read":{"io_bytes":1,"total_ios":1,"clat_ns":{"min":1,"max":2,"mean":1.5,"N":1,"bins":{"1":1}}}}]} y"#.to_vec(),
+            ],
+            run: |bytes| {
+                let documents = json::parse(bytes).unwrap_or_default();
+                for document in &documents {
+                    let about = import::Context {
+                        file: String::new(),
+                        uid: String::new(),
+                        version: String::new(),
+                        now: Default::default(),
+                    };
+                    let (run, samples) = import::run(document, &about);
+                    let _ = assay_judge::judge(&run, &samples);
+                    let _ = assay_judge::doubts::judge_result(document);
+                }
+            },
+        },
+        Target {
+            name: "fio-job-file",
+            seeds: texts(&[
+                "[global]\nioengine=libaio\nbs=4k,64k\nsize=1g ; x\n[a]\nrw=randrw\nbssplit=4k/50:8k/50\nruntime=1m\n",
+                "# x\n[b]\nreadwrite=write\nfsync=1\nfilename=/dev/sda:/dev/sdb\nsize=50%\ntime_based\n",
+            ]),
+            run: |bytes| judge(options::job_file(&text(bytes), "x").unwrap_or_default()),
+        },
+        Target {
+            name: "fio-command-line",
+            seeds: texts(&[
+                "$ sudo fio --name=a --rw=randread --bs=4k \\\n --iodepth 32 --filename='/dev/sd a' > out; fio –name=b –rw=read",
+                "fio \"--name=a\" --section=x job.fio --size=1g --runtime=1h --time_based",
+            ]),
+            run: |bytes| {
+                for call in options::read_text(&text(bytes), "x").unwrap_or_default() {
+                    judge(call.jobs);
+                }
+            },
+        },
+        Target {
+            name: "plan",
+            seeds: texts(&[
+                include_str!("../../../../plans/quick.toml"),
+                include_str!("../../../../plans/database.toml"),
+                include_str!("../../../../plans/sync.toml"),
+            ]),
+            run: |bytes| drop(PlanSpec::from_toml(&text(bytes), "x")),
+        },
+        Target {
+            name: "study",
+            seeds: texts(&[
+                include_str!("../../../../studies/zfs-tuning.toml"),
+                include_str!("../../../../studies/mutt-drives.toml"),
+            ]),
+            run: |bytes| drop(assay_studies::catalogue::parse(&text(bytes), "x")),
+        },
+        Target {
+            name: "page",
+            seeds: texts(&[
+                include_str!("../../../../advice/filesystems/noatime.md"),
+                include_str!("../../../../advice/filesystems/io-scheduler.md"),
+            ]),
+            run: |bytes| {
+                let page = assay_advice::page::parse_own("storage/x.md", &text(bytes));
+                if let Ok(page) = page {
+                    let _ = assay_advice::applies(&page, &Facts::default(), None, &BTreeMap::new());
+                }
+            },
+        },
+        Target {
+            name: "sizes",
+            seeds: texts(&["4k", "1.5GiB", "16 MiB", "3.84TB", "0x10", "1h 30m", "250ms", "90d", "50%"]),
+            run: |bytes| {
+                let input = text(bytes);
+                let _ = (input.parse::<Bytes>().map(|size| size.short()), input.parse::<Nanos>());
+                let _ = (options::bytes(&input, 1024), planner::size::parse(&input));
+                let _ = options::unit_trap(&input, 1024);
+            },
+        },
+        Target {
+            name: "criterion",
+            seeds: texts(&[
+                "randread-4k-qd1.p99 <= 1ms",
+                "seqwrite.MB/s >= 500",
+                "mix.write.p99.9 < 2.5 ms on /srv",
+                "x.iops >= 0.9 * run 3",
+            ]),
+            run: |bytes| {
+                if let Ok(criterion) = text(bytes).parse::<Criterion>() {
+                    let said = criterion.to_string();
+                    let again = said.parse::<Criterion>().expect("what we say can be read");
+                    assert_eq!(again, criterion, "{said}");
+                }
+            },
+        },
+        Target {
+            name: "run-export",
+            seeds: exports(),
+            run: |bytes| {
+                if let Ok(export) = assay_store::from_json(&text(bytes)) {
+                    let _ = assay_judge::judge(&export.run, &export.samples);
+                    assay_store::to_json(&export.run, &export.samples, None).expect("it was JSON before");
+                }
+            },
+        },
+        Target {
+            name: "planner-tables",
+            seeds: texts(&[
+                include_str!("../../../planner/fixtures/lsblk-2.38.1.json"),
+                include_str!("../../../planner/fixtures/sanoid.conf"),
+                include_str!("../../../planner/fixtures/zfs/zpool-list-vHp-2.1.11.txt"),
+                "tank\tused\t64MiB\t-\ntank\treferenced\t1\t-\ntank/a@b\tused\t0\t-\ntank/a@b\torigin\t-\t-\n",
+                "2024-01-01 10\n2024-02-01 20 TiB\n# x\n",
+                "raidz2 4x12TB + special mirror 2x1TB",
+            ]),
+            run: |bytes| {
+                let input = text(bytes);
+                let _ = planner::lsblk::parse(&input);
+                let _ = planner::capacity::parse_sanoid("x", &input);
+                let _ = planner::capacity::parse_snapshots("x", &input);
+                let _ = planner::capacity::parse_history("x", &input).map(|points| planner::capacity::trend(&points));
+                let _ = planner::distribute::parse_zpool_list("x", &input, 1.0);
+                let _ = planner::distribute::parse_zpool_iostat("x", &input);
+                let _ = planner::cache::parse_arcstats("x", &input);
+                let _ = planner::zfs::parse_spec(&input, &[1 << 40; 8]);
+                if let Ok(records) = planner::clones::parse_zfs_get("x", &input) {
+                    let _ = planner::clones::Graph::new(records).map(|graph| planner::clones::report(&graph, None));
+                }
+            },
+        },
+    ]
+}
+
+fn judge(jobs: Vec<options::JobOptions>) {
+    for job in jobs {
+        let _ = assay_judge::doubts::judge_options(&job);
+        let again = options::JobOptions::from_given(&job.name, job.given.clone(), job.source);
+        // What was read once is read again, and cleaned no further.
+        assert_eq!(again.expect("it was read before").given, job.given);
+    }
+}
+
+fn exports() -> Vec<Vec<u8>> {
+    let result = include_bytes!("../../../fio/fixtures/handmade-fio-3.7.json");
+    let about = import::Context {
+        file: "r.json".to_owned(),
+        uid: "5eed".to_owned(),
+        version: "0".to_owned(),
+        now: Default::default(),
+    };
+    let documents = json::parse(result).unwrap_or_default();
+    let runs = documents
+        .iter()
+        .map(|document| import::run(document, &about));
+    runs.filter_map(|(run, samples)| assay_store::to_json(&run, &samples, None).ok())
+        .map(String::into_bytes)
+        .collect()
+}

@@ -1,0 +1,294 @@
+//! What is read of a machine, and how it is cleaned.
+
+use super::{text, texts};
+use crate::Target;
+use crate::response::Reader;
+use crate::wire::{Decoder, Reply, Request};
+use assay_facts::redact::Redacted;
+use assay_facts::{crypt, image, libvirt, lvm, mountinfo, proxmox, qemu, zpool};
+use assay_host::{Host as _, Limits, Recorded};
+use assay_model::secrets;
+use std::ffi::OsStr;
+use std::path::Path;
+
+macro_rules! seeds {
+    ($($name:literal),+ $(,)?) => {
+        vec![$(include_bytes!(concat!("../../../facts/fixtures/", $name)).to_vec()),+]
+    };
+}
+
+const MOUNTS: &str = "20 1 8:1 / / rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n\
+    21 20 0:30 / /srv/a\\040b rw - cifs //u@h/x rw,username=u,password=p,credentials=/root/x\n\
+    22 20 0:31 / /o rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/c,workdir=/d\n";
+const LINE: &str = "BOOT_IMAGE=/vmlinuz root=UUID=0d5e-1f ro quiet mitigations=off ip=10.0.0.2::::box \
+    luks.pw=x foo=\"a b\" ds=nocloud;s=http://u:p@h/ rootflags=subvol=@ isolcpus=2-7 -- --token x";
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "secrets-text",
+            seeds: texts(&[
+                "cannot open http://u:p@h/x?t=1: {\"password\": \"a\\\"b\"} key=1 'token' = 'x'",
+                "Authorization: Basic abc\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----",
+                "invalid type: string \"x\", expected u64 at line 1",
+            ]),
+            run: |bytes| {
+                let once = secrets::text(&text(bytes));
+                assert_eq!(secrets::text(&once), once, "cleaned twice");
+            },
+        },
+        Target {
+            name: "redact-cmdline",
+            seeds: texts(&[LINE]),
+            run: |bytes| read_twice("/proc/cmdline", bytes),
+        },
+        Target {
+            name: "redact-mountinfo",
+            seeds: texts(&[MOUNTS]),
+            run: |bytes| read_twice("/proc/self/mountinfo", bytes),
+        },
+        Target {
+            name: "redact-configurations",
+            seeds: seeds!(
+                "nginx-1.22.1-debian12.conf",
+                "dovecot-2.3.19.1-debian12-10-auth.conf",
+                "proxmox-from-documentation-100.conf",
+                "proxmox-from-documentation-storage.cfg",
+            ),
+            run: |bytes| {
+                for path in [
+                    "/etc/nginx/nginx.conf",
+                    "/etc/dovecot/conf.d/10-auth.conf",
+                    "/etc/ssh/sshd_config",
+                    "/etc/sysctl.d/a.conf",
+                    "/etc/modprobe.d/a.conf",
+                    "/etc/pve/qemu-server/100.conf",
+                    "/etc/pve/storage.cfg",
+                ] {
+                    read_twice(path, bytes);
+                }
+            },
+        },
+        Target {
+            name: "redact-commands",
+            seeds: seeds!(
+                "zfs-2.1.11/get-dataset.txt",
+                "zfs-2.1.11/status-mirror.txt",
+                "zfs-2.1.11/zdb-mirror.txt",
+                "dmsetup-1.02.185-table.txt",
+                "cryptsetup-2.6.1-luksdump.txt",
+                "dumpe2fs-1.47.0.txt",
+            ),
+            run: |bytes| {
+                for argv in [
+                    &["zfs", "get", "all"][..],
+                    &["zpool", "status", "tank"],
+                    &["zdb", "-C", "tank"],
+                    &["dmsetup", "table"],
+                    &["cryptsetup", "luksDump", "/dev/a"],
+                    &["dumpe2fs", "-h", "/dev/a"],
+                    &["xfs_info", "/a"],
+                    &["fio", "--version"],
+                ] {
+                    ask_twice(argv, bytes);
+                }
+            },
+        },
+        Target {
+            name: "mountinfo",
+            seeds: texts(&[MOUNTS]),
+            run: |bytes| {
+                if let Ok(mounts) = mountinfo::parse(bytes) {
+                    for mount in &mounts {
+                        let _ = (mount.all_options(), mount.super_option("upperdir"));
+                    }
+                    let _ = mountinfo::of(&mounts, Path::new("/srv/a b/c"));
+                }
+            },
+        },
+        Target {
+            name: "qemu",
+            seeds: seeds!(
+                "qemu-7.2-plain-cmdline.txt",
+                "qemu-7.2-libvirt-9.0-cmdline.txt",
+                "qemu-7.2-controllers-without-id-cmdline.txt",
+            ),
+            run: |bytes| {
+                let line: Vec<u8> = bytes
+                    .iter()
+                    .map(|b| if *b == b'\n' { 0 } else { *b })
+                    .collect();
+                let _ = qemu::parse(&qemu::argv(&line));
+                let once = qemu::redact(&line, false);
+                assert_eq!(
+                    text(&qemu::redact(&once, false)),
+                    text(&once),
+                    "cleaned twice"
+                );
+            },
+        },
+        Target {
+            name: "libvirt",
+            seeds: seeds!("libvirt-9.0-domstatus.xml"),
+            run: |bytes| {
+                let _ = libvirt::parse(&text(bytes));
+                read_twice("/etc/libvirt/qemu/a.xml", bytes);
+            },
+        },
+        Target {
+            name: "proxmox",
+            seeds: seeds!(
+                "proxmox-from-documentation-100.conf",
+                "proxmox-from-documentation-storage.cfg"
+            ),
+            run: |bytes| {
+                let stores = proxmox::stores(&text(bytes));
+                let _ = proxmox::parse(&text(bytes), &stores);
+            },
+        },
+        Target {
+            name: "lvm",
+            seeds: seeds!(
+                "lvm-2.03.16-lvs.json",
+                "lvm-2.03.16-vgs.json",
+                "lvm-2.03.16-pvs.json"
+            ),
+            run: |bytes| {
+                let _ = lvm::rows(&text(bytes));
+                ask_twice(&lvm::LVS, bytes);
+            },
+        },
+        Target {
+            name: "zpool",
+            seeds: seeds!(
+                "zfs-2.1.11/status-draid2.txt",
+                "zfs-2.1.11/status-raidz1.txt",
+                "zfs-2.1.11/zdb-draid2.txt",
+                "zfs-2.3.2/properties-draid2.txt",
+            ),
+            run: |bytes| {
+                let input = text(bytes);
+                let _ = (
+                    zpool::vdevs(&input, "tank"),
+                    zpool::state(&input),
+                    zpool::ashifts(&input),
+                );
+                let _ = zpool::Ashifts::of_properties(&input);
+            },
+        },
+        Target {
+            name: "crypt",
+            seeds: seeds!(
+                "cryptsetup-2.6.1-luksdump.txt",
+                "dmsetup-1.02.185-table.txt"
+            ),
+            run: |bytes| {
+                let input = text(bytes);
+                let words: Vec<&str> = input.split_whitespace().collect();
+                let _ = (
+                    crypt::pbkdf(&input),
+                    crypt::kind(&input),
+                    crypt::table(&words),
+                );
+            },
+        },
+        Target {
+            name: "image",
+            seeds: seeds!(
+                "qcow2-overlay-7.2.bin",
+                "qcow2-v2-7.2.bin",
+                "qcow2-zstd-7.2.bin"
+            ),
+            run: |bytes| drop(image::header(bytes)),
+        },
+        Target {
+            name: "kstat",
+            seeds: seeds!("zfs-2.1.11/arcstats.txt"),
+            run: |bytes| {
+                let _ = assay_host::kstat::value(&text(bytes), "size");
+            },
+        },
+        Target {
+            name: "http-response",
+            seeds: texts(&[
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n",
+                "HTTP/1.0 304 Not Modified\r\nConnection: close\r\n\r\n",
+            ]),
+            run: http,
+        },
+        Target {
+            name: "wire",
+            seeds: frames(),
+            run: |bytes| {
+                let mut decoder = Decoder::default();
+                for piece in bytes.chunks(7) {
+                    decoder.push(piece);
+                    while let Some(frame) = decoder.next() {
+                        let _ = (Request::read(&frame), Reply::read(&frame));
+                    }
+                }
+            },
+        },
+    ]
+}
+
+/// What was cleaned is clean: a capture of a capture is the same.
+fn read_twice(path: &str, bytes: &[u8]) {
+    let read = |bytes: Vec<u8>| {
+        let host = Recorded::new().file(path, bytes);
+        Redacted::new(&host, false)
+            .read(Path::new(path))
+            .expect("it is there")
+    };
+    let once = read(bytes.to_vec());
+    let again = read(once.clone());
+    assert_eq!(text(&again), text(&once), "{path} read twice");
+}
+
+fn ask_twice(argv: &[&str], bytes: &[u8]) {
+    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    let ask = |output: &str| {
+        let host = Recorded::new().command(argv, output);
+        let answer = Redacted::new(&host, false).run(&words, Limits::default());
+        answer.expect("it answers").text()
+    };
+    let once = ask(&text(bytes));
+    assert_eq!(ask(&once), once, "{argv:?} asked twice");
+}
+
+/// However a response comes in pieces, it ends at the same place with the same body.
+fn http(bytes: &[u8]) {
+    let whole = Reader::default().feed(bytes);
+    let mut reader = Reader::default();
+    let mut pieces = Ok(None);
+    for piece in bytes.chunks(3) {
+        pieces = reader.feed(piece);
+        if !matches!(pieces, Ok(None)) {
+            break;
+        }
+    }
+    let _ = reader.end();
+    if let (Ok(Some(one)), Ok(Some(other))) = (whole, pieces) {
+        assert_eq!(
+            (one.status, one.body),
+            (other.status, other.body),
+            "whole and in pieces"
+        );
+    }
+}
+
+/// Frames as both ends write them.
+fn frames() -> Vec<Vec<u8>> {
+    let payloads: [(u8, &[u8]); 4] = [(1, b""), (2, b"\x04\0\0\0echo"), (3, &[0; 64]), (200, b"x")];
+    let frame = |(kind, payload): (u8, &[u8])| {
+        let payload = payload.to_vec();
+        crate::wire::Frame {
+            request: 7,
+            kind,
+            payload,
+        }
+        .encode()
+    };
+    payloads.map(frame).into()
+}
