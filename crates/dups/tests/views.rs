@@ -443,8 +443,9 @@ fn attack_one_file_seen_twice() {
     let (mut tried, mut held) = (0, 0);
     for (part, name, stage) in STAGES {
         let mut done = 0;
-        let trash = tempfile::tempdir().unwrap();
-        let far = tempfile::tempdir_in("/dev/shm").unwrap();
+        // In memory: each step of each action waits for the disk.
+        let memory = || tempfile::tempdir_in("/dev/shm").unwrap();
+        let (trash, far) = (memory(), tempfile::tempdir().unwrap());
         let to = |dir: &tempfile::TempDir| Action::Move(dir.path().as_os_str().as_bytes().to_vec());
         let actions = [
             Action::Delete,
@@ -454,7 +455,7 @@ fn attack_one_file_seen_twice() {
             to(&far),
         ];
         for _ in 0..factor() {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = memory();
             let Some(view) = stage(dir.path()) else {
                 skipped(part, format!("{name} cannot be made here"));
                 break;
