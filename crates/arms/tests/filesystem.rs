@@ -31,7 +31,7 @@ fn make<'a>(bench: &'a Bench, name: &str, arm: &Arm) -> Result<Built<'a>, ArmErr
 fn root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("skipped: needs root");
+        assay_testing::skipped("root", "mounts need root");
     }
     root
 }

@@ -10,6 +10,7 @@ use crate::never::survives_reboot;
 use crate::session::Session;
 use crate::setting::{Knob, Original};
 use crate::stored::load;
+use assay_host::held::Identity;
 use assay_host::lockdir::{Attempt, Lock};
 use assay_host::{HostError, HostMut};
 use assay_model::change::Setting;
@@ -98,21 +99,74 @@ enum Told {
     Nothing,
 }
 
-/// The lock of a setting. Sysctls of the network are those of a network namespace.
+/// What a process holds of a setting: the locks of all that it is known by.
+#[derive(Debug)]
+pub(crate) struct Claim(Vec<Lock>);
+
+impl Claim {
+    /// Lets it go, with its notes.
+    pub(crate) fn release(self) -> Result<(), HostError> {
+        // The one that is tried first is the last to go.
+        self.0.into_iter().rev().try_for_each(Lock::release)
+    }
+}
+
+/// What came of trying to take all locks of a setting.
+enum Tried {
+    Taken(Claim),
+    Busy { note: String },
+}
+
+/// What a setting is locked by. Sysctls of the network are those of a network namespace. A file has a
+/// path, which outlives a boot, and a place, which is the same through a bind mount or another name of
+/// its directory; a file system has mount points, and is remounted through any of them.
+fn keys(host: &dyn HostMut, identity: &str) -> Result<Vec<String>, HostError> {
+    if identity.starts_with("kernel:/proc/sys/net/") {
+        let space = host.link(Path::new("/proc/self/ns/net"))?;
+        return Ok(vec![format!("{identity} in {}", space.display())]);
+    }
+    let mut keys = vec![identity.to_owned()];
+    if let Some(path) = identity.strip_prefix("file:").map(Path::new)
+        && let (Some(above), Some(name)) = (path.parent(), path.file_name())
+        && let Ok(Some(above)) = host.identity(above)
+    {
+        let Identity { device, inode } = above;
+        keys.push(format!("file {name:?} in {device:x} {inode:x}"));
+    }
+    if let Some(path) = identity.strip_prefix("mount:").map(Path::new)
+        && let Ok(Some(Identity { device, .. })) = host.identity(path)
+    {
+        keys.push(format!("file system {device:x}"));
+    }
+    Ok(keys)
+}
+
+/// The locks of a setting.
 fn attempt(
     host: &dyn HostMut,
     setting: &Setting,
     identity: &str,
-) -> Result<Option<Attempt>, HostError> {
+) -> Result<Option<Tried>, HostError> {
     let Some(locks) = host.locks(survives_reboot(setting))? else {
         return Ok(None);
     };
-    let mut key = identity.to_owned();
-    if identity.starts_with("kernel:/proc/sys/net/") {
-        let space = host.link(Path::new("/proc/self/ns/net"))?;
-        key = format!("{key} in {}", space.display());
+    let mut taken = Vec::new();
+    for key in keys(host, identity)? {
+        match locks.try_lock(&key)? {
+            Attempt::Taken(lock) => taken.push(lock),
+            Attempt::Busy { note } => {
+                // What this one noted nothing in is nobody's.
+                for lock in taken
+                    .into_iter()
+                    .filter(|lock: &Lock| lock.left().is_empty())
+                {
+                    let _ = lock.release();
+                }
+                return Ok(Some(Tried::Busy { note }));
+            }
+        }
     }
-    locks.try_lock(&key).map(Some)
+    Ok(Some(Tried::Taken(Claim(taken))))
 }
 
 /// Takes the lock of a setting that is about to be changed.
@@ -125,13 +179,16 @@ pub(crate) fn take(
     setting: &Setting,
     what: &str,
     knob: &dyn Knob,
-) -> Result<Option<Lock>, ChangeError> {
+) -> Result<Option<Claim>, ChangeError> {
     match attempt(host, setting, &knob.identity())? {
         None => Ok(None),
-        Some(Attempt::Busy { note }) => Err(busy(what, &note)),
-        Some(Attempt::Taken(lock)) => {
-            check(session, host, setting, what, knob, &lock)?;
-            Ok(Some(lock))
+        Some(Tried::Busy { note }) => Err(busy(what, &note)),
+        Some(Tried::Taken(claim)) => {
+            for (number, lock) in claim.0.iter().enumerate() {
+                let lasts = number == 0 && survives_reboot(setting);
+                check(session, host, lasts, what, knob, lock)?;
+            }
+            Ok(Some(claim))
         }
     }
 }
@@ -145,11 +202,12 @@ fn busy(what: &str, note: &str) -> ChangeError {
     }
 }
 
-/// Whether what a former process noted still matters.
+/// Whether what a former process noted still matters. What does not last over a boot is a setting of
+/// the running kernel, or a place: the numbers of devices are given anew, and the path has a note too.
 fn check(
     session: &Session,
     host: &dyn HostMut,
-    setting: &Setting,
+    lasts: bool,
     what: &str,
     knob: &dyn Knob,
     lock: &Lock,
@@ -163,7 +221,7 @@ fn check(
             "an assay that was killed noted here how {what} was, and it cannot be read ({error}): set {what} as it shall be, then remove this file"
         ),
     })?;
-    let rebooted = note.boot != boot()? && !survives_reboot(setting);
+    let rebooted = note.boot != boot()? && !lasts;
     if rebooted || note.is_of(session) {
         return Ok(());
     }
@@ -196,15 +254,18 @@ fn check(
 /// Notes where the journal of a change is, before the change is made.
 pub(crate) fn note(
     session: &Session,
-    lock: &Lock,
+    claim: &Claim,
     what: &str,
     identity: &str,
     original: &Original,
 ) -> Result<(), ChangeError> {
     let note = Note::of(session, what, identity, original);
-    let text = serde_json::to_string(&note)
-        .map_err(|error| ChangeError::journal(lock.path())(error.into()))?;
-    Ok(lock.note(&text)?)
+    for lock in &claim.0 {
+        let text = serde_json::to_string(&note)
+            .map_err(|error| ChangeError::journal(lock.path())(error.into()))?;
+        lock.note(&text)?;
+    }
+    Ok(())
 }
 
 /// Takes the lock of a setting that a dead session left, so that nobody else begins with it now.
@@ -224,13 +285,14 @@ pub(crate) fn retake(
     }
     // Setting back does not hang on a directory that cannot be used.
     match attempt(host, setting, identity) {
-        Ok(Some(Attempt::Busy { note })) => Err(busy(&crate::setting::name(setting), &note)),
-        Ok(Some(Attempt::Taken(lock))) => {
-            let note: Option<Note> = serde_json::from_str(lock.left()).ok();
-            let ours = note.is_some_and(|note| note.is_of(session));
-            if ours || lock.left().is_empty() {
-                claims.insert(id, lock);
-            }
+        Ok(Some(Tried::Busy { note })) => Err(busy(&crate::setting::name(setting), &note)),
+        Ok(Some(Tried::Taken(Claim(locks)))) => {
+            // What another one noted stays for it.
+            let ours = |lock: &Lock| {
+                let note: Option<Note> = serde_json::from_str(lock.left()).ok();
+                lock.left().is_empty() || note.is_some_and(|note| note.is_of(session))
+            };
+            claims.insert(id, Claim(locks.into_iter().filter(ours).collect()));
             Ok(())
         }
         Ok(None) | Err(_) => Ok(()),
@@ -270,6 +332,11 @@ impl Journal {
                 let told = note.told()?;
                 let ours = note.journal == self.dir() && told != Told::Nothing;
                 if ours || told == Told::Closed || !lasting && note.boot != boot {
+                    continue;
+                }
+                // One that has several locks is told of once.
+                let told_of = |one: &Elsewhere| one.what == note.what && one.state == note.state();
+                if found.iter().any(told_of) {
                     continue;
                 }
                 found.push(Elsewhere {

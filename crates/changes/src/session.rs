@@ -1,5 +1,6 @@
 //! A session: what one process does to one target, written down before it is done.
 
+use crate::claims::Claim;
 use crate::error::ChangeError;
 use crate::journal::{Journal, forget, new_file, sync_dir};
 use crate::lines::{FIRST_FORMAT, Header, Line, State};
@@ -7,7 +8,6 @@ use crate::made::Made;
 use crate::recover::{Foreign, Recovered};
 use crate::seal::seal;
 use crate::stored::{Found, entry, saved};
-use assay_host::lockdir::Lock;
 use assay_host::{HostMut, Known};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -30,7 +30,7 @@ pub struct Session {
     header: Header,
     writer: Mutex<Writer>,
     /// What this machine knows of the settings that are open here, see `claims`.
-    claims: Mutex<BTreeMap<u64, Lock>>,
+    claims: Mutex<BTreeMap<u64, Claim>>,
     /// Its directory stays although nothing is left to take back.
     pub(crate) stays: bool,
     /// Released by the kernel when the process ends, however it ends.
@@ -256,7 +256,7 @@ impl Session {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn claims(&self) -> MutexGuard<'_, BTreeMap<u64, Lock>> {
+    pub(crate) fn claims(&self) -> MutexGuard<'_, BTreeMap<u64, Claim>> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

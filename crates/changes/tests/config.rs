@@ -80,7 +80,7 @@ fn with(setting: Setting, check: &[&str], load: &[&str]) -> Setting {
 fn installed(program: &str) -> bool {
     let found = Live.which(OsStr::new(program)).is_some();
     if !found {
-        eprintln!("skipped: {program} is not installed");
+        assay_testing::skipped(program, "not installed");
     }
     found
 }

@@ -227,7 +227,7 @@ fn filters_of_dovecot_and_services_of_postfix() {
 
 /// Files of random parts, which include each other: an answer comes, soon, and every place is right.
 #[test]
-fn hostile_files() {
+fn attack_hostile_files() {
     const PARTS: [&[u8]; 40] = [
         b"Include *\n",
         b"include *;",

@@ -1,6 +1,6 @@
 //! How folders relate: which are copies of each other, wholly or in part.
 
-use crate::group::{bucket, repeats};
+use crate::group::{bucket, doubtful_places, repeats};
 use crate::index::split;
 use crate::store::Store;
 use crate::table::{FileId, Files, Hash, NO_HASH};
@@ -16,6 +16,18 @@ pub struct SameFolders {
     pub files: u64,
     /// Bytes in each.
     pub bytes: u64,
+    /// How many of them may be one with another of them, see [`crate::group::Group::doubtful`].
+    pub doubtful: u64,
+}
+
+impl SameFolders {
+    /// Bytes in all of them beside one, without those that may be one with another.
+    #[must_use]
+    pub fn redundant_bytes(&self) -> u64 {
+        let copies = (self.paths.len() as u64).saturating_sub(1);
+        let copies = copies.saturating_sub(self.doubtful.saturating_sub(1));
+        self.bytes.saturating_mul(copies)
+    }
 }
 
 /// Two folders that have contents in common; their subfolders are not counted.
@@ -33,6 +45,8 @@ pub struct Overlap {
     pub bytes_a: u64,
     /// Bytes of all files in `b`.
     pub bytes_b: u64,
+    /// Whether the two may show the same files.
+    pub doubtful: bool,
 }
 
 /// How folders relate.
@@ -72,7 +86,7 @@ pub fn folders(files: &Files) -> Folders {
         (ends, tree)
     });
     tree.digest(files, &ends);
-    let same = tree.same();
+    let same = tree.same(files);
     let mut overlapping = overlaps(files, &tree, &members, &ends);
     overlapping.sort_unstable_by(|x, y| {
         let names = |one: &Overlap| (&labels[one.a as usize], &labels[one.b as usize]);
@@ -215,7 +229,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Collects folders of equal digest and marks them.
-    fn same(&mut self) -> Vec<SameFolders> {
+    fn same(&mut self, files: &Files) -> Vec<SameFolders> {
         let mut by_digest: Vec<(Hash, u32)> = (0..self.nodes.len() as u32)
             .filter_map(|number| Some((self.nodes[number as usize].digest?, number)))
             .filter(|(_, number)| self.nodes[*number as usize].files > 0)
@@ -231,6 +245,7 @@ impl<'a> Tree<'a> {
                 paths: Vec::with_capacity(alike.len()),
                 files: first.files,
                 bytes: first.bytes,
+                doubtful: 0,
             };
             for (_, number) in alike {
                 let node = &mut self.nodes[*number as usize];
@@ -238,6 +253,9 @@ impl<'a> Tree<'a> {
                 one.paths.push(node.path.to_vec());
             }
             one.paths.sort_unstable();
+            let places = one.paths.iter().map(|path| place(path));
+            let doubtful = doubtful_places(files, places);
+            one.doubtful = doubtful.iter().filter(|one| **one).count() as u64;
             found.push(one);
         }
         for number in self.upwards.iter().rev() {
@@ -247,7 +265,7 @@ impl<'a> Tree<'a> {
             }
         }
         found.sort_unstable_by(|a, b| {
-            let gain = |one: &SameFolders| one.bytes * (one.paths.len() as u64 - 1);
+            let gain = SameFolders::redundant_bytes;
             gain(b).cmp(&gain(a)).then_with(|| a.paths.cmp(&b.paths))
         });
         found
@@ -270,6 +288,11 @@ impl<'a> Tree<'a> {
         let first = digest(above[0]);
         above.len() == count && first.is_some() && above.iter().all(|one| digest(*one) == first)
     }
+}
+
+/// The path behind a label, when it is one of this machine.
+fn place(label: &[u8]) -> Option<&[u8]> {
+    label.starts_with(b"/").then_some(label)
 }
 
 fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) -> Vec<Overlap> {
@@ -320,6 +343,8 @@ fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) ->
                 bytes: same.iter().map(|one| one.1).sum(),
                 bytes_a: own(a),
                 bytes_b: own(b),
+                doubtful: doubtful_places(files, [a, b].map(|one| place(path(one))).into_iter())
+                    .contains(&true),
             }
         })
         .collect()

@@ -279,17 +279,24 @@ impl Groups {
 
 /// Which files may be one with another of them; nothing where none may.
 pub(crate) fn doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
+    let folder = |id: &FileId| match files.machine(*id) {
+        "" => Some(files.dir_path(files.file(*id).dir)),
+        _ => None,
+    };
+    doubtful_places(files, ids.iter().map(folder))
+}
+
+/// Which folders may show the same files as another of them; nothing where none may. Those of other
+/// machines are none.
+pub(crate) fn doubtful_places<'a>(
+    files: &Files,
+    folders: impl Iterator<Item = Option<&'a [u8]>>,
+) -> Vec<bool> {
     let land = files.roots.landscape();
     if land.is_plain() {
         return Vec::new();
     }
-    let grounds: Vec<Option<usize>> = ids
-        .iter()
-        .map(|id| match files.machine(*id) {
-            "" => land.ground(files.dir_path(files.file(*id).dir)),
-            _ => None,
-        })
-        .collect();
+    let grounds: Vec<Option<usize>> = folders.map(|one| land.ground(one?)).collect();
     tangled(&grounds, |a, b| land.doubt(a, b))
 }
 

@@ -34,6 +34,8 @@ pub struct ScanOptions {
     /// Bytes to read at most between two states of the index that are kept even if the process is
     /// killed; None = 32 GiB, a minute or so on a fast disk.
     pub checkpoint: Option<u64>,
+    /// Whether the files lie on a disk that rotates; found out when none is said.
+    pub rotates: Option<bool>,
 }
 
 /// What a scan found.
@@ -92,7 +94,8 @@ pub fn scan(
     let (sizes, early) = sorted(&files, hash_all);
     let early = early.filter(|_| sizes.open.is_empty());
     control.progress.plan(compare::planned(&sizes.open));
-    let spinning = rotational::is_spinning(&files, &sizes);
+    let found_out = || rotational::is_spinning(&files, &sizes);
+    let spinning = options.rotates.unwrap_or_else(found_out);
     let mut cost = Cost::default();
     let mut rest = &sizes.open[..];
     let most = options.checkpoint.unwrap_or(PART);

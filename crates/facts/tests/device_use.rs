@@ -77,7 +77,7 @@ impl Loop {
                 });
             }
         }
-        eprintln!("skipped: no loop device can be set up here (needs root)");
+        assay_testing::skipped("loop", "no loop device can be set up here (needs root)");
         None
     }
 
@@ -156,7 +156,7 @@ fn a_mounted_device_is_refused_and_what_lies_below_is_found() {
     std::fs::create_dir(&point).unwrap();
     let mounted = run(&["mount".as_ref(), disk.node.as_ref(), point.as_ref()]);
     if !mounted.status.success() {
-        eprintln!("skipped: cannot mount here");
+        assay_testing::skipped("mount", "cannot mount here");
         return;
     }
     let (refusal, info) = (disk.refusal(), target(&Live, &point));

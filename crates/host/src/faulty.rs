@@ -126,6 +126,9 @@ impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
         self.path(Path::new("/run"), || self.inner.locks(lasting))
     }
+    fn identity(&self, path: &Path) -> Result<Option<Identity>, HostError> {
+        self.path(path, || self.inner.identity(path))
+    }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.path(path, || self.inner.remove_file(path))
     }

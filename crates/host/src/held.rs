@@ -160,6 +160,31 @@ impl Directory {
         Held::new(fd, shown)
     }
 
+    /// Makes a file without a name in it, for this user alone, which goes with its last descriptor
+    /// unless it is given one by [`Directory::name`]. None where the file system cannot.
+    ///
+    /// # Errors
+    /// Not allowed, or no room.
+    pub fn unnamed(&self) -> Result<Option<Held>, HostError> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.fd, ".", flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => Held::new(fd, self.shown.clone()).map(Some),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Ok(None),
+            Err(error) => Err(fail(&self.shown)(error)),
+        }
+    }
+
+    /// Gives a file of the same file system a name in this directory.
+    ///
+    /// # Errors
+    /// There is something of that name, or as linkat(2).
+    pub fn name(&self, held: &Held, name: &OsStr) -> Result<(), HostError> {
+        let (from, flags) = (held.through(), AtFlags::SYMLINK_FOLLOW);
+        plain(name)
+            .and_then(|()| rustix::fs::linkat(CWD, from, &self.fd, name, flags))
+            .map_err(fail(&self.shown.join(name)))
+    }
+
     /// Opens a regular file of this directory.
     ///
     /// # Errors

@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_belongs_to_others_is_refused() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can give a directory away");
+            assay_testing::skipped("root", "only root can give a directory away");
             return;
         }
         let dir = tempfile::tempdir().unwrap();

@@ -62,10 +62,9 @@ pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostEr
     }
 }
 
-/// Removes a file, not following a link in the last place.
+/// Removes a file, following no link.
 pub(crate) fn file(path: &Path) -> Result<(), HostError> {
-    let above = Directory::open(parent(path))?;
-    let name = path.file_name().unwrap_or_default();
+    let (above, name) = crate::replace::parent(path)?;
     rustix::fs::unlinkat(&above, name, AtFlags::empty()).map_err(fail(path))?;
     above.sync()
 }

@@ -9,7 +9,7 @@ use crate::MAX_BYTES;
 use crate::error::HostError;
 use crate::held::{Access, Directory, Held, Identity};
 use crate::ours;
-use rustix::fs::{OFlags, Stat, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -83,7 +83,7 @@ fn fail(path: &Path) -> impl Fn(std::io::Error) -> HostError {
 }
 
 /// The directory of a path, held, no link followed.
-fn parent(path: &Path) -> Result<(Directory, &OsStr), HostError> {
+pub(crate) fn parent(path: &Path) -> Result<(Directory, &OsStr), HostError> {
     let name = ours::last(path)?;
     let above = path.parent().unwrap_or(Path::new("/"));
     let relative = above.strip_prefix("/").map_err(|_| {
@@ -118,6 +118,35 @@ fn open(directory: &Directory, name: &OsStr) -> Result<(Held, Stat), HostError> 
     let _ = rustix::fs::fcntl_setfl(held.file(), OFlags::NOATIME | OFlags::NONBLOCK);
     let found = rustix::fs::fstat(held.file()).map_err(|error| fail(held.shown())(error.into()))?;
     Ok((held, found))
+}
+
+/// Whether a file has a permission bit for writing at all.
+pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
+    let (directory, name) = parent(path)?;
+    let found = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    let found = found.map_err(|error| fail(path)(error.into()))?;
+    if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
+        return Err(HostError::path(path, "not a regular file but a link"));
+    }
+    match found.st_mode & 0o222 {
+        0 => Err(HostError::path(path, "read-only")),
+        _ => Ok(()),
+    }
+}
+
+/// Writes to a file that is there, with one write(2).
+pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+    let (directory, name) = parent(path)?;
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&directory, name, flags, Mode::empty());
+    let file = file.map_err(|error| fail(path)(error.into()))?;
+    match File::from(file).write(bytes).map_err(fail(path))? {
+        count if count == bytes.len() => Ok(()),
+        count => {
+            let reason = format!("took {count} of {} bytes", bytes.len());
+            Err(HostError::path(path, reason))
+        }
+    }
 }
 
 /// Reads a file, and sees which one it is.

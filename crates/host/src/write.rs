@@ -5,12 +5,8 @@ use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
 use crate::replace::{self, Seen, Times};
 use crate::{Host, Known, Live, Root};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,14 +26,15 @@ pub trait HostMut: Host {
     /// one, and learns only from write(2) that the kernel takes nothing there.
     ///
     /// # Errors
-    /// Not there, or read-only.
+    /// Not there, read-only, or a link stands on the way to it.
     fn check_writable(&self, path: &Path) -> Result<(), HostError>;
 
     /// Writes `bytes` with one write(2) to a file that exists, as the attributes in /proc and /sys
     /// want it.
     ///
     /// # Errors
-    /// Not there, not allowed, or refused by the kernel (EINVAL: it does not like the value).
+    /// Not there, not allowed, a link stands on the way to it, or refused by the kernel (EINVAL: it
+    /// does not like the value).
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError>;
 
     /// Reads a file that may be replaced, and sees which one it is. The path holds no link.
@@ -79,10 +76,19 @@ pub trait HostMut: Host {
         Ok(None)
     }
 
-    /// Removes a file, not following a link.
+    /// Which file or directory a path stands for, links followed: the same by whatever name it is
+    /// called. Nothing of a machine in memory.
     ///
     /// # Errors
-    /// As unlink(2).
+    /// As stat(2).
+    fn identity(&self, _path: &Path) -> Result<Option<Identity>, HostError> {
+        Ok(None)
+    }
+
+    /// Removes a file. The path holds no link.
+    ///
+    /// # Errors
+    /// As unlink(2), or a link stands on the way to it.
     fn remove_file(&self, path: &Path) -> Result<(), HostError>;
 
     /// Removes a directory and everything in it. Links are not followed, and where another file
@@ -141,30 +147,11 @@ const DYING: Duration = Duration::from_secs(10);
 
 impl HostMut for Live {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
-        let found = path
-            .metadata()
-            .map_err(|error| HostError::io(path, &error))?;
-        match found.permissions().mode() & 0o222 {
-            0 => Err(HostError::path(path, "read-only")),
-            _ => Ok(()),
-        }
+        replace::writable(path)
     }
 
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
-        let fail = |error: std::io::Error| HostError::io(path, &error);
-        let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or(0);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .custom_flags(flags)
-            .open(path)
-            .map_err(fail)?;
-        match file.write(bytes).map_err(fail)? {
-            count if count == bytes.len() => Ok(()),
-            count => Err(HostError::path(
-                path,
-                format!("took {count} of {} bytes", bytes.len()),
-            )),
-        }
+        replace::write_in_place(path, bytes)
     }
 
     fn read_plain(&self, path: &Path) -> Result<(Vec<u8>, Seen), HostError> {
@@ -190,6 +177,10 @@ impl HostMut for Live {
             true => LockDirectory::lasting().map(Some),
             false => LockDirectory::of_machine().map(Some),
         }
+    }
+
+    fn identity(&self, path: &Path) -> Result<Option<Identity>, HostError> {
+        crate::held::identity(path).map(Some)
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {

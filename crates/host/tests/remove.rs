@@ -131,7 +131,7 @@ fn chown_link(path: &Path) {
 
 /// The owner exchanges the name with a link, a pipe, a file and root's own directory again and again.
 #[test]
-fn nothing_but_ours_goes_while_the_names_are_exchanged() {
+fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
     if !root() {
         return;
     }

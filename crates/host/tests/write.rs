@@ -40,7 +40,7 @@ fn a_replaced_file_gets_no_rights_from_its_directory() {
     let dir = tempfile::tempdir().unwrap();
     let name = "system.posix_acl_default";
     if rustix::fs::setxattr(dir.path(), name, &acl(), XattrFlags::empty()).is_err() {
-        eprintln!("skipped: no ACLs here");
+        assay_testing::skipped("acl", "this file system has none");
         return;
     }
     let (path, aside) = (dir.path().join("file"), dir.path().join("aside"));
@@ -157,7 +157,7 @@ fn a_tree_is_removed_without_following_links() {
 #[test]
 fn what_is_mounted_in_a_tree_is_not_removed() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: needs root");
+        assay_testing::skipped("root", "mounts need root");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,11 @@
 //! Where the user's guest images lie.
 
 use crate::error::LabError;
+use assay_host::HostError;
+use assay_host::held::Directory;
+use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Names another place than the usual one.
 pub(crate) const VARIABLE: &str = "ASSAY_LAB_CACHE";
@@ -25,10 +28,92 @@ pub(crate) fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf,
         .ok_or(LabError::NoCache)
 }
 
+/// Makes sure that nobody else may change an image that guests boot from, or put another one in its
+/// place: what a guest runs may reach this host's disks.
+///
+/// # Errors
+/// Whose it is, or who may write where.
+pub(crate) fn ours(dir: &Path) -> Result<(), LabError> {
+    let refuse = |source| LabError::NotOurs { source };
+    assay_host::ours::check(dir).map_err(refuse)?;
+    let Ok(held) = Directory::open(dir) else {
+        return Ok(());
+    };
+    let us = rustix::process::geteuid().as_raw();
+    for name in held.list()? {
+        let found = rustix::fs::statat(&held, &name, AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(found) = found else {
+            continue;
+        };
+        let path = dir.join(&name);
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            continue;
+        }
+        let others = Mode::from_raw_mode(found.st_mode) & (Mode::WGRP | Mode::WOTH);
+        if ![0, us].contains(&found.st_uid) {
+            let reason = format!("belongs to user {}, and this is user {us}", found.st_uid);
+            return Err(refuse(wrong(path, reason)));
+        }
+        if !others.is_empty() {
+            return Err(refuse(wrong(path, "others may write it".to_owned())));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(path: PathBuf, reason: String) -> HostError {
+    HostError::Path {
+        path,
+        errno: None,
+        reason,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    #[test]
+    fn attack_a_cache_that_others_may_change_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            assay_testing::skipped("root", "only root can give a directory away");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, image) = (dir.path().join("cache"), dir.path().join("cache/image"));
+        std::fs::create_dir_all(&image).unwrap();
+        std::fs::write(image.join("root.img"), "x").unwrap();
+        let root = image.join("root.img");
+        let set = |path: &Path, bits| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
+        };
+        let (mut tried, mut held) = (0, 0);
+        for (path, good, bad) in [
+            (dir.path(), 0o755, 0o777),
+            (&*cache, 0o755, 0o777),
+            (&*cache, 0o755, 0o1777),
+            (&*image, 0o755, 0o775),
+            (&*root, 0o644, 0o664),
+        ] {
+            ours(&image).unwrap();
+            set(path, bad);
+            // Whoever may write above the image may exchange it.
+            let refused = ours(&image).is_err() || (bad == 0o1777 && ours(&cache).is_err());
+            set(path, good);
+            tried += 1;
+            held += u64::from(refused);
+        }
+        for path in [&*cache, &*image, &*root] {
+            chown(path, Some(65534), None).unwrap();
+            let refused = ours(&image);
+            chown(path, Some(0), None).unwrap();
+            tried += 1;
+            held += u64::from(matches!(refused, Err(LabError::NotOurs { .. })));
+        }
+        ours(&dir.path().join("cache/not/yet")).unwrap();
+        assay_testing::attacked("guest images that others may change", tried, held);
+    }
 
     fn place(variables: &[(&str, &str)]) -> Option<PathBuf> {
         of(|name| {

@@ -64,7 +64,7 @@ mod tests {
             .stdin(Stdio::piped())
             .spawn();
         let Ok(mut cpio) = cpio else {
-            eprintln!("skipped: cpio is not installed");
+            assay_testing::skipped("cpio", "not installed");
             return;
         };
         let archive = one_file("agent", b"content");

@@ -81,6 +81,14 @@ pub enum LabError {
         /// What is not there.
         missing: PathBuf,
     },
+    /// Somebody else may change the images.
+    #[error(
+        "{source}; guests boot from images that are kept there, so nobody else may change them: make it yours alone (chown, chmod go-w), or set ASSAY_LAB_CACHE to a directory that is"
+    )]
+    NotOurs {
+        /// What, and who may.
+        source: assay_host::HostError,
+    },
     /// Nobody said where images are kept.
     #[error(
         "neither HOME nor XDG_CACHE_HOME is set; set ASSAY_LAB_CACHE to a directory for the guest image"

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -114,9 +114,14 @@ impl Cache {
     /// `~/.cache/assay/lab`.
     ///
     /// # Errors
-    /// None of these variables is set.
+    /// None of these variables is set, or somebody else may write there.
     pub fn of_user() -> Result<Self, LabError> {
-        Ok(Self::new(&cachedir::of(|name| std::env::var_os(name))?))
+        let cache = Self::new(&cachedir::of(|name| std::env::var_os(name))?);
+        cachedir::ours(&cache.root)?;
+        for image in cache.all() {
+            cachedir::ours(&image.dir)?;
+        }
+        Ok(cache)
     }
 
     /// Keeps images below `root`. Those that it finds and builds have the release's own OpenZFS.
@@ -340,7 +345,11 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
         path: cache.to_owned(),
         source,
     };
-    fs::create_dir_all(cache).map_err(refuse)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(cache)
+        .map_err(refuse)?;
     rustix::fs::access(cache, rustix::fs::Access::WRITE_OK).map_err(|error| refuse(error.into()))
 }
 

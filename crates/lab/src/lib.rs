@@ -28,6 +28,7 @@ pub mod full;
 mod guest;
 mod host;
 mod image;
+mod landing;
 pub mod measure;
 mod plug;
 mod pool;

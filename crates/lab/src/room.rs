@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn it_fills_up_is_freed_and_goes() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root");
+            assay_testing::skipped("root", "a loop device needs root");
             return;
         }
         let home = tempfile::tempdir().unwrap();
@@ -211,7 +211,7 @@ mod tests {
             Ok(dir) => dir,
             // No loop devices here.
             Err(error) => {
-                eprintln!("skipped: {error}");
+                assay_testing::skipped("loop", error);
                 return;
             }
         };

@@ -3,10 +3,11 @@
 use crate::channel::Channel;
 use crate::error::LabError;
 use crate::guest::Guest;
+use crate::landing::Landing;
 use crate::wire::{CHUNK, Look, Reply, Request, Sync};
-use assay_host::held::{Access, Directory, Held};
+use assay_host::held::{Access, Held};
 use assay_host::{CommandOutput, Limits, MAX_BYTES};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -213,37 +214,22 @@ impl Guest {
     /// # Errors
     /// The guest's kernel refuses, it cannot be written, or the guest is gone.
     pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
-        let name = to.file_name().unwrap_or_default();
-        let mut part = OsString::from(format!(".assay-{}-", std::process::id()));
-        part.push(name);
-        // The owner of the directory may put something else under either name meanwhile: it would
-        // not be written to.
-        let above = Directory::open(match to.parent() {
-            Some(above) if above != Path::new("") => above,
-            _ => Path::new("."),
-        })?;
-        let held = above.create(&part)?;
-        let mut file = held.file();
+        let landing = Landing::new(to)?;
+        let mut file = landing.file();
         let mut failed = None;
-        let pulled = self.look(Look::Get, from, &mut |piece| {
+        let numbers = self.look(Look::Get, from, &mut |piece| {
             if let Err(error) = file.write_all(piece) {
                 failed.get_or_insert(error);
             }
-        });
-        let written = pulled.and_then(|numbers| match failed {
-            Some(error) => Err(LabError::io(to)(error)),
-            None => {
-                let mode = numbers.first().map_or(0o600, |mode| mode & 0o777);
-                let mode = u32::try_from(mode).unwrap_or(0o600);
-                file.set_permissions(std::fs::Permissions::from_mode(mode))
-                    .map_err(LabError::io(to))?;
-                Ok(above.rename(&part, name)?)
-            }
-        });
-        if written.is_err() {
-            let _ = above.remove(&part, held.identity());
+        })?;
+        if let Some(error) = failed {
+            return Err(LabError::io(to)(error));
         }
-        written
+        let mode = numbers.first().map_or(0o600, |mode| mode & 0o777);
+        let mode = u32::try_from(mode).unwrap_or(0o600);
+        file.set_permissions(std::fs::Permissions::from_mode(mode))
+            .map_err(LabError::io(to))?;
+        landing.land()
     }
 
     /// Writes numbered records to a file or device in the guest, one after the other, and tells

@@ -9,11 +9,10 @@
 
 use crate::TargetRefused;
 use assay_host::lockdir::{Attempt, Lock, LockDirectory};
-use rustix::fs::{AtFlags, CWD, FileType, Stat};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 
 /// The right to measure a target, until it is dropped.
 #[derive(Debug)]
@@ -47,30 +46,18 @@ pub(crate) struct Key(String);
 impl Key {
     /// Of something that is open.
     pub(crate) fn of(fd: impl AsFd) -> Result<Self, Errno> {
-        rustix::fs::fstat(fd).map(|found| Self::from_stat(&found))
-    }
-
-    fn from_stat(found: &Stat) -> Self {
-        Self(match FileType::from_raw_mode(found.st_mode) {
+        let found = rustix::fs::fstat(fd)?;
+        Ok(Self(match FileType::from_raw_mode(found.st_mode) {
             FileType::BlockDevice => format!("assay measures device {:x}", found.st_rdev),
             _ => format!("assay measures {:x} {:x}", found.st_dev, found.st_ino),
-        })
+        }))
     }
 }
 
-/// Takes the right to measure what is at `path`; `target` is its name in messages.
+/// Takes the right to measure what is open; `target` is its name in messages.
 ///
 /// # Errors
 /// Another assay measures it.
-pub fn claim(path: &Path, target: &str) -> Result<Claim, TargetRefused> {
-    let found = rustix::fs::statat(CWD, path, AtFlags::empty());
-    let found = found.map_err(|_| TargetRefused::Missing {
-        target: target.to_owned(),
-    })?;
-    take(&Key::from_stat(&found), target)
-}
-
-/// As [`claim`], of something whose name is not looked up again.
 pub(crate) fn take(key: &Key, target: &str) -> Result<Claim, TargetRefused> {
     let root = rustix::process::geteuid().is_root();
     // Where /run cannot be written the socket has to do.
@@ -156,6 +143,11 @@ fn holder(key: &Key) -> Option<(i32, u32)> {
 mod tests {
     use super::*;
     use assay_host::held::Directory;
+    use std::path::Path;
+
+    fn claim(path: &Path, target: &str) -> Result<Claim, TargetRefused> {
+        take(&Key::of(Directory::open(path).unwrap()).unwrap(), target)
+    }
 
     #[test]
     fn one_at_a_time_by_whatever_name() {

@@ -7,17 +7,19 @@ mod claim;
 pub mod estimate;
 pub mod event;
 mod execute;
+mod ground;
 mod prepare;
 mod relevant;
 mod remarks;
 mod targets;
 
-pub use claim::{Claim, claim};
+pub use claim::Claim;
 pub use event::Event;
 pub use execute::{Finished, execute};
+pub use ground::Ground;
 pub use prepare::{Environment, Prepared, prepare, prepare_resume};
 pub use relevant::relevant;
-pub use targets::{Permission, TargetRefused, scratch_fits};
+pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;
 

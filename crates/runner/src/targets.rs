@@ -6,6 +6,7 @@ use assay_host::held::{Access, Directory, Held, Identity};
 use assay_host::{Host, HostError};
 use assay_model::plan::Plan;
 use assay_model::{Bytes, TargetInfo};
+use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,7 +179,7 @@ impl Place {
         }
     }
 
-    fn key(&self) -> Result<Key, rustix::io::Errno> {
+    pub(crate) fn key(&self) -> Result<Key, rustix::io::Errno> {
         match self {
             Self::Directory(directory) => Key::of(directory),
             Self::File(held) => Key::of(held.file()),
@@ -229,32 +230,76 @@ fn open(
     target: &str,
     permission: Permission,
 ) -> Result<(Place, PathBuf), TargetRefused> {
-    let path = Path::new(target);
-    let missing = || TargetRefused::Missing {
+    let (real, kind) = find(target)?;
+    let file = kind.is_block_device() || kind.is_file();
+    let place = match plan.writes() && file {
+        true => {
+            let device = kind.is_block_device();
+            let held = overwritable(host, plan, target, device, &real, permission)?;
+            Place::File(held)
+        }
+        false => hold(target, &real, kind)?,
+    };
+    Ok((place, real))
+}
+
+/// Where a target really is, and what.
+fn find(target: &str) -> Result<(PathBuf, FileType), TargetRefused> {
+    let missing = |_| TargetRefused::Missing {
         target: target.to_owned(),
     };
-    let real = path.canonicalize().map_err(|_| missing())?;
-    let kind = real.metadata().map_err(|_| missing())?.file_type();
-    let cannot = |error: HostError| match error.is_absent() {
-        true => missing(),
-        false => TargetRefused::NotOpened(error),
-    };
-    if kind.is_dir() {
-        let directory = Directory::open(&real).map_err(cannot)?;
-        return Ok((Place::Directory(Arc::new(directory)), real));
-    }
-    let device = kind.is_block_device();
-    let held = match (plan.writes(), device) {
-        _ if !device && !kind.is_file() => {
+    let real = Path::new(target).canonicalize().map_err(missing)?;
+    let kind = real.metadata().map_err(missing)?.file_type();
+    Ok((real, kind))
+}
+
+/// Opens a target that is a directory, or that is only read.
+fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefused> {
+    let held = match () {
+        () if kind.is_dir() => {
+            Directory::open(real).map(|directory| Place::Directory(Arc::new(directory)))
+        }
+        () if kind.is_block_device() => Held::device(real).map(Place::File),
+        () if kind.is_file() => Held::open(real, Access::Read).map(Place::File),
+        () => {
             return Err(TargetRefused::WrongKind {
                 target: target.to_owned(),
             });
         }
-        (false, true) => Held::device(&real).map_err(cannot)?,
-        (false, false) => Held::open(&real, Access::Read).map_err(cannot)?,
-        (true, _) => overwritable(host, plan, target, device, &real, permission)?,
     };
-    Ok((Place::File(held), real))
+    held.map_err(|error| match error.is_absent() {
+        true => TargetRefused::Missing {
+            target: target.to_owned(),
+        },
+        false => TargetRefused::NotOpened(error),
+    })
+}
+
+/// Opens a target that is a directory, or that is only read, and finds out what lies below it.
+pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo), TargetRefused> {
+    let (real, kind) = find(target)?;
+    let place = hold(target, &real, kind)?;
+    let info = below(host, target, &place, &real)?;
+    Ok((place, info))
+}
+
+/// What lies below a target that is held at `path`.
+fn below(
+    host: &dyn Host,
+    target: &str,
+    place: &Place,
+    path: &Path,
+) -> Result<TargetInfo, TargetRefused> {
+    let mut info = assay_facts::target(host, path)?;
+    // What was looked at by name must be what is held.
+    let (held, named) = (place.identity(), assay_host::held::identity(path));
+    match (held, named) {
+        (Ok(held), Ok(named)) if held == named => {}
+        (Err(error), _) | (_, Err(error)) => return Err(changed(target, error)),
+        _ => return Err(changed(target, "something else has its name now")),
+    }
+    target.clone_into(&mut info.name);
+    Ok(info)
 }
 
 /// Whether it is large enough, and what lies below it.
@@ -266,15 +311,7 @@ fn fits(
     path: PathBuf,
     measuring: Claim,
 ) -> Result<Checked, TargetRefused> {
-    let mut info = assay_facts::target(host, &path)?;
-    // What was looked at by name must be what is held.
-    let (held, named) = (place.identity(), assay_host::held::identity(&path));
-    match (held, named) {
-        (Ok(held), Ok(named)) if held == named => {}
-        (Err(error), _) | (_, Err(error)) => return Err(changed(target, error)),
-        _ => return Err(changed(target, "something else has its name now")),
-    }
-    info.name = target.to_owned();
+    let mut info = below(host, target, &place, &path)?;
     let mut whole = plan.file_size;
     match &place {
         Place::Directory(directory) => {
@@ -305,10 +342,7 @@ fn fits(
 }
 
 /// Whether a scratch file of `info.size` may be made in the directory.
-///
-/// # Errors
-/// It may not be written to, or there is no room.
-pub fn scratch_fits(info: &TargetInfo, real: &Path) -> Result<(), TargetRefused> {
+pub(crate) fn scratch_fits(info: &TargetInfo, real: &Path) -> Result<(), TargetRefused> {
     writable(real, &info.name)?;
     space(info)
 }

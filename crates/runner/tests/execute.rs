@@ -39,7 +39,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
         .output()
         .is_err()
     {
-        eprintln!("skipped: fio is not installed");
+        assay_testing::skipped("fio", "not installed");
         return;
     }
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -175,7 +175,7 @@ fn a_full_disk_leaves_it_as_it_was() {
 
 /// A bit that flips somewhere is an error or changes nothing: no sample comes back as another.
 #[test]
-fn a_flipped_bit_changes_no_sample_unseen() {
+fn attack_a_flipped_bit_changes_no_sample_unseen() {
     let dir = tempfile::tempdir().unwrap();
     let old = Store::open(&old(dir.path())).unwrap();
     let path = dir.path().join("new.db");

@@ -17,7 +17,8 @@ const BOOT_LIMIT: Duration = Duration::from_secs(900);
 
 /// Where a study is carried out, and with what. Benches borrow it for as long as they live.
 pub struct Place<'a> {
-    /// An existing directory on the storage that is to be tried: the user named it for that.
+    /// An existing directory on the storage that is to be tried: the user named it for that, and
+    /// whoever lends this holds it ([`assay_host::held::Directory::through`]).
     pub dir: PathBuf,
     /// A ZFS file system that the user named for it: zvols and file systems are made below it, on
     /// this machine, and no guest has a pool.

@@ -1,5 +1,6 @@
 //! What a trial tells while it goes on.
 
+use assay_instruments::scratch::Astray;
 use assay_model::trial::{DurabilityProof, Judgement, PairOutcome, Side, Slot};
 use assay_model::{Bytes, Nanos};
 
@@ -51,6 +52,8 @@ pub enum Event<'a> {
         /// Where the trial stands.
         judgement: &'a Judgement,
     },
+    /// Somebody moved the scratch file meanwhile.
+    Astray(&'a Astray),
     /// Settings are set back and what was made is removed.
     SettingBack,
 }

@@ -1,14 +1,15 @@
 //! One trial from its first file to its last: made, measured, judged, set back.
 
 use crate::event::Event;
-use crate::machine::Machine;
+use crate::machine::{Machine, On};
 use crate::pairs::{Stop, Tell, measure, noise};
 use crate::{Environment, TrialError};
 use assay_changes::{Outcome, Recovered, Switch, never_kept};
+use assay_instruments::scratch::Scratch;
 use assay_model::advice::RiskLevel;
 use assay_model::trial::{Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Change, Facts, TargetInfo};
-use assay_runner::{Claim, claim};
+use assay_runner::Ground;
 use assay_store::Store;
 use std::path::Path;
 
@@ -87,7 +88,8 @@ pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
     }
 }
 
-/// Carries a trial out, or goes on with one that holds `slots` already.
+/// Carries a trial out, or goes on with one that holds `slots` already. A trial with a target has it
+/// open as `ground` since it was looked at.
 ///
 /// # Errors
 /// What could not be made, changed, started, stored or set back. What was measured until then is
@@ -95,13 +97,18 @@ pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
 pub fn execute(
     mut trial: Trial,
     mut slots: Vec<Slot>,
+    ground: Option<&Ground>,
     wish: &mut Wish<'_>,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut Tell<'_>,
 ) -> Result<Finished, TrialError> {
-    // Taken before anything is stored: another assay on the same target is refused here.
-    let _claim = claimed(&trial)?;
+    if trial.target.is_some() && ground.is_none() {
+        return Err(TrialError::Unfit("its target, opened"));
+    }
+    // Taken before anything is stored: another assay on the same target is refused here. Services and
+    // commands have no file to measure; the journal tells two trials of them apart.
+    let _claim = ground.map(Ground::claim).transpose()?;
     let session = env.journal.begin(&label(&trial), &key(&trial))?;
     let scratch = env.state.begin(&trial.uid)?;
     trial.state = TrialState::Running;
@@ -112,9 +119,16 @@ pub fn execute(
         0 => store.create_trial(&mut trial)?,
         _ => store.update_trial(&trial)?,
     }
-    let done = on_machine(
-        &mut trial, &mut slots, wish, env, store, &session, &scratch, tell,
-    );
+    let mut made = None;
+    let on = On {
+        ground,
+        scratch: &scratch,
+        made: &mut made,
+    };
+    let done = on_machine(&mut trial, &mut slots, wish, env, store, &session, on, tell);
+    if let Some(astray) = made.and_then(Scratch::remove) {
+        tell(Event::Astray(&astray));
+    }
     tell(Event::SettingBack);
     let set_back = session.close(env.host);
     trial.ended = Some((env.now)());
@@ -134,15 +148,6 @@ pub fn execute(
         slots,
         judgement,
         stop,
-    })
-}
-
-/// Services and commands have no file to measure; the journal tells two trials of them apart.
-fn claimed(trial: &Trial) -> Result<Option<Claim>, TrialError> {
-    let target = &trial.plan.target;
-    Ok(match trial.target {
-        Some(_) => Some(claim(Path::new(target), target)?),
-        None => None,
     })
 }
 
@@ -166,11 +171,11 @@ fn on_machine(
     env: &Environment<'_>,
     store: &mut Store,
     session: &assay_changes::Session,
-    scratch: &assay_instruments::scratch::Session,
+    on: On<'_>,
     tell: &mut Tell<'_>,
 ) -> Result<(Judgement, Stop), TrialError> {
     let as_settled = trial.clone();
-    let mut machine = Machine::new(&as_settled, env, session, scratch, tell)?;
+    let mut machine = Machine::new(&as_settled, env, session, on, tell)?;
     if wish.noise
         && slots.is_empty()
         && let Some(sd) = noise(&as_settled, &mut machine, env.cancel, tell)?

@@ -8,20 +8,20 @@ use crate::pairs::Tell;
 use crate::{Environment, TrialError};
 use assay_arms::{Built, Endpoint};
 use assay_changes::{Session, Switch};
-use assay_host::held::{Access, Directory, Held};
+use assay_host::held::{Access, Held};
 use assay_instruments::counters::Sources;
 use assay_instruments::fio::Fio;
 use assay_instruments::scratch::{self, Scratch};
 use assay_instruments::{file_state, imap, layout};
 use assay_model::advice::SafetyRule;
 use assay_model::sample::Sample;
-use assay_model::target::TargetKind;
+use assay_model::target::{FileState, TargetKind};
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
 use assay_model::workload::Engine;
-use assay_model::{Bytes, Change, Load, TargetInfo, change};
+use assay_model::{Bytes, Change, Load, change};
+use assay_runner::Ground;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Both sides, ready to be measured.
@@ -29,7 +29,16 @@ pub(crate) struct Machine<'a> {
     plan: &'a TrialPlan,
     loader: Loader<'a>,
     sides: Sides<'a>,
-    _scratch: Option<Scratch>,
+}
+
+/// Where both sides are made.
+pub(crate) struct On<'a> {
+    /// The user's directory, file or device, when the advice is about storage.
+    pub(crate) ground: Option<&'a Ground>,
+    /// Where scratch files are entered.
+    pub(crate) scratch: &'a scratch::Session,
+    /// The scratch file, once there is one; whoever lends this removes it when the machine is gone.
+    pub(crate) made: &'a mut Option<Scratch>,
 }
 
 enum Sides<'a> {
@@ -56,7 +65,7 @@ impl<'a> Machine<'a> {
         trial: &'a Trial,
         env: &Environment<'a>,
         session: &'a Session,
-        scratch: &scratch::Session,
+        mut on: On<'_>,
         tell: &mut Tell<'_>,
     ) -> Result<Self, TrialError> {
         let plan = &trial.plan;
@@ -66,7 +75,7 @@ impl<'a> Machine<'a> {
             now: env.now,
             fio: None,
             engine: Engine::Psync,
-            work: scratch.dir().to_owned(),
+            work: on.scratch.dir().to_owned(),
             sources: Sources::find(
                 env.host,
                 trial.target.as_ref().map_or(&[], |info| &info.devices),
@@ -87,13 +96,11 @@ impl<'a> Machine<'a> {
             }
             loader.fio = Some(fio);
         }
-        let mut made = None;
         let sides = match &plan.change {
             Change::Set { setting, value } => {
                 // First of all: it tells what cannot be changed before anything is written.
                 let switch = Switch::open(session, env.host, setting)?;
-                let (place, scratch) = own_place(trial, env, scratch, &loader, tell)?;
-                made = scratch;
+                let place = own_place(trial, env, &mut on, &loader, tell)?;
                 Sides::Setting {
                     switch: Box::new(switch),
                     value: value.clone(),
@@ -105,7 +112,8 @@ impl<'a> Machine<'a> {
                 // Against itself: two of the same, so that what differs between two of a kind is
                 // part of the noise.
                 let changed = if plan.aa { now } else { changed };
-                let mut build = |arm, side| build(trial, env, session, &loader, arm, side, tell);
+                let mut build =
+                    |arm, side| build(trial, env, session, on.ground, &loader, arm, side, tell);
                 Sides::Arms(Box::new([
                     build(now, Side::Now)?,
                     build(changed, Side::Changed)?,
@@ -116,7 +124,6 @@ impl<'a> Machine<'a> {
             plan,
             loader,
             sides,
-            _scratch: made,
         })
     }
 
@@ -221,48 +228,40 @@ fn password(env: &Environment<'_>, file: &str) -> Result<imap::Secret, TrialErro
 fn own_place(
     trial: &Trial,
     env: &Environment<'_>,
-    session: &scratch::Session,
+    on: &mut On<'_>,
     loader: &Loader<'_>,
     tell: &mut Tell<'_>,
-) -> Result<(Place, Option<Scratch>), TrialError> {
+) -> Result<Place, TrialError> {
     let plan = &trial.plan;
-    let path = PathBuf::from(&plan.target);
-    let (Load::Fio { workload, size }, Some(info)) = (&plan.load, &trial.target) else {
-        return Ok((Place::Named { path }, None));
+    let (Load::Fio { workload, size }, Some(ground)) = (&plan.load, on.ground) else {
+        let path = PathBuf::from(&plan.target);
+        return Ok(Place::Named { path });
     };
-    let path = path.canonicalize().map_err(|source| TrialError::Target {
-        target: plan.target.clone(),
-        source,
-    })?;
-    let writes = workload.pattern.writes();
-    if info.kind != TargetKind::Directory {
-        if writes {
+    let Some(directory) = ground.directory() else {
+        if workload.pattern.writes() {
             return Err(TrialError::WouldDestroy(plan.target.clone()));
         }
-        let place = file(loader, &path, "target", info.kind == TargetKind::File)?;
-        return Ok((place, None));
-    }
-    assay_runner::scratch_fits(&sized(info, *size), &path)?;
-    let directory = Directory::open(&path).map_err(|error| TrialError::Target {
-        target: plan.target.clone(),
-        source: std::io::Error::other(error),
-    })?;
-    let directory = Arc::new(directory);
-    let scratch = session.scratch(&directory)?;
+        return Ok(Place::File {
+            dir: None,
+            link: link(loader, &ground.through(), "target")?,
+            state: regular(ground),
+        });
+    };
+    ground.fits(*size)?;
+    let scratch = on.made.insert(on.scratch.scratch(directory)?);
     lay_out(scratch.held(), *size, plan.seed, env, tell)?;
-    let place = Place::File {
+    Ok(Place::File {
         dir: None,
         link: link(loader, &scratch.held().through(), "target")?,
         state: file_state::look(scratch.held().file()).ok(),
-    };
-    Ok((place, Some(scratch)))
+    })
 }
 
-fn sized(info: &TargetInfo, size: Bytes) -> TargetInfo {
-    TargetInfo {
-        size,
-        ..info.clone()
-    }
+/// What a file of the user's looks like; a device has nothing to look at.
+fn regular(ground: &Ground) -> Option<FileState> {
+    let file = ground.file()?.file();
+    let is_file = ground.info().kind == TargetKind::File;
+    is_file.then(|| file_state::look(file).ok()).flatten()
 }
 
 fn lay_out(
@@ -278,15 +277,15 @@ fn lay_out(
     .map_err(TrialError::Layout)
 }
 
-fn file(loader: &Loader<'_>, path: &Path, name: &str, regular: bool) -> Result<Place, TrialError> {
+fn file(loader: &Loader<'_>, path: &Path, name: &str) -> Result<Place, TrialError> {
     Ok(Place::File {
         dir: None,
         link: link(loader, path, name)?,
-        state: regular.then(|| looked(path)).flatten(),
+        state: looked(path),
     })
 }
 
-fn looked(path: &Path) -> Option<assay_model::target::FileState> {
+fn looked(path: &Path) -> Option<FileState> {
     let held = Held::open(path, Access::Read).ok()?;
     file_state::look(held.file()).ok()
 }
@@ -301,10 +300,15 @@ fn link(loader: &Loader<'_>, path: &Path, name: &str) -> Result<String, TrialErr
     Ok(name.to_owned())
 }
 
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what `Machine::new` has, for a side"
+)]
 fn build<'a>(
     trial: &Trial,
     env: &Environment<'a>,
     session: &'a Session,
+    ground: Option<&Ground>,
     loader: &Loader<'_>,
     arm: &change::Arm,
     side: Side,
@@ -317,10 +321,7 @@ fn build<'a>(
     tell(Event::Making { what: name });
     let place = assay_arms::Place {
         // A service has no place of its own: its copy lives where scratch files are entered.
-        dir: match &trial.target {
-            Some(_) => PathBuf::from(&trial.plan.target),
-            None => loader.work.clone(),
-        },
+        dir: ground.map_or_else(|| loader.work.clone(), Ground::through),
         name: name.to_owned(),
         size: match &trial.plan.load {
             Load::Fio { size, .. } => *size,
@@ -330,7 +331,7 @@ fn build<'a>(
     let built = assay_arms::build(env.host, session, arm, &place, env.cancel)?;
     let place = match built.endpoint() {
         Endpoint::Path(path) => {
-            let mut place = file(loader, &path, name, true)?;
+            let mut place = file(loader, &path, name)?;
             let fs = matches!(
                 arm,
                 change::Arm::Dataset { .. } | change::Arm::FileSystem { .. }

@@ -160,6 +160,9 @@ impl HostMut for Deadly {
             None => Live.locks(lasting),
         }
     }
+    fn identity(&self, path: &Path) -> Result<Option<Identity>, HostError> {
+        Live.identity(path)
+    }
     fn remove_file(&self, path: &Path) -> Result<(), HostError> {
         self.pass(true, || Live.remove_file(path))
     }
@@ -366,7 +369,7 @@ pub fn inside(test: &str) -> bool {
         return true;
     }
     if !root() {
-        eprintln!("skipped: needs root");
+        assay_testing::skipped("root", "mounts and sysctls of its own need root");
         return false;
     }
     let status = Command::new("unshare")

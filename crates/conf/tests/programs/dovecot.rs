@@ -186,7 +186,7 @@ fn file(dice: &mut Dice, depth: usize) -> String {
 }
 
 #[test]
-fn random_configurations() {
+fn attack_random_configurations() {
     let (mut tried, mut accepted, mut compared) = (0, 0, 0);
     for seed in 0..40 * assay_testing::factor() {
         let mut dice = Dice::new(seed);
@@ -216,6 +216,11 @@ fn random_configurations() {
     }
     println!("dovecot: {tried} configurations, {accepted} accepted, {compared} values compared");
     assert!(accepted * 3 >= tried && compared > accepted);
+    assay_testing::attacked(
+        "random configurations of dovecot",
+        tried as u64,
+        tried as u64,
+    );
 }
 
 #[test]

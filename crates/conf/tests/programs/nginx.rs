@@ -48,7 +48,7 @@ fn once(ours: &Effective) -> Vec<PathBuf> {
 
 /// Every pattern of random parts means the same files, in the same order, as glob(3) says.
 #[test]
-fn patterns_of_includes() {
+fn attack_patterns_of_includes() {
     const NAMES: [&str; 20] = [
         "a.conf",
         "b.conf",
@@ -144,6 +144,7 @@ fn patterns_of_includes() {
     }
     println!("nginx: {tried} patterns, {some} of them with files");
     assert!(some * 5 > tried);
+    assay_testing::attacked("random patterns of nginx", tried, tried);
 }
 
 struct Server(Child);
@@ -223,7 +224,7 @@ fn block(dice: &mut Dice, level: &str) -> String {
 
 /// A running nginx says which headers hold in which location, and with which value.
 #[test]
-fn what_is_inherited_and_what_values_mean() {
+fn attack_what_is_inherited_and_what_values_mean() {
     let mut compared = 0;
     for seed in 0..8 * assay_testing::factor() {
         let mut dice = Dice::new(seed);
@@ -313,4 +314,6 @@ fn what_is_inherited_and_what_values_mean() {
     }
     println!("nginx: {compared} values compared");
     assert!(compared > 0);
+    let tried = 8 * assay_testing::factor();
+    assay_testing::attacked("random configurations of nginx", tried, tried);
 }

@@ -82,7 +82,7 @@ fn master_cf(dice: &mut Dice) -> String {
 }
 
 #[test]
-fn random_configurations() {
+fn attack_random_configurations() {
     let mut compared = 0;
     for seed in 0..5 * assay_testing::factor() {
         let mut dice = Dice::new(seed);
@@ -123,4 +123,6 @@ fn random_configurations() {
     }
     println!("postfix: {compared} values compared");
     assert!(compared > 0);
+    let tried = 5 * assay_testing::factor();
+    assay_testing::attacked("random configurations of postfix", tried, tried);
 }

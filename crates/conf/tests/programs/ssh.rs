@@ -206,7 +206,7 @@ fn text(dice: &mut Dice, dir: &Path, mut in_match: bool, depth: usize) -> String
 }
 
 #[test]
-fn random_configurations_of_sshd() {
+fn attack_random_configurations_of_sshd() {
     let names = [
         "10-a.conf",
         "11-b.conf",
@@ -256,6 +256,7 @@ fn random_configurations_of_sshd() {
     }
     println!("sshd: {tried} configurations, {accepted} accepted, {compared} values compared");
     assert!(accepted * 4 >= tried && compared > accepted);
+    assay_testing::attacked("random configurations of sshd", tried as u64, tried as u64);
 }
 
 #[test]

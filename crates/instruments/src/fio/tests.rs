@@ -104,7 +104,7 @@ fn exit_status_and_complaint_come_through() {
 #[test]
 fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
     let Ok(fio) = Fio::find(&assay_host::Live, None) else {
-        eprintln!("skipped: fio is not installed");
+        assay_testing::skipped("fio", "not installed");
         return;
     };
     let dir = tempfile::tempdir().unwrap();

@@ -140,6 +140,8 @@ fn attack_what_takes_the_name_is_neither_written_nor_removed() {
         assert_eq!(fs::read(&victim).unwrap(), b"precious", "{how}");
         assert_eq!(at.symlink_metadata().is_ok(), how != "nothing", "{how}");
     }
+    let tried = SWAPS.len() as u64;
+    assay_testing::attacked("names of scratch files taken", tried, tried);
 }
 
 #[test]
@@ -216,6 +218,8 @@ fn attack_what_a_sweep_finds_in_place_of_a_file_is_left_alone() {
             assert_eq!(state.sweep(), [], "said once");
         }
     }
+    let tried = 2 * SWAPS.len() as u64;
+    assay_testing::attacked("names taken before a sweep", tried, tried);
 }
 
 #[test]

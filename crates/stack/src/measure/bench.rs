@@ -12,7 +12,6 @@ use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::counters::Sources;
 use assay_instruments::fio::Fio;
-use assay_instruments::scratch::Scratch;
 use assay_lab::{Accel, Guest};
 use assay_model::TargetInfo;
 use assay_model::plan::Slot;
@@ -39,7 +38,6 @@ pub(super) struct Bench<'a> {
     // What the places are, in the order in which it goes.
     guest: Option<Guest>,
     images: Vec<Built<'a>>,
-    scratch: Vec<Scratch>,
     volumes: Vec<Held<'a>>,
 }
 

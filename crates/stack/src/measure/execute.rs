@@ -2,6 +2,7 @@
 
 use super::bench::Bench;
 use super::{Environment, Event, MeasureError, Prepared, Tell};
+use assay_instruments::scratch::{Astray, Scratch};
 use assay_lab::Accel;
 use assay_model::run::{Run, RunState};
 use assay_model::sample::Outcome;
@@ -19,6 +20,8 @@ pub struct Finished {
     pub stopped: Option<MeasureError>,
     /// What could not be taken away, in words; the next start tries again.
     pub left: Vec<String>,
+    /// Scratch files that somebody moved meanwhile.
+    pub astray: Vec<Astray>,
 }
 
 /// Carries out what was prepared. Everything that was made is gone afterwards.
@@ -36,7 +39,9 @@ pub fn execute(
     let target = prepared.wanted.target.display().to_string();
     let session = env.journal.begin(super::LABEL, &target)?;
     store.create_run(&mut prepared.run)?;
-    let outcome = carry_out(&mut prepared, env, &session, store, tell);
+    let mut made = Vec::new();
+    let outcome = carry_out(&mut prepared, env, &session, store, &mut made, tell);
+    let astray = made.into_iter().filter_map(Scratch::remove).collect();
     let (state, stopped) = match outcome {
         Ok(()) => (RunState::Complete, None),
         Err(MeasureError::Interrupted) => (RunState::Interrupted, None),
@@ -52,6 +57,7 @@ pub fn execute(
     Ok(Finished {
         run: prepared.run,
         stopped,
+        astray,
         left: left.into_iter().filter(stays).map(|one| one.what).collect(),
     })
 }
@@ -61,11 +67,12 @@ fn carry_out(
     env: &Environment<'_>,
     session: &assay_changes::Session,
     store: &mut Store,
+    made: &mut Vec<Scratch>,
     tell: &mut Tell<'_>,
 ) -> Result<(), MeasureError> {
     let scratch = env.state.begin(&prepared.run.uid)?;
     tell(Event::Left(prepared.estimate));
-    let bench = Bench::new(prepared, env, session, &scratch, tell)?;
+    let bench = Bench::new(prepared, env, session, &scratch, made, tell)?;
     let Prepared { run, paces, .. } = prepared;
     for (rung, found) in &bench.learnt {
         let target = &mut run.targets[*rung];

@@ -52,6 +52,8 @@ pub struct Prepared {
     pub estimate: Nanos,
     pub(crate) recipes: Vec<Recipe>,
     pub(crate) wanted: Wanted,
+    /// The target, held since it was looked at.
+    pub(crate) on: assay_runner::Ground,
     pub(crate) fio: Fio,
     pub(crate) paces: Paces,
 }
@@ -75,8 +77,9 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
     let mut spec = wanted.plan.clone();
     spec.file_size = spec.file_size.or(Some(SIZE));
     spec.runtime = spec.runtime.or(Some(RUNTIME));
-    let info = assay_facts::target(host, &wanted.target)?;
     let name = wanted.target.display().to_string();
+    let on = assay_runner::Ground::open(host, &name)?;
+    let info = on.info().clone();
     if info.kind != TargetKind::Directory {
         return Err(MeasureError::NotADirectory(name.escape_debug().to_string()));
     }
@@ -102,7 +105,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
     })?;
     order(&mut plan, &ladder);
     let makes = makes(&ladder, &recipes, plan.file_size);
-    has_room(host, wanted, &info, &makes)?;
+    has_room(host, wanted, &on, &makes)?;
     let pool_devices = names(host, &ground);
     let of_pool = |parent: &str, info: TargetInfo| TargetInfo {
         fs_type: Some("zfs".to_owned()),
@@ -175,6 +178,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
             disk,
             ..wanted.clone()
         },
+        on,
         fio,
         paces,
     })
@@ -202,7 +206,7 @@ fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
 fn has_room(
     host: &dyn Host,
     wanted: &Wanted,
-    info: &TargetInfo,
+    on: &assay_runner::Ground,
     makes: &[Made],
 ) -> Result<(), MeasureError> {
     let mut needed: BTreeMap<&Within, u64> = BTreeMap::new();
@@ -211,12 +215,7 @@ fn has_room(
     }
     // The directory has to be written to in any case: arms keep their logs and sockets there.
     let files = needed.get(&Within::Directory).copied().unwrap_or(0);
-    let fits = TargetInfo {
-        name: wanted.target.display().to_string(),
-        size: Bytes(files),
-        ..info.clone()
-    };
-    assay_runner::scratch_fits(&fits, &wanted.target)?;
+    on.fits(Bytes(files))?;
     for (within, needed) in needed {
         let needed = Bytes(needed);
         match within {

@@ -227,6 +227,7 @@ impl Bench for GuestDisks<'_> {
             ));
         }
         for (on, dir) in &self.place.dirs {
+            let dir = self.place.host.realpath(dir)?;
             makes.push(format!("files for {on} in {}", dir.display()));
         }
         makes.push(format!(

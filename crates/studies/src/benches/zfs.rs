@@ -67,7 +67,7 @@ impl<'a> Zfs<'a> {
             };
             if found.on == Base::Disk {
                 let mut disk = settings::disk(found, &format!("c{number}"), settings.disk)?;
-                disk.dir = Some(self.place.host.realpath(&self.place.dir)?);
+                disk.dir = Some(self.place.dir.clone());
                 disks.push(disk);
             }
         }

@@ -26,6 +26,8 @@ pub struct Dirs {
     top: usize,
 }
 
+const ONE: &str = "may be one folder seen twice, and promise nothing";
+
 pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
     let (_, files) = load_files(place)?;
     let below = super::absolute(&args.paths)?;
@@ -48,7 +50,8 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             .take(most)
             .map(|one| {
                 let paths: Vec<_> = one.paths.iter().map(|path| path_json(path)).collect();
-                serde_json::json!({ "folders": paths, "files": one.files, "bytes": one.bytes })
+                serde_json::json!({ "folders": paths, "files": one.files, "bytes": one.bytes,
+                    "doubtful": one.doubtful })
             })
             .collect();
         let overlapping: Vec<_> = folders
@@ -59,6 +62,7 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
                 serde_json::json!({
                     "a": path_json(&label(&files, one.a)), "b": path_json(&label(&files, one.b)), "files": one.files,
                     "bytes": one.bytes, "bytes_a": one.bytes_a, "bytes_b": one.bytes_b,
+                    "doubtful": one.doubtful,
                 })
             })
             .collect();
@@ -90,6 +94,9 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         for path in &one.paths {
             writeln!(out, "  {}", readable(path))?;
         }
+        if one.doubtful > 0 {
+            writeln!(out, "  {} of them {ONE}", one.doubtful)?;
+        }
     }
     if !folders.overlapping.is_empty() {
         writeln!(
@@ -117,6 +124,9 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
             part(one.bytes_b),
             readable(&label(&files, one.b))
         )?;
+        if one.doubtful {
+            writeln!(out, "  the two {ONE}")?;
+        }
     }
     out.flush()?;
     Ok(Status::Ok)

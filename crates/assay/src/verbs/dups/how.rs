@@ -42,6 +42,7 @@ impl HowArgs {
             fresh: self.rehash,
             hash,
             checkpoint: None,
+            rotates: None,
         }
     }
 

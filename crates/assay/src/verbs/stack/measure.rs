@@ -165,7 +165,13 @@ fn measure(
     let journal = journal()?;
     let guests = assay_lab::State::open(&state_dir)?;
     sweep(&journal, &guests, &wanted.target)?;
-    let image = Cache::of_user()?.find();
+    // Without an image that can be used, the rungs in a guest are left out, and it is said why.
+    let image = match Cache::of_user() {
+        Ok(cache) => cache.find().ok_or_else(|| {
+            "there is no guest image; `assay lab build` makes one in some minutes".to_owned()
+        }),
+        Err(error) => Err(error.to_string()),
+    };
     let lab = image.as_ref().map(|image| Lab {
         image,
         state: &guests,
@@ -175,9 +181,7 @@ fn measure(
         fio: args.fio.as_deref(),
         state: &state,
         journal: &journal,
-        lab: lab.ok_or_else(|| {
-            "there is no guest image; `assay lab build` makes one in some minutes".to_owned()
-        }),
+        lab: lab.map_err(Clone::clone),
         cancel: &cancel,
         now: &context::now,
         uid: context::random_uid()?,
@@ -206,6 +210,9 @@ fn measure(
     let finished = finished?;
     for left in &finished.left {
         eprintln!("{left} could not be removed; `assay trial --recover` tries again");
+    }
+    for astray in &finished.astray {
+        eprintln!("{astray}");
     }
     let run = finished.run;
     let samples = store.samples(run.id)?;

@@ -6,6 +6,7 @@ use crate::context::{self, print};
 use crate::verbs::lab::Lab;
 use crate::verbs::trial::journal;
 use anyhow::{Context as _, bail};
+use assay_host::held::Directory;
 use assay_host::{Host as _, Live};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
@@ -76,6 +77,9 @@ fn carry_out(
             dir.display()
         );
     }
+    // Held to the end: whoever owns the way there may exchange it.
+    let held = Directory::open(&dir)?;
+    let named = directories(&args.dirs)?;
     let journal = journal()?;
     let session = journal.begin(&format!("study {}", study.name), &dir.to_string_lossy())?;
     let scratch = assay_instruments::scratch::State::open(&context::state_dir()?)?;
@@ -86,9 +90,12 @@ fn carry_out(
         }
     };
     let mut place = Place {
-        dir: dir.clone(),
+        dir: held.through(),
         on: args.on.clone(),
-        dirs: directories(&args.dirs)?,
+        dirs: named
+            .iter()
+            .map(|(word, dir)| (word.clone(), dir.through()))
+            .collect(),
         host: &Live,
         session: &session,
         scratch: &scratch,
@@ -199,16 +206,15 @@ fn own(args: &Args, study: &Study, own: Own) -> anyhow::Result<()> {
     }
 }
 
-/// Directories that are there, without links.
-fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, PathBuf>> {
-    let real = |(word, dir): &(String, PathBuf)| {
-        let dir = Live.realpath(&std::path::absolute(dir)?)?;
-        match dir.is_dir() {
-            true => Ok((word.clone(), dir)),
-            false => bail!("--dir {word}={}: that is no directory", dir.display()),
-        }
+/// Directories that the user named, held.
+fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, Directory>> {
+    let open = |(word, dir): &(String, PathBuf)| {
+        let held = Directory::open(dir);
+        let held =
+            held.with_context(|| format!("--dir {word}=: name a directory that is there"))?;
+        Ok((word.clone(), held))
     };
-    named.iter().map(real).collect()
+    named.iter().map(open).collect()
 }
 
 fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {

@@ -2,7 +2,7 @@
 //! are shown, asked about and carried out.
 
 use super::super::advice::catalogue;
-use super::carry::carry_out;
+use super::carry::{Begun, carry_out};
 use super::{Args, look};
 use crate::cli::{Global, Status};
 use crate::context::{self, print};
@@ -18,6 +18,7 @@ use assay_model::trial::{TrialPlan, TrialState};
 use assay_model::{Advice, Facts, TargetInfo};
 use assay_page::Style;
 use assay_report::trial::Before;
+use assay_runner::Ground;
 use assay_trials::{Environment, Options};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -26,7 +27,8 @@ use std::path::{Path, PathBuf};
 /// One piece of advice and what it is tried on.
 struct Candidate {
     plan: TrialPlan,
-    target: Option<TargetInfo>,
+    /// Held from here on: what is shown is what is measured.
+    ground: Option<Ground>,
     facts: Facts,
     applies: Applicability,
 }
@@ -85,7 +87,8 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .map(|_| context::random_uid())
         .collect::<anyhow::Result<Vec<_>>>()?;
     let trials = candidates.into_iter().zip(&uids).map(|(candidate, uid)| {
-        let (plan, target, facts) = (candidate.plan, candidate.target, candidate.facts);
+        let (plan, ground, facts) = (candidate.plan, candidate.ground, candidate.facts);
+        let target = ground.as_ref().map(|ground| ground.info().clone());
         let mut trial = assay_trials::new_trial(plan, uid.clone(), target, facts, &env);
         if let Applicability::Unknown { missing, .. } = &candidate.applies {
             let keys: Vec<&str> = missing.iter().map(|one| one.key.as_str()).collect();
@@ -95,7 +98,11 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             ));
         }
         trial.campaign = uids.iter().filter(|other| *other != uid).cloned().collect();
-        (trial, Vec::new())
+        Begun {
+            trial,
+            slots: Vec::new(),
+            ground,
+        }
     });
     let mut store = context::open_store(global)?;
     carry_out(trials.collect(), args, global, &env, &mut store)
@@ -121,7 +128,15 @@ fn resume(
         context::now(),
         slots.len()
     ));
-    carry_out(vec![(trial, slots)], args, global, env, &mut store)
+    let target = trial.target.as_ref().map(|_| &*trial.plan.target);
+    let ground = target.map(|target| Ground::open(env.host, target));
+    let ground = ground.transpose()?;
+    let begun = Begun {
+        trial,
+        slots,
+        ground,
+    };
+    carry_out(vec![begun], args, global, env, &mut store)
 }
 
 /// What the user asked for, each settled.
@@ -168,11 +183,10 @@ fn candidate(
         aim.kind,
         TargetKind::Directory | TargetKind::Mount | TargetKind::Device
     );
-    let (target, info) = match storage {
+    let (target, ground) = match storage {
         true => {
             let path = std::path::absolute(&aim.target)
                 .with_context(|| format!("{}: not a path", aim.target.escape_debug()))?;
-            let mut info = assay_facts::target(env.host, &path)?;
             let name = path.into_os_string().into_string();
             let name = name.map_err(|_| {
                 anyhow::anyhow!(
@@ -180,14 +194,16 @@ fn candidate(
                     aim.target.escape_debug()
                 )
             })?;
-            info.name.clone_from(&name);
-            (name, Some(info))
+            let ground = Ground::open(env.host, &name)?;
+            (name, Some(ground))
         }
         false => (aim.target, None),
     };
-    let spec = assay_advice::resolve(advice, given, Some(&target), info.as_ref())?;
+    let info = ground.as_ref().map(Ground::info);
+    let spec = assay_advice::resolve(advice, given, Some(&target), info)?;
     let parameters = assay_advice::parameters(advice, given)?;
     let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
+    let infos: Vec<TargetInfo> = info.into_iter().cloned().collect();
     let facts = assay_facts::collect(
         env.host,
         &assay_facts::Options {
@@ -195,13 +211,12 @@ fn candidate(
             targets: &paths,
         },
     );
-    let applies = assay_advice::applies(advice, &facts, info.as_ref(), &parameters);
+    let applies = assay_advice::applies(advice, &facts, info, &parameters);
     let plan = assay_trials::settle(advice, &spec, parameters, &target, options);
-    let infos: Vec<TargetInfo> = info.iter().cloned().collect();
     Ok(Candidate {
         plan,
         facts: assay_runner::relevant(facts, &infos),
-        target: info,
+        ground,
         applies,
     })
 }

@@ -7,13 +7,23 @@ use crate::cli::{Global, Status};
 use crate::context;
 use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
+use assay_runner::Ground;
 use assay_store::Store;
-use assay_trials::{Environment, Finished, Stop, Wish};
+use assay_trials::{Environment, Event, Finished, Stop, Wish};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+/// A trial that begins, or goes on.
+pub(super) struct Begun {
+    pub(super) trial: Trial,
+    /// What it has measured already.
+    pub(super) slots: Vec<Slot>,
+    /// Its target, held.
+    pub(super) ground: Option<Ground>,
+}
 
 /// What became of all of them.
 pub(super) fn carry_out(
-    trials: Vec<(Trial, Vec<Slot>)>,
+    trials: Vec<Begun>,
     args: &Args,
     global: &Global,
     env: &Environment<'_>,
@@ -21,7 +31,12 @@ pub(super) fn carry_out(
 ) -> anyhow::Result<Status> {
     let mut finished: Vec<Finished> = Vec::new();
     let of = trials.len();
-    for (number, (trial, slots)) in (1..).zip(trials) {
+    for (number, begun) in (1..).zip(trials) {
+        let Begun {
+            trial,
+            slots,
+            ground,
+        } = begun;
         if of > 1 && !args.quiet {
             eprintln!("trial {number} of {of}: {}", trial.plan.advice);
         }
@@ -31,9 +46,9 @@ pub(super) fn carry_out(
             noise: !trial.plan.aa,
             confirm: &mut confirm,
         };
-        let done = assay_trials::execute(trial, slots, &mut wish, env, store, &mut |event| {
-            shown.tell(&event);
-        });
+        let ground = ground.as_ref();
+        let mut tell = |event: Event<'_>| shown.tell(&event);
+        let done = assay_trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
         shown.end();
         let one = match done {
             // While images were made or the noise was measured: there is nothing to keep yet.

@@ -101,6 +101,7 @@ impl Shown {
                 }
                 self.line(&live_line(&self.plan, &live, self.style));
             }
+            Event::Astray(astray) => self.always(&astray.to_string()),
             Event::SettingBack => self.doing("setting everything back".to_owned()),
         }
     }
@@ -145,8 +146,14 @@ impl Shown {
     }
 
     fn line(&self, line: &str) {
+        if !self.quiet {
+            self.always(line);
+        }
+    }
+
+    /// What is said even where nothing else is to be said.
+    fn always(&self, line: &str) {
         match &self.bar {
-            _ if self.quiet => {}
             Some(bar) => bar.println(line.trim_end_matches('\n')),
             None => eprintln!("{}", line.trim_end_matches('\n')),
         }

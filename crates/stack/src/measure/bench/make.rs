@@ -7,23 +7,24 @@ use crate::measure::settle::Settle;
 use crate::measure::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
 use assay_arms::{Built, Endpoint};
 use assay_changes::Session;
-use assay_host::held::{Access, Directory, Held};
+use assay_host::held::{Access, Held};
 use assay_instruments::counters::Sources;
-use assay_instruments::scratch;
+use assay_instruments::scratch::{self, Scratch};
 use assay_instruments::{file_state, layout};
 use assay_lab::{Disk, Guest, Options};
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 impl<'a> Bench<'a> {
-    /// Makes all rungs and writes their files from end to end.
+    /// Makes all rungs and writes their files from end to end. Scratch files go to `files`, which
+    /// outlives the bench.
     pub(in crate::measure) fn new(
         prepared: &Prepared,
         env: &Environment<'a>,
         session: &'a Session,
         scratch: &scratch::Session,
+        files: &mut Vec<Scratch>,
         tell: &mut Tell<'_>,
     ) -> Result<Self, MeasureError> {
         let run = &prepared.run;
@@ -33,14 +34,13 @@ impl<'a> Bench<'a> {
             cancel: env.cancel,
             now: env.now,
             work: scratch.dir().to_owned(),
-            home: prepared.wanted.target.clone(),
+            home: prepared.on.through(),
             places: Vec::new(),
             sources: Vec::new(),
             learnt: Vec::new(),
             settle: Settle::new(prepared),
             guest: None,
             images: Vec::new(),
-            scratch: Vec::new(),
             volumes: Vec::new(),
         };
         for (index, recipe) in prepared.recipes.iter().enumerate() {
@@ -63,15 +63,15 @@ impl<'a> Bench<'a> {
                 size,
             };
             let made = match recipe {
-                Recipe::File => bench.file(prepared, scratch, seed, tell)?,
+                Recipe::File => bench.file(prepared, scratch, files, seed, tell)?,
                 Recipe::Home(volume) => {
-                    let place = place(&prepared.wanted.target);
+                    let place = place(&prepared.on.through());
                     let (made, dir) = bench.volume(env, session, volume, &place, index)?;
                     bench.home = dir;
                     made
                 }
                 Recipe::Volume(volume) => {
-                    let place = place(&prepared.wanted.target);
+                    let place = place(&prepared.on.through());
                     bench.volume(env, session, volume, &place, index)?.0
                 }
                 Recipe::Image(arm) => {
@@ -139,12 +139,13 @@ impl<'a> Bench<'a> {
         &mut self,
         prepared: &Prepared,
         session: &scratch::Session,
+        files: &mut Vec<Scratch>,
         seed: u64,
         tell: &mut Tell<'_>,
     ) -> Result<Place, MeasureError> {
-        let directory = Directory::open(&prepared.wanted.target);
-        let directory = Arc::new(directory.map_err(|source| unfit("file", &source))?);
-        let scratch = session.scratch(&directory)?;
+        let directory = prepared.on.directory();
+        let directory = directory.ok_or_else(|| unfit("file", &"it needs a directory"))?;
+        let scratch = session.scratch(directory)?;
         let size = prepared.run.plan.file_size;
         layout::fill(
             scratch.held(),
@@ -167,7 +168,7 @@ impl<'a> Bench<'a> {
             link: self.link("file", &scratch.held().through())?,
             state: file_state::look(scratch.held().file()).ok(),
         };
-        self.scratch.push(scratch);
+        files.push(scratch);
         Ok(made)
     }
 

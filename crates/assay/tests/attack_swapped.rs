@@ -15,8 +15,9 @@ use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -45,6 +46,80 @@ struct Scene {
     exchanged: AtomicU64,
 }
 
+/// A page that tries a setting in a file, with a load on a scratch file in the directory.
+const SETTING: &str = r#"+++
+title = "More workers"
+statement = "Have more."
+predicts = "Faster."
+[source]
+who = "A colleague"
+claimed = "It is faster."
+[literature]
+standing = "confirmed"
+text = "None."
+references = ["none"]
+[risk]
+level = "low"
+text = "None."
+[trial]
+target = "directory"
+default_target = "."
+metric = "iops"
+slot_seconds = 0.2
+washout_seconds = 0.1
+[trial.change]
+kind = "set"
+value = "8"
+setting = { kind = "config", file = "FILE", language = "key-value", key = "workers" }
+[trial.load]
+kind = "fio"
+size = "16MiB"
+workload = { name = "write", pattern = "randwrite", block_size = "4KiB", queue_depth = 1, engine = "psync" }
++++
+## Claim
+
+More is better.
+
+## Why it may help
+
+It may.
+
+## When it does not apply
+
+Never.
+
+## How we test
+
+Here.
+
+## Undo
+
+Less.
+
+## Sources
+
+None.
+"#;
+
+/// A study that needs file systems in its directory, and no guest.
+const STUDY: &str = r#"name = "bare"
+title = "Files"
+question = "Do they work?"
+bench = "guest-disks"
+source = { title = "none", machine = "none" }
+forms.quick = { rounds = 1, runtime = "300ms", size = "16M" }
+forms.full = { rounds = 1, runtime = "300ms", size = "16M" }
+configuration = [
+  { name = "here", on = "here", bare = true },
+  { name = "ext4", on = "ext4", bare = true },
+]
+figure = [
+  { name = "read", unit = "B/s", better = "higher", together = "all", pattern = "read", block_size = "1M", of = "rate" },
+]
+published = []
+conclusion = [{ says = "x", claim = [{ kind = "ratio", figure = "read", of = "here", to = "ext4", at_least = 1 }] }]
+"#;
+
 /// What comes in between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
@@ -56,7 +131,10 @@ enum Then {
 impl Scene {
     fn new() -> Self {
         let all = tempfile::tempdir_in("/var/tmp").unwrap();
-        let dir = all.path().join("theirs");
+        let owned = all.path().join("owned");
+        let dir = owned.join("theirs");
+        fs::create_dir(&owned).unwrap();
+        chown(&owned, Some(OWNER), Some(OWNER)).unwrap();
         let roots = all.path().join("roots");
         fs::create_dir(&dir).unwrap();
         fs::create_dir(&roots).unwrap();
@@ -76,12 +154,31 @@ impl Scene {
         // The way is open to the owner, the end of it is not.
         fs::set_permissions(all.path(), fs::Permissions::from_mode(0o755)).unwrap();
         chown(&dir, Some(OWNER), Some(OWNER)).unwrap();
+        let own = all.path().join("own");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("service.conf"), "workers = 2\n").unwrap();
+        let page = SETTING.replace("FILE", own.join("service.conf").to_str().unwrap());
+        fs::write(own.join("workers.md"), page).unwrap();
+        fs::write(own.join("bare.toml"), STUDY).unwrap();
         Self {
             dir,
             all,
             home: Home::new(),
             exchanged: AtomicU64::new(0),
         }
+    }
+
+    /// The words of a command, with what they stand for here.
+    fn words(&self, words: &[&str]) -> Vec<String> {
+        let own = |name: &str| self.all.path().join("own").join(name);
+        let path = |path: PathBuf| path.to_str().unwrap().to_owned();
+        let words = words.iter().map(|word| match *word {
+            "DIR" => path(self.dir.clone()),
+            "PAGE" => path(own("workers.md")),
+            "STUDY" => path(own("bare.toml")),
+            word => word.to_owned(),
+        });
+        words.collect()
     }
 
     fn roots(&self) -> PathBuf {
@@ -114,15 +211,18 @@ impl Scene {
 
     /// What root made here and left.
     fn left(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.dir).unwrap().flatten();
-        // The owner may be faster than the look.
-        let roots = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == 0));
-        roots.map(|entry| entry.path()).collect()
+        left_in(&self.dir)
+    }
+
+    /// The setting of the page is as it was.
+    fn setting_is_back(&self) -> bool {
+        let file = self.all.path().join("own/service.conf");
+        fs::read(file).unwrap() == b"workers = 2\n"
     }
 
     /// Starts assay, exchanges what it makes, and waits for its end. Whether all held.
     fn attack(&self, words: &[&str], seed: u64, then: Then) -> bool {
-        let mut command = self.home.command(words);
+        let mut command = self.home.command(&self.words(words));
         let log = fs::File::create(self.all.path().join("log")).unwrap();
         command.stdout(Stdio::null()).stderr(log);
         let child = command.spawn().unwrap();
@@ -145,7 +245,7 @@ impl Scene {
         // What could not be taken away while it was moved to and fro is taken away now.
         let recovered = self.home.assay(&["trial", "--recover"]);
         let held = ended.is_some() && self.roots_are_whole() && self.left().is_empty();
-        let held = held && self.loops().is_empty();
+        let held = held && self.loops().is_empty() && self.setting_is_back();
         if !held {
             let log = fs::read_to_string(self.all.path().join("log")).unwrap();
             eprintln!(
@@ -175,8 +275,7 @@ impl Scene {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
                 let ours = entry.metadata().is_ok_and(|found| found.uid() == 0);
-                // Scratch files are attacked by a test of their own.
-                if !ours || !name.starts_with(".assay-") || name.ends_with(".scratch") {
+                if !ours || !name.starts_with(".assay-") {
                     continue;
                 }
                 random ^= random << 13;
@@ -238,6 +337,14 @@ impl Scene {
     }
 }
 
+/// What root has in a directory.
+fn left_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().flatten();
+    // The owner may be faster than the look.
+    let roots = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == 0));
+    roots.map(|entry| entry.path()).collect()
+}
+
 /// Ends the owner with the scope, also when that ends in a panic.
 struct Stop<'a>(&'a AtomicBool);
 
@@ -265,16 +372,8 @@ fn attacks(name: &str, programs: &[&str], rounds: u64, words: &[&str]) {
     for round in 0..rounds * factor() {
         for then in [Then::Nothing, Then::Kill, Then::Terminate] {
             let scene = Scene::new();
-            let dir = scene.dir.to_str().unwrap().to_owned();
-            let words: Vec<&str> = words
-                .iter()
-                .map(|word| match *word {
-                    "DIR" => dir.as_str(),
-                    word => word,
-                })
-                .collect();
             tried += 1;
-            held += u64::from(scene.attack(&words, 3 * round + then as u64 + 1, then));
+            held += u64::from(scene.attack(words, 3 * round + then as u64 + 1, then));
             exchanged += scene.exchanged.load(Ordering::Relaxed);
         }
     }
@@ -284,7 +383,7 @@ fn attacks(name: &str, programs: &[&str], rounds: u64, words: &[&str]) {
 }
 
 #[test]
-fn disk_images() {
+fn attack_disk_images() {
     let words = [
         &["trial", "qcow2-preallocation", "DIR", "--quiet"][..],
         &SHORT,
@@ -300,7 +399,7 @@ fn disk_images() {
 }
 
 #[test]
-fn file_systems() {
+fn attack_file_systems() {
     let words = [
         &["trial", "ext4-data-writeback", "DIR", "--quiet"][..],
         &SHORT,
@@ -316,7 +415,7 @@ fn file_systems() {
 }
 
 #[test]
-fn rungs_of_a_stack() {
+fn attack_rungs_of_a_stack() {
     let words = [
         "stack",
         "DIR",
@@ -341,4 +440,103 @@ fn rungs_of_a_stack() {
         1,
         &words,
     );
+}
+
+/// The load writes to a scratch file, while a setting of the user's is changed to and fro.
+#[test]
+fn attack_scratch_file_of_a_trial() {
+    let words = [&["trial", "PAGE", "DIR", "--yes", "--quiet"][..], &SHORT].concat();
+    attacks(
+        "scratch files of a trial exchanged by the owner of their directory",
+        &["fio"],
+        1,
+        &words,
+    );
+}
+
+#[test]
+fn attack_things_of_a_study() {
+    attacks(
+        "things of a study exchanged by the owner of their directory",
+        &["fio", "mkfs.ext4", "mount"],
+        1,
+        &["study", "STUDY", "DIR", "--quiet"],
+    );
+}
+
+/// As soon as the plan is shown, the directory itself becomes a link to one of root's.
+#[test]
+fn attack_a_directory_exchanged_after_the_plan() {
+    let programs = [
+        "fio",
+        "mkfs.ext4",
+        "mount",
+        "qemu-img",
+        "qemu-storage-daemon",
+    ];
+    if cannot(&programs) {
+        return;
+    }
+    let stack = [
+        "stack",
+        "DIR",
+        "--measure",
+        "--yes",
+        "--runtime",
+        "300ms",
+        "--ramp",
+        "50ms",
+        "--size",
+        "16M",
+        "--rw",
+        "randread",
+        "--layers",
+        "image",
+    ];
+    let commands: [&[&str]; 4] = [
+        &[&["trial", "PAGE", "DIR", "--yes"][..], &SHORT].concat(),
+        &[&["trial", "qcow2-preallocation", "DIR"][..], &SHORT].concat(),
+        &stack,
+        &["study", "STUDY", "DIR"],
+    ];
+    let (mut tried, mut held) = (0, 0);
+    for round in 0..factor() {
+        for words in commands {
+            tried += 1;
+            let late = Duration::from_millis(round * 97 % 1500);
+            match exchanged_after_the_plan(&Scene::new(), words, late) {
+                Ok(()) => held += 1,
+                Err(why) => eprintln!("{words:?} after {late:?}: {why}"),
+            }
+        }
+    }
+    attacked("directory exchanged after the plan is shown", tried, held);
+}
+
+fn exchanged_after_the_plan(scene: &Scene, words: &[&str], late: Duration) -> Result<(), String> {
+    let mut command = scene.home.command(&scene.words(words));
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    std::thread::sleep(late);
+    let moved = scene.dir.with_file_name("moved");
+    fs::rename(&scene.dir, &moved).unwrap();
+    symlink(scene.roots(), &scene.dir).unwrap();
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        let _ = said.read_to_string(&mut rest);
+        rest
+    });
+    let ended = scene.wait(child, 0, Then::Nothing);
+    text += &rest.join().unwrap();
+    let whole = scene.roots_are_whole() && scene.setting_is_back() && scene.loops().is_empty();
+    let left = left_in(&moved);
+    // It was measured: what it held was there all the time.
+    let measured = ended.is_some_and(|ended| matches!(ended.code(), Some(0 | 1)));
+    match whole && left.is_empty() && measured {
+        true => Ok(()),
+        false => Err(format!("{ended:?}, whole {whole}, left {left:?}\n{text}")),
+    }
 }
