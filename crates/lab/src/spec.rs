@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, word) in [
-            ("", "not a size"),
+            ("", "number of bytes"),
             ("1G,bus=floppy", "virtio-blk"),
             ("1G,cluster=64k", "format=qcow2"),
             ("1G,speed=11", "speed"),
