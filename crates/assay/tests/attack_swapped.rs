@@ -9,7 +9,7 @@
 mod common;
 
 use assay_rigs::lacks;
-use assay_testing::{attacked, factor, skipped};
+use assay_testing::{Stop, attacked, factor, skipped};
 use common::Home;
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::{Pid, Signal};
@@ -343,15 +343,6 @@ fn left_in(dir: &Path) -> Vec<PathBuf> {
     // The owner may be faster than the look.
     let roots = entries.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == 0));
     roots.map(|entry| entry.path()).collect()
-}
-
-/// Ends the owner with the scope, also when that ends in a panic.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 fn cannot(programs: &[&str]) -> bool {

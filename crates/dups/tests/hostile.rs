@@ -56,6 +56,7 @@ fn permission_lost_half_way() {
     }
     let stop = std::sync::atomic::AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
+        let _stop = assay_testing::Stop(&stop);
         scope.spawn(|| {
             for turn in 0_u64.. {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {

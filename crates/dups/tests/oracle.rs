@@ -223,6 +223,7 @@ fn files_that_change_are_set_aside() {
     }
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = assay_testing::Stop(&stop);
         scope.spawn(|| {
             let mut turn = 0_u64;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {

@@ -99,6 +99,7 @@ fn attack_folders_exchanged_for_links() {
         let before = state(&victim);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _stop = assay_testing::Stop(&stop);
             let rival = scope.spawn(|| {
                 // SAFETY: the system call itself, unlike the function of libc, changes this thread
                 // only; it touches no memory.

@@ -146,6 +146,7 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
         fs::create_dir_all(decoys[3].join("of root")).unwrap();
         let stop = AtomicBool::new(false);
         let removed = std::thread::scope(|scope| {
+            let _stop = assay_testing::Stop(&stop);
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     for decoy in &decoys {

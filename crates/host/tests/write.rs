@@ -296,6 +296,7 @@ fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
     );
     let rounds = 2000 * assay_testing::factor();
     std::thread::scope(|scope| {
+        let _stop = assay_testing::Stop(&stop);
         scope.spawn(|| {
             let (file, away) = (path("theirs/file"), path("theirs/away"));
             let mut turn = 0;

@@ -10,6 +10,7 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Says that a test does not run because `part` is missing: a short name such as `fio`, `root`,
 /// `guest-image`. `why` is for people.
@@ -39,8 +40,22 @@ pub fn skipped(part: &str, why: impl Display) {
 pub fn attacked(name: &str, tried: u64, held: u64) {
     println!("attack: {name}: tried {tried}, held {held}");
     note(&format!("attack\t{name}\t{tried}\t{held}"));
+    hold(name, tried, held);
+}
+
+fn hold(name: &str, tried: u64, held: u64) {
     assert!(tried > 0, "{name}: no attack was tried");
     assert_eq!(tried, held, "{name}: not all attacks were held");
+}
+
+/// Tells a thread that attacks to end when it is dropped, also by a panic: a test that fails must not
+/// wait for its attacker for ever.
+pub struct Stop<'a>(pub &'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// How many times more attacks than in the short form: `ASSAY_ATTACK`, at least 1.
@@ -85,8 +100,7 @@ mod tests {
     #[test]
     fn an_attack_that_was_not_held_fails() {
         for (tried, held) in [(2, 1), (0, 0)] {
-            let failed =
-                std::panic::catch_unwind(|| super::attacked("no attack at all", tried, held));
+            let failed = std::panic::catch_unwind(|| super::hold("no attack at all", tried, held));
             assert!(failed.is_err(), "{tried} {held}");
         }
     }
