@@ -18,6 +18,7 @@ mod pairs;
 mod rule;
 mod shown;
 mod test;
+mod total;
 mod verdict;
 mod words;
 

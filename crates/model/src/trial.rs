@@ -201,6 +201,8 @@ pub enum PairOutcome {
         effect: f64,
         /// ln of the worsening of each guardrail, in the plan's order; above 0 is worse.
         guards: Vec<f64>,
+        /// Work of A and of B in the same time: the deciding rate, or one by the deciding latency.
+        work: [f64; 2],
     },
     /// The load failed with the change and not without.
     FailedChanged {
@@ -249,6 +251,23 @@ pub struct GuardJudgement {
     pub broken: bool,
 }
 
+/// What all slots of a side amount to, beside the typical pair: rare slow slots are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TotalJudgement {
+    /// Work done in the same time, B ÷ A: the ratio of the sums over all slots.
+    pub work: f64,
+    /// Time for the same work, B ÷ A: the ratio of the sums of what a unit of work took in each slot.
+    pub time: f64,
+    /// Share by which either may get worse.
+    pub margin: f64,
+    /// Both are within the margin, as measured.
+    pub within: bool,
+    /// The time is proved to be worse.
+    pub worse: bool,
+    /// Pairs in which A, or B, was more than twice as slow as the typical pair lets expect.
+    pub slow: [u32; 2],
+}
+
 /// What a trial's pairs amount to. Derived on read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
@@ -268,6 +287,9 @@ pub struct Judgement {
     pub interval: Option<Interval>,
     /// Guardrails.
     pub guards: Vec<GuardJudgement>,
+    /// Total work and time: the guardrail that every trial has. None without a pair.
+    #[serde(default)]
+    pub total: Option<TotalJudgement>,
     /// The looks so far.
     pub looks: Vec<Look>,
     /// Standard deviation of the pairs' log ratio.

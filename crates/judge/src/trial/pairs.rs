@@ -152,8 +152,17 @@ fn pair(trial: &Trial, now: Seen, changed: Seen) -> PairOutcome {
         .guards
         .iter()
         .map(|guard| better(guard.metric).map(|ln| -ln));
+    let work =
+        |figures: &Figures| match (plan.metric.quantity.is_latency(), figures.get(&plan.metric)) {
+            (true, Some(latency)) => latency.recip(),
+            (_, rate) => rate.copied().unwrap_or(f64::NAN),
+        };
     match (better(plan.metric), guards.collect()) {
-        (Ok(effect), Ok(guards)) => PairOutcome::Measured { effect, guards },
+        (Ok(effect), Ok(guards)) => PairOutcome::Measured {
+            effect,
+            guards,
+            work: [work(&now), work(&changed)],
+        },
         (Err(void), _) | (_, Err(void)) => void,
     }
 }

@@ -199,7 +199,7 @@ pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
     let measured: Vec<(f64, &Vec<f64>)> = pairs
         .iter()
         .filter_map(|pair| match pair {
-            PairOutcome::Measured { effect, guards } => Some((*effect, guards)),
+            PairOutcome::Measured { effect, guards, .. } => Some((*effect, guards)),
             _ => None,
         })
         .collect();
@@ -441,5 +441,13 @@ fn outcome(plan: &TrialPlan, figures: &[Figures; 2]) -> PairOutcome {
             .iter()
             .map(|guard| -better(&guard.metric))
             .collect(),
+        work: [0, 1].map(|side: usize| {
+            let value = figures[side][&plan.metric];
+            if plan.metric.quantity.is_latency() {
+                1.0 / value
+            } else {
+                value
+            }
+        }),
     }
 }

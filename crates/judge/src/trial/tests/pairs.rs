@@ -122,7 +122,7 @@ fn slots(pair: u32, now: Sample, changed: Sample) -> [Slot; 2] {
 
 fn effect(outcome: &PairOutcome) -> (f64, &[f64]) {
     match outcome {
-        PairOutcome::Measured { effect, guards } => (*effect, guards),
+        PairOutcome::Measured { effect, guards, .. } => (*effect, guards),
         other => panic!("{other:?}"),
     }
 }
@@ -291,7 +291,7 @@ fn pairs_keep_their_place() {
 fn a_trial_is_judged_with_its_proofs() {
     let mut trial = trial("iops", &[]);
     let slots: Vec<Slot> = (1..=6)
-        .flat_map(|pair| slots(pair, fio(1.0), fio(1.2 + f64::from(pair) / 100.0)))
+        .flat_map(|pair| slots(pair, fio(1.0), fio(1.4 + f64::from(pair) / 100.0)))
         .collect();
     let (outcomes, judgement) = judge_trial(&trial, &slots);
     assert_eq!((outcomes.len(), judgement.verdict), (6, Verdict::Better));
