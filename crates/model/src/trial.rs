@@ -241,7 +241,7 @@ pub struct GuardJudgement {
     pub metric: Metric,
     /// Share by which it may get worse.
     pub margin: f64,
-    /// Median ratio of worsening: 1.1 is 10 % worse.
+    /// Centre of the pairs' ratios of worsening: 1.1 is 10 % worse.
     pub worsening: f64,
     /// Interval of it.
     pub interval: Option<Interval>,
@@ -249,6 +249,19 @@ pub struct GuardJudgement {
     pub held: bool,
     /// Proved to be worse.
     pub broken: bool,
+}
+
+/// What the pairs say of one figure. The same rule for every figure, whether it decides or not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureJudgement {
+    /// Which.
+    pub metric: Metric,
+    /// Centre of the pairs' own ratios B ÷ A; none when no pair has it.
+    pub ratio: Option<f64>,
+    /// Its interval.
+    pub interval: Option<Interval>,
+    /// It got clearly worse: the whole interval is on the bad side.
+    pub worse: bool,
 }
 
 /// What all slots of a side amount to, beside the typical pair: rare slow slots are in it.
@@ -262,6 +275,9 @@ pub struct TotalJudgement {
     pub margin: f64,
     /// Both are within the margin, as measured.
     pub within: bool,
+    /// Neither would be worse than that, were one more slot of B three times as slow as usual: what
+    /// "better" needs.
+    pub stands: bool,
     /// The time is proved to be worse.
     pub worse: bool,
     /// Pairs in which A, or B, was more than twice as slow as the typical pair lets expect.
@@ -290,6 +306,10 @@ pub struct Judgement {
     /// Total work and time: the guardrail that every trial has. None without a pair.
     #[serde(default)]
     pub total: Option<TotalJudgement>,
+    /// The figures people look at: what decides first, then the guardrails, then the usual ones.
+    /// Empty where pairs were judged without their slots.
+    #[serde(default)]
+    pub figures: Vec<FigureJudgement>,
     /// The looks so far.
     pub looks: Vec<Look>,
     /// Standard deviation of the pairs' log ratio.

@@ -3,6 +3,7 @@
 mod failures;
 mod pairs;
 mod planted;
+mod rows;
 mod total;
 
 use super::*;
@@ -418,7 +419,10 @@ fn the_reason_is_a_sentence_with_its_figures() {
     let said = |rule: &Rule, effects: &[f64]| judge(rule, &measured(effects)).reason;
     let aa = Rule { aa: true, ..rule() };
     for (said, expected) in [
-        (said(&rule(), &about(0.3, 0.05, 6)), "34.4 % better (90 % interval +28.4 % to +40.5 %) in 6 pairs"),
+        (
+            said(&rule(), &about(0.3, 0.05, 6)),
+            "34.4 % better (90 % interval +28.4 % to +40.5 %) in 6 pairs",
+        ),
         (
             said(&rule(), &about(0.1, 0.3, 3)),
             "7.9 % better after 3 pairs, too few for an interval; at this noise an answer takes about 120 pairs",

@@ -91,6 +91,7 @@ pub(super) fn judgement(
         time: total.time,
         margin,
         within: total.within(margin.max(0.0).ln_1p()),
+        stands: total.stands(margin.max(0.0).ln_1p()),
         worse,
         slow: slow(effects),
     })

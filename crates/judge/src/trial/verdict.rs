@@ -1,6 +1,6 @@
 //! The order of verdicts.
 
-use super::centre::{centre, deviation, median, spread};
+use super::centre::{centre, deviation, spread};
 use super::evidence::fortunes;
 use super::failures::{Failures, stuck};
 use super::forecast::{pairs_for_difference, pairs_for_effect, pairs_for_equality};
@@ -43,6 +43,7 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
             rule.margin,
             proofs.total_worse.is_some(),
         ),
+        figures: Vec::new(),
         looks: looks
             .map(|(at, ends)| look(&measured, at.pairs, *ends))
             .collect(),
@@ -72,11 +73,11 @@ pub fn decide(rule: &Rule, pairs: &[PairOutcome]) -> (Verdict, usize) {
     (decision.verdict, at.unwrap_or(measured.pairs()))
 }
 
-fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
+pub(super) fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
     pairs.len() >= rule.max_pairs as usize
 }
 
-fn test(rule: &Rule, measured: usize, over: bool) -> Test {
+pub(super) fn test(rule: &Rule, measured: usize, over: bool) -> Test {
     let alpha = rule.level();
     if rule.open_ended() {
         return Test::evidence(alpha, looks::open_ended(alpha, measured));
@@ -251,7 +252,7 @@ fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec
     rows.map(|((guard, g), proof)| GuardJudgement {
         metric: guard.metric,
         margin: guard.margin,
-        worsening: median(g.clone()).exp(),
+        worsening: centre(g).unwrap_or_default().exp(),
         interval: match test.looks.is_empty() {
             true => None,
             false => interval(interval::at_last_look(test, g), rule),
@@ -262,7 +263,7 @@ fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec
     .collect()
 }
 
-fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
+pub(super) fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
     Some(Interval {
         low: ends.low?.exp(),
         high: ends.high?.exp(),

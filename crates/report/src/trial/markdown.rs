@@ -18,7 +18,7 @@ pub fn markdown(view: &View) -> String {
         out.push_str(&format!("- note: {}\n", plain(remark)));
     }
     figures(view, &mut out);
-    let guards = evidence::guards(view);
+    let guards = evidence::bounds(view);
     if !guards.is_empty() {
         out.push_str("\n## Guardrails\n\n| guardrail | B/A | interval | allowed | |\n|---|--:|--:|--:|---|\n");
     }
@@ -31,6 +31,9 @@ pub fn markdown(view: &View) -> String {
             row.allowed,
             row.state.word()
         ));
+    }
+    if let Some(proved) = evidence::proved(view) {
+        out.push_str(&format!("\n{}\n", plain(&proved)));
     }
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {

@@ -11,7 +11,7 @@ use assay_model::trial::{
 };
 use assay_model::{Bytes, Doubt, Facts, Histogram, Nanos, Sample, Severity, Trial};
 
-fn trial(metric: &str, guards: &[&str]) -> Trial {
+pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
     let (run, _) = recorded("clean-read");
     let plan = TrialPlan {
         advice: "swappiness".to_owned(),
@@ -68,7 +68,7 @@ fn trial(metric: &str, guards: &[&str]) -> Trial {
 }
 
 /// The recorded sample of fio, so many times as fast.
-fn fio(speed: f64) -> Sample {
+pub(super) fn fio(speed: f64) -> Sample {
     let (_, samples) = recorded("clean-read");
     let mut sample = samples.into_iter().next().unwrap();
     for job in &mut sample.jobs {
@@ -110,7 +110,7 @@ fn own(tool: &str, operations: u64, ns: u64) -> Sample {
     }
 }
 
-fn slots(pair: u32, now: Sample, changed: Sample) -> [Slot; 2] {
+pub(super) fn slots(pair: u32, now: Sample, changed: Sample) -> [Slot; 2] {
     [(Side::Now, now), (Side::Changed, changed)].map(|(side, sample)| Slot {
         pair,
         side,
