@@ -193,7 +193,7 @@ fn every_trial_can_be_made_and_takes_minutes() {
 /// Own pages get a guardrail by default; ours say what they mean.
 #[test]
 fn every_trial_guards_the_slowest_operations_or_says_why_not() {
-    for advice in catalogue().iter() {
+    for advice in catalogue().all() {
         let Some(spec) = &advice.trial.as_ref().and_then(|_| spec(advice).ok()) else {
             continue;
         };
