@@ -199,7 +199,7 @@ impl Guard {
     pub fn default_tail(decides: Metric, guards: &[Self]) -> Option<Self> {
         let looked_at = guards.iter().map(|guard| guard.metric).chain([decides]);
         let none = !looked_at.into_iter().any(Self::is_tail);
-        none.then(|| Self {
+        none.then_some(Self {
             metric: Metric {
                 direction: decides.direction,
                 quantity: Quantity::P99,
