@@ -8,6 +8,7 @@ mod book;
 mod noise;
 mod parallel;
 mod speed;
+mod stalls;
 mod tables;
 mod unsimulated;
 
@@ -31,9 +32,10 @@ fn main() -> io::Result<()> {
     let n = asked.unwrap_or(REPETITIONS).max(2 * COSTLY);
     let few = n / COSTLY;
     let only = arguments.get(1).map_or("", String::as_str);
-    let tables: [(&str, usize, Table); 8] = [
+    let tables: [(&str, usize, Table); 9] = [
         ("Verdicts", n, tables::verdicts),
         ("Gains around the margin", n, tables::negligible),
+        ("Rare slow slots", n / 2, stalls::stalls),
         ("The interval", few, unsimulated::coverage),
         ("Guardrails", n, unsimulated::guards),
         ("Failures", n / 4, unsimulated::failures),

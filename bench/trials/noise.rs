@@ -70,17 +70,24 @@ impl Noise {
         }
     }
 
-    /// Log ratios of so many pairs, each in an order by a coin, when the change has this effect
-    /// (log ratio).
-    pub fn pairs(&self, random: &mut ChaCha8Rng, n: usize, effect: f64) -> Vec<f64> {
+    /// ln of what A and B of so many pairs measure, each in an order by a coin, when the change has
+    /// this effect (log ratio).
+    pub fn work(&self, random: &mut ChaCha8Rng, n: usize, effect: f64) -> Vec<[f64; 2]> {
         let slots = self.slots(random, 2 * n);
         slots
             .chunks_exact(2)
             .map(|pair| match random.random::<bool>() {
-                true => effect + pair[0] - pair[1],
-                false => effect + pair[1] - pair[0],
+                true => [pair[1], effect + pair[0]],
+                false => [pair[0], effect + pair[1]],
             })
             .collect()
+    }
+
+    /// The log ratios of such pairs.
+    #[cfg_attr(not(test), allow(dead_code, reason = "the tests of the rule use it"))]
+    pub fn pairs(&self, random: &mut ChaCha8Rng, n: usize, effect: f64) -> Vec<f64> {
+        let work = self.work(random, n, effect);
+        work.iter().map(|[a, b]| b - a).collect()
     }
 }
 

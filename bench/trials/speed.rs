@@ -1,7 +1,7 @@
 //! How long judging takes.
 
 use crate::noise;
-use crate::tables::{measured, rule};
+use crate::tables::{measured, pair, rule};
 use assay_judge::trial::{Rule, decide, judge};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
@@ -29,7 +29,7 @@ fn milliseconds(work: impl Fn()) -> f64 {
 /// The mean of ten, at 60 pairs of recorded noise.
 pub fn report() -> String {
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let effects = noise::direct().pairs(&mut random, 60, 0.0);
+    let effects = noise::direct().work(&mut random, 60, 0.0);
     let plain = measured(&effects);
     let guard = Guard {
         metric: Metric::all(Quantity::P99),
@@ -37,10 +37,7 @@ pub fn report() -> String {
     };
     let guarded: Vec<PairOutcome> = effects
         .iter()
-        .map(|effect| PairOutcome::Measured {
-            effect: *effect,
-            guards: vec![*effect, -effect],
-        })
+        .map(|[a, b]| pair([*a, *b], vec![b - a, a - b]))
         .collect();
     let two = Rule {
         guards: vec![guard; 2],

@@ -23,13 +23,25 @@ pub fn rule(seed: u64) -> Rule {
     }
 }
 
-/// Pairs without guardrails.
-pub fn measured(effects: &[f64]) -> Vec<PairOutcome> {
-    let pair = |effect: &f64| PairOutcome::Measured {
-        effect: *effect,
-        guards: Vec::new(),
-    };
-    effects.iter().map(pair).collect()
+/// Pairs without guardrails, from ln of what A and B measured.
+pub fn measured(work: &[[f64; 2]]) -> Vec<PairOutcome> {
+    work.iter()
+        .map(|[a, b]| pair([*a, *b], Vec::new()))
+        .collect()
+}
+
+/// A pair, from ln of what A and B measured and of how much each guardrail got worse.
+pub fn pair([a, b]: [f64; 2], guards: Vec<f64>) -> PairOutcome {
+    PairOutcome::Measured {
+        effect: b - a,
+        guards,
+        work: [a.exp(), b.exp()],
+    }
+}
+
+/// The same from the log ratio alone.
+pub fn halves(effect: f64) -> [f64; 2] {
+    [-effect / 2.0, effect / 2.0]
 }
 
 /// The noises, by name.
@@ -77,8 +89,8 @@ pub fn cells(ends: &[End]) -> String {
 /// Trials of this noise and gain.
 pub fn trials(name: &str, noise: &Noise, gain: f64, n: usize) -> Vec<End> {
     repeat(&format!("{name} {gain}"), n, |seed, random| {
-        let effects = noise.pairs(random, MAX_PAIRS as usize, gain.ln_1p());
-        decide(&rule(seed), &measured(&effects))
+        let work = noise.work(random, MAX_PAIRS as usize, gain.ln_1p());
+        decide(&rule(seed), &measured(&work))
     })
 }
 

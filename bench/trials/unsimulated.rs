@@ -3,7 +3,7 @@
 
 use crate::noise::{Noise, normal};
 use crate::parallel::repeat;
-use crate::tables::{End, cells, mean, measured, noises, percent, rule, share};
+use crate::tables::{End, cells, halves, mean, measured, noises, pair, percent, rule, share};
 use assay_judge::trial::{Rule, campaign, decide, evidence, judge};
 use assay_model::advice::Guard;
 use assay_model::criterion::{Metric, Quantity};
@@ -23,7 +23,7 @@ pub fn coverage(n: usize) -> String {
         for gain in [0.0, 0.1] {
             let seen = repeat(&format!("coverage {name} {gain}"), n, |seed, random| {
                 let truth = 1.0 + gain;
-                let pairs = measured(&noise.pairs(random, MAX_PAIRS as usize, f64::ln(truth)));
+                let pairs = measured(&noise.work(random, MAX_PAIRS as usize, f64::ln(truth)));
                 let rule = rule(seed);
                 let (_, stop) = decide(&rule, &pairs);
                 // What was printed at a look does not depend on what came after it.
@@ -78,16 +78,15 @@ pub fn guards(n: usize) -> String {
                     guards: vec![guard; count],
                     ..rule(seed)
                 };
-                let pair = |random: &mut ChaCha8Rng| PairOutcome::Measured {
-                    effect: 0.1f64.ln_1p() + PAIR * normal(random),
-                    guards: (0..count)
-                        .map(|at| {
-                            let truth = if at == 0 { worse.ln_1p() } else { 0.0 };
-                            truth + PAIR * normal(random)
-                        })
-                        .collect(),
+                let one = |random: &mut ChaCha8Rng| {
+                    let effect = 0.1f64.ln_1p() + PAIR * normal(random);
+                    let guards = (0..count).map(|at| {
+                        let truth = if at == 0 { worse.ln_1p() } else { 0.0 };
+                        truth + PAIR * normal(random)
+                    });
+                    pair(halves(effect), guards.collect())
                 };
-                let pairs: Vec<_> = (0..MAX_PAIRS).map(|_| pair(random)).collect();
+                let pairs: Vec<_> = (0..MAX_PAIRS).map(|_| one(random)).collect();
                 decide(&rule, &pairs)
             });
             let _ = writeln!(out, "| {count} | {:.0} | {}", worse * 100.0, cells(&ends));
@@ -116,7 +115,7 @@ pub fn failures(n: usize) -> String {
         (0.05, 1.0),
     ] {
         let ends = repeat(&format!("failures {alone} {change}"), n, |seed, random| {
-            let effects = Noise::Even(0.05).pairs(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
+            let effects = Noise::Even(0.05).work(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
             let error = || "refused".to_owned();
             let pairs: Vec<PairOutcome> = measured(&effects)
                 .into_iter()
@@ -175,7 +174,7 @@ pub fn campaigns(n: usize) -> String {
          |---|---|---|---|---|\n",
     );
     let corrected = campaign::level(0.05, PIECES);
-    type Way<'a> = &'a (dyn Fn(&Rule, &[f64]) -> End + Sync);
+    type Way<'a> = &'a (dyn Fn(&Rule, &[[f64; 2]]) -> End + Sync);
     let ways: [(&str, Way); 4] = [
         ("sign flips, 5 %", &|rule, x| decide(rule, &measured(x))),
         ("e-process, 20", &|_, x| by_evidence(x, 0.05)),
@@ -192,7 +191,7 @@ pub fn campaigns(n: usize) -> String {
         let campaigns = repeat("campaigns", n, |seed, random| {
             let piece = |at: usize| {
                 let gain: f64 = if at < GAINS { 0.1 } else { 0.0 };
-                let x = Noise::DriftAndOutliers.pairs(random, MAX_PAIRS as usize, gain.ln_1p());
+                let x = Noise::DriftAndOutliers.work(random, MAX_PAIRS as usize, gain.ln_1p());
                 judge(&rule(seed * PIECES as u64 + at as u64), &x)
             };
             (0..PIECES).map(piece).collect::<Vec<End>>()
@@ -219,7 +218,7 @@ pub fn strict(n: usize) -> String {
     for (name, noise) in noises() {
         for (way, flips) in [("sign flips, 5 % / 40", true), ("e-process, 800", false)] {
             let ends = repeat(&format!("strict {name}"), n, |seed, random| {
-                let x = noise.pairs(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
+                let x = noise.work(random, MAX_PAIRS as usize, 0.1f64.ln_1p());
                 let rule = Rule {
                     alpha,
                     ..rule(seed)
@@ -237,12 +236,20 @@ pub fn strict(n: usize) -> String {
 }
 
 /// Better when the fortune reaches 1/α; an answer otherwise at 60 pairs.
-fn by_evidence(x: &[f64], alpha: f64) -> End {
-    let reached = evidence::fortunes(x).iter().position(|e| *e >= 1.0 / alpha);
+fn by_evidence(work: &[[f64; 2]], alpha: f64) -> End {
+    let x: Vec<f64> = work.iter().map(|[a, b]| b - a).collect();
+    let reached = evidence::fortunes(&x)
+        .iter()
+        .position(|e| *e >= 1.0 / alpha);
     match reached {
         Some(at) => (Verdict::Better, at + 1),
         None => (Verdict::Undecided, x.len()),
     }
+}
+
+fn from_effects(effects: &[f64]) -> Vec<PairOutcome> {
+    let work: Vec<[f64; 2]> = effects.iter().map(|effect| halves(*effect)).collect();
+    measured(&work)
 }
 
 /// Sides that have to be made anew: each making has luck of its own (5 %), which all its pairs
@@ -264,7 +271,7 @@ pub fn makings(n: usize) -> String {
                         x.extend(noise.iter().map(|d| d + luck));
                     }
                     if name == "pair" {
-                        return decide(&rule(seed), &measured(&x));
+                        return decide(&rule(seed), &from_effects(&x));
                     }
                     let mean = |making: &[f64]| making.iter().sum::<f64>() / pairs as f64;
                     let means: Vec<f64> = x.chunks(pairs).map(mean).collect();
@@ -272,7 +279,7 @@ pub fn makings(n: usize) -> String {
                         max_pairs: makings,
                         ..rule(seed)
                     };
-                    let (verdict, judged) = decide(&rule, &measured(&means));
+                    let (verdict, judged) = decide(&rule, &from_effects(&means));
                     (verdict, judged * pairs)
                 });
                 let gain = gain * 100.0;

@@ -6,7 +6,7 @@
 )]
 
 use assay_advice::{Applicability, Catalogue, ResolveError, aim, applies, resolve};
-use assay_model::advice::{Advice, RiskLevel, Standing, TrialSpec};
+use assay_model::advice::{Advice, Guard, RiskLevel, Standing, TrialSpec};
 use assay_model::change::{CacheMode, Change, Setting};
 use assay_model::{Facts, TargetInfo};
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,6 +187,22 @@ fn every_trial_can_be_made_and_takes_minutes() {
             assert_eq!(advice.literature.standing, Standing::Dangerous, "{id}");
             assert_eq!(advice.risk.level, RiskLevel::DataLoss, "{id}");
         }
+    }
+}
+
+/// Own pages get a guardrail by default; ours say what they mean.
+#[test]
+fn every_trial_guards_the_slowest_operations_or_says_why_not() {
+    for advice in catalogue().all() {
+        let Some(spec) = &advice.trial.as_ref().and_then(|_| spec(advice).ok()) else {
+            continue;
+        };
+        let named = Guard::default_tail(spec.metric, &spec.guards).is_none();
+        assert!(
+            named || spec.no_tail_guard.is_some(),
+            "{}: `guards` names no tail such as p99, and `no_tail_guard` does not say why",
+            advice.id
+        );
     }
 }
 

@@ -15,9 +15,11 @@ mod interval;
 mod looks;
 mod measured;
 mod pairs;
+mod rows;
 mod rule;
 mod shown;
 mod test;
+mod total;
 mod verdict;
 mod words;
 
@@ -33,8 +35,11 @@ use assay_model::trial::{Judgement, PairOutcome, Slot};
 /// The pairs of a trial and what they amount to.
 #[must_use]
 pub fn judge_trial(trial: &Trial, slots: &[Slot]) -> (Vec<PairOutcome>, Judgement) {
-    let pairs = pairs(trial, slots);
-    let judgement = judge(&Rule::of(&trial.plan, &trial.durability), &pairs);
+    let (pairs, figures): (Vec<_>, Vec<_>) = pairs::with_figures(trial, slots).into_iter().unzip();
+    let figures: Vec<_> = figures.into_iter().flatten().collect();
+    let rule = Rule::of(&trial.plan, &trial.durability);
+    let mut judgement = judge(&rule, &pairs);
+    judgement.figures = rows::figures(&trial.plan, &rule, &pairs, &figures, &judgement);
     (pairs, judgement)
 }
 

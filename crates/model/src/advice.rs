@@ -2,7 +2,7 @@
 //! `assay-advice`.
 
 use crate::change::Change;
-use crate::criterion::Metric;
+use crate::criterion::{Metric, Quantity};
 use crate::load::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -179,6 +179,36 @@ pub struct Guard {
     pub margin: f64,
 }
 
+impl Guard {
+    /// Margin of the guardrail that a trial has by default: latencies of the slowest hundredth
+    /// swing by more than a tenth from slot to slot on most machines.
+    pub const TAIL_MARGIN: f64 = 0.25;
+
+    /// Whether a figure is about the slowest operations.
+    #[must_use]
+    pub fn is_tail(metric: Metric) -> bool {
+        matches!(
+            metric.quantity,
+            Quantity::P99 | Quantity::P999 | Quantity::P9999 | Quantity::Max
+        )
+    }
+
+    /// The guardrail of a trial that looks at the slowest operations nowhere: p99 of what decides.
+    /// None when the deciding figure or a guardrail is one.
+    #[must_use]
+    pub fn default_tail(decides: Metric, guards: &[Self]) -> Option<Self> {
+        let looked_at = guards.iter().map(|guard| guard.metric).chain([decides]);
+        let none = !looked_at.into_iter().any(Self::is_tail);
+        none.then_some(Self {
+            metric: Metric {
+                direction: decides.direction,
+                quantity: Quantity::P99,
+            },
+            margin: Self::TAIL_MARGIN,
+        })
+    }
+}
+
 /// A rule no figure can outweigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -204,9 +234,12 @@ pub struct TrialSpec {
     pub load: Load,
     /// Which figure decides.
     pub metric: Metric,
-    /// What must not get worse.
+    /// What must not get worse. Without a figure of the slowest operations among them, p99 is added.
     #[serde(default)]
     pub guards: Vec<Guard>,
+    /// Why no guardrail looks at the slowest operations; then none is added.
+    #[serde(default)]
+    pub no_tail_guard: Option<String>,
     /// Smallest ratio that matters in practice: 0.03 for 3 %.
     #[serde(default = "margin")]
     pub margin: f64,

@@ -201,6 +201,8 @@ pub enum PairOutcome {
         effect: f64,
         /// ln of the worsening of each guardrail, in the plan's order; above 0 is worse.
         guards: Vec<f64>,
+        /// Work of A and of B in the same time: the deciding rate, or one by the deciding latency.
+        work: [f64; 2],
     },
     /// The load failed with the change and not without.
     FailedChanged {
@@ -239,7 +241,7 @@ pub struct GuardJudgement {
     pub metric: Metric,
     /// Share by which it may get worse.
     pub margin: f64,
-    /// Median ratio of worsening: 1.1 is 10 % worse.
+    /// Centre of the pairs' ratios of worsening: 1.1 is 10 % worse.
     pub worsening: f64,
     /// Interval of it.
     pub interval: Option<Interval>,
@@ -247,6 +249,39 @@ pub struct GuardJudgement {
     pub held: bool,
     /// Proved to be worse.
     pub broken: bool,
+}
+
+/// What the pairs say of one figure. The same rule for every figure, whether it decides or not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureJudgement {
+    /// Which.
+    pub metric: Metric,
+    /// Centre of the pairs' own ratios B ÷ A; none when no pair has it.
+    pub ratio: Option<f64>,
+    /// Its interval.
+    pub interval: Option<Interval>,
+    /// It got clearly worse: the whole interval is on the bad side.
+    pub worse: bool,
+}
+
+/// What all slots of a side amount to, beside the typical pair: rare slow slots are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TotalJudgement {
+    /// Work done in the same time, B ÷ A: the ratio of the sums over all slots.
+    pub work: f64,
+    /// Time for the same work, B ÷ A: the ratio of the sums of what a unit of work took in each slot.
+    pub time: f64,
+    /// Share by which either may get worse.
+    pub margin: f64,
+    /// Both are within the margin, as measured.
+    pub within: bool,
+    /// Neither would be worse than that, were one more slot of B three times as slow as usual: what
+    /// "better" needs.
+    pub stands: bool,
+    /// The time is proved to be worse.
+    pub worse: bool,
+    /// Pairs in which A, or B, was more than twice as slow as the typical pair lets expect.
+    pub slow: [u32; 2],
 }
 
 /// What a trial's pairs amount to. Derived on read.
@@ -268,6 +303,13 @@ pub struct Judgement {
     pub interval: Option<Interval>,
     /// Guardrails.
     pub guards: Vec<GuardJudgement>,
+    /// Total work and time: the guardrail that every trial has. None without a pair.
+    #[serde(default)]
+    pub total: Option<TotalJudgement>,
+    /// The figures people look at: what decides first, then the guardrails, then the usual ones.
+    /// Empty where pairs were judged without their slots.
+    #[serde(default)]
+    pub figures: Vec<FigureJudgement>,
     /// The looks so far.
     pub looks: Vec<Look>,
     /// Standard deviation of the pairs' log ratio.

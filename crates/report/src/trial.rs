@@ -15,6 +15,7 @@ mod plan;
 mod terminal;
 mod words;
 
+pub use evidence::figure_line;
 pub use html::{campaign as campaign_html, html};
 pub use json::{json, list as list_json};
 pub use list::{campaign, list};

@@ -5,9 +5,12 @@ use crate::machine::{Machine, On};
 use crate::pairs::{Stop, Tell, measure, noise};
 use crate::{Environment, TrialError};
 use assay_changes::{Outcome, Recovered, Switch, never_kept};
+use assay_host::Host;
 use assay_instruments::scratch::Scratch;
 use assay_model::advice::RiskLevel;
-use assay_model::trial::{Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict};
+use assay_model::trial::{
+    FigureJudgement, Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict,
+};
 use assay_model::{Change, Facts, TargetInfo};
 use assay_runner::Ground;
 use assay_store::Store;
@@ -30,6 +33,8 @@ pub struct Finished {
 pub struct Wish<'a> {
     /// Keep the change when it is better.
     pub keep: bool,
+    /// Keep it although a figure beside the deciding one got clearly worse.
+    pub despite_worse: bool,
     /// Measure the noise of the machine first.
     pub noise: bool,
     /// Asked after a change that could lock the user out was put into effect; without a yes it is
@@ -86,6 +91,12 @@ pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
             Some("its page says to keep something that cannot be kept".to_owned())
         }
     }
+}
+
+/// Figures that got clearly worse, whatever the verdict says: no change that has any is kept without
+/// a second word.
+pub fn clearly_worse(judgement: &Judgement) -> impl Iterator<Item = &FigureJudgement> {
+    judgement.figures.iter().filter(|figure| figure.worse)
 }
 
 /// Carries a trial out, or goes on with one that holds `slots` already. A trial with a target has it
@@ -175,10 +186,12 @@ fn on_machine(
     tell: &mut Tell<'_>,
 ) -> Result<(Judgement, Stop), TrialError> {
     let as_settled = trial.clone();
+    let host: &dyn Host = env.host;
+    let watch = Some(host);
     let mut machine = Machine::new(&as_settled, env, session, on, tell)?;
     if wish.noise
         && slots.is_empty()
-        && let Some(sd) = noise(&as_settled, &mut machine, env.cancel, tell)?
+        && let Some(sd) = noise(&as_settled, &mut machine, watch, env.cancel, tell)?
     {
         trial.remarks.push(format!(
             "noise before the change: neighbouring slots differed by about {:.1} %",
@@ -195,10 +208,19 @@ fn on_machine(
     }
     let id = trial.id;
     let mut keep = |slot: &Slot| Ok(store.add_slot(id, slot)?);
-    let (judgement, stop) = measure(trial, slots, &mut machine, env.cancel, &mut keep, tell)?;
+    let (judgement, stop) = measure(
+        trial,
+        slots,
+        &mut machine,
+        watch,
+        env.cancel,
+        &mut keep,
+        tell,
+    )?;
     machine.set_back()?;
     let allowed = judgement.verdict == Verdict::Better && refuses_to_keep(&trial.plan).is_none();
-    if wish.keep && allowed && stop == Stop::Verdict {
+    let harmless = wish.despite_worse || clearly_worse(&judgement).next().is_none();
+    if wish.keep && allowed && harmless && stop == Stop::Verdict {
         trial.kept = Some(make_for_good(&trial.plan, wish, env, session)?);
     }
     Ok((judgement, stop))

@@ -11,10 +11,11 @@ mod load;
 mod machine;
 mod pairs;
 mod plan;
+mod stopped;
 
 pub use error::TrialError;
 pub use event::Event;
-pub use execute::{Finished, Wish, execute, new_trial, refuses_to_keep};
+pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
 pub use plan::{Options, settle};
 

@@ -3,7 +3,8 @@
 
 use crate::bench::{Bench, Clocks, Disagreement};
 use crate::event::Event;
-use crate::{TrialError, doubt};
+use crate::{TrialError, doubt, stopped};
+use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_judge::trial::{judge_trial, pairs, shown};
 use assay_model::sample::Outcome;
@@ -34,7 +35,8 @@ pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
 /// Who is told.
 pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;
 
-/// Measures the pairs that `slots` does not hold yet and adds them to it.
+/// Measures the pairs that `slots` does not hold yet and adds them to it. On a `host` it looks
+/// whether anything was stopped meanwhile.
 ///
 /// # Errors
 /// A change that cannot be made, a load generator that cannot be started, a store that refuses.
@@ -43,6 +45,7 @@ pub fn measure(
     trial: &Trial,
     slots: &mut Vec<Slot>,
     bench: &mut dyn Bench,
+    host: Option<&dyn Host>,
     cancel: &Cancel,
     keep: &mut Keep<'_>,
     tell: &mut Tell<'_>,
@@ -61,7 +64,7 @@ pub fn measure(
         if trial.plan.budget.is_some_and(over) {
             return Ok((judgement, Stop::Budget));
         }
-        let Some(pair) = one_pair(trial, next, bench, cancel, keep, tell)? else {
+        let Some(pair) = one_pair(trial, next, bench, host, cancel, keep, tell)? else {
             return Ok((judgement, Stop::Cancelled));
         };
         slots.extend(pair);
@@ -106,10 +109,12 @@ fn drop_halves(slots: &mut Vec<Slot>) {
 }
 
 /// None when the user interrupted.
+#[allow(clippy::too_many_arguments, reason = "what `measure` has, once")]
 fn one_pair(
     trial: &Trial,
     pair: u32,
     bench: &mut dyn Bench,
+    host: Option<&dyn Host>,
     cancel: &Cancel,
     keep: &mut Keep<'_>,
     tell: &mut Tell<'_>,
@@ -127,7 +132,7 @@ fn one_pair(
             side,
             lasts: Nanos(trial.plan.washout.0 + trial.plan.slot.0),
         });
-        let slot = one_slot(pair, side, number, before, bench)?;
+        let slot = one_slot(pair, side, number, before, bench, host)?;
         // Interrupted in the middle: the slot says nothing.
         if cancel.is_cancelled() {
             return Ok(None);
@@ -146,16 +151,18 @@ fn one_slot(
     number: u32,
     since: Clocks,
     bench: &mut dyn Bench,
+    host: Option<&dyn Host>,
 ) -> Result<Slot, TrialError> {
     let read_back = bench.enter(side)?;
-    let sample = bench.load(side, pair, number)?;
-    let doubts = since.disagree(&bench.clocks()).map(clock_doubt);
+    let (sample, stop) = stopped::watching(host, || bench.load(side, pair, number));
+    let sample = sample?;
+    let clocks = since.disagree(&bench.clocks()).map(clock_doubt);
     Ok(Slot {
         pair,
         side,
         read_back,
         sample,
-        doubts: doubts.into_iter().collect(),
+        doubts: clocks.into_iter().chain(stop).collect(),
     })
 }
 
@@ -199,6 +206,7 @@ fn fruitless(outcomes: &[PairOutcome]) -> Option<String> {
 pub fn noise(
     trial: &Trial,
     bench: &mut dyn Bench,
+    host: Option<&dyn Host>,
     cancel: &Cancel,
     tell: &mut Tell<'_>,
 ) -> Result<Option<f64>, TrialError> {
@@ -215,7 +223,10 @@ pub fn noise(
             });
             let since = bench.clocks();
             // Labelled as both sides, so that the judge pairs them; both are the machine as it is.
-            let sample = bench.load(Side::Now, pair, 2 * (pair - 1) + number)?;
+            let (sample, stop) = stopped::watching(host, || {
+                bench.load(Side::Now, pair, 2 * (pair - 1) + number)
+            });
+            let sample = sample?;
             if let Outcome::Failed { error } = &sample.outcome {
                 return Err(TrialError::LoadFails {
                     error: error.clone(),
@@ -227,7 +238,7 @@ pub fn noise(
                 side,
                 read_back: String::new(),
                 sample,
-                doubts: doubts.into_iter().collect(),
+                doubts: doubts.into_iter().chain(stop).collect(),
             });
         }
     }

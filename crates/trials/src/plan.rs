@@ -58,7 +58,7 @@ pub fn settle(
         aa: options.aa,
         load,
         metric: spec.metric,
-        guards: guards(&spec.guards, &options.guards),
+        guards: guards(spec, &options.guards),
         margin: options.margin.unwrap_or(spec.margin),
         slot: options.slot.unwrap_or_else(|| seconds(spec.slot_seconds)),
         washout: options
@@ -88,10 +88,16 @@ pub fn settle(
     plan
 }
 
-fn guards(advised: &[Guard], asked: &[Guard]) -> Vec<Guard> {
+/// The guardrails of the advice and of the user, and one of the slowest operations where nobody named
+/// one and the page does not say why not.
+fn guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     let replaced = |guard: &Guard| asked.iter().any(|other| other.metric == guard.metric);
-    let kept = advised.iter().filter(|guard| !replaced(guard));
-    kept.chain(asked).copied().collect()
+    let kept = spec.guards.iter().filter(|guard| !replaced(guard));
+    let mut guards: Vec<Guard> = kept.chain(asked).copied().collect();
+    if spec.no_tail_guard.is_none() {
+        guards.extend(Guard::default_tail(spec.metric, &guards));
+    }
+    guards
 }
 
 /// One coin for each pair. The whole error rate rests on these being fair and independent of what
@@ -121,16 +127,58 @@ mod tests {
         assert!((5_780..=6_220).contains(&heads), "{heads}");
     }
 
-    #[test]
-    fn a_guard_of_the_user_replaces_the_same_one_of_the_advice() {
-        let guard = |metric: &str, margin| Guard {
+    fn guard(metric: &str, margin: f64) -> Guard {
+        Guard {
             metric: metric.parse().unwrap(),
             margin,
-        };
-        let both = guards(
-            &[guard("p99", 0.1), guard("p50", 0.05)],
-            &[guard("p99", 0.2)],
-        );
+        }
+    }
+
+    fn spec(metric: &str, guards: &[Guard], no_tail_guard: Option<&str>) -> TrialSpec {
+        TrialSpec {
+            target: assay_model::advice::TargetKind::Address,
+            default_target: None,
+            change: assay_model::Change::Set {
+                setting: assay_model::change::Setting::Sysctl {
+                    key: "vm.swappiness".to_owned(),
+                },
+                value: None,
+            },
+            load: Load::Command { argv: Vec::new() },
+            metric: metric.parse().unwrap(),
+            guards: guards.to_vec(),
+            no_tail_guard: no_tail_guard.map(str::to_owned),
+            margin: 0.03,
+            slot_seconds: 5.0,
+            washout_seconds: 1.0,
+            cached: false,
+            safety: None,
+            keep: None,
+        }
+    }
+
+    #[test]
+    fn a_guard_of_the_user_replaces_the_same_one_of_the_advice() {
+        let advised = [guard("p99", 0.1), guard("p50", 0.05)];
+        let both = guards(&spec("iops", &advised, None), &[guard("p99", 0.2)]);
         assert_eq!(both, [guard("p50", 0.05), guard("p99", 0.2)]);
+    }
+
+    #[test]
+    fn every_trial_looks_at_the_slowest_operations_unless_its_page_says_why_not() {
+        assert_eq!(guards(&spec("p50", &[], None), &[]), [guard("p99", 0.25)]);
+        assert_eq!(
+            guards(&spec("read.iops", &[guard("p50", 0.1)], None), &[]),
+            [guard("p50", 0.1), guard("read.p99", 0.25)]
+        );
+        for (metric, advised, asked) in [
+            ("p99", vec![], vec![]),
+            ("iops", vec![guard("p99.9", 0.5)], vec![]),
+            ("iops", vec![], vec![guard("read.p99", 0.5)]),
+        ] {
+            let settled = guards(&spec(metric, &advised, None), &asked);
+            assert_eq!(settled.len(), advised.len() + asked.len(), "{metric}");
+        }
+        assert_eq!(guards(&spec("p50", &[], Some("one login")), &[]), []);
     }
 }

@@ -105,6 +105,16 @@ pub(super) fn sensible(spec: &TrialSpec) -> Result<(), (&'static str, &'static s
             "the margin of a guard is a share between 0 and 1, such as 0.10",
         ));
     }
+    if spec
+        .no_tail_guard
+        .as_deref()
+        .is_some_and(|why| why.trim().is_empty())
+    {
+        return Err((
+            "no_tail_guard",
+            "`no_tail_guard` says why no guardrail looks at the slowest operations",
+        ));
+    }
     if !(spec.slot_seconds > 0.0 && spec.slot_seconds.is_finite()) {
         return Err(("slot_seconds", "`slot_seconds` is more than 0"));
     }

@@ -54,6 +54,9 @@ pub struct Args {
     /// Keep the change when the verdict is better
     #[arg(long, conflicts_with = "aa")]
     keep: bool,
+    /// With --keep: also when another figure of the table got clearly worse
+    #[arg(long, requires = "keep")]
+    despite_worse: bool,
     /// Both sides as they are now: shows the noise of the machine
     #[arg(long)]
     aa: bool,

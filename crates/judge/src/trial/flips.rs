@@ -22,6 +22,16 @@ pub(super) const MOST: usize = 64;
 /// Signs that are looked up at once.
 const CHUNK: usize = 8;
 
+/// How much a pair counts for in a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weigh {
+    /// tanh(|x| / twice the median |x|): a large pair counts up to twice a middling one and no more,
+    /// however wild it is.
+    Bounded,
+    /// As it is: the sum is that of the values themselves.
+    Whole,
+}
+
 /// Random sign vectors: bit `j` of a word is the sign of pair `j`.
 #[derive(Clone, Debug)]
 pub(super) struct Flips(Vec<u64>);
@@ -47,7 +57,7 @@ impl Flips {
 
     /// The first look at which `x > 0` is proved, by its index. Every look that was reached is
     /// replayed. `x` holds at least as many pairs as the last look.
-    pub(super) fn rejects(&self, x: &[f64], looks: &[At]) -> Option<usize> {
+    pub(super) fn rejects(&self, x: &[f64], looks: &[At], weigh: Weigh) -> Option<usize> {
         let all = self.0.len() + 1;
         let mut alive: Vec<(i32, u64)> = self.0.iter().map(|&flip| (0, flip)).collect();
         let mut used = 0;
@@ -60,7 +70,7 @@ impl Flips {
             if q == 0 || look.spent < floor(x.len()) {
                 continue;
             }
-            let (sums, observed) = Sums::of(x);
+            let (sums, observed) = Sums::of(x, weigh);
             let mut above = 0;
             for (sum, flip) in &mut alive {
                 *sum = sums.of_signs(*flip);
@@ -90,14 +100,18 @@ pub(super) fn floor(signs: usize) -> f64 {
 struct Sums(Vec<[i32; 1 << CHUNK]>);
 
 impl Sums {
-    /// With the sum under the signs of `x`. The weight is tanh(|x| / twice the median |x|): a
-    /// large pair counts up to twice a middling one and no more, however wild it is.
-    fn of(x: &[f64]) -> (Self, i32) {
-        let scale = 2.0 * median_size(x);
+    /// With the sum under the signs of `x`.
+    fn of(x: &[f64], weigh: Weigh) -> (Self, i32) {
+        let scale = match weigh {
+            Weigh::Bounded => 2.0 * median_size(x),
+            // The largest has weight 1, so that no sum overflows.
+            Weigh::Whole => x.iter().map(|x| x.abs()).fold(0.0, f64::max),
+        };
         let weight = |x: f64| {
-            let weight = match x.abs() {
-                0.0 => 0.0,
-                size if scale > 0.0 => (size / scale).tanh(),
+            let weight = match (x.abs(), weigh) {
+                (0.0, _) => 0.0,
+                (size, Weigh::Whole) => size / scale,
+                (size, Weigh::Bounded) if scale > 0.0 => (size / scale).tanh(),
                 _ => 1.0,
             };
             (weight * ONE).round() as i32

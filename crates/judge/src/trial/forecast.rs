@@ -2,6 +2,7 @@
 
 use super::centre::spread;
 use super::looks::LOOKS;
+use super::total::pairs_to_stand;
 use assay_model::{Nanos, TrialPlan};
 
 /// Pairs a "better" or "worse" takes: so many and (noise ÷ effect)² times so many. Fitted to
@@ -21,9 +22,19 @@ pub struct Forecast {
     pub time: Nanos,
 }
 
-/// Pairs until an effect (log ratio) is told from none.
+/// Pairs until an effect (log ratio) is told from none and, where it is a gain, its total stands one
+/// slow slot more; `margin` is a log ratio as well.
 #[must_use]
-pub fn pairs_for_effect(noise: f64, effect: f64) -> u32 {
+pub fn pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
+    let told = pairs_for_effect(noise, effect);
+    match effect > 0.0 {
+        true => told.max(at_look(pairs_to_stand(effect, margin))),
+        false => told,
+    }
+}
+
+/// Pairs until an effect (log ratio) is told from none.
+pub(super) fn pairs_for_effect(noise: f64, effect: f64) -> u32 {
     at_look(DIFFERENT.0 + DIFFERENT.1 * (noise / effect).powi(2))
 }
 
@@ -49,7 +60,8 @@ pub fn smallest_effect(noise: f64, pairs: u32) -> f64 {
 #[must_use]
 pub fn forecast(plan: &TrialPlan, noise: f64, effect: f64) -> Forecast {
     let margin = plan.margin.max(0.0).ln_1p();
-    let pairs = pairs_for_effect(noise, effect).min(pairs_for_equality(noise, effect, margin));
+    let pairs =
+        pairs_for_difference(noise, effect, margin).min(pairs_for_equality(noise, effect, margin));
     time(plan, pairs.min(plan.max_pairs))
 }
 

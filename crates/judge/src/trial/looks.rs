@@ -11,6 +11,10 @@ pub(super) const LOOKS: [u32; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
 /// proportion. Front-loaded, because large effects should end a trial early.
 const SPENT: [f64; 8] = [0.020, 0.022, 0.025, 0.028, 0.032, 0.037, 0.043, 0.050];
 
+/// Share of what is spent by each look of [`LOOKS`] that "worse in total" gets of "worse". None at
+/// first: a total is proved to be worse by rare slow slots, of which six have to be seen.
+const TOTAL: [f64; 8] = [0.0, 0.0, 0.04, 0.07, 0.12, 0.19, 0.28, 0.36];
+
 /// One look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct At {
@@ -49,6 +53,29 @@ pub(super) fn reached(planned: u32, alpha: f64, measured: usize, over: bool) -> 
         });
     }
     looks
+}
+
+/// The looks of "worse in total".
+pub(super) fn for_total(looks: &[At]) -> Vec<At> {
+    shared(looks, total_share)
+}
+
+/// The looks of "worse" in the typical pair: with those of [`for_total`] they spend the level once.
+pub(super) fn without_total(looks: &[At]) -> Vec<At> {
+    shared(looks, |pairs| 1.0 - total_share(pairs))
+}
+
+fn shared(looks: &[At], share: impl Fn(usize) -> f64) -> Vec<At> {
+    let of = |look: &At| At {
+        spent: look.spent * share(look.pairs),
+        ..*look
+    };
+    looks.iter().map(of).collect()
+}
+
+fn total_share(pairs: usize) -> f64 {
+    let reached = LOOKS.iter().rposition(|look| *look as usize <= pairs);
+    reached.map_or(0.0, |at| TOTAL[at])
 }
 
 /// Measured pairs at which the judge looks next, when so many are there; none after the last look.

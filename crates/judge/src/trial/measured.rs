@@ -9,6 +9,8 @@ pub(super) struct Measured {
     pub effects: Vec<f64>,
     /// ln of the worsening, per guardrail.
     pub guards: Vec<Vec<f64>>,
+    /// Work of A and of B in the same time.
+    pub work: Vec<[f64; 2]>,
 }
 
 impl Measured {
@@ -17,10 +19,12 @@ impl Measured {
         let mut measured = Self {
             effects: Vec::new(),
             guards: vec![Vec::new(); rule.guards.len()],
+            work: Vec::new(),
         };
         let sound = |pair| sound(pair, rule.guards.len());
-        for (effect, guards) in pairs.iter().filter_map(sound) {
+        for (effect, guards, work) in pairs.iter().filter_map(sound) {
             measured.effects.push(effect);
+            measured.work.push(work);
             for (all, guard) in measured.guards.iter_mut().zip(guards) {
                 all.push(*guard);
             }
@@ -34,10 +38,16 @@ impl Measured {
     }
 }
 
-fn sound(pair: &PairOutcome, expected: usize) -> Option<(f64, &[f64])> {
-    let PairOutcome::Measured { effect, guards } = pair else {
+fn sound(pair: &PairOutcome, expected: usize) -> Option<(f64, &[f64], [f64; 2])> {
+    let PairOutcome::Measured {
+        effect,
+        guards,
+        work,
+    } = pair
+    else {
         return None;
     };
     let finite = effect.is_finite() && guards.iter().all(|guard| guard.is_finite());
-    (finite && guards.len() == expected).then_some((*effect, guards))
+    let works = work.iter().all(|work| work.is_finite() && *work > 0.0);
+    (finite && works && guards.len() == expected).then_some((*effect, guards, *work))
 }

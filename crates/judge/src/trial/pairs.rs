@@ -23,6 +23,15 @@ const OWN: [&str; 4] = [
 /// What each pair of a trial says, in order. The pair that is being measured is not in it.
 #[must_use]
 pub fn pairs(trial: &Trial, slots: &[Slot]) -> Vec<PairOutcome> {
+    let with_figures = with_figures(trial, slots).into_iter();
+    with_figures.map(|(outcome, _)| outcome).collect()
+}
+
+/// The same with the figures of A and of B, for the pairs that count.
+pub(super) fn with_figures(
+    trial: &Trial,
+    slots: &[Slot],
+) -> Vec<(PairOutcome, Option<[Figures; 2]>)> {
     let run = as_run(trial);
     let mut measured: BTreeMap<u32, [Option<&Slot>; 2]> = BTreeMap::new();
     for slot in slots {
@@ -38,7 +47,7 @@ pub fn pairs(trial: &Trial, slots: &[Slot]) -> Vec<PairOutcome> {
                 pair(trial, seen(now), seen(changed))
             }
             _ if number == last => break,
-            _ => void("it was not measured to its end".to_owned()),
+            _ => (void("it was not measured to its end".to_owned()), None),
         });
     }
     out
@@ -114,23 +123,33 @@ fn void(reason: String) -> PairOutcome {
     PairOutcome::Void { reason }
 }
 
-fn pair(trial: &Trial, now: Seen, changed: Seen) -> PairOutcome {
-    let (now, changed) = match (now, changed) {
-        (Seen::Void(why), _) => return void(format!("as it is: {why}")),
-        (_, Seen::Void(why)) => return void(format!("with the change: {why}")),
-        (Seen::Failed(error), Seen::Failed(_)) => {
-            return PairOutcome::Failed {
-                error: format!("on both sides: {error}"),
-            };
-        }
-        (Seen::Failed(error), _) => {
-            return PairOutcome::Failed {
-                error: format!("without the change: {error}"),
-            };
-        }
-        (_, Seen::Failed(error)) => return PairOutcome::FailedChanged { error },
-        (Seen::Figures(now), Seen::Figures(changed)) => (now, changed),
-    };
+fn pair(trial: &Trial, now: Seen, changed: Seen) -> (PairOutcome, Option<[Figures; 2]>) {
+    match both(now, changed) {
+        Ok(figures) => match measured(trial, &figures) {
+            Ok(measured) => (measured, Some(figures)),
+            Err(void) => (void, None),
+        },
+        Err(left_out) => (left_out, None),
+    }
+}
+
+/// The figures of both sides, or why there are none.
+fn both(now: Seen, changed: Seen) -> Result<[Figures; 2], PairOutcome> {
+    Err(match (now, changed) {
+        (Seen::Void(why), _) => void(format!("as it is: {why}")),
+        (_, Seen::Void(why)) => void(format!("with the change: {why}")),
+        (Seen::Failed(error), Seen::Failed(_)) => PairOutcome::Failed {
+            error: format!("on both sides: {error}"),
+        },
+        (Seen::Failed(error), _) => PairOutcome::Failed {
+            error: format!("without the change: {error}"),
+        },
+        (_, Seen::Failed(error)) => PairOutcome::FailedChanged { error },
+        (Seen::Figures(now), Seen::Figures(changed)) => return Ok([now, changed]),
+    })
+}
+
+fn measured(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOutcome, PairOutcome> {
     // ln of the improvement of B over A.
     let better = |metric: Metric| -> Result<f64, PairOutcome> {
         let ratio = match (now.get(&metric), changed.get(&metric)) {
@@ -152,10 +171,16 @@ fn pair(trial: &Trial, now: Seen, changed: Seen) -> PairOutcome {
         .guards
         .iter()
         .map(|guard| better(guard.metric).map(|ln| -ln));
-    match (better(plan.metric), guards.collect()) {
-        (Ok(effect), Ok(guards)) => PairOutcome::Measured { effect, guards },
-        (Err(void), _) | (_, Err(void)) => void,
-    }
+    let work =
+        |figures: &Figures| match (plan.metric.quantity.is_latency(), figures.get(&plan.metric)) {
+            (true, Some(latency)) => latency.recip(),
+            (_, rate) => rate.copied().unwrap_or(f64::NAN),
+        };
+    Ok(PairOutcome::Measured {
+        effect: better(plan.metric)?,
+        guards: guards.collect::<Result<_, _>>()?,
+        work: [work(now), work(changed)],
+    })
 }
 
 /// The trial as a run, for the rules about samples.

@@ -3,6 +3,8 @@
 mod failures;
 mod pairs;
 mod planted;
+mod rows;
+mod total;
 
 use super::*;
 use assay_model::advice::Guard;
@@ -30,6 +32,7 @@ pub(super) fn guarded(effect: f64, guards: &[f64]) -> PairOutcome {
     PairOutcome::Measured {
         effect,
         guards: guards.to_vec(),
+        work: [(-effect / 2.0).exp(), (effect / 2.0).exp()],
     }
 }
 
@@ -52,11 +55,11 @@ fn about(centre: f64, noise: f64, n: usize) -> Vec<f64> {
 fn six_equal_gains_are_better_and_five_are_nothing() {
     for seed in 0..20 {
         let rule = Rule { seed, ..rule() };
-        let five = judge(&rule, &measured(&[0.1; 5]));
+        let five = judge(&rule, &measured(&[0.3; 5]));
         assert_eq!((five.verdict, five.done), (Verdict::Undecided, false));
-        let six = judge(&rule, &measured(&[0.1; 6]));
+        let six = judge(&rule, &measured(&[0.3; 6]));
         assert_eq!((six.verdict, six.done), (Verdict::Better, true));
-        assert_eq!(decide(&rule, &measured(&[0.1; 9])), (Verdict::Better, 6));
+        assert_eq!(decide(&rule, &measured(&[0.3; 9])), (Verdict::Better, 6));
     }
 }
 
@@ -252,7 +255,7 @@ fn a_short_trial_spends_its_level_at_its_end() {
         max_pairs: 5,
         ..rule()
     };
-    let judgement = judge(&rule, &measured(&[0.1; 5]));
+    let judgement = judge(&rule, &measured(&[0.5; 5]));
     assert_eq!(judgement.verdict, Verdict::Better, "{}", judgement.reason);
     let rule = Rule {
         max_pairs: 4,
@@ -321,7 +324,7 @@ fn a_campaign_asks_for_more() {
 
 #[test]
 fn what_is_no_number_is_left_out() {
-    let mut pairs = measured(&[0.1; 6]);
+    let mut pairs = measured(&[0.3; 6]);
     pairs.insert(2, guarded(f64::NAN, &[]));
     pairs.insert(4, guarded(f64::INFINITY, &[]));
     pairs.insert(5, guarded(0.1, &[0.1]));
@@ -389,24 +392,24 @@ proptest! {
         }
     }
 
-    /// The sides are treated alike: mirrored pairs give the mirrored verdict. Seeds matter only at
-    /// the edge, so the flips are the same.
+    /// The sides are treated alike: a gain mirrored is a loss, found no later, because a gain has to
+    /// stand one slow slot more; a loss mirrored is a gain or waits for that. Seeds matter only at
+    /// the edge, so the flips are the same; the looks are those that a total has no share in.
     #[test]
     fn gains_and_losses_are_judged_alike(
-        effects in proptest::collection::vec(-0.2f64..0.4, 6..22),
+        effects in proptest::collection::vec(-0.2f64..0.4, 6..11),
     ) {
         let mirrored: Vec<f64> = effects.iter().map(|d| -d).collect();
         let (one, at) = decide(&rule(), &measured(&effects));
         let (other, there) = decide(&rule(), &measured(&mirrored));
-        let expected = match one {
-            Verdict::Better => Verdict::Worse,
-            Verdict::Worse => Verdict::Better,
-            same => same,
-        };
-        // A gain below the margin is none, a loss below it is one.
-        prop_assume!(one != Verdict::NoPracticalDifference);
+        prop_assume!(one == Verdict::Better || one == Verdict::Worse);
         prop_assume!(other != Verdict::NoPracticalDifference);
-        prop_assert_eq!((expected, at), (other, there));
+        match one {
+            Verdict::Better => prop_assert!(other == Verdict::Worse && there <= at),
+            _ => prop_assert!(
+                other == Verdict::Better && there >= at || other == Verdict::Undecided
+            ),
+        }
     }
 }
 
@@ -417,8 +420,8 @@ fn the_reason_is_a_sentence_with_its_figures() {
     let aa = Rule { aa: true, ..rule() };
     for (said, expected) in [
         (
-            said(&rule(), &about(0.1, 0.05, 6)),
-            "10.0 % better (90 % interval +5.1 % to +15.0 %) in 6 pairs",
+            said(&rule(), &about(0.3, 0.05, 6)),
+            "34.4 % better (90 % interval +28.4 % to +40.5 %) in 6 pairs",
         ),
         (
             said(&rule(), &about(0.1, 0.3, 3)),

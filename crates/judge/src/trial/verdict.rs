@@ -1,14 +1,15 @@
 //! The order of verdicts.
 
-use super::centre::{centre, deviation, median, spread};
+use super::centre::{centre, deviation, spread};
 use super::evidence::fortunes;
 use super::failures::{Failures, stuck};
-use super::forecast::{pairs_for_effect, pairs_for_equality};
+use super::forecast::{pairs_for_difference, pairs_for_effect, pairs_for_equality};
 use super::interval::{self, Ends};
 use super::looks;
 use super::measured::Measured;
 use super::rule::Rule;
 use super::test::Test;
+use super::total::{self, Total};
 use super::words;
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, Look, MAX_PAIRS, PairOutcome, Verdict};
@@ -36,6 +37,13 @@ pub fn judge(rule: &Rule, pairs: &[PairOutcome]) -> Judgement {
         ratio: centre(&measured.effects).map(f64::exp),
         interval: interval(last, rule),
         guards: guards(rule, &measured, &test, &proofs),
+        total: total::judgement(
+            &measured.effects,
+            &measured.work,
+            rule.margin,
+            proofs.total_worse.is_some(),
+        ),
+        figures: Vec::new(),
         looks: looks
             .map(|(at, ends)| look(&measured, at.pairs, *ends))
             .collect(),
@@ -65,11 +73,11 @@ pub fn decide(rule: &Rule, pairs: &[PairOutcome]) -> (Verdict, usize) {
     (decision.verdict, at.unwrap_or(measured.pairs()))
 }
 
-fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
+pub(super) fn over(rule: &Rule, pairs: &[PairOutcome]) -> bool {
     pairs.len() >= rule.max_pairs as usize
 }
 
-fn test(rule: &Rule, measured: usize, over: bool) -> Test {
+pub(super) fn test(rule: &Rule, measured: usize, over: bool) -> Test {
     let alpha = rule.level();
     if rule.open_ended() {
         return Test::evidence(alpha, looks::open_ended(alpha, measured));
@@ -86,6 +94,10 @@ fn test(rule: &Rule, measured: usize, over: bool) -> Test {
 struct Proofs {
     better: Option<usize>,
     worse: Option<usize>,
+    /// Worse in total.
+    total_worse: Option<usize>,
+    /// The total at each look.
+    totals: Vec<Option<Total>>,
     /// Less than the margin better.
     below: Option<usize>,
     /// Less than the margin worse.
@@ -116,7 +128,11 @@ impl Proofs {
         });
         Self {
             better: proof(d, &|d| d),
-            worse: proof(d, &|d| -d),
+            worse: test.shared_rejects(&d.iter().map(|d| -d).collect::<Vec<f64>>()),
+            total_worse: test.whole_rejects(&total::lost_time(&measured.work)),
+            totals: (test.looks.iter())
+                .map(|look| Total::of(&measured.work[..look.pairs.min(measured.pairs())]))
+                .collect(),
             below: proof(d, &|d| margin - d),
             above: proof(d, &|d| margin + d),
             guards: guards.collect(),
@@ -144,11 +160,18 @@ impl Proofs {
             let guard = self.guards.iter().position(broken);
             let held = self.guards.iter().all(|guard| by(guard.within));
             let same = by(self.below) && by(self.above);
+            let margin = rule.margin.max(0.0).ln_1p();
+            let total = self.totals[look];
             let verdict = if by(self.worse) {
                 let why = if same { Why::Negligible } else { Why::Metric };
                 (Verdict::Worse, why)
             } else if let Some(guard) = guard {
                 (Verdict::Worse, Why::Guard(guard))
+            } else if by(self.total_worse) {
+                (Verdict::Worse, Why::Total)
+            } else if same && !total.is_some_and(|total| total.within(margin)) {
+                decision.why = Why::TotalDiffers;
+                continue;
             } else if same {
                 let why = if by(self.better) {
                     Why::Negligible
@@ -157,6 +180,9 @@ impl Proofs {
                 };
                 (Verdict::NoPracticalDifference, why)
             } else if !by(self.better) {
+                continue;
+            } else if !total.is_some_and(|total| total.stands(margin)) {
+                decision.why = Why::TotalOpen;
                 continue;
             } else if !held {
                 decision.why = Why::GuardsOpen;
@@ -208,6 +234,12 @@ pub(super) enum Why {
     Failures,
     Metric,
     Guard(usize),
+    /// Worse in total.
+    Total,
+    /// Better, but not when one slot more were slow.
+    TotalOpen,
+    /// The typical pair is the same, the total is not.
+    TotalDiffers,
     Same,
     Negligible,
     GuardsOpen,
@@ -220,7 +252,7 @@ fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec
     rows.map(|((guard, g), proof)| GuardJudgement {
         metric: guard.metric,
         margin: guard.margin,
-        worsening: median(g.clone()).exp(),
+        worsening: centre(g).unwrap_or_default().exp(),
         interval: match test.looks.is_empty() {
             true => None,
             false => interval(interval::at_last_look(test, g), rule),
@@ -231,7 +263,7 @@ fn guards(rule: &Rule, measured: &Measured, test: &Test, proofs: &Proofs) -> Vec
     .collect()
 }
 
-fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
+pub(super) fn interval(ends: Ends, rule: &Rule) -> Option<Interval> {
     Some(Interval {
         low: ends.low?.exp(),
         high: ends.high?.exp(),
@@ -257,7 +289,7 @@ fn forecast(rule: &Rule, measured: &Measured) -> Option<u32> {
     let noise = |x: &[f64]| spread(x).max(1e-9);
     let effect = centre(effects)?;
     let margin = rule.margin.max(0.0).ln_1p();
-    let mut different = pairs_for_effect(noise(effects), effect);
+    let mut different = pairs_for_difference(noise(effects), effect, margin);
     if effect > 0.0 {
         for (guard, g) in rule.guards.iter().zip(&measured.guards) {
             let room = guard.margin.max(0.0).ln_1p() - centre(g)?;

@@ -49,6 +49,10 @@ pub(super) fn reason(case: &Case) -> String {
                 share(guard.margin)
             )
         }
+        (Verdict::Worse, Why::Total) => format!(
+            "{} in {pairs}, though the typical pair is {seen}",
+            in_total(judgement)
+        ),
         (Verdict::Worse, Why::Negligible) => {
             format!("{seen} in {pairs}: a loss, though one below the {margin} that matter")
         }
@@ -102,6 +106,14 @@ fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
                 open.join(", ")
             ));
         }
+        Why::TotalOpen => out.push_str(&format!(
+            "; better in the typical pair, but {}: one slow slot more would eat the gain",
+            in_total(judgement)
+        )),
+        Why::TotalDiffers => out.push_str(&format!(
+            "; the typical pair is the same, but {}",
+            in_total(judgement)
+        )),
         Why::UnexplainedFailures => out.push_str(&format!(
             "; better, but the load failed {} only with the change: too few to blame it, too many to keep it; last: {}",
             count(case.failures.changed, "time"),
@@ -131,6 +143,22 @@ fn undecided(case: &Case, seen: &str, pairs: &str) -> String {
         out.push_str("; both sides are the same");
     }
     out
+}
+
+/// `in total 2.0 % less work was done in the same time, and the same work took 14.0 % longer`.
+fn in_total(judgement: &Judgement) -> String {
+    let Some(total) = judgement.total else {
+        return "the total is not known".to_owned();
+    };
+    let told = |ratio: f64, more: &str, less: &str| match ratio - 1.0 {
+        change if change < 0.0 => format!("{} {less}", share(-change)),
+        change => format!("{} {more}", share(change)),
+    };
+    format!(
+        "in total {} was done in the same time, and the same work took {}",
+        told(total.work, "more work", "less work"),
+        told(total.time, "longer", "shorter")
+    )
 }
 
 fn why_left_out(pair: &PairOutcome) -> Option<&str> {

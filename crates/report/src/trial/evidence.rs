@@ -3,11 +3,11 @@
 
 use super::View;
 use super::words::{ends, metric, share, signed, span};
-use assay_model::Doubt;
-use assay_model::criterion::{Metric, Quantity};
+use assay_model::criterion::Metric;
 use assay_model::doubt::Severity;
 use assay_model::result::{Interval, JudgedSample};
-use assay_model::trial::{GuardJudgement, PairOutcome, Side, Slot};
+use assay_model::trial::{FigureJudgement, GuardJudgement, PairOutcome, Side, Slot};
+use assay_model::{Doubt, Load};
 use assay_page::text::clean;
 use assay_page::units::{NONE, latency};
 use std::collections::BTreeMap;
@@ -55,8 +55,10 @@ pub(crate) struct Row {
     pub metric: Metric,
     pub now: Option<Median>,
     pub changed: Option<Median>,
-    /// Centre of the pairs' ratios B ÷ A: the judge's where it has one, else the median.
+    /// Centre of the pairs' ratios B ÷ A.
     pub ratio: Option<f64>,
+    /// Its interval.
+    pub interval: Option<Interval>,
     /// Whether it is the figure that decides.
     pub decides: bool,
 }
@@ -88,19 +90,11 @@ pub(crate) fn figures(view: &View, metric: Metric) -> BTreeMap<u32, [Option<f64>
     found
 }
 
-/// The figures shown to people: what decides first, then the guardrails, then the usual ones.
+/// The figures shown to people, in the judge's order: what decides first, then the guardrails, then
+/// the usual ones. What changed is the judge's own figure in every row.
 pub(crate) fn table(view: &View) -> Vec<Row> {
-    const USUAL: [Quantity; 4] = [Quantity::Iops, Quantity::P50, Quantity::P99, Quantity::P999];
-    let plan = &view.trial.plan;
-    let mut metrics = vec![plan.metric];
-    metrics.extend(plan.guards.iter().map(|guard| guard.metric));
-    metrics.extend(USUAL.map(Metric::all));
-    let mut rows: Vec<Row> = Vec::new();
-    for metric in metrics {
-        if rows.iter().any(|row| row.metric == metric) {
-            continue;
-        }
-        let figures = figures(view, metric);
+    let row = |judged: &FigureJudgement| {
+        let figures = figures(view, judged.metric);
         let side = |side: Side| {
             median(
                 figures
@@ -109,37 +103,18 @@ pub(crate) fn table(view: &View) -> Vec<Row> {
                     .collect(),
             )
         };
-        let ratios = figures
-            .values()
-            .filter_map(|pair| Some(pair[1]? / pair[0]?));
-        let row = Row {
-            metric,
+        Row {
+            metric: judged.metric,
             now: side(Side::Now),
             changed: side(Side::Changed),
-            ratio: judged(view, metric).or_else(|| median(ratios.collect()).map(|m| m.value)),
-            decides: metric == plan.metric,
-        };
-        if row.decides || row.now.is_some() || row.changed.is_some() {
-            rows.push(row);
+            ratio: judged.ratio,
+            interval: judged.interval,
+            decides: judged.metric == view.trial.plan.metric,
         }
-    }
-    rows
-}
-
-/// The judge's own ratio B ÷ A, so that one thing has one figure.
-fn judged(view: &View, metric: Metric) -> Option<f64> {
-    if metric == view.trial.plan.metric {
-        return view
-            .judgement
-            .ratio
-            .map(|ratio| super::change_of(metric, ratio));
-    }
-    let guard = view
-        .judgement
-        .guards
-        .iter()
-        .find(|guard| guard.metric == metric)?;
-    Some(super::change_of(metric, 1.0 / guard.worsening))
+    };
+    let rows = view.judgement.figures.iter().map(row);
+    rows.filter(|row| row.decides || row.now.is_some() || row.changed.is_some())
+        .collect()
 }
 
 /// A guardrail for people.
@@ -160,6 +135,10 @@ pub(crate) enum GuardState {
     Held,
     Broken,
     Open,
+    /// As measured, which is no proof.
+    Within,
+    /// As measured, not within what is allowed.
+    Beyond,
 }
 
 impl GuardState {
@@ -177,6 +156,8 @@ impl GuardState {
             Self::Held => "held",
             Self::Broken => "broken",
             Self::Open => "not proved",
+            Self::Within => "measured",
+            Self::Beyond => "beyond",
         }
     }
 }
@@ -203,6 +184,95 @@ pub(crate) fn guards(view: &View) -> Vec<GuardRow> {
         }
     };
     view.judgement.guards.iter().map(row).collect()
+}
+
+/// All guardrails of a trial: the plan's, then the total, which every trial has.
+pub(crate) fn bounds(view: &View) -> Vec<GuardRow> {
+    let mut rows = guards(view);
+    rows.extend(totals(view));
+    rows
+}
+
+/// What all slots amount to. Of a latency, the work it stands for is none that people count.
+fn totals(view: &View) -> Vec<GuardRow> {
+    let plan = &view.trial.plan;
+    let Some(total) = view.judgement.total else {
+        return Vec::new();
+    };
+    let row = |name: String, ratio: f64, worsening: f64, broken: bool| {
+        let allowed = format!("{} worse", share(total.margin));
+        let change = signed(ratio);
+        GuardRow {
+            name,
+            text: format!("{change}, allowed {allowed}"),
+            interval: NONE.to_owned(),
+            allowed,
+            change,
+            state: match broken {
+                true => GuardState::Broken,
+                // The bound that was compared, with room for rounding.
+                false if worsening <= (1.0 + total.margin) * (1.0 + 1e-9) => GuardState::Within,
+                false => GuardState::Beyond,
+            },
+        }
+    };
+    match plan.metric.quantity.is_latency() {
+        true => {
+            let name = format!("mean of {}", metric(&plan.load, plan.metric));
+            vec![row(name, total.time, total.time, total.worse)]
+        }
+        false => vec![
+            row(
+                "total work in the same time".to_owned(),
+                total.work,
+                total.work.recip(),
+                false,
+            ),
+            row(
+                "total time for the same work".to_owned(),
+                total.time,
+                total.time,
+                total.worse,
+            ),
+        ],
+    }
+}
+
+/// What the verdict proves and what it does not, in one sentence.
+pub(crate) fn proved(view: &View) -> Option<String> {
+    let judgement = view.judgement;
+    let slots = judgement.pairs;
+    if view.trial.plan.aa || slots < 6 {
+        return None;
+    }
+    let [now, changed] = judgement.total?.slow;
+    let rare = match changed {
+        // None in n: probably fewer than 3 in n (the rule of three).
+        0 => format!(
+            "none of the {slots} slots with the change was far slower than usual, so one in {} may be",
+            (slots / 3).max(1)
+        ),
+        n => format!(
+            "{n} of the {slots} slots with the change were far slower than usual, {now} without"
+        ),
+    };
+    Some(format!(
+        "Proved is what a typical pair does; total and rare slow slots are only measured: {rare}."
+    ))
+}
+
+/// `p99.9 latency +40.1 % (+12.0 to +61.0 %)`.
+#[must_use]
+pub fn figure_line(load: &Load, figure: &FigureJudgement) -> String {
+    let change = figure.ratio.map_or(NONE.to_owned(), signed);
+    let interval = figure
+        .interval
+        .map(|i| format!(" ({})", span(i.low, i.high)));
+    format!(
+        "{} {change}{}",
+        metric(load, figure.metric),
+        interval.unwrap_or_default()
+    )
 }
 
 /// A doubt with how many slots of each side carry it.
@@ -286,9 +356,13 @@ pub(crate) fn pair_numbers(pairs: &[u32]) -> String {
     }
 }
 
-/// A ratio B ÷ A beside its row: the change, and nothing where there is none.
+/// A ratio B ÷ A beside its row: the change with its interval, and nothing where there is none.
 pub(crate) fn row_change(row: &Row) -> String {
-    row.ratio.map_or(NONE.to_owned(), signed)
+    let Some(ratio) = row.ratio else {
+        return NONE.to_owned();
+    };
+    let interval = row.interval.map(|i| format!(" ({})", span(i.low, i.high)));
+    format!("{}{}", signed(ratio), interval.unwrap_or_default())
 }
 
 /// An interval in a column, its unit once where both ends have the same.

@@ -53,6 +53,7 @@ fn figures(view: &View) -> Map<String, Value> {
             "now": side(row.now),
             "changed": side(row.changed),
             "ratio": row.ratio,
+            "interval": row.interval,
             "decides": row.decides,
         });
         (row.metric.to_string(), value)

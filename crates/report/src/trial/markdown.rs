@@ -18,7 +18,7 @@ pub fn markdown(view: &View) -> String {
         out.push_str(&format!("- note: {}\n", plain(remark)));
     }
     figures(view, &mut out);
-    let guards = evidence::guards(view);
+    let guards = evidence::bounds(view);
     if !guards.is_empty() {
         let rows = guards.into_iter().map(|row| {
             let state = format!("**{}**", row.state.word());
@@ -33,6 +33,9 @@ pub fn markdown(view: &View) -> String {
         let head = ["guardrail", "B/A", "interval", "allowed", ""];
         out.push_str("\n## Guardrails\n\n");
         out.push_str(&table(&head, "lrrrl", rows));
+    }
+    if let Some(proved) = evidence::proved(view) {
+        out.push_str(&format!("\n{}\n", plain(&proved)));
     }
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {

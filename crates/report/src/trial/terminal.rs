@@ -177,6 +177,10 @@ pub(super) fn with_interval(row: &Row, median: Option<Median>) -> String {
     )
 }
 
+fn plain(row: &Row, median: Option<Median>) -> String {
+    median.map_or(NONE.to_owned(), |median| cell(row.metric, median.value))
+}
+
 fn figures(view: &View, out: &mut String, style: Style) {
     let rows = evidence::table(view);
     if !rows
@@ -186,7 +190,7 @@ fn figures(view: &View, out: &mut String, style: Style) {
         return;
     }
     section(
-        "Figures (median over the pairs, with its interval)",
+        "Figures (A, B: median over the pairs; B/A with its interval)",
         out,
         style,
     );
@@ -201,8 +205,8 @@ fn figures(view: &View, out: &mut String, style: Style) {
         let mark = if row.decides { "*" } else { "" };
         lines.push([
             format!("{}{mark}", words::short_metric(load, row.metric)),
-            with_interval(row, row.now),
-            with_interval(row, row.changed),
+            plain(row, row.now),
+            plain(row, row.changed),
             row_change(row),
         ]);
     }
@@ -237,7 +241,7 @@ fn columns<const N: usize>(lines: &[[String; N]], out: &mut String, style: Style
 }
 
 fn guards(view: &View, out: &mut String, style: Style) {
-    let rows = evidence::guards(view);
+    let rows = evidence::bounds(view);
     if rows.is_empty() {
         return;
     }
@@ -247,7 +251,8 @@ fn guards(view: &View, out: &mut String, style: Style) {
         let code = match row.state {
             GuardState::Held => "32",
             GuardState::Broken => "31",
-            GuardState::Open => "33",
+            GuardState::Open | GuardState::Beyond => "33",
+            GuardState::Within => "0",
         };
         let word = style.paint(code, &left(row.state.word(), 10));
         let lead = format!("  {word}  {}  ", left(&row.name, names));
@@ -258,6 +263,10 @@ fn guards(view: &View, out: &mut String, style: Style) {
             "{lead}{}\n",
             lines.join(&format!("\n{}", " ".repeat(indent)))
         ));
+    }
+    let proved = evidence::proved(view).map(|text| wrap(&text, style.columns() - 2));
+    for line in proved.into_iter().flatten() {
+        out.push_str(&format!("  {}\n", style.dim(&line)));
     }
 }
 

@@ -261,7 +261,11 @@ pub(crate) fn sentence(view: &View) -> String {
                 "{}, {pairs}; the figure itself: {seen}",
                 broken(plan, guard)
             ),
-            None => format!("{seen}, {pairs}"),
+            None => match in_total(judgement).filter(|_| judgement.ratio.is_some_and(|r| r >= 1.0))
+            {
+                Some(total) => format!("{total}, {pairs}; the typical pair: {seen}"),
+                None => format!("{seen}, {pairs}"),
+            },
         },
         Verdict::NoPracticalDifference => format!(
             "{seen}: less than the {} that matter, {pairs}",
@@ -278,6 +282,15 @@ pub(crate) fn sentence(view: &View) -> String {
     }
 }
 
+/// Worse in total, though perhaps not in the typical pair.
+fn in_total(judgement: &Judgement) -> Option<String> {
+    let total = judgement.total.filter(|total| total.worse)?;
+    Some(format!(
+        "over all slots the same work took {} longer",
+        share(total.time - 1.0)
+    ))
+}
+
 /// What keeps a change that is better from being kept: guardrails that are not proved.
 fn open(plan: &TrialPlan, judgement: &Judgement) -> String {
     let open: Vec<String> = judgement
@@ -286,7 +299,11 @@ fn open(plan: &TrialPlan, judgement: &Judgement) -> String {
         .filter(|guard| !guard.held)
         .map(|guard| metric(&plan.load, guard.metric))
         .collect();
+    let better = judgement.interval.is_some_and(|i| i.low > 1.0);
     match open.is_empty() {
+        true if better && judgement.total.is_some_and(|total| !total.stands) => {
+            "; over all slots the gain is not certain: one slow slot more would eat it".to_owned()
+        }
         true => String::new(),
         false => format!(
             "; not proved to stay within its margin: {}",

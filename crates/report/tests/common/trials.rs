@@ -199,7 +199,7 @@ pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
     let measured: Vec<(f64, &Vec<f64>)> = pairs
         .iter()
         .filter_map(|pair| match pair {
-            PairOutcome::Measured { effect, guards } => Some((*effect, guards)),
+            PairOutcome::Measured { effect, guards, .. } => Some((*effect, guards)),
             _ => None,
         })
         .collect();
@@ -267,11 +267,73 @@ pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
         ratio: (n > 0).then_some(ratio),
         interval,
         guards: if n > 0 { guards } else { vec![] },
+        total: total(&effects, pairs, plan.margin),
+        figures: vec![],
         looks: LOOKS.iter().filter(|at| **at <= n).map(look).collect(),
         pair_sd: (n >= 2).then_some(sd),
         forecast: (n > 0).then(|| (10.0 * (sd / ratio.ln()).powi(2)).ceil() as u32),
         e_value: (n > 0).then_some(1.0),
     }
+}
+
+/// Sums over all slots.
+fn total(effects: &[f64], pairs: &[PairOutcome], margin: f64) -> Option<TotalJudgement> {
+    let works: Vec<[f64; 2]> = pairs
+        .iter()
+        .filter_map(|pair| match pair {
+            PairOutcome::Measured { work, .. } => Some(*work),
+            _ => None,
+        })
+        .collect();
+    let sum = |of: &dyn Fn(&[f64; 2]) -> f64| works.iter().map(of).sum::<f64>();
+    let (work, time) = (
+        sum(&|w| w[1]) / sum(&|w| w[0]),
+        sum(&|w| 1.0 / w[1]) / sum(&|w| 1.0 / w[0]),
+    );
+    (!effects.is_empty()).then(|| TotalJudgement {
+        work,
+        time,
+        margin,
+        within: (work.ln().abs()).max(time.ln().abs()) <= margin,
+        stands: time <= 1.0 + margin,
+        worse: false,
+        slow: [0, 0],
+    })
+}
+
+/// The rows of the table of figures, by formula.
+fn rows(case: &TrialCase) -> Vec<FigureJudgement> {
+    let plan = &case.trial.plan;
+    let usual = [Quantity::Iops, Quantity::P50, Quantity::P99, Quantity::P999].map(Metric::all);
+    let mut metrics = vec![plan.metric];
+    for metric in plan.guards.iter().map(|guard| guard.metric).chain(usual) {
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    let figure = |pair: usize, side: Side, metric: Metric| {
+        let at = case
+            .slots
+            .iter()
+            .position(|slot| slot.pair as usize == pair + 1 && slot.side == side)?;
+        case.samples[at].figures.get(&metric).copied()
+    };
+    let row = |metric: Metric| {
+        let effects: Vec<f64> = (0..case.pairs.len())
+            .filter(|pair| matches!(case.pairs[*pair], PairOutcome::Measured { .. }))
+            .filter_map(|pair| {
+                Some((figure(pair, Side::Changed, metric)? / figure(pair, Side::Now, metric)?).ln())
+            })
+            .collect();
+        let (ratio, _, interval) = spread(&effects);
+        FigureJudgement {
+            metric,
+            ratio: (!effects.is_empty()).then_some(ratio),
+            interval,
+            worse: false,
+        }
+    };
+    metrics.into_iter().map(row).collect()
 }
 
 /// Carries out a plan by formula until the judge says stop.
@@ -317,6 +379,7 @@ pub fn carry_out(trial: Trial, formula: &Formula, read_back: [&str; 2], tool: &s
         }
     }
     case.trial.ended = Some(at);
+    case.judgement.figures = rows(&case);
     let n = u64::from(case.judgement.pairs) * (formula.rate * 5.0) as u64;
     case.latency = [
         tailed(histogram(formula.latency, n, &mut random), 1.0, 1.0),
@@ -441,5 +504,13 @@ fn outcome(plan: &TrialPlan, figures: &[Figures; 2]) -> PairOutcome {
             .iter()
             .map(|guard| -better(&guard.metric))
             .collect(),
+        work: [0, 1].map(|side: usize| {
+            let value = figures[side][&plan.metric];
+            if plan.metric.quantity.is_latency() {
+                1.0 / value
+            } else {
+                value
+            }
+        }),
     }
 }

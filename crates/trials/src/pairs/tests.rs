@@ -174,7 +174,16 @@ fn go_on(
     bench: &mut Null,
     cancel: &Cancel,
 ) -> (Judgement, Stop) {
-    measure(trial, slots, bench, cancel, &mut |_| Ok(()), &mut |_| {}).unwrap()
+    measure(
+        trial,
+        slots,
+        bench,
+        None,
+        cancel,
+        &mut |_| Ok(()),
+        &mut |_| {},
+    )
+    .unwrap()
 }
 
 #[test]
@@ -227,7 +236,7 @@ fn a_load_that_always_fails_ends_the_trial_and_says_why() {
     assert!(matches!(stop, Stop::Fruitless(why) if why.contains("it broke")));
     assert_eq!(slots.len(), 2 * FRUITLESS);
     let mut silent = |_: Event<'_>| {};
-    let noise = noise(&trial(), &mut bench, &Cancel::default(), &mut silent);
+    let noise = noise(&trial(), &mut bench, None, &Cancel::default(), &mut silent);
     assert!(matches!(noise, Err(TrialError::LoadFails { .. })));
 }
 
@@ -265,12 +274,14 @@ fn noise_is_what_was_planted() {
     let quiet = noise(
         &trial(),
         &mut Null::new(2.0, 0.01),
+        None,
         &Cancel::default(),
         &mut silent,
     );
     let loud = noise(
         &trial(),
         &mut Null::new(2.0, 0.3),
+        None,
         &Cancel::default(),
         &mut silent,
     );

@@ -43,6 +43,7 @@ pub(super) fn carry_out(
         let mut shown = Shown::new(args.quiet, &trial.plan, context::error_style(global));
         let mut wish = Wish {
             keep: args.keep,
+            despite_worse: args.despite_worse,
             noise: !trial.plan.aa,
             confirm: &mut confirm,
         };
@@ -111,11 +112,21 @@ fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<(
             );
         }
         if args.keep && one.trial.kept != Some(Kept::Kept) && one.stop == Stop::Verdict {
+            let harmed = assay_trials::clearly_worse(&one.judgement).next().is_some();
             let why = match one.judgement.verdict {
+                Verdict::Better if harmed && !args.despite_worse => {
+                    "something else got worse, and --despite-worse was not said"
+                }
                 Verdict::Better => "you did not confirm it",
                 _ => "the verdict is not \"better\"",
             };
             eprintln!("{} was not kept: {why}", one.trial.plan.advice);
+        }
+        if args.keep && one.judgement.verdict == Verdict::Better {
+            for figure in assay_trials::clearly_worse(&one.judgement) {
+                let text = assay_report::trial::figure_line(&one.trial.plan.load, figure);
+                eprintln!("WORSE, though the verdict is \"better\": {text}");
+            }
         }
     }
     Ok(())

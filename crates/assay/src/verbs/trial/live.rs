@@ -123,7 +123,11 @@ impl Shown {
             (sd.exp() - 1.0) * 100.0
         ));
         for effect in [0.1, 0.03] {
-            let needed = forecast::pairs_for_effect(sd, f64::ln_1p(effect));
+            let needed = forecast::pairs_for_difference(
+                sd,
+                f64::ln_1p(effect),
+                self.plan.margin.max(0.0).ln_1p(),
+            );
             let time = forecast::time(&self.plan, needed.min(self.plan.max_pairs)).time;
             let whole = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
             self.line(&match needed <= self.plan.max_pairs {

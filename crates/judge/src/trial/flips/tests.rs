@@ -72,16 +72,16 @@ proptest! {
     ) {
         let flips = Flips::with(seed, 500);
         let looks = reached(60, alpha, x.len(), over);
-        prop_assert_eq!(flips.rejects(&x, &looks), slowly(&flips, &x, &looks));
+        prop_assert_eq!(flips.rejects(&x, &looks, Weigh::Bounded), slowly(&flips, &x, &looks));
     }
 
     #[test]
     fn what_is_proved_stays_proved(x in values(), seed in 0u64..1000) {
         let flips = Flips::with(seed, 500);
         let looks = reached(60, 0.05, x.len(), false);
-        let first = flips.rejects(&x, &looks);
+        let first = flips.rejects(&x, &looks, Weigh::Bounded);
         for reached in 0..looks.len() {
-            let by = flips.rejects(&x, &looks[..reached]);
+            let by = flips.rejects(&x, &looks[..reached], Weigh::Bounded);
             prop_assert_eq!(by, first.filter(|first| *first < reached));
         }
     }
@@ -113,7 +113,7 @@ fn of_all_sign_vectors_the_level_is_rejected() {
             for signs in 0..1u32 << 11 {
                 let sign = |j: usize| if signs >> j & 1 == 1 { 1.0 } else { -1.0 };
                 let x: Vec<f64> = (0..11).map(|j| sizes[j] * sign(j)).collect();
-                rejected += usize::from(flips.rejects(&x, &looks).is_some());
+                rejected += usize::from(flips.rejects(&x, &looks, Weigh::Bounded).is_some());
                 all += 1;
             }
         }
@@ -132,7 +132,7 @@ fn a_level_that_few_signs_cannot_reach_is_not_wasted_on_them() {
     let flips = Flips::new(1, 0.00125);
     let looks = reached(60, 0.00125, 15, false);
     let first = flips
-        .rejects(&[0.1; 15], &looks)
+        .rejects(&[0.1; 15], &looks, Weigh::Bounded)
         .map(|look| looks[look].pairs);
     assert!(matches!(first, Some(11 | 15)), "{first:?}");
 }

@@ -11,7 +11,7 @@ use assay_model::trial::{
 };
 use assay_model::{Bytes, Doubt, Facts, Histogram, Nanos, Sample, Severity, Trial};
 
-fn trial(metric: &str, guards: &[&str]) -> Trial {
+pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
     let (run, _) = recorded("clean-read");
     let plan = TrialPlan {
         advice: "swappiness".to_owned(),
@@ -68,7 +68,7 @@ fn trial(metric: &str, guards: &[&str]) -> Trial {
 }
 
 /// The recorded sample of fio, so many times as fast.
-fn fio(speed: f64) -> Sample {
+pub(super) fn fio(speed: f64) -> Sample {
     let (_, samples) = recorded("clean-read");
     let mut sample = samples.into_iter().next().unwrap();
     for job in &mut sample.jobs {
@@ -110,7 +110,7 @@ fn own(tool: &str, operations: u64, ns: u64) -> Sample {
     }
 }
 
-fn slots(pair: u32, now: Sample, changed: Sample) -> [Slot; 2] {
+pub(super) fn slots(pair: u32, now: Sample, changed: Sample) -> [Slot; 2] {
     [(Side::Now, now), (Side::Changed, changed)].map(|(side, sample)| Slot {
         pair,
         side,
@@ -122,7 +122,7 @@ fn slots(pair: u32, now: Sample, changed: Sample) -> [Slot; 2] {
 
 fn effect(outcome: &PairOutcome) -> (f64, &[f64]) {
     match outcome {
-        PairOutcome::Measured { effect, guards } => (*effect, guards),
+        PairOutcome::Measured { effect, guards, .. } => (*effect, guards),
         other => panic!("{other:?}"),
     }
 }
@@ -291,7 +291,7 @@ fn pairs_keep_their_place() {
 fn a_trial_is_judged_with_its_proofs() {
     let mut trial = trial("iops", &[]);
     let slots: Vec<Slot> = (1..=6)
-        .flat_map(|pair| slots(pair, fio(1.0), fio(1.2 + f64::from(pair) / 100.0)))
+        .flat_map(|pair| slots(pair, fio(1.0), fio(1.4 + f64::from(pair) / 100.0)))
         .collect();
     let (outcomes, judgement) = judge_trial(&trial, &slots);
     assert_eq!((outcomes.len(), judgement.verdict), (6, Verdict::Better));

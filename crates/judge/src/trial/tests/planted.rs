@@ -61,7 +61,8 @@ fn gains_in_recorded_noise_are_found() {
 #[test]
 fn losses_are_found_as_gains_are() {
     let (ends, _) = ends(&noise::direct(), -0.1);
-    assert!(share(&ends, Verdict::Worse) >= 0.95, "{ends:?}");
+    // Less than of gains: "worse in total" has a share of the level.
+    assert!(share(&ends, Verdict::Worse) >= 0.9, "{ends:?}");
 }
 
 #[test]
@@ -111,7 +112,11 @@ fn the_forecast_is_right_within_a_factor_of_two() {
     for (variation, gain) in [(0.03f64, 0.05f64), (0.03, 0.1), (0.1, 0.1)] {
         let (_, pairs) = ends(&Noise::Even(variation), gain);
         let noise = variation * 2f64.sqrt();
-        let said = f64::from(forecast::pairs_for_effect(noise, gain.ln_1p()));
+        let said = f64::from(forecast::pairs_for_difference(
+            noise,
+            gain.ln_1p(),
+            0.03f64.ln_1p(),
+        ));
         assert!(
             said < 2.0 * pairs && pairs < 2.0 * said,
             "{said} for {pairs}"

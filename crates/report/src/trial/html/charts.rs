@@ -145,7 +145,7 @@ pub(super) fn guards(view: &View) -> Option<Chart> {
             shape: match row.state {
                 GuardState::Held => forest::Shape::Good,
                 GuardState::Broken => forest::Shape::Bad,
-                GuardState::Open => forest::Shape::Open,
+                GuardState::Open | GuardState::Beyond | GuardState::Within => forest::Shape::Open,
             },
             text: String::new(),
         };

@@ -143,13 +143,14 @@ fn guards(view: &View) -> Vec<GuardView> {
         class: match row.state {
             evidence::GuardState::Held => "met",
             evidence::GuardState::Broken => "missed",
-            evidence::GuardState::Open => "suspect",
+            evidence::GuardState::Open | evidence::GuardState::Beyond => "suspect",
+            evidence::GuardState::Within => "",
         },
         word: row.state.word(),
         text: row.text,
         name: row.name,
     };
-    evidence::guards(view).into_iter().map(row).collect()
+    evidence::bounds(view).into_iter().map(row).collect()
 }
 
 fn doubts(view: &View) -> Vec<DoubtView> {
@@ -216,6 +217,7 @@ pub(super) fn trial(view: &View) -> String {
             figures => Serde(figures(view)),
             course => Serde(charts::over_time(view)),
             guards => Serde(guards(view)),
+            proved => evidence::proved(view),
             guard_chart => Serde(charts::guards(view)),
             latency => Serde(charts::latencies(view)),
             proofs => Serde(proofs),

@@ -259,6 +259,7 @@ pub fn failing() -> TrialCase {
     let mut case = worse();
     case.pairs.truncate(1);
     case.judgement = judge(&case.trial, &case.pairs);
+    case.judgement.figures = rows(&case);
     let error = "connection refused by 127.0.0.1:8080";
     case.pairs
         .extend((0..5).map(|_| PairOutcome::FailedChanged {

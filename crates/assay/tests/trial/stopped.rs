@@ -1,0 +1,78 @@
+//! A stop in the middle of a slot, of assay itself and of its load: the pair never counts.
+
+use super::{Own, args, json, text, until};
+use crate::common::{Home, ran};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Stops by default so many of each; `ASSAY_ATTACK` multiplies.
+const STOPS: usize = 1;
+
+fn signal(name: &str, pid: &str) -> bool {
+    let mut kill = Command::new("kill");
+    kill.args([&format!("-{name}"), pid]).stderr(Stdio::null());
+    kill.status().unwrap().success()
+}
+
+/// What assay has started: the load of the slot that is being measured.
+fn below(pid: &str) -> Option<String> {
+    let found = Command::new("pgrep").args(["-P", pid]).output().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    found.lines().next().map(str::to_owned)
+}
+
+/// A trial during which assay or its load is stopped once, after the second slot began.
+fn stopped(load: bool) -> Value {
+    let (home, own) = (Home::new(), Own::new("0.3"));
+    let page = own.page();
+    let words = args(
+        &["trial", text(&page), "--yes", "--json", "--pairs", "7"],
+        &["--slot", "1s", "--set", "to=0.31"],
+    );
+    let mut command = home.command(&words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    let assay = child.id().to_string();
+    until("the change", || own.value() == "0.31");
+    let mut victim = assay.clone();
+    // A run of the load lasts long enough to be hit; one that ended meanwhile is not.
+    until("a stop", || {
+        if load {
+            match below(&assay) {
+                Some(pid) => victim = pid,
+                None => return false,
+            }
+        }
+        signal("STOP", &victim)
+    });
+    std::thread::sleep(Duration::from_millis(2500));
+    signal("CONT", &victim);
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    json(&ran)
+}
+
+#[test]
+fn a_slot_that_was_stopped_never_counts() {
+    let factor = std::env::var("ASSAY_ATTACK").ok();
+    let factor: usize = factor.and_then(|n| n.parse().ok()).unwrap_or(1);
+    let (mut tried, mut held) = (0, 0);
+    for load in [false, true] {
+        for _ in 0..STOPS * factor {
+            let trial = stopped(load);
+            let pairs = trial["pairs"].as_array().unwrap();
+            let void = |pair: &&Value| {
+                let reason = pair["reason"].as_str().unwrap_or_default();
+                pair["outcome"] == "void" && reason.contains("load-stopped")
+            };
+            // Nothing that was stopped for 2.5 s is among what counts: all sleep about 0.3 s.
+            let wild = pairs.iter().filter_map(|pair| pair["effect"].as_f64());
+            let wild = wild.filter(|effect| effect.abs() > 1.0).count();
+            tried += 1;
+            held += usize::from(pairs.iter().any(|pair| void(&pair)) && wild == 0);
+            assert_eq!(held, tried, "load {load}: {trial:#}");
+        }
+    }
+    println!("attack: stopped slots: tried {tried}, held {held}");
+}

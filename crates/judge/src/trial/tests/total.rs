@@ -1,0 +1,116 @@
+//! Total work and time beside the typical pair.
+
+use super::{measured, rule};
+use crate::trial::{Rule, decide, judge};
+use assay_model::trial::{PairOutcome, Verdict};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// Pairs of this typical gain with a little noise, in which one in `slow` slots of B is three times
+/// slower, an early one among them.
+fn stalling(gain: f64, slow: usize, n: usize) -> Vec<PairOutcome> {
+    (0..n)
+        .map(|at| {
+            let noise = 0.02 * (at as f64 * 2.4).sin();
+            let stall = if at % slow == slow / 4 { 3.0 } else { 1.0 };
+            let b = (1.0 + gain) * f64::exp(noise) / stall;
+            PairOutcome::Measured {
+                effect: b.ln(),
+                guards: Vec::new(),
+                work: [1.0, b],
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_gain_with_rare_slow_slots_is_never_better() {
+    let pairs = stalling(0.05, 10, 60);
+    for tried in 1..=60 {
+        let judgement = judge(&rule(), &pairs[..tried]);
+        assert!(
+            matches!(judgement.verdict, Verdict::Undecided | Verdict::Worse),
+            "{tried}: {}",
+            judgement.reason
+        );
+    }
+    let total = judge(&rule(), &pairs).total.unwrap();
+    assert!((total.work - 0.98).abs() < 0.01, "{total:?}");
+    assert!((total.time - 1.143).abs() < 0.01, "{total:?}");
+    assert_eq!((total.slow, total.within), ([0, 6], false));
+}
+
+#[test]
+fn many_slow_slots_on_one_side_are_worse_in_total() {
+    let judgement = judge(&rule(), &stalling(0.05, 6, 60));
+    assert_eq!(judgement.verdict, Verdict::Worse, "{}", judgement.reason);
+    // The typical pair is better all the same: only the total convicts.
+    assert!(judgement.ratio.unwrap() > 1.0 && judgement.total.unwrap().worse);
+}
+
+#[test]
+fn no_gain_with_rare_slow_slots_is_no_equality() {
+    let judgement = judge(&rule(), &stalling(0.0, 20, 60));
+    assert_eq!(
+        judgement.verdict,
+        Verdict::Undecided,
+        "{}",
+        judgement.reason
+    );
+}
+
+/// A gain waits until one slow slot more would not eat it, and one that is large does not wait.
+#[test]
+fn a_small_gain_needs_pairs_in_which_nothing_was_slow() {
+    assert_eq!(
+        decide(&rule(), &measured(&[0.05; 60])),
+        (Verdict::Better, 30)
+    );
+    assert_eq!(
+        decide(&rule(), &measured(&[0.1; 60])),
+        (Verdict::Better, 15)
+    );
+    assert_eq!(decide(&rule(), &measured(&[0.3; 60])), (Verdict::Better, 6));
+}
+
+/// Slow slots on both sides by the same chance convict nobody, whatever drifts meanwhile.
+#[test]
+fn slow_slots_on_both_sides_are_noise() {
+    let mut worse = 0;
+    const TRIALS: u64 = 300;
+    for seed in 0..TRIALS {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let pairs: Vec<PairOutcome> = (0..60)
+            .map(|at| {
+                let mut slot = || {
+                    let stall = if random.random::<f64>() < 0.05 {
+                        5.0
+                    } else {
+                        1.0
+                    };
+                    let noise = 0.1 * (random.random::<f64>() - 0.5);
+                    (noise - 0.01 * f64::from(at)).exp() / stall
+                };
+                let work = [slot(), slot()];
+                PairOutcome::Measured {
+                    effect: (work[1] / work[0]).ln(),
+                    guards: Vec::new(),
+                    work,
+                }
+            })
+            .collect();
+        worse += u64::from(decide(&Rule { seed, ..rule() }, &pairs).0 == Verdict::Worse);
+    }
+    // 5 % and two standard errors of 300 trials, the typical pair and the total together.
+    assert!(worse <= 22, "{worse} of {TRIALS}");
+}
+
+#[test]
+fn what_is_no_work_is_left_out() {
+    let mut pairs = stalling(0.3, 100, 7);
+    if let PairOutcome::Measured { work, .. } = &mut pairs[2] {
+        work[1] = 0.0;
+    }
+    let judgement = judge(&rule(), &pairs);
+    assert_eq!((judgement.pairs, judgement.left_out), (6, 1));
+}
