@@ -235,3 +235,25 @@ proptest! {
         let _ = read(&[write(&lines()), bytes].concat());
     }
 }
+
+#[test]
+fn attack_mutated_journals() {
+    let target = assay_hostile::Target {
+        name: "journal",
+        seeds: vec![
+            write(&lines()),
+            write_first(&lines()),
+            include_bytes!("../../tests/fixtures/journal-0.1-killed.jsonl").to_vec(),
+        ],
+        run: |bytes| {
+            let first = read(bytes);
+            assert_eq!(read(bytes), first, "reading changes nothing");
+            if let Ok(Read::Journal(lines)) = first {
+                assert!(lines.keep <= bytes.len());
+            }
+        },
+    };
+    let tried = 200 * assay_testing::factor();
+    let held = assay_hostile::attack(&target, tried).is_ok();
+    assay_testing::attacked("mutated journals", tried, if held { tried } else { 0 });
+}
