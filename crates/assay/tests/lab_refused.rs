@@ -23,7 +23,7 @@ fn images() -> Option<PathBuf> {
 }
 
 /// Runs assay with a small file system of its own at `at`.
-fn with_small(home: &Home, at: &Path, options: &str, args: &[&str]) -> Ran {
+fn with_small(home: &Home, cache: &Path, at: &Path, options: &str, args: &[&str]) -> Ran {
     std::fs::create_dir_all(at).unwrap();
     let script = "mount -t tmpfs -o \"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
     let mut command = Command::new("unshare");
@@ -34,7 +34,7 @@ fn with_small(home: &Home, at: &Path, options: &str, args: &[&str]) -> Ran {
         .arg(env!("CARGO_BIN_EXE_assay"))
         .args(args)
         .env("ASSAY_STATE", home.state())
-        .env("ASSAY_LAB_CACHE", home.dir.path().join("cache"));
+        .env("ASSAY_LAB_CACHE", cache);
     ran(command.output().unwrap())
 }
 
@@ -58,9 +58,15 @@ fn no_space_and_no_permission_for_the_image() {
     }
     let home = Home::new();
     let cache = home.dir.path().join("cache");
-    let small = with_small(&home, &cache, "size=64m,mode=700", &["lab", "build"]);
+    let small = with_small(
+        &home,
+        &cache,
+        &cache,
+        "size=64m,mode=700",
+        &["lab", "build"],
+    );
     refused(&home, &small, &["MiB free", "ASSAY_LAB_CACHE"]);
-    let fixed = with_small(&home, &cache, "ro", &["lab", "up"]);
+    let fixed = with_small(&home, &cache, &cache, "ro,mode=700", &["lab", "up"]);
     refused(&home, &fixed, &["Read-only file system", "ASSAY_LAB_CACHE"]);
 }
 
@@ -157,8 +163,7 @@ fn a_guest_needs_qemu_room_and_disks_that_can_be_had() {
     if root() {
         let state = home.state();
         let args = ["lab", "run", "--accel", "tcg", "--", "true"];
-        std::os::unix::fs::symlink(&images, home.dir.path().join("cache")).unwrap();
-        let small = with_small(&home, &state, "size=64m,mode=700", &args);
+        let small = with_small(&home, &images, &state, "size=64m,mode=700", &args);
         refused(&home, &small, &["MiB free", "ASSAY_STATE"]);
     }
 }
