@@ -83,10 +83,13 @@ pub fn is_path(value: &str) -> bool {
         && value.len() <= 8192
 }
 
-/// The value where it is plain, else [`WITHHELD`].
+/// The value where it is plain or empty, else [`WITHHELD`].
 #[must_use]
 pub fn plain(value: &str) -> &str {
-    if is_plain(value) { value } else { WITHHELD }
+    match value.is_empty() || is_plain(value) {
+        true => value,
+        false => WITHHELD,
+    }
 }
 
 /// Free text, such as what a tool complains about, without what looks like a secret: who logs in, and

@@ -68,7 +68,7 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
     let lines: Vec<String> = clean
         .lines()
         .take(20)
-        .map(|line| line.chars().take(LONGEST).collect())
+        .map(|line| cut(line, LONGEST))
         .collect();
     let mut text = lines.join("\n");
     if clean.ends_with('\n') {
@@ -79,8 +79,23 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
 
 fn version(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty());
-    let line = line.map(|line| line.trim().chars().take(200).collect::<String>());
-    line.map_or_else(String::new, |line| secrets::text(line.trim()) + "\n")
+    line.map_or_else(String::new, |line| {
+        cut(line.trim(), 200).trim().to_owned() + "\n"
+    })
+}
+
+/// A line without what looks like a secret, and not too long. The end of what was cut off may look like
+/// a secret once more, so it is cleaned until nothing changes: a second reading must change nothing.
+fn cut(line: &str, longest: usize) -> String {
+    let mut line = line.to_owned();
+    for _ in 0..8 {
+        let next: String = secrets::text(&line).chars().take(longest).collect();
+        if next == line {
+            break;
+        }
+        line = next;
+    }
+    line
 }
 
 /// Of a report of LVM the fields that were asked for, whoever wrote the answer.

@@ -108,7 +108,7 @@ fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let job = "[n]\nioengine=null\nthread=1\nsize=1073741824\nbs=4096\nrw=randread\ntime_based=1\nruntime=500ms\nrate_iops=1000\n";
+    let job = "[n]\nioengine=null\nthread=1\nsize=1073741824\nbs=4096\nrw=randread\ntime_based=1\nruntime=2s\nrate_iops=1000\n";
     let request = Request {
         job,
         ..request(dir.path(), 60_000_000_000)
@@ -118,10 +118,13 @@ fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
     assert!(output.json.starts_with(b"{"));
     assert!(output.cpu > Some(Nanos(0)));
     assert!(output.series.len() >= 3, "{:?}", output.series);
+    // On a busy machine some intervals are late and the next ones catch up.
     let seen = output.series.iter().map(|point| point.read_iops);
+    let mean = seen.sum::<f64>() / output.series.len() as f64;
     assert!(
-        seen.clone().all(|iops| (200.0..5000.0).contains(&iops)),
-        "1000 a second were asked for"
+        (200.0..5000.0).contains(&mean),
+        "1000 a second were asked for: {:?}",
+        output.series
     );
 }
 
