@@ -11,7 +11,7 @@ run: build
 
 build:
 	./scripts/install-needs run
-	cargo build --release --locked
+	cargo build --release --locked --package assay
 
 test:
 	./scripts/test
