@@ -6,7 +6,7 @@
 use crate::error::HostError;
 use crate::held::{Directory, Identity, Removed, open_beneath};
 use crate::known::{Known, Whereabouts};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -233,8 +233,8 @@ fn take(
     above.remove_directory(name, meant)
 }
 
-/// Removes everything in a directory. It is the caller's that nothing is mounted in it; what is
-/// mounted all the same cannot be removed, and is not entered.
+/// Removes everything in a directory. The caller has looked that nothing is mounted in it; what was
+/// mounted since is not entered.
 fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
     for name in names(dir, shown)? {
         let path = shown.join(&name);
@@ -243,7 +243,10 @@ fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
             Err(Errno::ISDIR | Errno::PERM) => {}
             Err(error) => return Err(fail(&path)(error)),
         }
-        let below = open_inside(dir, &name).map_err(fail(&path))?;
+        let below = match open_inside(dir, &name) {
+            Err(Errno::XDEV) => return Err(mounted(&path)),
+            other => other.map_err(fail(&path))?,
+        };
         clear(below.as_fd(), &path)?;
         match rustix::fs::unlinkat(dir, &name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -284,9 +287,20 @@ fn is_mount_root(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
     }
 }
 
+/// Opens a directory of a directory; EXDEV where something is mounted on it. Kernels before 5.6 do not
+/// tell that here.
 fn open_inside(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, name, flags, Mode::empty())
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    loop {
+        match rustix::fs::openat2(dir, name, flags, Mode::empty(), resolve) {
+            Err(Errno::NOSYS | Errno::PERM) => {
+                return rustix::fs::openat(dir, name, flags, Mode::empty());
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            other => return other,
+        }
+    }
 }
 
 fn names(dir: BorrowedFd<'_>, shown: &Path) -> Result<Vec<OsString>, HostError> {
@@ -315,4 +329,33 @@ fn parent(path: &Path) -> &Path {
 
 fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
     move |error| HostError::io(path, &error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn attack_what_is_mounted_after_the_look_is_not_entered() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let precious = other.path().join("precious");
+        std::fs::write(&precious, "x").unwrap();
+        let at = dir.path().join("mnt");
+        std::fs::create_dir(&at).unwrap();
+        // On the same file system, so that the number of the device tells nothing.
+        let bound = Command::new("mount")
+            .arg("--bind")
+            .args([other.path(), &at])
+            .status();
+        if !bound.is_ok_and(|status| status.success()) {
+            return assay_testing::skipped("mount", "nothing can be mounted here");
+        }
+        let held = std::fs::File::open(dir.path()).unwrap();
+        let cleared = clear(held.as_fd(), dir.path());
+        let unmounted = Command::new("umount").arg(&at).status().unwrap();
+        assert!(unmounted.success());
+        let held = cleared.is_err() && precious.exists();
+        assay_testing::attacked("a mount made while a directory is removed", 1, held.into());
+    }
 }
