@@ -3,7 +3,7 @@
 use crate::{EngineError, Meter, Place, Taken};
 use assay_fio::job;
 use assay_instruments::fio::{Ended, Output, Request, complaint};
-use assay_model::sample::{JobResult, Outcome};
+use assay_model::sample::{Outcome, Worker};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, Workload};
 use std::path::Path;
@@ -60,11 +60,11 @@ pub(crate) fn run<E: From<EngineError>>(
         let output = fio.run(&request, meter.cancel).map_err(EngineError::Fio)?;
         (output, fio.version.clone())
     };
-    let (outcome, jobs) = read(&output);
+    let (outcome, workers) = read(&output);
     Ok(Taken {
         workload: workload.name.clone(),
         outcome,
-        jobs,
+        workers,
         // The clock of a guest is not ours.
         wall: (!matches!(place, Place::Guest { .. })).then_some(output.wall),
         cpu: output.cpu,
@@ -102,7 +102,7 @@ fn render(
 
 /// Reads fio's result and says how the sample ended.
 #[must_use]
-pub fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
+pub fn read(output: &Output) -> (Outcome, Vec<Worker>) {
     let failed = |error: String| Outcome::Failed { error };
     let said = complaint(&output.stderr)
         .map(|line| format!(": {line}"))
@@ -125,7 +125,10 @@ pub fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
         Ended::Cancelled => Outcome::Interrupted,
         Ended::TimedOut => Outcome::TimedOut { after: output.wall },
         Ended::Exited(code) => {
-            let errno = jobs.iter().map(|job| job.error).find(|errno| *errno != 0);
+            let errno = jobs
+                .iter()
+                .map(|job| job.fio.error)
+                .find(|errno| *errno != 0);
             match errno {
                 Some(errno) => {
                     let reason = std::io::Error::from_raw_os_error(errno);

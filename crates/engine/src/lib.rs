@@ -14,13 +14,13 @@ pub use place::Place;
 pub use slot::{Asked, Meter, Slot};
 
 use assay_model::Nanos;
-use assay_model::sample::{JobResult, Outcome, RatePoint};
+use assay_model::sample::{Outcome, RatePoint, Worker};
 
 /// What a load gave.
 struct Taken {
     workload: String,
     outcome: Outcome,
-    jobs: Vec<JobResult>,
+    workers: Vec<Worker>,
     /// From start to end. None: as long as it was between the two readings of the counters.
     wall: Option<Nanos>,
     cpu: Option<Nanos>,

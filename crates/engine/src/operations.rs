@@ -88,7 +88,10 @@ fn taken(name: &str, measured: Result<Measured, LoadError>) -> Taken {
         outcome,
         wall: Some(measured.as_ref().map_or(Nanos(0), |measured| measured.wall)),
         cpu: measured.as_ref().map(|measured| measured.cpu),
-        jobs: measured.into_iter().map(|measured| measured.job).collect(),
+        workers: measured
+            .into_iter()
+            .map(|measured| measured.worker)
+            .collect(),
         tool: format!("assay-{name}"),
         series: Vec::new(),
     }
@@ -103,7 +106,7 @@ fn outcome(measured: &Measured) -> Outcome {
             error: format!(
                 "{} of {} failed: {}",
                 failures.count,
-                failures.count + measured.job.read.as_ref().map_or(0, |read| read.ios),
+                failures.count + measured.succeeded(),
                 failures.first
             ),
         },

@@ -118,7 +118,7 @@ fn sample(slot: &Slot<'_>, started: Timestamp, taken: Taken, counters: Counters)
         wall: taken.wall.unwrap_or(counters.elapsed),
         outcome: taken.outcome,
         tool: taken.tool,
-        jobs: taken.jobs,
+        workers: taken.workers,
         counters: Counters {
             tool_cpu: taken.cpu,
             ..counters

@@ -90,7 +90,7 @@ fn fio_reads_a_file_through_its_link_and_its_time_is_counted() {
         (&sample.workload, &sample.tool),
         (&workload.name, &fio.version)
     );
-    assert!(sample.jobs[0].read.as_ref().unwrap().ios > 0);
+    assert!(sample.workers[0].read().unwrap().count > 0);
     assert!(sample.counters.tool_cpu.unwrap().0 > 0);
     // The counters were read before fio began and after it had ended.
     assert!(sample.counters.elapsed >= sample.wall && sample.wall.0 >= 120_000_000);

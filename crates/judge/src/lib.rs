@@ -23,13 +23,17 @@ pub use waterfall::waterfalls;
 use assay_model::criterion::Direction;
 use assay_model::result::{Judged, WorkloadResult};
 use assay_model::{Run, Sample};
+use doubts::Around;
 use group::Group;
 use limit::{Evidence, Sibling};
 
 /// Judges a run: each sample, each workload on each target, each criterion.
 #[must_use]
 pub fn judge(run: &Run, samples: &[Sample]) -> Judged {
-    let judged: Vec<group::Judged> = samples.iter().map(|s| group::judge(run, s)).collect();
+    let judged: Vec<group::Judged> = samples
+        .iter()
+        .map(|s| group::judge(Around::of(run, s), s))
+        .collect();
     let samples = judged.iter().map(group::Judged::to_result).collect();
     let groups = group::group(run, judged);
     let evidence = evidence(run, &groups);

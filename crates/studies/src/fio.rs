@@ -4,7 +4,7 @@ use crate::{StudyError, observed, settings};
 use assay_fio::json::Document;
 use assay_instruments::fio::{Ended, Fio, Request, complaint};
 use assay_model::doubt::Severity;
-use assay_model::sample::{IoStats, JobResult};
+use assay_model::sample::{Operations, Worker};
 use assay_model::study::{Configuration, Figure, Observation};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Nanos};
@@ -141,7 +141,7 @@ impl<'a> Jobs<'a> {
     ) -> Vec<Observation> {
         let mut all = Vec::new();
         for (workload, wanted) in &self.0 {
-            let jobs: Vec<JobResult> = document
+            let jobs: Vec<Worker> = document
                 .jobs
                 .iter()
                 .filter(|job| job.name == workload.name)
@@ -167,19 +167,19 @@ impl<'a> Jobs<'a> {
 }
 
 /// Rate, bytes per second and mean latency over all jobs, of the direction that the workload has.
-fn total(jobs: &[JobResult], workload: &Workload) -> (f64, f64, f64) {
-    let side = |job: &JobResult| match workload.pattern.reads() {
-        true => job.read.clone(),
-        false => job.write.clone(),
+fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
+    let side = |job: &Worker| match workload.pattern.reads() {
+        true => job.read().cloned(),
+        false => job.write().cloned(),
     };
-    let all: Vec<IoStats> = jobs.iter().filter_map(side).collect();
-    let ios: f64 = all.iter().map(|stats| stats.ios as f64).sum();
+    let all: Vec<Operations> = jobs.iter().filter_map(side).collect();
+    let ios: f64 = all.iter().map(|stats| stats.count as f64).sum();
     let time: f64 = all
         .iter()
-        .map(|stats| stats.lat.mean * stats.ios as f64)
+        .map(|stats| stats.lat.mean * stats.count as f64)
         .sum();
     (
-        all.iter().map(|stats| stats.iops).sum(),
+        all.iter().map(|stats| stats.per_s).sum(),
         all.iter().map(|stats| stats.bytes_per_s).sum(),
         time / ios.max(1.0),
     )

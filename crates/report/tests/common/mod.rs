@@ -352,7 +352,7 @@ pub fn case(plan: Plan) -> Case {
             wall: Nanos(2_300_000_000),
             outcome: Outcome::Completed,
             tool: "fio-3.33".to_owned(),
-            jobs: vec![],
+            workers: vec![],
             counters: Default::default(),
             file: None,
             series: vec![],

@@ -454,7 +454,7 @@ fn slot(
             wall: Nanos(6_050_000_000),
             outcome: Outcome::Completed,
             tool: tool.to_owned(),
-            jobs: vec![],
+            workers: vec![],
             counters: Default::default(),
             file: None,
             series: vec![],

@@ -9,6 +9,7 @@ use assay_host::Limits;
 use assay_instruments::command::{Request, run};
 use assay_instruments::measured::Timing;
 use assay_model::Nanos;
+use assay_model::sample::Operation;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use serde::Deserialize;
 use std::ffi::OsStr;
@@ -70,7 +71,7 @@ impl<'a> Commands<'a> {
         if let Some(failures) = measured.errors.first() {
             return Err(fail(&failures.first));
         }
-        let job = measured.job.read.map(|read| read.lat.mean);
+        let job = measured.worker.of(Operation::Run).map(|runs| runs.lat.mean);
         job.ok_or_else(|| fail(&"it was not run to its end"))
     }
 
