@@ -7,7 +7,7 @@ use assay_model::run::RunState;
 use assay_model::sample::{Counters, Outcome, Sample, Worker};
 use assay_model::target::{TargetInfo, TargetKind};
 use assay_model::workload::{Durability, Engine, Pattern};
-use assay_model::{Bytes, Facts, Nanos, Origin, Run, RunId, Workload};
+use assay_model::{Bytes, Facts, Nanos, Origin, Planned, Run, RunId, Workload};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -106,7 +106,7 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
             file: None,
             series: Vec::new(),
         });
-        plan.workloads.push(workload);
+        plan.workloads.push(Planned::of_fio(workload));
     }
     plan.file_size = targets
         .iter()
@@ -298,8 +298,9 @@ mod tests {
         let names: Vec<_> = run.plan.workloads.iter().map(|w| w.name.as_str()).collect();
         assert_eq!(names, ["a-b", "a-b-2", "job"]);
         assert_eq!(samples[0].workers.len(), 2);
-        assert_eq!(run.plan.workloads[0].jobs, 2);
-        assert_eq!(run.plan.workloads[1].block_size, Bytes(8192));
+        let fio = |at: usize| run.plan.workloads[at].fio().unwrap();
+        assert_eq!(fio(0).jobs, 2);
+        assert_eq!(fio(1).block_size, Bytes(8192));
     }
 
     #[test]
@@ -307,7 +308,7 @@ mod tests {
         let text = include_str!("../fixtures/fio-3.33-mix.json");
         let document = &crate::json::parse(text).unwrap()[0];
         let (run, samples) = run(document, &context());
-        let workload = &run.plan.workloads[0];
+        let workload = run.plan.workloads[0].fio().unwrap();
         assert_eq!(workload.pattern, Pattern::RandRw);
         assert_eq!((workload.read_percent, workload.queue_depth), (Some(70), 8));
         assert_eq!(workload.engine, Engine::Libaio);

@@ -7,7 +7,7 @@ use assay_model::criterion::Metric;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::result::{CountedDoubt, JudgedSample};
 use assay_model::sample::{Outcome, Worker};
-use assay_model::{Doubt, Run, Sample, Workload};
+use assay_model::{Doubt, Planned, Run, Sample};
 use std::collections::BTreeMap;
 
 /// A sample with its doubts and figures.
@@ -25,7 +25,7 @@ pub(crate) struct Group<'a> {
     pub workload: String,
     pub target: String,
     /// From the plan; none when the plan does not know it.
-    pub spec: Option<&'a Workload>,
+    pub spec: Option<&'a Planned>,
     /// In the order in which they were taken.
     pub samples: Vec<Judged<'a>>,
 }

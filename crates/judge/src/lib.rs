@@ -95,7 +95,7 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
         .iter()
         .zip(&all)
         .map(|(group, evidence)| {
-            (group.spec.is_some() && evidence.iops > 0.0).then(|| Sibling {
+            (fio(group).is_some() && evidence.iops > 0.0).then(|| Sibling {
                 workload: group.workload.clone(),
                 in_flight: evidence.in_flight,
                 block_size: evidence.block_size,
@@ -106,7 +106,7 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
         .collect();
     for (i, one) in groups.iter().enumerate() {
         for (j, other) in groups.iter().enumerate() {
-            let (Some(sibling), Some(a), Some(b)) = (&siblings[j], one.spec, other.spec) else {
+            let (Some(sibling), Some(a), Some(b)) = (&siblings[j], fio(one), fio(other)) else {
                 continue;
             };
             let alike = i != j
@@ -124,6 +124,10 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
         }
     }
     all
+}
+
+fn fio<'a>(group: &Group<'a>) -> Option<&'a assay_model::Workload> {
+    group.spec?.fio()
 }
 
 #[cfg(test)]

@@ -53,6 +53,14 @@ pub(crate) fn rounds(name: &str, factors: &[f64]) -> (Run, Vec<Sample>) {
     (run, out)
 }
 
+/// What fio does in the first workload.
+pub(crate) fn fio(run: &mut Run) -> &mut assay_model::Workload {
+    match &mut run.plan.workloads[0].load {
+        assay_model::Load::Fio { workload, .. } => workload,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn the_cost_of_fdatasync_is_in_the_write() {
     let (run, samples) = recorded("fdatasync");
@@ -150,8 +158,7 @@ fn every_figure_of_every_recorded_result_is_finite_and_positive() {
 #[test]
 fn with_one_request_at_a_time_the_submission_counts() {
     let (mut run, mut samples) = recorded("clean-read");
-    run.plan.workloads[0].queue_depth = 1;
-    run.plan.workloads[0].jobs = 1;
+    (fio(&mut run).queue_depth, fio(&mut run).jobs) = (1, 1);
     samples[0].workers.truncate(1);
     let io = samples[0].workers[0]
         .operations

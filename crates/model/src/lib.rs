@@ -37,7 +37,7 @@ pub use histogram::Histogram;
 pub use ladder::{Ladder, Waterfall};
 pub use load::Load;
 pub use machine::Machine;
-pub use plan::{Plan, PlanSpec};
+pub use plan::{Plan, PlanSpec, Planned};
 pub use run::{Origin, Run, RunId, RunState};
 pub use sample::Sample;
 pub use shuffle::shuffle;

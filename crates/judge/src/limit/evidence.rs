@@ -3,7 +3,7 @@
 use crate::figures::Sides;
 use assay_model::criterion::Direction;
 use assay_model::sample::{CpuDelta, RatePoint, Worker};
-use assay_model::{Facts, Nanos, Sample, TargetInfo, Workload};
+use assay_model::{Facts, Nanos, Planned, Sample, TargetInfo, Workload};
 
 /// A result of the same run that differs in depth or block size only.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub(crate) struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// Collects it from the samples that count and their figures.
     pub(crate) fn of(
-        workload: Option<&Workload>,
+        planned: Option<&Planned>,
         target: Option<&TargetInfo>,
         facts: &'a Facts,
         samples: &[(&'a Sample, &Sides)],
@@ -113,9 +113,11 @@ impl<'a> Evidence<'a> {
                 .filter_map(|(s, _)| s.counters.throttle.as_ref())
         };
         let events: Vec<u64> = throttles().filter_map(|t| t.cpu_events).collect();
-        let ramp = workload
-            .and_then(|workload| workload.ramp)
-            .unwrap_or_default();
+        let ramp = planned.map(|planned| planned.ramp).unwrap_or_default();
+        let workload = planned.and_then(Planned::fio);
+        // What a command or a request does to a file system nobody knows.
+        let on_file = workload.is_some() || planned.is_none();
+        let target = target.filter(|_| on_file);
         let fs = target.and_then(|target| target.fs_type.as_deref());
         Self {
             rounds: samples.len(),

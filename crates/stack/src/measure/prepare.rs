@@ -103,6 +103,14 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         engine: Engine::Libaio,
         seed: env.seed,
     })?;
+    if let Some(other) = plan.workloads.iter().find(|load| load.fio().is_none()) {
+        return Err(MeasureError::Job {
+            workload: other.name.clone(),
+            reason:
+                "the layers of a stack are measured with fio alone: give a pattern and a block_size"
+                    .to_owned(),
+        });
+    }
     order(&mut plan, &ladder);
     let makes = makes(&ladder, &recipes, plan.file_size);
     has_room(host, wanted, &on, &makes)?;

@@ -1,6 +1,7 @@
 //! fio: its job for each place, and from what it left to a sample.
 
-use crate::{EngineError, Meter, Place, Taken};
+use super::Taken;
+use crate::{EngineError, Meter, Place, Slot};
 use assay_fio::job;
 use assay_instruments::fio::{Ended, Output, Request, complaint};
 use assay_model::sample::{Outcome, Worker};
@@ -38,18 +39,22 @@ impl Times {
 
 pub(crate) fn run<E: From<EngineError>>(
     meter: &Meter<'_>,
-    place: &Place,
+    slot: &Slot<'_>,
     workload: &Workload,
-    size: Bytes,
-    seed: u64,
     guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
 ) -> Result<Taken, E> {
-    let job = render(place, workload, size, seed)?;
+    let workload = &Workload {
+        runtime: Some(slot.runtime),
+        ramp: Some(slot.ramp),
+        ..workload.clone()
+    };
+    let place = slot.place;
+    let job = render(place, workload, slot.size, slot.seed)?;
     let times = Times::of(workload);
     let (output, tool) = if let Place::Guest { .. } = place {
         (guest(&job, times.planned)?, "fio in the guest".to_owned())
     } else {
-        let fio = meter.fio.ok_or(EngineError::Unfit("fio"))?;
+        let fio = meter.tools.fio.as_ref().ok_or(EngineError::Unfit("fio"))?;
         let request = Request {
             job: &job,
             work_dir: meter.work,
@@ -62,7 +67,6 @@ pub(crate) fn run<E: From<EngineError>>(
     };
     let (outcome, workers) = read(&output);
     Ok(Taken {
-        workload: workload.name.clone(),
         outcome,
         workers,
         // The clock of a guest is not ours.
