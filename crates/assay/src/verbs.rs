@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod compare;
+mod dev;
 pub mod disks;
 pub mod dups;
 pub mod export;
@@ -41,6 +42,7 @@ pub enum Verb {
     Trial(trial::Args),
     Study(study::Args),
     Lab(lab::Args),
+    Dev(dev::Args),
 }
 
 /// Runs the verb.
@@ -67,6 +69,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
+        Some(Verb::Dev(args)) => dev::run(&args),
         None => overview::run(global),
     }
 }
@@ -94,7 +97,8 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Import(_)
             | Verb::Lint(_)
             | Verb::Advice(_)
-            | Verb::Plan(_),
+            | Verb::Plan(_)
+            | Verb::Dev(_),
         ) => false,
     }
 }
