@@ -50,7 +50,10 @@ fn a_command_is_measured_stored_compared_and_reported() {
         let results = document["results"].as_array().unwrap();
         assert_eq!(results.len(), 2);
         for result in results {
-            assert!(result["metrics"]["iops"]["value"].as_f64().unwrap() > 1.0, "{result}");
+            assert!(
+                result["metrics"]["iops"]["value"].as_f64().unwrap() > 1.0,
+                "{result}"
+            );
             assert_ne!(result["validity"], "void", "{result}");
         }
     }

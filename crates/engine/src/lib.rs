@@ -15,7 +15,7 @@ mod tools;
 pub use carry::{Carried, Kept, Stopped, Turn, carry_out};
 pub use error::EngineError;
 pub use event::{Event, Tell};
-pub use loads::fio;
+pub use loads::{OPERATION_LIMIT, fio};
 pub use place::{Place, link};
 pub use slot::{Meter, Slot};
 pub use tools::Tools;

@@ -48,6 +48,10 @@ pub enum Place {
 ///
 /// # Errors
 /// The link cannot be made.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the work directory is assay's own"
+)]
 pub fn link(work: &Path, name: &str, to: &Path) -> Result<String, EngineError> {
     let at = work.join(name);
     let fail = |source| EngineError::Link {

@@ -37,6 +37,8 @@ pub struct Slot<'a> {
     pub ramp: Nanos,
     /// Operations begin during this time.
     pub runtime: Nanos,
+    /// An operation that takes longer has failed; fio has a limit of its own.
+    pub limit: Nanos,
     /// On how much fio works.
     pub size: Bytes,
     /// Chooses fio's offsets and data.

@@ -45,6 +45,7 @@ fn slot<'a>(load: &'a Load, place: &'a Place, sources: &'a Sources) -> Slot<'a> 
         name: load.name(),
         ramp: Nanos(20_000_000),
         runtime: Nanos(100_000_000),
+        limit: assay_engine::OPERATION_LIMIT,
         size: SIZE,
         seed: 1,
         place,
@@ -230,12 +231,11 @@ enum KeptError {
     Stopped(#[from] Stopped),
 }
 
-/// Carries out a plan of one load that is no file's; what was told, how it ended, and what was kept.
-fn carried(
-    load: &str,
-    rounds: u32,
-    stop_after: usize,
-) -> (Vec<String>, Result<Carried, KeptError>, Vec<(u32, u64)>) {
+/// What was told, how it ended, and what was kept: numbers of slots with their operations.
+type Seen = (Vec<String>, Result<Carried, KeptError>, Vec<(u32, u64)>);
+
+/// Carries out a plan of one load that is no file's.
+fn carried(load: &str, rounds: u32, stop_after: usize) -> Seen {
     let text = format!(
         "name = \"p\"\nrounds = {rounds}\n[[workload]]\nload = {load}\nruntime = \"100ms\"\nramp = \"0ms\"\n"
     );

@@ -192,6 +192,7 @@ impl Kept<RunError> for Keeper<'_> {
             name: &turn.workload.name,
             ramp: turn.workload.ramp,
             runtime: turn.workload.runtime,
+            limit: assay_engine::OPERATION_LIMIT,
             size: self.run.targets[turn.slot.target].size,
             seed: turn.slot.seed,
             place: match turn.workload.fio() {

@@ -8,7 +8,6 @@ pub mod estimate;
 mod execute;
 mod ground;
 mod prepare;
-mod relevant;
 mod remarks;
 mod targets;
 
@@ -17,7 +16,6 @@ pub use claim::Claim;
 pub use execute::{Finished, execute};
 pub use ground::Ground;
 pub use prepare::{Environment, Prepared, prepare, prepare_resume};
-pub use relevant::relevant;
 pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;

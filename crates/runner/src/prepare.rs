@@ -3,7 +3,6 @@
 use crate::RunError;
 use crate::claim::Claim;
 use crate::estimate::{self, Pace};
-use crate::relevant::relevant;
 use crate::remarks::{part_of, remarks};
 use crate::targets::{Checked, Permission, Place, check};
 use assay_engine::Tools;
@@ -14,7 +13,7 @@ use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
-use assay_model::{Nanos, Planned, Sample, TargetInfo};
+use assay_model::{Nanos, Planned, Sample};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 
@@ -85,7 +84,8 @@ pub fn prepare(
     let checked = check(env.host, &plan, env.permission)?;
     let swept = sweep_targets(&checked);
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
-    let facts = facts(env.host, &checked, &infos);
+    let paths: Vec<PathBuf> = checked.iter().map(|target| target.path.clone()).collect();
+    let facts = assay_facts::survey(env.host, &paths).about(&infos);
     let mut remarks = remarks(&plan, &infos, &facts);
     remarks.extend(checked.iter().filter_map(part_of));
     remarks.extend(measured_by_others(&checked));
@@ -174,15 +174,6 @@ pub fn prepare_resume(
     run.state = RunState::Running;
     run.ended = None;
     finish(run, todo, swept, tools, session, checked, env)
-}
-
-fn facts(host: &dyn Host, targets: &[Checked], infos: &[TargetInfo]) -> assay_model::Facts {
-    let paths: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
-    let options = assay_facts::Options {
-        with_identity: false,
-        targets: &paths,
-    };
-    relevant(assay_facts::collect(host, &options), infos)
 }
 
 fn measured_by_others(targets: &[Checked]) -> impl Iterator<Item = String> {

@@ -2,9 +2,9 @@
 
 use crate::{StudyError, observed, settings};
 use assay_fio::json::Document;
-use assay_instruments::fio::{Ended, Fio, Request, complaint};
+use assay_instruments::fio::Fio;
 use assay_model::doubt::Severity;
-use assay_model::sample::{Operations, Worker};
+use assay_model::sample::{Operations, Outcome, Worker};
 use assay_model::study::{Configuration, Figure, Observation};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Nanos};
@@ -229,31 +229,14 @@ impl Work {
     ) -> Result<Document, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
         let fio = Fio::find(place.host, place.fio).map_err(|error| fail(&error))?;
-        let link = self.0.join(TARGET);
-        if place.host.link(&link).ok().as_deref() != Some(target) {
-            let _ = std::fs::remove_file(&link);
-            std::os::unix::fs::symlink(target, &link).map_err(StudyError::io(&link))?;
+        assay_engine::link(&self.0, TARGET, target).map_err(|error| fail(&error))?;
+        let done = assay_engine::fio::document(&fio, &self.0, job, limit, place.cancel);
+        let (outcome, document) = done.map_err(|error| fail(&error))?;
+        match outcome {
+            Outcome::Completed => Ok(document),
+            Outcome::Interrupted => Err(StudyError::Cancelled),
+            Outcome::TimedOut { .. } => Err(fail(&"it did not end and was stopped")),
+            Outcome::Failed { error } => Err(fail(&error)),
         }
-        let request = Request {
-            job,
-            work_dir: &self.0,
-            log_every: Nanos(500_000_000),
-            block: Bytes(4096),
-            limit: Nanos::from(limit),
-        };
-        let output = fio
-            .run(&request, place.cancel)
-            .map_err(|error| fail(&error))?;
-        match output.ended {
-            Ended::Cancelled => return Err(StudyError::Cancelled),
-            Ended::TimedOut => return Err(fail(&"it did not end and was stopped")),
-            Ended::Exited(0) => {}
-            Ended::Exited(status) => {
-                let said = complaint(&output.stderr).unwrap_or("it says nothing");
-                return Err(fail(&format!("status {status}: {said}")));
-            }
-        }
-        let mut documents = assay_fio::json::parse(&output.json).map_err(|error| fail(&error))?;
-        documents.pop().ok_or_else(|| fail(&"it printed no result"))
     }
 }

@@ -7,7 +7,7 @@ use crate::pairs::Tell;
 use crate::{Environment, TrialError};
 use assay_arms::{Built, Endpoint};
 use assay_changes::{Session, Switch};
-use assay_engine::{Meter, Place, Slot, Tools, link};
+use assay_engine::{Meter, OPERATION_LIMIT, Place, Slot, Tools, link};
 use assay_host::Host;
 use assay_host::held::{Access, Held};
 use assay_instruments::counters::Sources;
@@ -202,6 +202,7 @@ impl Bench for Machine<'_> {
             name: loader.load.name(),
             ramp: plan.washout,
             runtime: plan.slot,
+            limit: OPERATION_LIMIT,
             size: size(&loader.load),
             // The same seed for both sides of a pair: the same offsets and data.
             seed: plan.seed ^ u64::from(pair),

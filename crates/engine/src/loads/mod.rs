@@ -13,8 +13,8 @@ use assay_instruments::{LoadError, Measured, Timing};
 use assay_model::sample::{Outcome, RatePoint, Worker};
 use assay_model::{Load, Nanos};
 
-/// Longest that one request, login or command may take.
-const OPERATION_LIMIT: Nanos = Nanos(60_000_000_000);
+/// Longest that one request, login or command may take where nobody says more.
+pub const OPERATION_LIMIT: Nanos = Nanos(60_000_000_000);
 
 /// What a load gave.
 pub(crate) struct Taken {
@@ -36,7 +36,7 @@ pub(crate) fn run<E: From<EngineError>>(
     let timing = Timing {
         washout: slot.ramp,
         runtime: slot.runtime,
-        limit: OPERATION_LIMIT,
+        limit: slot.limit,
     };
     let measured = match slot.load {
         Load::Fio { workload, .. } => return fio::run(meter, slot, workload, guest),

@@ -220,7 +220,6 @@ mod measured {
                     iodepth_level: [("1".to_owned(), 0.1), ("16".to_owned(), 99.9)].into(),
                     ..FioJob::default()
                 },
-                ..Worker::default()
             },
             counters: Counters {
                 devices: vec![DeviceDelta {

@@ -156,7 +156,7 @@ fn fits(workload: &Workload, plan: &Plan) -> Result<(), String> {
         ));
     }
     if !(1..=4096).contains(&workload.queue_depth) || !(1..=256).contains(&workload.jobs) {
-        return Err(format!("use queue_depth 1 to 4096 and jobs 1 to 256"));
+        return Err("use queue_depth 1 to 4096 and jobs 1 to 256".to_owned());
     }
     if workload.engine == crate::workload::Engine::Psync && workload.queue_depth > 1 {
         return Err(format!(
@@ -168,9 +168,7 @@ fn fits(workload: &Workload, plan: &Plan) -> Result<(), String> {
         return Err("read_percent must be 0 to 100".to_owned());
     }
     if workload.durability != crate::workload::Durability::None && !workload.pattern.writes() {
-        return Err(format!(
-            "durability says when a write is done, but it only reads"
-        ));
+        return Err("durability says when a write is done, but it only reads".to_owned());
     }
     let share = plan.file_size.0 / u64::from(workload.jobs);
     if share < size {

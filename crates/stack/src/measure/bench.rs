@@ -66,6 +66,7 @@ impl<'a> Bench<'a> {
             name: &turn.workload.name,
             ramp: turn.workload.ramp,
             runtime: turn.workload.runtime,
+            limit: assay_engine::OPERATION_LIMIT,
             size: run.plan.file_size,
             seed: turn.slot.seed,
             place,

@@ -147,13 +147,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         }
     });
     let targets: Vec<TargetInfo> = targets.collect();
-    let facts = assay_facts::collect(
-        host,
-        &assay_facts::Options {
-            with_identity: false,
-            targets: std::slice::from_ref(&wanted.target),
-        },
-    );
+    let survey = assay_facts::survey(host, std::slice::from_ref(&wanted.target));
     let run = Run {
         id: RunId(0),
         uid: env.uid.clone(),
@@ -162,7 +156,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         ended: None,
         state: RunState::Running,
         origin: Origin::Measured,
-        facts: assay_runner::relevant(facts, &targets),
+        facts: survey.about(&targets),
         plan,
         targets,
         remarks: fio.remark.iter().chain(&wanted.remarks).cloned().collect(),
