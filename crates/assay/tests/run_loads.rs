@@ -101,3 +101,48 @@ fn a_command_that_fails_ends_the_run_with_its_own_words() {
     let said = out.stdout + &out.stderr;
     assert!(said.contains("No such file or directory"), "{said}");
 }
+
+#[test]
+fn a_study_names_any_load_that_needs_no_file() {
+    const STUDY: &str = r#"name = "any"
+title = "Which is faster"
+question = "Is nothing faster than a command?"
+bench = "commands"
+source = { title = "none", machine = "none" }
+forms.quick = { rounds = 2, time = "50ms" }
+forms.full = { rounds = 2, time = "50ms" }
+
+[[configuration]]
+name = "command"
+run = ["true"]
+
+[[configuration]]
+name = "nothing"
+load = { kind = "null" }
+
+[[figure]]
+name = "rate"
+better = "higher"
+of = "rate"
+
+[[conclusion]]
+says = "Nothing is faster."
+claim = [{ kind = "ratio", figure = "rate", of = "nothing", to = "command", at_least = 2 }]
+"#;
+    let home = Home::new();
+    let target = home.target();
+    let study = home.dir.path().join("any.toml");
+    let carried = |text: String| {
+        std::fs::write(&study, text).unwrap();
+        let dir = target.path().to_str().unwrap();
+        home.assay(&["study", study.to_str().unwrap(), dir, "--json"])
+    };
+    let out = carried(STUDY.to_owned());
+    assert_eq!(out.code, Some(0), "{}{}", out.stdout, out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(document["schema"], 1);
+    // What works on a file is not for this bench.
+    let fio = r#"{ kind = "fio", workload = { name = "w", pattern = "read", block_size = "4k" } }"#;
+    let out = carried(STUDY.replace(r#"{ kind = "null" }"#, fio));
+    assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
+}

@@ -31,7 +31,9 @@ pub enum Place {
         /// Port.
         port: u16,
     },
-    /// What the load itself names.
+    /// What the load says, word for word.
+    Itself,
+    /// A target that a command gets by its name.
     Named {
         /// The target, for `{path}` of a command.
         path: PathBuf,

@@ -23,7 +23,7 @@ fn filled(word: &str, place: &Place) -> OsString {
             .into(),
         Place::Named { path } if word == "{path}" => path.clone().into(),
         Place::Named { path } => word.replace("{path}", &path.to_string_lossy()).into(),
-        Place::File { .. } | Place::Nbd { .. } | Place::Guest { .. } => word.into(),
+        Place::Itself | Place::File { .. } | Place::Nbd { .. } | Place::Guest { .. } => word.into(),
     }
 }
 
@@ -43,6 +43,7 @@ mod tests {
         };
         assert_eq!(filled("--on={path}", &named), "--on=/srv/$(reboot) {host}");
         assert_eq!(filled("{host}", &named), "{host}");
+        assert_eq!(filled("{path}", &Place::Itself), "{path}");
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn render(
             };
             job::render_nbd(&workload, Path::new(link), export, size, seed)
         }
-        Place::Address { .. } | Place::Named { .. } => {
+        Place::Itself | Place::Address { .. } | Place::Named { .. } => {
             return Err(EngineError::Unfit("a file or an export for fio"));
         }
     }

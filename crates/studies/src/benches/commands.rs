@@ -102,9 +102,6 @@ impl<'a> Commands<'a> {
             work: &self.place.dir,
             tools: &tools,
         };
-        let place = assay_engine::Place::Named {
-            path: self.place.dir.clone(),
-        };
         let slot = Slot {
             load,
             name: load.name(),
@@ -113,7 +110,7 @@ impl<'a> Commands<'a> {
             limit: Nanos::from(LIMIT),
             size: Bytes(0),
             seed: self.place.seed,
-            place: &place,
+            place: &assay_engine::Place::Itself,
             sources: &Sources::find(host, &[]),
             target: "",
             round: 0,
