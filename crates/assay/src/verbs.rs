@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod compare;
+pub mod demo;
 mod dev;
 pub mod disks;
 pub mod dups;
@@ -42,6 +43,7 @@ pub enum Verb {
     Trial(trial::Args),
     Study(study::Args),
     Lab(lab::Args),
+    Demo(demo::Args),
     Dev(dev::Args),
 }
 
@@ -69,6 +71,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
+        Some(Verb::Demo(args)) => demo::run(&args, global),
         Some(Verb::Dev(args)) => dev::run(&args),
         None => overview::run(global),
     }
@@ -98,6 +101,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Lint(_)
             | Verb::Advice(_)
             | Verb::Plan(_)
+            | Verb::Demo(_)
             | Verb::Dev(_),
         ) => false,
     }
