@@ -20,6 +20,7 @@ pub mod show;
 pub mod stack;
 pub mod study;
 pub mod trial;
+mod version;
 
 use crate::cli::{Cli, Status};
 
@@ -44,6 +45,7 @@ pub enum Verb {
     Study(study::Args),
     Lab(lab::Args),
     Demo(demo::Args),
+    Version(version::Args),
     Dev(dev::Args),
 }
 
@@ -71,6 +73,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
+        Some(Verb::Version(args)) => version::run(&args),
         Some(Verb::Demo(args)) => demo::run(&args, global),
         Some(Verb::Dev(args)) => dev::run(&args),
         None => overview::run(global),
@@ -102,6 +105,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Advice(_)
             | Verb::Plan(_)
             | Verb::Demo(_)
+            | Verb::Version(_)
             | Verb::Dev(_),
         ) => false,
     }
