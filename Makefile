@@ -1,10 +1,10 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
-# `make attack` runs the hostile tests as a whole set; that takes long.
+# `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack build
+.PHONY: run test test-guests attack fuzz build
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -21,3 +21,6 @@ test-guests:
 
 attack:
 	./scripts/attack
+
+fuzz:
+	./scripts/fuzz
