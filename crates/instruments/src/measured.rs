@@ -17,7 +17,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(40);
 /// Rest after a failed operation, so that a dead server is not asked as fast as possible.
 pub(crate) const REST: Duration = Duration::from_millis(10);
 /// As long as this nothing has to succeed: a service may still be starting.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FIRST_SUCCESS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a load runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ impl Tally {
 
     /// Whether another operation begins.
     pub fn goes_on(&self, now: Instant) -> bool {
-        let patience = PATIENCE.max(self.counting_from - self.begin);
+        let patience = FIRST_SUCCESS_WITHIN.max(self.counting_from - self.begin);
         let failed = self.early.is_some() || !self.errors.is_empty();
         let hopeless = failed && !self.succeeded && now - self.begin >= patience;
         !hopeless && (now < self.deadline || self.counted.is_none())

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Longest answer that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 /// QEMU answers at once or is stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection to the monitor, ready for commands.
 pub(crate) struct Qmp {
@@ -22,8 +22,8 @@ impl Qmp {
     /// Over a socket of QEMU.
     pub(crate) fn new(stream: UnixStream) -> Result<Self, LabError> {
         let ready = stream
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+            .set_read_timeout(Some(QEMU_ANSWERS_WITHIN))
+            .and_then(|()| stream.set_write_timeout(Some(QEMU_ANSWERS_WITHIN)));
         ready.map_err(|error| refused("connection", error))?;
         let writer = stream.try_clone();
         let writer = writer.map_err(|error| refused("connection", error))?;
