@@ -8,6 +8,7 @@ use assay_conf::effective::{Program, effective};
 use assay_dups::act::journal::Journal;
 use assay_dups::{Control, Index, Progress, ScanOptions};
 use assay_facts::Options;
+use assay_host::seal::seal;
 use assay_host::{Recorded, Root};
 use assay_model::study::StudyRun;
 use assay_model::trial::{Slot, Trial, TrialId};
@@ -78,7 +79,7 @@ pub(super) fn targets() -> Vec<Target> {
         },
         Target {
             name: "dups-journal",
-            seeds: texts(&[include_str!("../../fixtures/dups-journal.jsonl")]),
+            seeds: journals(),
             run: |bytes| {
                 in_memory(|dir| {
                     let path = dir.join("1.jsonl");
@@ -86,6 +87,14 @@ pub(super) fn targets() -> Vec<Target> {
                     let first = Journal::load(&path).expect("it can be read");
                     let again = Journal::load(&path).expect("it can be read");
                     assert_eq!(again, first, "reading changes nothing");
+                    // It goes on behind what could be read, and nothing of that is lost.
+                    let mut journal = Journal::reopen(&path).expect("it can be written");
+                    journal.end(first.damaged.len()).expect("it can be written");
+                    let after = Journal::load(&path).expect("it can be read");
+                    assert_eq!(
+                        (after.entries, after.damaged),
+                        (first.entries, first.damaged)
+                    );
                 });
             },
         },
@@ -115,6 +124,16 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
     ]
+}
+
+/// A journal of assay 0.1, and the same as it is written now.
+fn journals() -> Vec<Vec<u8>> {
+    let old = include_str!("../../fixtures/dups-journal.jsonl");
+    let sealed = (0..).zip(old.lines()).map(|(number, line)| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
+        seal(number, &line).expect("it is JSON")
+    });
+    vec![old.as_bytes().to_vec(), sealed.flatten().collect()]
 }
 
 /// A directory of this thread in memory, for what has to be a file.
