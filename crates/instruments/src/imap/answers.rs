@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_server_that_goes_on_after_it_said_no_gets_no_password() {
         for no in ["a1 NO", "* BYE", "x"] {
-            let mut login = Login::new("änn".as_bytes(), b"x");
+            let mut login = Login::new("änn".as_bytes(), b"hunter2");
             login.take("* OK hello");
             assert_eq!(login.take(no), Next::Refused(no.to_owned()));
         }
