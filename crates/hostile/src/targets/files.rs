@@ -139,7 +139,7 @@ pub(super) fn targets() -> Vec<Target> {
                 let _ = planner::lsblk::parse(&input);
                 let _ = planner::capacity::parse_sanoid("x", &input);
                 let _ = planner::capacity::parse_snapshots("x", &input);
-                let _ = planner::capacity::parse_history("x", &input).map(|points| planner::capacity::trend(&points));
+                let _ = planner::capacity::parse_history("x", &input).map(|points| planner::capacity::outlook(&points).map(|found| found.forecast(1 << 40, 0.8)));
                 let _ = planner::distribute::parse_zpool_list("x", &input, 1.0);
                 let _ = planner::distribute::parse_zpool_iostat("x", &input);
                 let _ = planner::cache::parse_arcstats("x", &input);
