@@ -10,7 +10,9 @@ pub mod import;
 pub mod lab;
 pub mod lint;
 mod overview;
+pub mod pins;
 pub mod plan;
+pub mod probe;
 pub mod report;
 pub mod run;
 pub mod runs;
@@ -40,6 +42,8 @@ pub enum Verb {
     Stack(stack::Args),
     Trial(trial::Args),
     Study(study::Args),
+    Probe(probe::Args),
+    Pins(pins::Args),
     Lab(lab::Args),
 }
 
@@ -66,6 +70,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Probe(args)) => probe::run(&args, global),
+        Some(Verb::Pins(args)) => pins::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),
     }
@@ -94,7 +100,9 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Import(_)
             | Verb::Lint(_)
             | Verb::Advice(_)
-            | Verb::Plan(_),
+            | Verb::Plan(_)
+            | Verb::Probe(_)
+            | Verb::Pins(_),
         ) => false,
     }
 }

@@ -2,6 +2,7 @@
 
 mod files;
 mod machine;
+mod probe;
 mod settings;
 
 use crate::Target;
@@ -12,6 +13,7 @@ pub fn all() -> Vec<Target> {
     let mut all = settings::targets();
     all.extend(machine::targets());
     all.extend(files::targets());
+    all.extend(probe::targets());
     all
 }
 

@@ -152,11 +152,14 @@ fn handshake(mut body: &[u8]) -> Vec<Heard> {
 }
 
 fn server_hello(message: &[u8]) -> Option<ServerHello> {
-    let (_, hello) = tls_parser::parse_tls_handshake_server_hello(message).ok()?;
+    // It differs from that of TLS only in its first two bytes, by which the parser would refuse it.
+    let (version, rest) = message.split_first_chunk::<2>()?;
+    let like_tls = [&[3, 3], rest].concat();
+    let (_, hello) = tls_parser::parse_tls_handshake_server_hello(&like_tls).ok()?;
     let extensions = hello.ext.unwrap_or_default();
     let (_, extensions) = tls_parser::parse_tls_server_hello_extensions(extensions).ok()?;
     Some(ServerHello {
-        version: hello.version.0,
+        version: u16::from_be_bytes(*version),
         suite: hello.cipher.0,
         heartbeat: extensions
             .iter()
@@ -286,14 +289,21 @@ impl Talk {
 
     fn heartbeats(&mut self, visit: &Visit, version: u16) -> Result<Heartbeats, ProbeError> {
         let pair = Pair::new(visit.random());
+        let mut settled: Option<Instant> = None;
         loop {
             self.send(24, version, &pair.short())?;
             self.send(24, version, &pair.whole())?;
-            let mut only_whole = false;
             loop {
+                // The server may send its flight again and again in between.
+                if settled.is_some_and(|at| at <= now()) {
+                    return Ok(Heartbeats::Fixed);
+                }
                 let heard = match self.hear("the answer to a heartbeat") {
                     Ok(Some(heard)) => heard,
                     Ok(None) => break,
+                    Err(ProbeError::Time { .. }) if settled.is_some() => {
+                        return Ok(Heartbeats::Fixed);
+                    }
                     Err(ProbeError::Time { .. }) => {
                         return Ok(Heartbeats::Unknown {
                             why: "the server offers heartbeats, and answered neither a correct one nor \
@@ -308,7 +318,11 @@ impl Talk {
                         Heard::Heartbeat(body) if body.len() > LONGEST => {}
                         Heard::Heartbeat(body) => match pair.read(&body) {
                             Some(Heartbeats::Vulnerable) => return Ok(Heartbeats::Vulnerable),
-                            Some(_) => only_whole = true,
+                            // Datagrams overtake each other: only after a while is the other one known
+                            // not to come.
+                            Some(_) => {
+                                settled.get_or_insert_with(|| now() + AGAIN / 2);
+                            }
                             None => {}
                         },
                         Heard::Alert(alert) => {
@@ -320,8 +334,7 @@ impl Talk {
                     }
                 }
             }
-            // Datagrams overtake each other: only after a while is the other one known not to come.
-            if only_whole {
+            if settled.is_some() {
                 return Ok(Heartbeats::Fixed);
             }
         }
@@ -365,6 +378,20 @@ mod tests {
         assert_eq!(datagram(&bytes), Some(expected));
         assert_eq!(datagram(b"HTTP/1.1 400 Bad Request\r\n"), None);
         assert_eq!(datagram(&[]), None);
+    }
+
+    /// As gnutls-serv of GnuTLS 3.7.9 answers.
+    #[test]
+    fn the_hello_of_a_real_server_is_read() {
+        let cookie = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-cookie.bin"));
+        assert!(matches!(cookie.unwrap()[..], [Heard::Cookie(_)]));
+        let hello = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-hello.bin"));
+        let expected = ServerHello {
+            version: 0xfefd,
+            suite: 0xc02f,
+            heartbeat: true,
+        };
+        assert_eq!(hello.unwrap(), [Heard::Hello(expected)]);
     }
 
     #[test]

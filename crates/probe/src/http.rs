@@ -75,7 +75,7 @@ impl Response {
 /// Headers as a whole, in bytes: what servers themselves take at most is 8 to 64 KiB.
 const HEAD: usize = 64 << 10;
 
-/// What is read of a body, in bytes. RFC 9116 section 5.3 wants 32 KB of security.txt to be enough.
+/// What is read of a body, in bytes: no honest security.txt is longer.
 const BODY: usize = 32 << 10;
 
 /// Finds it out: a connection each for the page and for security.txt, three for links.

@@ -54,11 +54,13 @@ pub struct Visit {
     randoms: AtomicU32,
     open_now: Mutex<u32>,
     closed: Condvar,
+    /// The connection by which the address was found to answer, until it is used.
+    first: Mutex<Option<TcpStream>>,
 }
 
 impl Visit {
-    /// Looks the host up and takes the first of its addresses that accepts a connection, which is given
-    /// up again. `seed` makes what is random in hellos.
+    /// Looks the host up and takes the first of its addresses that accepts a connection, which is the
+    /// first to be used. `seed` makes what is random in hellos.
     ///
     /// # Errors
     /// The name has no address, or none accepts a connection.
@@ -69,7 +71,7 @@ impl Visit {
         for address in &addresses {
             let left = deadline.saturating_duration_since(now());
             match TcpStream::connect_timeout(address, patience.answer.min(left).max(MOMENT)) {
-                Ok(_) => {
+                Ok(stream) => {
                     let visit = Self::at(target, *address, patience, seed);
                     let others = addresses.iter().filter(|other| *other != address);
                     visit.opened.store(1, Ordering::Relaxed);
@@ -79,6 +81,7 @@ impl Visit {
                             ..visit.place
                         },
                         deadline,
+                        first: Mutex::new(Some(stream)),
                         ..visit
                     });
                 }
@@ -111,6 +114,7 @@ impl Visit {
             randoms: AtomicU32::new(0),
             open_now: Mutex::new(0),
             closed: Condvar::new(),
+            first: Mutex::new(None),
         }
     }
 
@@ -153,9 +157,19 @@ impl Visit {
         let place = Place::take(self)?;
         let (until, time) = self.until()?;
         let address = self.place.address;
-        let stream = TcpStream::connect_timeout(&address, time)
-            .map_err(|source| ProbeError::Connect { address, source })?;
-        self.opened.fetch_add(1, Ordering::Relaxed);
+        let first = self
+            .first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let stream = match first {
+            Some(stream) => stream,
+            None => {
+                self.opened.fetch_add(1, Ordering::Relaxed);
+                TcpStream::connect_timeout(&address, time)
+                    .map_err(|source| ProbeError::Connect { address, source })?
+            }
+        };
         let connection = Connection {
             stream,
             until,

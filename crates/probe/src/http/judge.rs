@@ -34,7 +34,7 @@ pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Rem
                 "pages come without TLS (status {}), and nothing leads to https",
                 page.status
             ),
-            "RFC 9110 section 17.2; RFC 6797 section 7.2",
+            "RFC 9325 section 3.2; RFC 6797 section 7.2",
             "redirect every path to https with status 301",
         ));
     }
@@ -43,7 +43,7 @@ pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Rem
             "http-expect-ct",
             Note,
             "Expect-CT is sent, which no browser reads any more",
-            "RFC 9163 (historic); Chrome 107 release notes",
+            "RFC 9163; Chrome 107 release notes",
             "remove the header",
         ));
     }

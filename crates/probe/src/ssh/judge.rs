@@ -30,7 +30,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Kex],
         has: |name| name.starts_with("diffie-hellman-group1-"),
         says: "agrees on keys with a prime of 1,024 bits (Logjam)",
-        source: "RFC 9142 section 3.3; CVE-2015-4000",
+        source: "RFC 9142; CVE-2015-4000",
         remedy: "sshd_config: KexAlgorithms -diffie-hellman-group1-sha1",
     },
     Rule {
@@ -39,7 +39,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Kex],
         has: |name| name.ends_with("-sha1") || name.contains("-sha1-"),
         says: "agrees on keys with SHA-1",
-        source: "RFC 9142 section 3",
+        source: "RFC 9142",
         remedy: "sshd_config: KexAlgorithms -*-sha1*",
     },
     Rule {
@@ -48,7 +48,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::HostKeys],
         has: |name| name.starts_with("ssh-dss"),
         says: "has a DSA host key: 1,024 bits and SHA-1",
-        source: "OpenSSH 7.0 and 10.0 release notes; RFC 8270 section 1",
+        source: "OpenSSH 7.0 and 10.0 release notes",
         remedy: "remove the HostKey line and the key; use Ed25519",
     },
     Rule {

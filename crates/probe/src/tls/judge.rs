@@ -176,7 +176,7 @@ const FAMILIES: [Family; 9] = [
         severity: Danger,
         has: |name| name.contains("_DES_") || name.contains("_DES40_") || name.contains("_RC2_"),
         says: "with DES or RC2: 56 bits or fewer are tried out",
-        source: "RFC 5469 section 2; RFC 9325 section 4.1",
+        source: "RFC 8996; RFC 9325 section 4.1",
         remedy: "remove DES (LOW) from the list of ciphers",
     },
     Family {
@@ -257,7 +257,7 @@ fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
             "tls-small-prime",
             if bits <= 1024 { Danger } else { Weak },
             format!("Diffie-Hellman with a prime of {bits} bits (Logjam)"),
-            "RFC 9325 section 4.2; CVE-2015-4000",
+            "RFC 9325; CVE-2015-4000",
             "remove DHE from the list of ciphers, or make parameters of 2,048 bits at least",
         ));
     }
@@ -276,7 +276,7 @@ fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
             "tls-small-curve",
             Weak,
             format!("keys are agreed on with small curves: {}", weak.join(", ")),
-            "RFC 9325 section 4.2; RFC 8422 section 5.1.1",
+            "RFC 9325; RFC 8422 section 5.1.1",
             "allow x25519, secp256r1 and larger ones only",
         ));
     }
@@ -363,7 +363,7 @@ fn strength(at: usize, certificate: &Certificate, out: &mut Vec<Remark>) {
             "tls-small-key",
             if bits <= 1024 { Danger } else { Weak },
             format!("{which} has a key of {bits} bits"),
-            "RFC 9325 section 4.5; NIST SP 800-131A revision 2",
+            "RFC 9325; NIST SP 800-131A revision 2",
             "make a new key of 2,048 bits or on P-256, and a certificate for it",
         ));
     }
