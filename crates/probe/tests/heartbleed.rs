@@ -142,7 +142,7 @@ fn attack_servers_of_every_kind_and_see_no_foreign_byte() {
 fn behind_starttls() {
     let address = scripted(move |mut stream| {
         let mut line = String::new();
-        let mut say = |stream: &mut TcpStream, text: &str| stream.write_all(text.as_bytes());
+        let say = |stream: &mut TcpStream, text: &str| stream.write_all(text.as_bytes());
         let mut hear = |stream: &mut TcpStream| -> std::io::Result<()> {
             use std::io::Read as _;
             line.clear();

@@ -138,6 +138,12 @@ fn suites(door: &Door<'_>, found: &mut Found) {
                 return;
             }
             Err(End::Refused(_)) => return,
+            // A server without parameters for Diffie-Hellman (Dovecot without ssl_dh) chooses such a suite
+            // and hangs up: nobody can use those there, but the others.
+            Err(End::HungUp) if left.iter().any(|suite| is_dhe(*suite)) => {
+                left.retain(|suite| !is_dhe(*suite));
+                continue;
+            }
             Err(End::HungUp) => {
                 found.hung_up = true;
                 return;
@@ -170,6 +176,10 @@ fn suites(door: &Door<'_>, found: &mut Found) {
         }
         found.first.get_or_insert(*flight);
     }
+}
+
+fn is_dhe(suite: u16) -> bool {
+    suite_name(suite).starts_with("TLS_DHE_")
 }
 
 /// Whether the server keeps to its own order: offered the other way round it chooses the same.
@@ -232,7 +242,12 @@ fn find_groups(door: &Door<'_>, found: &mut Found) {
                 found.groups_known = !found.groups.is_empty();
                 return;
             }
-            Err(End::HungUp | End::Unknown(_)) => return,
+            // Asked again without them, the server has to answer still: else it hung up for another reason.
+            Err(End::HungUp) => {
+                found.groups_known = !found.groups.is_empty() && still_answers(door, found);
+                return;
+            }
+            Err(End::Unknown(_)) => return,
         };
         let Some(at) = left.iter().position(|group| *group == chosen) else {
             return;

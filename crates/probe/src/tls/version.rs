@@ -89,9 +89,13 @@ impl Version {
         // clients get. Numbers grow with age only within a family.
         all.sort_by_key(|id| {
             let name = suite_name(*id);
-            let ephemeral = name.starts_with("TLS_ECDHE") || name.starts_with("TLS_DHE");
+            let exchange = match name.starts_with("TLS_ECDHE") {
+                true => 0,
+                false if name.starts_with("TLS_DHE") => 1,
+                false => 2,
+            };
             let aead = name.contains("GCM") || name.contains("POLY1305") || name.contains("CCM");
-            (!ephemeral, !aead, !name.contains("256"))
+            (exchange, !aead, !name.contains("256"))
         });
         all
     }
