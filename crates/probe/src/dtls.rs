@@ -212,8 +212,12 @@ impl Talk {
             .map_err(|source| ProbeError::Connect { address, source })
     }
 
-    /// What the next datagram holds; none when none comes within [`AGAIN`].
-    fn hear(&mut self, waiting_for: &'static str) -> Result<Option<Vec<Heard>>, ProbeError> {
+    /// What the next datagram holds; none when none comes in that time.
+    fn hear(
+        &mut self,
+        waiting_for: &'static str,
+        within: Duration,
+    ) -> Result<Option<Vec<Heard>>, ProbeError> {
         let left = self.until.saturating_duration_since(now());
         if left.is_zero() || self.received >= DATAGRAMS {
             return Err(ProbeError::Time {
@@ -225,7 +229,7 @@ impl Talk {
             waiting_for,
             source,
         };
-        let wait = left.min(AGAIN).max(Duration::from_millis(1));
+        let wait = left.min(within).max(Duration::from_millis(1));
         self.socket.set_read_timeout(Some(wait)).map_err(io)?;
         let mut buffer = vec![0; 16 << 10];
         match self.socket.recv(&mut buffer) {
@@ -267,7 +271,7 @@ impl Talk {
         loop {
             // RFC 6347 section 4.2.1: the first hello is said in DTLS 1.0, for all to read.
             self.send(22, 0xfeff, &message(number, &hello.body(Some(&cookie))))?;
-            while let Some(heard) = self.hear("a ServerHello of DTLS")? {
+            while let Some(heard) = self.hear("a ServerHello of DTLS", AGAIN)? {
                 let mut fresh = false;
                 for one in heard {
                     match one {
@@ -290,7 +294,12 @@ impl Talk {
     fn heartbeats(&mut self, visit: &Visit, version: u16) -> Result<Heartbeats, ProbeError> {
         let pair = Pair::new(visit.random());
         let mut settled: Option<Instant> = None;
+        // OpenSSL writes its answer into the buffer of its flight, which goes out when the flight is
+        // sent again: so the flight has to be over, and the next heartbeats must not come before that.
+        while let Ok(Some(_)) = self.hear("the end of a flight", AGAIN / 4) {}
+        let mut within = AGAIN;
         loop {
+            within *= 2;
             self.send(24, version, &pair.short())?;
             self.send(24, version, &pair.whole())?;
             loop {
@@ -298,7 +307,7 @@ impl Talk {
                 if settled.is_some_and(|at| at <= now()) {
                     return Ok(Heartbeats::Fixed);
                 }
-                let heard = match self.hear("the answer to a heartbeat") {
+                let heard = match self.hear("the answer to a heartbeat", within) {
                     Ok(Some(heard)) => heard,
                     Ok(None) => break,
                     Err(ProbeError::Time { .. }) if settled.is_some() => {
