@@ -157,7 +157,7 @@ fn request(der: &[u8]) -> Result<Pinned, PinError> {
 
 fn public_key(der: &[u8]) -> Result<Pinned, PinError> {
     match SubjectPublicKeyInfo::from_der(der) {
-        Ok((rest, key)) if rest.is_empty() => Ok(spki("public key", &key)),
+        Ok(([], key)) => Ok(spki("public key", &key)),
         Ok(_) => Err(PinError::Nothing),
         Err(error) => Err(PinError::Damaged {
             kind: "public key",
