@@ -172,6 +172,7 @@ fn facts(host: &dyn Host, targets: &[Checked], infos: &[TargetInfo]) -> assay_mo
     let paths: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
     let options = assay_facts::Options {
         with_identity: false,
+        services: false,
         targets: &paths,
     };
     relevant(assay_facts::collect(host, &options), infos)

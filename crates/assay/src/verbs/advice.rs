@@ -86,6 +86,11 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     })
 }
 
+/// The page of a rule, without what it means here.
+pub fn explain(advice: &Advice, style: assay_page::Style) -> String {
+    page::explain(advice, style)
+}
+
 /// A piece of advice and what it means here.
 struct Entry<'a> {
     advice: &'a Advice,
@@ -152,6 +157,7 @@ fn look(target: &Path) -> anyhow::Result<(Facts, TargetInfo)> {
         &Options {
             with_identity: false,
             targets: &targets,
+            services: false,
         },
     );
     Ok((facts, info))

@@ -169,6 +169,7 @@ fn attack_secrets_of_a_captured_machine() {
         let targets = [PathBuf::from("/srv"), PathBuf::from("/tank")];
         let options = Options {
             with_identity: identity,
+            services: true,
             targets: &targets,
         };
         let first = collect(&recording, &options);

@@ -39,6 +39,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
                 &format!("{BLOCK}/{}/size", device.name),
             ),
         }
+        g.about(["disk", &lossy(&name)]);
     }
 }
 

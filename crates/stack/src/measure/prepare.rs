@@ -143,6 +143,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         host,
         &assay_facts::Options {
             with_identity: false,
+            services: false,
             targets: std::slice::from_ref(&wanted.target),
         },
     );

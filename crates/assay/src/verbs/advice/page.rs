@@ -48,6 +48,34 @@ pub(super) fn page(
     Ok(out.text)
 }
 
+/// The page of a rule: why it is one, what to do, where it is written down.
+pub(super) fn explain(advice: &Advice, style: Style) -> String {
+    let mut out = Out {
+        text: String::new(),
+        style,
+        columns: style.width.clamp(40, 100),
+    };
+    let name = format!("{} ({}/{})", advice.title, advice.domain, advice.id);
+    out.line("1", &clean(&name));
+    out.paragraph(0, &advice.statement);
+    out.gap();
+    out.labelled("Standing", standing(advice));
+    out.paragraph(LABEL, &advice.literature.text);
+    out.labelled("Claimed", &claimed(advice));
+    let risk = format!("{}. {}", risk(advice.risk.level), advice.risk.text);
+    out.labelled("Risk", &risk);
+    if let Some(check) = &advice.check {
+        out.labelled("Severity", check.severity.name());
+        out.labelled("Violated", &check.violated);
+        for flip in &check.flips {
+            out.item(LABEL, flip);
+        }
+    }
+    out.gap();
+    out.markdown(&advice.page);
+    out.text
+}
+
 fn claimed(advice: &Advice) -> String {
     let source = &advice.source;
     let figure = source.figure.as_ref();
@@ -97,7 +125,7 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     for item in evidence {
         let value = readable(item);
         let lead = format!("    {}", left(&clean(&item.key), key_width));
-        out.hanging(&lead, &format!("{value}  [{}]", item.source));
+        out.hanging(&lead, &format!("{value}  [{}]", item.place));
     }
 }
 
