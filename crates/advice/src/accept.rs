@@ -4,7 +4,7 @@
 //! ```toml
 //! [[accept]]
 //! rule = "sshd-usedns"
-//! subject = "sshd.scope.0"   # as --json names it; every subject without it
+//! subject = "sshd.scope.everywhere"   # as --json names it; every subject without it
 //! reason = "from= patterns with host names until the old gateway is gone"
 //! owner = "ops"
 //! expires = "2027-01-31"     # the last day on which it holds
@@ -151,10 +151,10 @@ mod tests {
         );
         // The last day counts.
         assert_eq!(entry("reason = \"r\"\nexpires = \"2026-11-22\""), (1, 2, 0));
+        assert_eq!(entry("reason = \"r\"\nexpires = 2026-11-30"), (1, 2, 0));
         for refused in [
             "reason = \"r\"\nexpires = \"2026-11-21\"",
             "reason = \"r\"\nexpires = \"soon\"",
-            "reason = \"r\"\nexpires = 2026-11-30",
             "reason = \" \"",
             "",
             "reason = \"r\"\nexpries = \"2027-01-01\"",

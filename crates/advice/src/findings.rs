@@ -346,7 +346,9 @@ impl<'a> Rule<'a> {
             places: Vec::new(),
             evidence: Vec::new(),
             fix: Fix::AfterReading,
-            trial: self.page.trial.as_ref().map(|_| self.page.id.clone()),
+            // Whether data is safe is not decided by a measurement.
+            trial: (self.page.trial.is_some() && self.check.severity <= Severity::Medium)
+                .then(|| self.page.id.clone()),
         }
     }
 }

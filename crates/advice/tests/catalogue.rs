@@ -148,7 +148,10 @@ fn fixtures_agree() {
 
 #[test]
 fn nothing_applies_to_a_machine_of_which_nothing_is_known() {
-    for advice in catalogue().all() {
+    // What is not tried has no conditions for a trial.
+    let catalogue = catalogue();
+    let tried = catalogue.all().into_iter();
+    for advice in tried.filter(|advice| advice.trial.is_some()) {
         let said = applies(advice, &Facts::default(), None, &BTreeMap::new());
         assert!(
             !matches!(said, Applicability::Applies { .. }),

@@ -58,51 +58,56 @@ fn checks() -> Vec<Advice> {
     all
 }
 
+/// What is wrong with a finding on a machine on which its page fires.
+fn faults(finding: &Finding) -> Vec<String> {
+    let mut faults = Vec::new();
+    if finding.certainty != Certainty::Violated {
+        faults.push(format!("not certain: {}", finding.text));
+    }
+    if finding.evidence.is_empty() {
+        faults.push("no evidence".to_owned());
+    }
+    let steps = match &finding.fix {
+        Fix::Steps(remedy) => remedy.steps.join(" ") + &remedy.undo.join(" "),
+        Fix::NotHere(why) => why.clone(),
+        Fix::AfterReading => "nothing to do".to_owned(),
+    };
+    for text in [&finding.title, &finding.text, &steps] {
+        if text.contains('{') {
+            faults.push(format!("not filled in: {text}"));
+        }
+    }
+    faults
+}
+
 #[test]
 fn every_check_fires_and_is_silent_where_it_should() {
     let all = checks();
+    let mut faulty: Vec<String> = Vec::new();
     for advice in &all {
         for tree in trees(advice, "fires") {
             let checked = findings([advice], &facts(&tree));
             let found = of(&checked, &advice.id);
-            let name = tree.display();
-            assert!(!found.is_empty(), "{name}: nothing found");
-            for finding in found {
-                assert_eq!(
-                    finding.certainty,
-                    Certainty::Violated,
-                    "{name}: {finding:#?}"
-                );
-                assert!(!finding.evidence.is_empty(), "{name}: no evidence");
-                let steps = match &finding.fix {
-                    Fix::Steps(remedy) => remedy.steps.join(" ") + &remedy.undo.join(" "),
-                    Fix::NotHere(why) => why.clone(),
-                    Fix::AfterReading => panic!("{name}: nothing to do"),
-                };
-                for text in [&finding.title, &finding.text, &steps] {
-                    let left = ["{this", "{parent", "{facts", "{name}", "unknown}"];
-                    assert!(
-                        !left.iter().any(|part| text.contains(part)),
-                        "{name}: {text}"
-                    );
-                }
+            if found.is_empty() {
+                faulty.push(format!("{}: nothing found", tree.display()));
             }
+            let wrong = found.into_iter().flat_map(faults);
+            faulty.extend(wrong.map(|fault| format!("{}: {fault}", tree.display())));
         }
         for case in ["quiet", "not-applicable"] {
             for tree in trees(advice, case) {
                 let checked = findings([advice], &facts(&tree));
-                let found = of(&checked, &advice.id);
-                assert!(found.is_empty(), "{}: {found:#?}", tree.display());
+                for finding in of(&checked, &advice.id) {
+                    faulty.push(format!("{}: {}", tree.display(), finding.title));
+                }
                 let applied = checked.rules[0].applied;
-                let none = case == "not-applicable";
-                assert!(
-                    applied == 0 || !none,
-                    "{}: applied {applied}",
-                    tree.display()
-                );
+                if applied > 0 && case == "not-applicable" {
+                    faulty.push(format!("{}: applied {applied}", tree.display()));
+                }
             }
         }
     }
+    assert!(faulty.is_empty(), "{faulty:#?}");
     assert!(all.len() >= 30, "{}", all.len());
 }
 

@@ -8,9 +8,10 @@ pub(crate) mod ssh;
 pub(crate) mod swap;
 
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, ScopeId, Setting};
+use assay_conf::effective::{Effective, Scope, ScopeId, Setting};
 use assay_model::{FactKind, Place};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// All of them.
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -33,14 +34,15 @@ pub(crate) enum Take {
     Names,
 }
 
-/// Notes what the scope says itself for these keys, where it counts. Says whether there was anything.
+/// Notes what the scope says itself for these keys, where it counts, and which block it is when there
+/// was anything.
 fn own(
     g: &mut Gather<'_>,
     all: &Effective,
     scope: ScopeId,
     subject: &[&str],
     keys: &[(&str, Take)],
-) -> bool {
+) {
     let mut any = false;
     for (key, take) in keys {
         let counts = all.get(scope, key);
@@ -59,10 +61,18 @@ fn own(
         g.facts.known(fact, value, FactKind::Configured, place);
         any = true;
     }
-    if any {
-        g.about(subject);
+    if !any {
+        return;
     }
-    any
+    // What holds outside of all blocks begins nowhere.
+    let at = all.scope(scope);
+    let (block, place) = match at.head.first() {
+        None => (EVERYWHERE, Place::from(at.place.path.to_string_lossy())),
+        Some(head) => (head.as_str(), Place::from(&at.place)),
+    };
+    let key = format!("{}.block", subject.join("."));
+    g.facts.known(key, block, FactKind::Configured, place);
+    g.about(subject);
 }
 
 /// Words between blanks, commas and colons.
@@ -74,6 +84,24 @@ fn words(said: &Setting) -> Vec<Value> {
         .map(Value::from)
         .collect()
 }
+
+/// Names of scopes, in their order: `everywhere` outside of all blocks, then the first word of a
+/// block's head with its number among those, `Match-2`. They stay when lines move.
+fn names(all: &Effective) -> Vec<(ScopeId, String)> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let name = |(id, scope): (ScopeId, &Scope)| {
+        let Some(head) = scope.head.first() else {
+            return (id, EVERYWHERE.to_owned());
+        };
+        let number = seen.entry(head.clone()).or_default();
+        *number += 1;
+        (id, format!("{head}-{number}"))
+    };
+    all.scopes().map(name).collect()
+}
+
+/// The scope outside of all blocks.
+const EVERYWHERE: &str = "everywhere";
 
 fn yes_or_no(word: String) -> String {
     match word.to_ascii_lowercase().as_str() {

@@ -145,8 +145,17 @@ fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     }
 }
 
+/// A command may be long; its first words tell which it is.
 fn short(place: &Place) -> String {
-    place.to_string()
+    match place {
+        Place::Command { argv, how } if argv.len() > 3 => {
+            let how = how
+                .as_ref()
+                .map_or_else(String::new, |how| format!(" ({how})"));
+            format!("{} …{how}", argv[..2].join(" "))
+        }
+        place => place.to_string(),
+    }
 }
 
 fn snippet(

@@ -38,7 +38,13 @@ pub(super) fn page(
     out.labelled("Predicted", &advice.predicts);
     let risk = format!("{}. {}", risk(advice.risk.level), advice.risk.text);
     out.labelled("Risk", &risk);
-    here(&mut out, &entry.here);
+    match (&advice.trial, &advice.check) {
+        (None, Some(_)) => {
+            let ask = format!("`assay check --only {}` says it.", advice.id);
+            out.labelled("Here", &ask);
+        }
+        _ => here(&mut out, &entry.here),
+    }
     parameters(&mut out, advice);
     trial(&mut out, advice, given)?;
     out.gap();

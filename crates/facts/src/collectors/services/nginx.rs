@@ -1,10 +1,9 @@
 //! nginx: what each block says of TLS and of headers.
 
-use super::{Take, own};
+use super::{Take, names, own};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
-use assay_conf::effective::{Program, ScopeId};
-use assay_model::{FactKind, Place};
+use assay_conf::effective::Program;
 
 /// What is asked of a block.
 const KEYS: [(&str, Take); 6] = [
@@ -36,19 +35,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(all) = g.configuration("nginx", Program::Nginx, FILE) else {
         return;
     };
-    for (number, (id, scope)) in all.scopes().enumerate() {
-        let number = number.to_string();
-        let subject = ["nginx.scope", &number];
-        if own(g, &all, id, &subject, &KEYS) {
-            let block = match id {
-                ScopeId::ROOT => "main".to_owned(),
-                _ => scope.head.first().cloned().unwrap_or_default(),
-            };
-            let place = Place::from(&scope.place);
-            let key = format!("nginx.scope.{number}.block");
-            g.facts.known(key, block, FactKind::Configured, place);
-            g.about(subject);
-        }
+    for (id, name) in names(&all) {
+        own(g, &all, id, &["nginx.scope", &name], &KEYS);
     }
 }
 

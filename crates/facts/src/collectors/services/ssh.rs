@@ -1,9 +1,9 @@
 //! sshd for every `Match` block, and the client for every `Host` and `Match` block.
 
-use super::{Take, own};
+use super::{Take, names, own};
 use crate::gather::Gather;
 use crate::redact::{LEFT_OUT, is_pattern};
-use assay_conf::effective::{Effective, Program, ScopeId};
+use assay_conf::effective::{Effective, Program};
 use assay_model::change::ConfigLanguage;
 use assay_model::secrets::is_plain;
 use assay_model::{FactKind, Place};
@@ -106,21 +106,9 @@ pub(crate) fn client(g: &mut Gather<'_>) {
     }
 }
 
-/// Scope 0 is everything outside of blocks; blocks are numbered as they come.
 fn scopes(g: &mut Gather<'_>, all: &Effective, kind: &str, keys: &[(&str, Take)]) {
-    for (number, (id, scope)) in all.scopes().enumerate() {
-        let number = number.to_string();
-        let subject = [kind, &number];
-        if own(g, all, id, &subject, keys) {
-            let block = match id {
-                ScopeId::ROOT => "everywhere".to_owned(),
-                _ => scope.head.first().cloned().unwrap_or_default(),
-            };
-            let place = Place::from(&scope.place);
-            let key = format!("{kind}.{number}.block");
-            g.facts.known(key, block, FactKind::Configured, place);
-            g.about(subject);
-        }
+    for (id, name) in names(all) {
+        own(g, all, id, &[kind, &name], keys);
     }
 }
 
