@@ -145,6 +145,7 @@ fn attack_secrets_of_a_captured_machine() {
     for args in [
         vec!["facts", "--root", text],
         vec!["facts", "--root", text, "--json"],
+        vec!["facts", "--root", text, "--json", "--services"],
         vec!["facts", "--root", text, "--json", "--identity"],
         vec![
             "facts", "--root", text, "--target", "/srv", "--target", "/tank", "--json",
@@ -159,6 +160,20 @@ fn attack_secrets_of_a_captured_machine() {
                 assert!(ran.stdout.contains(known), "{known} is not told any more");
             }
         }
+    }
+    for form in [
+        "text",
+        "json",
+        "sarif",
+        "junit",
+        "markdown",
+        "html",
+        "nagios",
+        "prometheus",
+    ] {
+        let ran = home.assay(&["check", "--root", text, "--format", form]);
+        assert!(!ran.stdout.is_empty(), "{form}: {}", ran.stderr);
+        search.ran(&plant, form, &ran);
     }
     // A capture of a machine, and a capture of that capture.
     for identity in [false, true] {

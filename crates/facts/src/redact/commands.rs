@@ -203,7 +203,8 @@ fn property(line: &str) -> Option<String> {
         return device(name, line);
     }
     // Features of a pool are properties too: `feature@lz4_compress`.
-    let named = is_plain(&name.replacen('@', "_", 1));
+    let small = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    let named = small && is_plain(&name.replacen('@', "_", 1));
     if name.contains(':') || !named || zfs::IDENTITY.contains(&name) {
         return None;
     }

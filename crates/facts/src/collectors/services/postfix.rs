@@ -150,11 +150,18 @@ pub(crate) fn redact_master(line: &str) -> String {
     if !goes_on {
         // Name, type, five switches and the command.
         let head: Vec<&str> = fields.by_ref().take(8).collect();
-        let plain = |word: &&str| secrets::is_plain(word) || **word == *"?";
-        if head.len() < 8 || !head.iter().all(|word| plain(&word)) {
+        let plain = |word: &str| {
+            let byte = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.:/?".contains(&byte)
+            };
+            word.len() <= 64 && word.bytes().all(byte)
+        };
+        if head.len() < 8 {
             return String::new();
         }
-        kept.extend(head.into_iter().map(str::to_owned));
+        // A service that cannot be named is still one: what follows belongs to no other.
+        let named = |word: &str| if plain(word) { word } else { "left-out" }.to_owned();
+        kept.extend(head.into_iter().map(named));
     }
     while let Some(word) = fields.next() {
         let option = match word.strip_prefix("-o") {

@@ -45,15 +45,17 @@ pub(crate) fn redact(line: &str) -> String {
     if words.first() == Some(&"Filename") || words.is_empty() {
         return line.to_owned();
     }
-    let device = words[0]
-        .strip_prefix("/dev/")
-        .is_some_and(assay_model::secrets::is_plain);
+    let device = words[0].strip_prefix("/dev/").is_some_and(|name| {
+        let plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_/".contains(&byte);
+        name.bytes().all(plain)
+    });
     if !device && words[0] != "/swapfile" && words[0] != "/(left-out)" {
         words[0] = "/(left-out)";
     }
-    let rest = words[1..]
-        .iter()
-        .all(|word| assay_model::secrets::is_plain(word));
+    let kind = matches!(words.get(1), Some(&("partition" | "file")));
+    let numbers = || words[2..].iter().all(|word| word.parse::<i64>().is_ok());
+    let rest = kind && numbers();
     match rest && words.len() <= 6 {
         true => words.join("\t"),
         false => String::new(),
