@@ -217,11 +217,11 @@ impl<'a> Rule<'a> {
 
     fn subject(&mut self, scene: &Scene<'_>) -> Option<Finding> {
         // The subject is there, and nothing more is known of it.
-        if let Some(fact) = scene.this.get("") {
-            if let FactValue::Unknown(why) = &fact.value {
-                let key = scene.subject.to_string();
-                return Some(self.unknown(scene.subject, &[(key, *fact)], why));
-            }
+        if let Some(fact) = scene.this.get("")
+            && let FactValue::Unknown(why) = &fact.value
+        {
+            let key = scene.subject.to_string();
+            return Some(self.unknown(scene.subject, &[(key, *fact)], why));
         }
         let mut asked = Asked::default();
         if let Some(applies) = &self.applies {

@@ -251,16 +251,16 @@ pub(crate) fn redact_vpn(line: &str) -> String {
     let Some((option, rest)) = words.split_first() else {
         return String::new();
     };
-    let capital = |word: &&str| {
+    let capital = |word: &str| {
         let byte = |byte: u8| byte.is_ascii_digit() || b"-.:".contains(&byte);
         word.len() <= 80
             && (word.bytes().all(|b| byte(b) || b.is_ascii_uppercase())
                 || [
                     "no", "yes", "adaptive", "lzo", "lz4", "lz4-v2", "stub", "stub-v2", "migrate",
                 ]
-                .contains(word))
+                .contains(&word))
     };
-    match VPN_KEYS.contains(option) && rest.iter().all(|word| capital(&word)) {
+    match VPN_KEYS.contains(option) && rest.iter().all(|word| capital(word)) {
         true => words.join(" "),
         false => String::new(),
     }

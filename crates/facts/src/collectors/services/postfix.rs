@@ -169,11 +169,10 @@ pub(crate) fn redact_master(line: &str) -> String {
             Some(option) => option,
             None => continue,
         };
-        if let Some((name, value)) = option.split_once('=') {
-            if is_asked(name) {
-                let value = words(value).replace(' ', ",");
-                kept.push(format!("-o {name}={value}"));
-            }
+        let asked = option.split_once('=').filter(|(name, _)| is_asked(name));
+        if let Some((name, value)) = asked {
+            let value = words(value).replace(' ', ",");
+            kept.push(format!("-o {name}={value}"));
         }
     }
     match kept.is_empty() {
