@@ -13,7 +13,9 @@ pub mod import;
 pub mod lab;
 pub mod lint;
 mod overview;
+pub mod pins;
 pub mod plan;
+pub mod probe;
 pub mod report;
 pub mod run;
 pub mod runs;
@@ -45,6 +47,8 @@ pub enum Verb {
     Stack(stack::Args),
     Trial(trial::Args),
     Study(study::Args),
+    Probe(probe::Args),
+    Pins(pins::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Version(version::Args),
@@ -75,6 +79,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Probe(args)) => probe::run(&args, global),
+        Some(Verb::Pins(args)) => pins::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         Some(Verb::Version(args)) => version::run(&args),
         Some(Verb::Demo(args)) => demo::run(&args, global),
@@ -110,7 +116,9 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Plan(_)
             | Verb::Demo(_)
             | Verb::Version(_)
-            | Verb::Dev(_),
+            | Verb::Dev(_)
+            | Verb::Probe(_)
+            | Verb::Pins(_),
         ) => false,
     }
 }
