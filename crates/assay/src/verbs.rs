@@ -1,6 +1,7 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
 pub mod advice;
+pub mod check;
 pub mod compare;
 pub mod demo;
 mod dev;
@@ -40,6 +41,7 @@ pub enum Verb {
     Facts(facts::Args),
     Disks(disks::Args),
     Advice(advice::Args),
+    Check(check::Args),
     Dups(dups::Args),
     Plan(plan::Args),
     Stack(stack::Args),
@@ -66,6 +68,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Compare(args)) => compare::run(&args, global),
         Some(Verb::Export(args)) => export::run(&args, global),
         Some(Verb::Advice(args)) => advice::run(&args, global),
+        Some(Verb::Check(args)) => check::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Disks(args)) => disks::run(&args),
@@ -109,6 +112,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Import(_)
             | Verb::Lint(_)
             | Verb::Advice(_)
+            | Verb::Check(_)
             | Verb::Plan(_)
             | Verb::Demo(_)
             | Verb::Version(_)

@@ -59,7 +59,16 @@ pub(super) fn targets() -> Vec<Target> {
                 for path in [
                     "/etc/nginx/nginx.conf",
                     "/etc/dovecot/conf.d/10-auth.conf",
+                    "/etc/nginx/conf.d/a.conf",
+                    "/etc/openvpn/a.conf",
+                    "/etc/pam.d/common-session",
+                    "/etc/postfix/main.cf",
+                    "/etc/postfix/master.cf",
+                    "/etc/samba/smb.conf",
+                    "/etc/spamassassin/local.cf",
+                    "/etc/ssh/ssh_config",
                     "/etc/ssh/sshd_config",
+                    "/proc/swaps",
                     "/etc/sysctl.d/a.conf",
                     "/etc/modprobe.d/a.conf",
                     "/etc/pve/qemu-server/100.conf",
@@ -82,6 +91,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 for argv in [
                     &["zfs", "get", "all"][..],
+                    &["zfs", "get", "-o", "name,property,value,source", "all"],
                     &["zpool", "status", "tank"],
                     &["zdb", "-C", "tank"],
                     &["dmsetup", "table"],
