@@ -218,7 +218,7 @@ fn bad_input_is_one_clear_error() {
         ),
         (vec!["lint", "/no/such/job.fio"], 3, "/no/such/job.fio"),
         (vec!["lint", "/"], 3, "/"),
-        (vec!["lint", garbage.to_str().unwrap()], 2, "not UTF-8"),
+        (vec!["lint", garbage.to_str().unwrap()], 2, "not text"),
         (vec!["lint", empty.to_str().unwrap()], 2, "empty"),
     ] {
         let out = home.assay(&words);
