@@ -18,7 +18,7 @@ pub use job_file::{job_file, job_file_with};
 pub use quantity::{bytes, unit_trap};
 pub use text::decode;
 
-use assay_model::sample::JobResult;
+use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;
 
@@ -211,8 +211,8 @@ impl JobOptions {
     /// From what a result echoes. Values that make no sense count as absent: the job ran, so this
     /// is not the place to refuse it.
     #[must_use]
-    pub fn from_result(job: &JobResult) -> Self {
-        let mut given = job.options.clone();
+    pub fn from_result(job: &Worker) -> Self {
+        let mut given = job.fio.options.clone();
         loop {
             let pairs = given.iter().map(|(k, v)| (k.clone(), v.clone()));
             match Self::from_given(&job.name, pairs, Source::Echo) {

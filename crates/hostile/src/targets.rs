@@ -1,8 +1,10 @@
 //! The parsers, each with real inputs and what it promises.
 
 mod files;
+mod kept;
 mod machine;
 mod settings;
+mod talks;
 
 use crate::Target;
 
@@ -12,6 +14,8 @@ pub fn all() -> Vec<Target> {
     let mut all = settings::targets();
     all.extend(machine::targets());
     all.extend(files::targets());
+    all.extend(kept::targets());
+    all.extend(talks::targets());
     all
 }
 

@@ -1,9 +1,11 @@
 //! IMAP logins as a load: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
 
+mod answers;
 mod talk;
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use assay_model::sample::Operation;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::thread;
@@ -79,7 +81,13 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
             cpu += used;
         }
     });
-    finish("imap", tallies, begin.elapsed(), cpu, cancel)
+    finish(
+        ("imap", Operation::Login),
+        tallies,
+        begin.elapsed(),
+        cpu,
+        cancel,
+    )
 }
 
 fn session(

@@ -2,12 +2,14 @@
 
 use crate::error::LabError;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// Longest answer that is read, in bytes.
+const LONGEST: u64 = 16 << 20;
 /// QEMU answers at once or is stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection to the monitor, ready for commands.
 pub(crate) struct Qmp {
@@ -20,8 +22,8 @@ impl Qmp {
     /// Over a socket of QEMU.
     pub(crate) fn new(stream: UnixStream) -> Result<Self, LabError> {
         let ready = stream
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+            .set_read_timeout(Some(QEMU_ANSWERS_WITHIN))
+            .and_then(|()| stream.set_write_timeout(Some(QEMU_ANSWERS_WITHIN)));
         ready.map_err(|error| refused("connection", error))?;
         let writer = stream.try_clone();
         let writer = writer.map_err(|error| refused("connection", error))?;
@@ -71,7 +73,7 @@ impl Qmp {
 
     fn read(&mut self, command: &str) -> Result<Value, LabError> {
         let mut line = String::new();
-        let read = self.reader.read_line(&mut line);
+        let read = self.reader.by_ref().take(LONGEST).read_line(&mut line);
         match read.map_err(|error| refused(command, error))? {
             0 => Err(refused(command, "the connection ended")),
             _ => serde_json::from_str(&line).map_err(|error| refused(command, error)),

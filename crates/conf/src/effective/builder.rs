@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 /// More files than this are included by nobody; includes that double at each level would end only
 /// after hours.
 const MOST_FILES: usize = 4096;
+/// More bytes than this neither: what is kept of each setting takes many times its own length.
+const MOST_BYTES: usize = 16 << 20;
 
 /// A file that was read.
 pub struct Source {
@@ -47,6 +49,8 @@ pub struct Builder<'a> {
     pub out: Effective,
     /// Nothing more is read: the program would have refused the configuration.
     pub stopped: bool,
+    /// Bytes of all files that were read.
+    read: usize,
     /// Scopes of which the program makes one, by parent and head.
     pub known: HashMap<(ScopeId, Vec<String>), ScopeId>,
 }
@@ -73,6 +77,7 @@ impl<'a> Builder<'a> {
             files,
             out,
             stopped: false,
+            read: 0,
             known: HashMap::new(),
         }
     }
@@ -85,6 +90,7 @@ impl<'a> Builder<'a> {
     pub fn open(&mut self, path: &Path) -> Result<Source, Fault> {
         let text = self.files.read(path)?;
         self.out.files.push(path.to_owned());
+        self.read = self.read.saturating_add(text.len());
         Ok(Source::new(path, text))
     }
 
@@ -93,7 +99,7 @@ impl<'a> Builder<'a> {
         if self.stopped {
             return None;
         }
-        if self.out.files.len() >= MOST_FILES {
+        if self.out.files.len() >= MOST_FILES || self.read >= MOST_BYTES {
             self.stop(scope, from);
             return None;
         }
@@ -107,7 +113,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Includes that do not end.
+    /// Includes that do not end, or soon would not.
     pub fn stop(&mut self, scope: ScopeId, from: &Place) {
         self.stopped = true;
         self.problem(scope, from.clone(), Trouble::Endless);

@@ -162,7 +162,7 @@ pub enum Trouble {
         include: String,
     },
     /// Files include each other without end; the program refuses the configuration.
-    #[error("the includes do not end")]
+    #[error("the includes do not end, or are more than 16 MiB")]
     Endless,
     /// A file is not of its language; the program most likely refuses the configuration.
     #[error(transparent)]

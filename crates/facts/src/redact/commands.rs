@@ -2,7 +2,7 @@
 //! run.
 
 use crate::collectors::{ext4, tools, zfs};
-use crate::lvm;
+use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
 use serde_json::Value;
 
@@ -15,6 +15,8 @@ pub(super) enum Rule {
     Lines(fn(&str) -> Option<String>),
     /// A report of LVM: the fields that were asked for.
     Report,
+    /// All of it at once.
+    Text(fn(&str, bool) -> String),
 }
 
 /// What may be kept of the answer; none when nothing says that any of it is harmless.
@@ -31,6 +33,24 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["zpool", "status", ..] => Rule::Lines(status),
         ["zdb", "-C", _] => Rule::Lines(zdb),
         ["dmsetup", "table"] => Rule::Lines(table),
+        ["dmsetup", "table", "--", _] => Rule::Lines(single_table),
+        ["zfs", "list", "-H", "-o", "name", "-t", "volume"] => {
+            Rule::Lines(|line| (!line.contains('\t')).then(|| line.to_owned()))
+        }
+        ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(|line| {
+            line.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| line.to_owned())
+        }),
+        [
+            "virsh",
+            "--readonly",
+            "--connect",
+            "qemu:///system",
+            "dumpxml",
+            "--",
+            _,
+        ] => Rule::Text(libvirt::redact),
         ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
         ["xfs_info", _] => Rule::Lines(xfs),
@@ -40,11 +60,12 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
 }
 
 /// The answer with as much as the rule keeps.
-pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str]) -> Vec<u8> {
+pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str], identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(output);
     match rule {
         Rule::Version => version(&text).into_bytes(),
         Rule::Report => report(&text, argv).into_bytes(),
+        Rule::Text(clean) => clean(&text, identity).into_bytes(),
         Rule::Lines(keep) => {
             let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
             let mut text = lines.join("\n");
@@ -304,6 +325,12 @@ fn table(line: &str) -> Option<String> {
         }
     }
     Some(kept)
+}
+
+/// The same of one device, which is not named.
+fn single_table(line: &str) -> Option<String> {
+    let kept = table(&format!("x: {line}"))?;
+    kept.strip_prefix("x: ").map(str::to_owned)
 }
 
 /// Of a LUKS header what the facts say; no salt, no digest, no uuid.

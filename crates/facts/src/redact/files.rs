@@ -115,6 +115,9 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| sshd::redact(bytes)),
         _ if of_process(path, "comm") => Rule::Lines(comm),
         _ if of_process(path, "cmdline") => Rule::Bytes(qemu::redact),
+        _ if of_open_file(path) => {
+            Rule::Lines(|line, _| kept(line, line.starts_with("flags:") && flags(line)))
+        }
         _ if sysctl::is_setting(path) => Rule::Lines(|line, _| numbers(line)),
         _ if starts(&KERNEL) => {
             let serial = SERIALS.iter().any(|end| path.ends_with(end));
@@ -142,6 +145,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || dir == PROXMOX
         || dir.starts_with(SSH)
         || dir.starts_with(nginx::DIR)
+        || of_process(dir.trim_end_matches('/'), "fd")
         || known.into_iter().any(|known| dir.starts_with(known))
 }
 
@@ -248,4 +252,20 @@ fn of_process(path: &str, name: &str) -> bool {
     inner.is_some_and(|(pid, file)| {
         file == name && !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit())
     })
+}
+
+/// `/proc/PID/fdinfo/NUMBER`.
+fn of_open_file(path: &str) -> bool {
+    let parts = path.rsplit_once('/');
+    parts.is_some_and(|(dir, number)| {
+        of_process(dir, "fdinfo")
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// How a file was opened is an octal number.
+fn flags(line: &str) -> bool {
+    line.split_once(':')
+        .is_some_and(|(_, number)| is_plain(number.trim()))
 }

@@ -85,6 +85,9 @@ pub(super) fn targets() -> Vec<Target> {
                     &["zpool", "status", "tank"],
                     &["zdb", "-C", "tank"],
                     &["dmsetup", "table"],
+                    &["dmsetup", "table", "--", "a"],
+                    &["zfs", "list", "-H", "-o", "name", "-t", "volume"],
+                    &["stat", "--file-system", "--format=%S", "--", "/a"],
                     &["cryptsetup", "luksDump", "/dev/a"],
                     &["dumpe2fs", "-h", "/dev/a"],
                     &["xfs_info", "/a"],
@@ -133,6 +136,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 let _ = libvirt::parse(&text(bytes));
                 read_twice("/etc/libvirt/qemu/a.xml", bytes);
+                read_twice("/proc/1/fdinfo/3", bytes);
             },
         },
         Target {

@@ -21,7 +21,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             "Leave thinktime out to see what the storage can do.",
         ));
     }
-    let iops: f64 = evidence.directions().map(|io| io.iops).sum();
+    let iops: f64 = evidence.directions().map(|io| io.per_s).sum();
     let rate: f64 = evidence.directions().map(|io| io.bytes_per_s).sum();
     let jobs = evidence.results.len().max(1) as f64;
     let (cap, got, what) = if let Some(cap) = options.first_bytes("rate_iops") {

@@ -2,7 +2,7 @@
 
 use assay_fio::json::DiskUtil;
 use assay_fio::options::JobOptions;
-use assay_model::sample::JobResult;
+use assay_model::sample::Worker;
 use assay_model::units::significant;
 
 /// Percent from which a CPU or a device had nothing left.
@@ -11,19 +11,19 @@ const FULL: f64 = 95.0;
 const ALONE: f64 = 1.1;
 
 /// How many I/Os were in flight (Little's law: rate × latency), and what that says about the limit.
-pub(super) fn load(jobs: &[JobResult], disks: &[DiskUtil]) -> String {
+pub(super) fn load(jobs: &[Worker], disks: &[DiskUtil]) -> String {
     let mut in_flight = 0.0;
     let mut flushing = 0.0;
     for job in jobs {
-        for io in job.read.iter().chain(&job.write) {
+        for io in job.read().into_iter().chain(job.write()) {
             let mean = if io.lat.mean > 0.0 {
                 io.lat.mean
             } else {
                 io.slat.mean + io.clat.mean
             };
-            in_flight += io.iops * mean / 1e9;
+            in_flight += io.per_s * mean / 1e9;
         }
-        if let Some(sync) = &job.sync
+        if let Some(flushes) = job.flush()
             && job.runtime.0 > 0
         {
             // Of the time of all jobs: a group reports the flushes of all of them together.
@@ -33,7 +33,7 @@ pub(super) fn load(jobs: &[JobResult], disks: &[DiskUtil]) -> String {
                 false => 1,
             };
             let time = job.runtime.0 as f64 * together as f64 * jobs.len() as f64;
-            flushing += sync.n as f64 * sync.mean / time * 100.0;
+            flushing += flushes.count as f64 * flushes.lat.mean / time * 100.0;
         }
     }
     // One that flushes from several threads at once can wait for more than its own time.

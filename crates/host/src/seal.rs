@@ -1,4 +1,4 @@
-//! One line of the journal with its number and its checksum: `{"n":3,"set":{…},"sum":"…"}`.
+//! One line of a journal with its number and its checksum: `{"n":3,"set":{…},"sum":"…"}`.
 //!
 //! The checksum is over every byte before it, so that no flipped bit and no foreign line is taken for
 //! what assay wrote.
@@ -12,7 +12,7 @@ const LAST: &[u8] = b"\"}";
 const DIGITS: usize = 16;
 
 /// A line with its line end. `what` is written as an object that is not empty.
-pub(crate) fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+pub fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let body = serde_json::to_vec(what)?;
     let inner = body.get(1..body.len().saturating_sub(1));
     let mut line = FIRST.to_vec();
@@ -28,7 +28,7 @@ pub(crate) fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec
 }
 
 /// Number and object of a line without its line end; nothing when it is not what was written.
-pub(crate) fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
+pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     let line = line.strip_suffix(LAST)?;
     let (line, digits) = line.split_at_checked(line.len().checked_sub(DIGITS)?)?;
     let line = line.strip_suffix(SEAL)?;
@@ -45,7 +45,7 @@ pub(crate) fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
 }
 
 /// Whether these bytes can be the beginning of line `number` that a crash cut off.
-pub(crate) fn torn(line: &[u8], number: u64) -> bool {
+pub fn torn(line: &[u8], number: u64) -> bool {
     let first = [FIRST, number.to_string().as_bytes(), b","].concat();
     let begins = match line.len() < first.len() {
         true => first.starts_with(line),
@@ -55,7 +55,7 @@ pub(crate) fn torn(line: &[u8], number: u64) -> bool {
 }
 
 /// Whether these bytes have a checksum in them, right or wrong.
-pub(crate) fn has_seal(line: &[u8]) -> bool {
+pub fn has_seal(line: &[u8]) -> bool {
     line.windows(SEAL.len()).any(|window| window == SEAL)
 }
 
@@ -66,7 +66,7 @@ fn is_long(line: &[u8]) -> bool {
 }
 
 /// What stands for some bytes: 64 bits of their BLAKE3 hash, in hex.
-pub(crate) fn sum(bytes: &[u8]) -> String {
+pub fn sum(bytes: &[u8]) -> String {
     let mut hex = blake3::hash(bytes).to_hex().to_string();
     hex.truncate(DIGITS);
     hex
