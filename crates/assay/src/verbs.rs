@@ -18,6 +18,7 @@ pub mod show;
 pub mod stack;
 pub mod study;
 pub mod trial;
+pub mod web;
 
 use crate::cli::{Cli, Status};
 
@@ -40,6 +41,7 @@ pub enum Verb {
     Stack(stack::Args),
     Trial(trial::Args),
     Study(study::Args),
+    Web(web::Args),
     Lab(lab::Args),
 }
 
@@ -65,6 +67,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Plan(args)) => plan::run(&args),
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
+        Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         None => overview::run(global),
@@ -94,7 +97,8 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Import(_)
             | Verb::Lint(_)
             | Verb::Advice(_)
-            | Verb::Plan(_),
+            | Verb::Plan(_)
+            | Verb::Web(_),
         ) => false,
     }
 }

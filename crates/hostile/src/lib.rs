@@ -9,13 +9,6 @@ mod mutate;
 mod run;
 mod targets;
 
-#[allow(
-    dead_code,
-    missing_docs,
-    reason = "compiled for what reads, not for what writes"
-)]
-#[path = "../../instruments/src/http/response.rs"]
-mod response;
 #[allow(dead_code, reason = "compiled for what reads, not for what writes")]
 #[path = "../../lab/src/wire.rs"]
 mod wire;

@@ -26,6 +26,7 @@ pub mod study;
 pub mod target;
 pub mod trial;
 pub mod units;
+pub mod web;
 pub mod workload;
 
 pub use advice::Advice;

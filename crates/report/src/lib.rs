@@ -16,3 +16,4 @@ mod subject;
 pub mod terminal;
 pub mod trial;
 pub mod waterfall;
+pub mod web;
