@@ -14,6 +14,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -62,6 +63,12 @@ const TODAY: jiff::civil::Date = jiff::civil::date(2026, 11, 22);
 
 fn target(url: &str, asked: &Asked) -> Target {
     find(url, asked, TODAY, &|| false).unwrap()
+}
+
+/// Tests of one machine that measure would measure each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The one step, after the other work on this machine let it happen: three tries.
@@ -119,6 +126,7 @@ fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
 
 #[test]
 fn a_slow_server() {
+    let _alone = alone();
     let url = slow(Duration::from_millis(5));
     let target = target(&url, &asked());
     let server = Server::listening(&target.addresses[0]);
@@ -130,6 +138,7 @@ fn a_slow_server() {
 
 #[test]
 fn a_late_schedule() {
+    let _alone = alone();
     let url = slow(Duration::from_millis(20));
     let target = target(&url, &asked());
     let server = Server::listening(&target.addresses[0]);
@@ -143,6 +152,7 @@ fn a_late_schedule() {
 
 #[test]
 fn a_capped_generator() {
+    let _alone = alone();
     if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
         return assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
     }
@@ -158,7 +168,7 @@ fn a_capped_generator() {
     };
     thread::scope(|scope| {
         let _stop = assay_testing::Stop(&stop);
-        for _ in 0..4 {
+        for _ in 0..8 {
             scope.spawn(|| {
                 pin();
                 while !stop.load(Ordering::Relaxed) {
@@ -229,6 +239,7 @@ fn namespaces() -> bool {
 
 #[test]
 fn no_local_port_left() {
+    let _alone = alone();
     if !namespaces() {
         return;
     }
@@ -244,6 +255,7 @@ fn no_local_port_left() {
 
 #[test]
 fn a_short_accept_queue() {
+    let _alone = alone();
     if !namespaces() {
         return;
     }
@@ -323,6 +335,7 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
 
 #[test]
 fn a_shaped_link_and_consent() {
+    let _alone = alone();
     if !namespaces() {
         return;
     }
