@@ -1,10 +1,11 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
-# `make attack` runs the hostile tests as a whole set; that takes long.
+# `make attack` runs the hostile tests as a whole set; that takes long. `make dist` builds static binaries and
+# packages, `make docs` the book as HTML.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack build
+.PHONY: run test test-guests attack build dist docs
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -21,3 +22,10 @@ test-guests:
 
 attack:
 	./scripts/attack
+
+dist:
+	./scripts/install-needs run
+	./scripts/dist
+
+docs:
+	./scripts/docs

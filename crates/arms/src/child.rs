@@ -109,8 +109,9 @@ impl Running {
         cancel: &Cancel,
         mut ready: impl FnMut() -> bool,
     ) -> Result<(), ArmError> {
-        const PATIENCE: u32 = 3000;
-        for _ in 0..PATIENCE {
+        /// Number of looks before a child that is not ready is given up.
+        const LOOKS: u32 = 3000;
+        for _ in 0..LOOKS {
             if ready() {
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long `zfs` and LVM may take: they wait for a transaction group, or for udev.
-const PATIENCE: Limits = Limits {
+const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
@@ -48,7 +48,7 @@ pub(crate) fn run(
     let program = words.first().map(|word| word.to_string_lossy());
     let program = program.unwrap_or_default();
     let output = host
-        .run(&words, PATIENCE)
+        .run(&words, TOOL_LIMITS)
         .map_err(|error| match error.is_absent() {
             true => package.missing(&program),
             false => error.into(),

@@ -76,8 +76,8 @@ fn measure(built: &Built<'_>) -> u64 {
     assert_eq!(output.ended, Ended::Exited(0), "{}", output.stderr);
     let text = String::from_utf8(output.json).unwrap();
     let document = &assay_fio::json::parse(&text).unwrap()[0];
-    let writes = document.jobs.iter().filter_map(|job| job.write.as_ref());
-    writes.map(|io| io.ios).sum()
+    let writes = document.jobs.iter().filter_map(|job| job.write());
+    writes.map(|io| io.count).sum()
 }
 
 #[test]

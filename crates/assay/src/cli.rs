@@ -41,13 +41,15 @@ pub struct Global {
     #[arg(
         long,
         global = true,
+        // After the verb's own options.
+        display_order = 900,
         value_name = "FILE",
         env = "ASSAY_STORE",
         hide_env_values = true
     )]
     pub store: Option<PathBuf>,
     /// When to use colours: auto, always or never; NO_COLOR is respected
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
+    #[arg(long, global = true, display_order = 901, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub color: Color,
 }
 

@@ -17,6 +17,7 @@ macro_rules! eprint {
 }
 
 mod cli;
+mod complete;
 mod context;
 mod pages;
 mod progress;
@@ -27,6 +28,7 @@ use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    complete::at_start();
     let cli = cli::Cli::parse();
     match verbs::dispatch(cli) {
         Ok(status) => status.into(),

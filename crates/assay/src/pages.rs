@@ -49,14 +49,15 @@ fn job_files(run: &Run) -> Vec<(String, String)> {
             let text = text.unwrap_or_else(|error| format!("# {error}\n"));
             files.push((name, text));
         };
-        if directory || run.plan.writes() {
+        if run.plan.needs_file() && (directory || run.plan.writes()) {
             let layout = assay_fio::job::layout_job(&path, target.size, run.plan.seed);
             add(format!("layout, first{on}"), layout);
         }
         for (index, workload) in run.plan.workloads.iter().enumerate() {
+            let Some(fio) = workload.fio() else { continue };
             let first = run.plan.order.iter().find(|slot| slot.workload == index);
             let seed = first.map_or(run.plan.seed, |slot| slot.seed);
-            let job = assay_fio::job::render(workload, &path, target.size, seed);
+            let job = assay_fio::job::render(fio, &path, target.size, seed);
             add(format!("{}{on}", workload.name), job);
         }
     }

@@ -2,6 +2,8 @@
 
 pub mod advice;
 pub mod compare;
+pub mod demo;
+mod dev;
 pub mod disks;
 pub mod dups;
 pub mod export;
@@ -18,6 +20,7 @@ pub mod show;
 pub mod stack;
 pub mod study;
 pub mod trial;
+mod version;
 pub mod web;
 
 use crate::cli::{Cli, Status};
@@ -43,6 +46,9 @@ pub enum Verb {
     Study(study::Args),
     Web(web::Args),
     Lab(lab::Args),
+    Demo(demo::Args),
+    Version(version::Args),
+    Dev(dev::Args),
 }
 
 /// Runs the verb.
@@ -70,6 +76,9 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
+        Some(Verb::Version(args)) => version::run(&args),
+        Some(Verb::Demo(args)) => demo::run(&args, global),
+        Some(Verb::Dev(args)) => dev::run(&args),
         None => overview::run(global),
     }
 }
@@ -98,6 +107,9 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Lint(_)
             | Verb::Advice(_)
             | Verb::Plan(_)
+            | Verb::Demo(_)
+            | Verb::Version(_)
+            | Verb::Dev(_)
             | Verb::Web(_),
         ) => false,
     }

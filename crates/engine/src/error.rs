@@ -17,6 +17,22 @@ pub enum EngineError {
         /// Why.
         source: RenderError,
     },
+    /// A password cannot be read.
+    #[error("{file}: {reason}")]
+    Password {
+        /// The file.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// The work directory does not take a link.
+    #[error("{}: no link can be made there: {source}", path.display())]
+    Link {
+        /// The link.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The load and its place do not fit together.
     #[error("the load needs {0}")]
     Unfit(&'static str),

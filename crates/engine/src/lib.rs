@@ -1,29 +1,21 @@
 //! A slot is measured here, and nowhere else: counters before, load, counters after, a sample.
 //!
-//! Runs, trials and ladders say what is loaded and where ([`Slot`], [`Place`]); [`Meter::take`] does it.
-//! Nothing is printed, and nothing is stored.
+//! Runs, trials, ladders and studies say what is loaded and where ([`Slot`], [`Place`]); [`Meter::take`]
+//! does it, and [`carry_out`] does one slot after the other. Nothing is printed, and nothing is stored:
+//! whoever calls is told by [`Event`]s and keeps what is handed over.
 
+mod carry;
 mod error;
-pub mod fio;
-mod operations;
+mod event;
+mod loads;
 mod place;
 mod slot;
+mod tools;
 
+pub use carry::{Carried, Kept, Stopped, Turn, carry_out};
 pub use error::EngineError;
-pub use place::Place;
-pub use slot::{Asked, Meter, Slot};
-
-use assay_model::Nanos;
-use assay_model::sample::{JobResult, Outcome, RatePoint};
-
-/// What a load gave.
-struct Taken {
-    workload: String,
-    outcome: Outcome,
-    jobs: Vec<JobResult>,
-    /// From start to end. None: as long as it was between the two readings of the counters.
-    wall: Option<Nanos>,
-    cpu: Option<Nanos>,
-    tool: String,
-    series: Vec<RatePoint>,
-}
+pub use event::{Event, Tell};
+pub use loads::{OPERATION_LIMIT, fio};
+pub use place::{Place, link};
+pub use slot::{Meter, Slot};
+pub use tools::Tools;

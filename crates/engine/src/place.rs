@@ -1,7 +1,8 @@
 //! What a load is pointed at.
 
+use crate::EngineError;
 use assay_model::target::FileState;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a load is pointed at. File and socket are names below the work directory, links to the real
 /// ones, so that no load generator sees what a user called them.
@@ -30,7 +31,9 @@ pub enum Place {
         /// Port.
         port: u16,
     },
-    /// What the load itself names.
+    /// What the load says, word for word.
+    Itself,
+    /// A target that a command gets by its name.
     Named {
         /// The target, for `{path}` of a command.
         path: PathBuf,
@@ -40,6 +43,30 @@ pub enum Place {
         /// Its path there.
         path: PathBuf,
     },
+}
+
+/// Gives `to` the plain name `name` in the work directory, so that no load generator has to
+/// understand a path, however hostile. A name that leads elsewhere is led here.
+///
+/// # Errors
+/// The link cannot be made.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the work directory is assay's own"
+)]
+pub fn link(work: &Path, name: &str, to: &Path) -> Result<String, EngineError> {
+    let at = work.join(name);
+    let fail = |source| EngineError::Link {
+        path: at.clone(),
+        source,
+    };
+    match std::fs::remove_file(&at) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(error)),
+    }
+    std::os::unix::fs::symlink(to, &at).map_err(fail)?;
+    Ok(name.to_owned())
 }
 
 impl Place {

@@ -1,13 +1,13 @@
 //! One slot: counters before, load, counters after, a sample.
 
-use crate::{EngineError, Place, Taken, fio};
+use crate::loads::{self, Taken};
+use crate::{EngineError, Place, Tools};
 use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::counters::{Snapshot, Sources};
-use assay_instruments::fio::{Fio, Output};
-use assay_instruments::imap::Secret;
+use assay_instruments::fio::Output;
 use assay_model::sample::{Counters, Sample};
-use assay_model::{Bytes, Load, Nanos, Workload};
+use assay_model::{Bytes, Load, Nanos};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -22,41 +22,28 @@ pub struct Meter<'a> {
     pub now: &'a dyn Fn() -> Timestamp,
     /// Where fio works, and where the links of places are.
     pub work: &'a Path,
-    /// For loads of fio outside guests.
-    pub fio: Option<&'a Fio>,
-    /// For loads that log in; it reaches no sample.
-    pub password: Option<&'a Secret>,
+    /// What the loads need.
+    pub tools: &'a Tools,
 }
 
-/// What is to be done.
-#[derive(Clone, Copy)]
-pub enum Asked<'a> {
-    /// fio, with times set and an engine settled.
-    Fio {
-        /// What it does.
-        workload: &'a Workload,
-        /// On how much.
-        size: Bytes,
-        /// Chooses offsets and data.
-        seed: u64,
-    },
-    /// Operations of our own: any load but fio's.
-    Operations {
-        /// Which.
-        load: &'a Load,
-        /// Operations that begin in this time are not counted.
-        washout: Nanos,
-        /// Operations begin during this time.
-        runtime: Nanos,
-    },
-}
-
-/// A slot and where it belongs.
+/// What is done, to what, and where it belongs.
 #[derive(Clone, Copy)]
 pub struct Slot<'a> {
-    /// What is to be done.
-    pub asked: Asked<'a>,
-    /// To what.
+    /// What is done.
+    pub load: &'a Load,
+    /// Its name in the plan.
+    pub name: &'a str,
+    /// Operations that begin in this time are not counted.
+    pub ramp: Nanos,
+    /// Operations begin during this time.
+    pub runtime: Nanos,
+    /// An operation that takes longer has failed; fio has a limit of its own.
+    pub limit: Nanos,
+    /// On how much fio works.
+    pub size: Bytes,
+    /// Chooses fio's offsets and data.
+    pub seed: u64,
+    /// To what it is done.
     pub place: &'a Place,
     /// What is counted meanwhile.
     pub sources: &'a Sources,
@@ -91,18 +78,7 @@ impl Meter<'_> {
     ) -> Result<Sample, E> {
         let started = (self.now)();
         let before = Snapshot::take(self.host, slot.sources);
-        let taken = match slot.asked {
-            Asked::Fio {
-                workload,
-                size,
-                seed,
-            } => fio::run(self, slot.place, workload, size, seed, guest)?,
-            Asked::Operations {
-                load,
-                washout,
-                runtime,
-            } => self.operations(load, slot.place, washout, runtime)?,
-        };
+        let taken = loads::run(self, slot, guest)?;
         let counters = before.until(&Snapshot::take(self.host, slot.sources));
         Ok(sample(slot, started, taken, counters))
     }
@@ -110,7 +86,7 @@ impl Meter<'_> {
 
 fn sample(slot: &Slot<'_>, started: Timestamp, taken: Taken, counters: Counters) -> Sample {
     Sample {
-        workload: taken.workload,
+        workload: slot.name.to_owned(),
         target: slot.target.to_owned(),
         round: slot.round,
         slot: slot.number,
@@ -118,7 +94,7 @@ fn sample(slot: &Slot<'_>, started: Timestamp, taken: Taken, counters: Counters)
         wall: taken.wall.unwrap_or(counters.elapsed),
         outcome: taken.outcome,
         tool: taken.tool,
-        jobs: taken.jobs,
+        workers: taken.workers,
         counters: Counters {
             tool_cpu: taken.cpu,
             ..counters

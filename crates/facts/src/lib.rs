@@ -16,6 +16,7 @@ pub mod mountinfo;
 pub mod redact;
 mod siblings;
 mod signatures;
+mod survey;
 mod target;
 
 pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
@@ -25,6 +26,7 @@ pub use dm::kind as dm_kind;
 pub use machine::machine;
 pub use redact::Redacted;
 pub use siblings::siblings;
+pub use survey::{Survey, survey, survey_at};
 pub use target::{TargetError, target};
 
 use assay_host::Host;

@@ -4,10 +4,10 @@ use crate::json::Document;
 use crate::options::{JobOptions, SyncOption};
 use assay_model::plan::{Plan, Slot};
 use assay_model::run::RunState;
-use assay_model::sample::{Counters, JobResult, Outcome, Sample};
+use assay_model::sample::{Counters, Outcome, Sample, Worker};
 use assay_model::target::{TargetInfo, TargetKind};
 use assay_model::workload::{Durability, Engine, Pattern};
-use assay_model::{Bytes, Facts, Nanos, Origin, Run, RunId, Workload};
+use assay_model::{Bytes, Facts, Nanos, Origin, Planned, Run, RunId, Workload};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -34,8 +34,8 @@ pub fn groups(document: &Document) -> Vec<Range<usize>> {
         match out.last_mut() {
             Some(range)
                 if jobs[range.start].name == job.name
-                    && jobs[range.start].group == job.group
-                    && jobs[range.start].options == job.options =>
+                    && jobs[range.start].fio.group == job.fio.group
+                    && jobs[range.start].fio.options == job.fio.options =>
             {
                 range.end = index + 1;
             }
@@ -94,19 +94,19 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
             slot: u32::try_from(slot).unwrap_or(u32::MAX),
             started: earlier(ended, wall),
             wall,
-            outcome: match jobs.iter().find(|job| job.error != 0) {
+            outcome: match jobs.iter().find(|job| job.fio.error != 0) {
                 Some(job) => Outcome::Failed {
-                    error: format!("fio ended with error {}", job.error),
+                    error: format!("fio ended with error {}", job.fio.error),
                 },
                 None => Outcome::Completed,
             },
             tool: document.fio_version.clone(),
-            jobs: jobs.to_vec(),
+            workers: jobs.to_vec(),
             counters: Counters::default(),
             file: None,
             series: Vec::new(),
         });
-        plan.workloads.push(workload);
+        plan.workloads.push(Planned::of_fio(workload));
     }
     plan.file_size = targets
         .iter()
@@ -135,8 +135,8 @@ pub fn run(document: &Document, context: &Context) -> (Run, Vec<Sample>) {
 }
 
 /// The longest direction: `job_runtime` is a sum when jobs are grouped.
-fn longest(job: &JobResult) -> Nanos {
-    let directions = [&job.read, &job.write, &job.trim];
+fn longest(job: &Worker) -> Nanos {
+    let directions = [job.read(), job.write(), job.trim()];
     let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
     longest.unwrap_or(job.runtime)
 }
@@ -147,12 +147,12 @@ fn earlier(time: Timestamp, by: Nanos) -> Timestamp {
 }
 
 /// From the options, else from what was done.
-fn pattern(job: &JobResult, options: &JobOptions) -> Option<Pattern> {
+fn pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
     let (reads, writes, random) = if options.given("rw").is_some() {
         let access = options.access;
         (access.reads, access.writes, access.random)
     } else {
-        (job.read.is_some(), job.write.is_some(), false)
+        (job.read().is_some(), job.write().is_some(), false)
     };
     Some(match (reads, writes, random) {
         (true, false, false) => Pattern::Read,
@@ -165,11 +165,11 @@ fn pattern(job: &JobResult, options: &JobOptions) -> Option<Pattern> {
     })
 }
 
-fn workload(job: &JobResult, options: &JobOptions, pattern: Pattern, jobs: usize) -> Workload {
-    let block_size = if job.options.is_empty() {
+fn workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize) -> Workload {
+    let block_size = if job.fio.options.is_empty() {
         // Without options the mean size of an I/O is what is known.
-        let io = job.read.as_ref().or(job.write.as_ref());
-        Bytes(io.map_or(4096, |io| io.bytes.0.checked_div(io.ios).unwrap_or(4096)))
+        let io = job.read().or(job.write());
+        Bytes(io.map_or(4096, |io| io.bytes.0.checked_div(io.count).unwrap_or(4096)))
     } else if pattern.reads() {
         options.block_size.0
     } else {
@@ -262,6 +262,7 @@ fn unique(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_model::sample::FioJob;
 
     fn context() -> Context {
         Context {
@@ -274,12 +275,15 @@ mod tests {
 
     #[test]
     fn copies_are_one_sample_and_names_are_unique() {
-        let job = |name: &str, bs: &str| JobResult {
+        let job = |name: &str, bs: &str| Worker {
             name: name.to_owned(),
-            options: [("rw", "randread"), ("bs", bs)]
-                .map(|(k, v)| (k.to_owned(), v.to_owned()))
-                .into(),
-            ..JobResult::default()
+            fio: FioJob {
+                options: [("rw", "randread"), ("bs", bs)]
+                    .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                    .into(),
+                ..FioJob::default()
+            },
+            ..Worker::default()
         };
         let document = Document {
             jobs: vec![
@@ -293,9 +297,10 @@ mod tests {
         let (run, samples) = run(&document, &context());
         let names: Vec<_> = run.plan.workloads.iter().map(|w| w.name.as_str()).collect();
         assert_eq!(names, ["a-b", "a-b-2", "job"]);
-        assert_eq!(samples[0].jobs.len(), 2);
-        assert_eq!(run.plan.workloads[0].jobs, 2);
-        assert_eq!(run.plan.workloads[1].block_size, Bytes(8192));
+        assert_eq!(samples[0].workers.len(), 2);
+        let fio = |at: usize| run.plan.workloads[at].fio().unwrap();
+        assert_eq!(fio(0).jobs, 2);
+        assert_eq!(fio(1).block_size, Bytes(8192));
     }
 
     #[test]
@@ -303,7 +308,7 @@ mod tests {
         let text = include_str!("../fixtures/fio-3.33-mix.json");
         let document = &crate::json::parse(text).unwrap()[0];
         let (run, samples) = run(document, &context());
-        let workload = &run.plan.workloads[0];
+        let workload = run.plan.workloads[0].fio().unwrap();
         assert_eq!(workload.pattern, Pattern::RandRw);
         assert_eq!((workload.read_percent, workload.queue_depth), (Some(70), 8));
         assert_eq!(workload.engine, Engine::Libaio);

@@ -13,7 +13,7 @@ mod read;
 mod repair;
 mod scalars;
 
-use assay_model::sample::JobResult;
+use assay_model::sample::Worker;
 use std::collections::BTreeMap;
 
 /// What kind of document it is.
@@ -36,7 +36,7 @@ pub struct Document {
     /// `global options`.
     pub global_options: BTreeMap<String, String>,
     /// One entry per job, or per group when group_reporting was on.
-    pub jobs: Vec<JobResult>,
+    pub jobs: Vec<Worker>,
     /// Names of jobs whose directions were reported as one (`unified_rw_reporting`); their figures
     /// stand under `write` when the job writes, else under `read`.
     pub unified: Vec<usize>,

@@ -13,7 +13,7 @@ pub(crate) use harmless::name as plain_name;
 pub use job_file::job_file;
 pub use quantity::{bytes, unit_trap};
 
-use assay_model::sample::JobResult;
+use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;
 
@@ -206,8 +206,8 @@ impl JobOptions {
     /// From what a result echoes. Values that make no sense count as absent: the job ran, so this
     /// is not the place to refuse it.
     #[must_use]
-    pub fn from_result(job: &JobResult) -> Self {
-        let mut given = job.options.clone();
+    pub fn from_result(job: &Worker) -> Self {
+        let mut given = job.fio.options.clone();
         loop {
             let pairs = given.iter().map(|(k, v)| (k.clone(), v.clone()));
             match Self::from_given(&job.name, pairs, Source::Echo) {

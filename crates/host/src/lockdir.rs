@@ -20,7 +20,7 @@ use std::time::Duration;
 const LONGEST: u64 = 64 << 10;
 
 /// How often a lock that is held is tried again, and how long after.
-const PATIENCE: u32 = 3;
+const LOCK_TRIES: u32 = 3;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A directory of locks.
@@ -112,7 +112,7 @@ impl LockDirectory {
     /// The directory cannot be read or written, or something else has the lock's name.
     pub fn try_lock(&self, key: &str) -> Result<Attempt, HostError> {
         let name = name(key);
-        let mut patience = PATIENCE;
+        let mut patience = LOCK_TRIES;
         loop {
             let held = match self.dir.file(&name, Access::ReadWrite) {
                 Err(HostError::NotFound { .. }) => match self.dir.create(&name) {

@@ -42,7 +42,7 @@ pub enum Dies {
 }
 
 /// How long a program that is asked to end may take before it is killed.
-const PATIENCE: Duration = Duration::from_secs(3);
+const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// A program that was started.
 #[derive(Debug)]
@@ -237,7 +237,7 @@ impl Drop for Running {
         }
         if self.dies == Dies::Asked {
             self.signal(Signal::TERM);
-            let end = Instant::now() + PATIENCE;
+            let end = Instant::now() + END_LIMIT;
             let left = || end.saturating_duration_since(Instant::now());
             while !left().is_zero() && matches!(self.wait(left()), Ok(false)) {}
         }

@@ -5,6 +5,7 @@
 use assay_instruments::http::{Request, run};
 use assay_instruments::{Cancel, Timing};
 use assay_model::Nanos;
+use assay_model::sample::Operation;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,16 +33,18 @@ fn main() {
     for errors in &measured.errors {
         eprintln!("{} × {}: {}", errors.count, errors.kind, errors.first);
     }
-    let Some(io) = measured.job.read else { return };
+    let Some(io) = measured.worker.of(Operation::Request) else {
+        return;
+    };
     let percentile = |p| Nanos(io.lat.percentile(p).unwrap_or(0));
     let share = io.runtime.as_secs_f64() / measured.wall.as_secs_f64();
     println!(
         "{:.0} requests/s, p50 {}, p90 {}, p99 {}, max {}; {:.2} CPU s per 100,000",
-        io.iops,
+        io.per_s,
         percentile(50.0),
         percentile(90.0),
         percentile(99.0),
         Nanos(io.lat.max),
-        measured.cpu.as_secs_f64() * share / io.ios as f64 * 1e5,
+        measured.cpu.as_secs_f64() * share / io.count as f64 * 1e5,
     );
 }

@@ -4,6 +4,7 @@
 use crate::Cancel;
 use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
 use assay_model::Bytes;
+use assay_model::sample::Operation;
 use rustix::fs::{CWD, Mode, OFlags, XattrFlags, fgetxattr, fsetxattr, openat, unlink};
 use rustix::io::Errno;
 use std::path::PathBuf;
@@ -69,7 +70,13 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
         }
     }
     let cpu = thread_cpu().saturating_sub(used);
-    finish("attributes", vec![tally], begin.elapsed(), cpu, cancel)
+    finish(
+        ("attributes", Operation::File),
+        vec![tally],
+        begin.elapsed(),
+        cpu,
+        cancel,
+    )
 }
 
 fn one(path: &std::path::Path, value: &[u8], found: &mut [u8]) -> Done {
@@ -121,8 +128,8 @@ mod tests {
     fn keeps_so_many_files_with_their_attribute() {
         let (dir, request) = request(3, 20);
         let measured = run(&request, &Cancel::default()).unwrap();
-        let io = measured.job.read.unwrap();
-        assert!(io.ios > 3 && io.bytes.0 == io.ios * 20, "{io:?}");
+        let io = measured.worker.of(Operation::File).unwrap();
+        assert!(io.count > 3 && io.bytes.0 == io.count * 20, "{io:?}");
         assert!(measured.errors.is_empty());
         let left = std::fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(left, 3);

@@ -4,6 +4,7 @@ use crate::Cancel;
 use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest};
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
 use assay_model::Nanos;
+use assay_model::sample::Operation;
 use assay_model::secrets;
 use std::ffi::OsString;
 use std::io;
@@ -67,7 +68,13 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
             rest(cancel);
         }
     }
-    finish("command", vec![tally], begin.elapsed(), cpu, cancel)
+    finish(
+        ("command", Operation::Run),
+        vec![tally],
+        begin.elapsed(),
+        cpu,
+        cancel,
+    )
 }
 
 /// Enough of standard error for a message.
@@ -133,10 +140,10 @@ mod tests {
             400,
         );
         let measured = run(&request, &Cancel::default()).unwrap();
-        let io = measured.job.read.unwrap();
-        assert!(io.ios > 0 && io.lat.n == io.ios && io.lat.histogram.count() == io.ios);
+        let io = measured.worker.of(Operation::Run).unwrap();
+        assert!(io.count > 0 && io.lat.n == io.count && io.lat.histogram.count() == io.count);
         // Sleeping takes at least as long as asked.
-        assert!(io.lat.min >= 20_000_000 && io.runtime.0 >= 20_000_000 * io.ios);
+        assert!(io.lat.min >= 20_000_000 && io.runtime.0 >= 20_000_000 * io.count);
         assert!(measured.cpu.0 > 0 && measured.errors.is_empty() && !measured.cancelled);
     }
 
@@ -175,7 +182,7 @@ mod tests {
         let measured = measured.unwrap();
         assert_eq!(measured.errors[0].kind, "exit-status");
         assert!(measured.errors[0].first.contains("exit status 1"));
-        let good = measured.job.read.unwrap().ios;
+        let good = measured.worker.of(Operation::Run).unwrap().count;
         assert!(good.abs_diff(measured.errors[0].count) <= 1);
     }
 
@@ -214,7 +221,7 @@ mod tests {
         let mut request = request(&[b"sleep", b"100"], 0, 100);
         request.timing.limit = Nanos(200_000_000_000);
         let measured = run(&request, &cancel).unwrap();
-        assert!(measured.cancelled && measured.job.read.unwrap().ios == 0);
+        assert!(measured.cancelled && measured.worker.of(Operation::Run).unwrap().count == 0);
         thread.join().unwrap();
     }
 }

@@ -293,7 +293,8 @@ fn wait(
     limit: Nanos,
     cancel: &Cancel,
 ) -> io::Result<(Ended, Nanos)> {
-    const PATIENCE: Duration = Duration::from_secs(5);
+    /// How long fio may take to write its result once it was asked to end.
+    const END_LIMIT: Duration = Duration::from_secs(5);
     /// A signal handler's flag is seen at once or within this time.
     const LOOK: Duration = Duration::from_millis(200);
     let limit = Duration::from(limit);
@@ -303,7 +304,7 @@ fn wait(
         match asked {
             None if cancel.is_cancelled() => asked = Some((now, Ended::Cancelled)),
             None if now - start > limit => asked = Some((now, Ended::TimedOut)),
-            Some((since, _)) if now - since > PATIENCE => {
+            Some((since, _)) if now - since > END_LIMIT => {
                 running.signal(Signal::KILL);
                 continue;
             }

@@ -4,6 +4,7 @@ mod talk;
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use assay_model::sample::Operation;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::thread;
@@ -79,7 +80,13 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
             cpu += used;
         }
     });
-    finish("imap", tallies, begin.elapsed(), cpu, cancel)
+    finish(
+        ("imap", Operation::Login),
+        tallies,
+        begin.elapsed(),
+        cpu,
+        cancel,
+    )
 }
 
 fn session(

@@ -19,6 +19,7 @@ pub mod imap;
 mod latencies;
 pub mod layout;
 pub mod measured;
+pub mod null;
 pub mod scratch;
 mod watch;
 

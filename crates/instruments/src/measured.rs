@@ -7,7 +7,7 @@
 use crate::Cancel;
 use crate::latencies::Latencies;
 use assay_model::Nanos;
-use assay_model::sample::{IoStats, JobResult};
+use assay_model::sample::{Operation, Operations, Worker};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(40);
 /// Rest after a failed operation, so that a dead server is not asked as fast as possible.
 pub(crate) const REST: Duration = Duration::from_millis(10);
 /// As long as this nothing has to succeed: a service may still be starting.
-const PATIENCE: Duration = Duration::from_secs(1);
+const FIRST_SUCCESS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a load runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub struct Timing {
 /// What a load returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The operations as reads: `ios`, `runtime`, `iops`, `bytes`, and `lat`, in fio's bins.
-    pub job: JobResult,
+    /// The operations, of one kind; latencies in fio's bins.
+    pub worker: Worker,
     /// From the first operation's start to the last one's end, washout included.
     pub wall: Nanos,
     /// CPU time over the same span: of the load generator's threads; of the commands themselves
@@ -45,6 +45,14 @@ pub struct Measured {
     pub errors: Vec<Failures>,
     /// Whether it was cancelled; what had ended by then is counted.
     pub cancelled: bool,
+}
+
+impl Measured {
+    /// How many operations ended well.
+    #[must_use]
+    pub fn succeeded(&self) -> u64 {
+        self.worker.operations.values().map(|done| done.count).sum()
+    }
 }
 
 /// Operations that failed in the same way.
@@ -214,7 +222,7 @@ impl Tally {
 
     /// Whether another operation begins.
     pub fn goes_on(&self, now: Instant) -> bool {
-        let patience = PATIENCE.max(self.counting_from - self.begin);
+        let patience = FIRST_SUCCESS_WITHIN.max(self.counting_from - self.begin);
         let failed = self.early.is_some() || !self.errors.is_empty();
         let hopeless = failed && !self.succeeded && now - self.begin >= patience;
         !hopeless && (now < self.deadline || self.counted.is_none())
@@ -251,14 +259,14 @@ impl Tally {
 /// # Errors
 /// The first failure when nothing succeeded.
 pub(crate) fn finish(
-    name: &str,
+    (name, kind): (&str, Operation),
     tallies: Vec<Tally>,
     wall: Duration,
     cpu: Duration,
     cancel: &Cancel,
 ) -> Result<Measured, LoadError> {
     let mut latencies = Latencies::default();
-    let mut io = IoStats::default();
+    let mut io = Operations::default();
     let mut errors: BTreeMap<&'static str, (u64, LoadError)> = BTreeMap::new();
     let mut early = None;
     let mut longest = Duration::ZERO;
@@ -267,7 +275,7 @@ pub(crate) fn finish(
         longest = longest.max(span);
         // Loops end at different times: each has a rate of its own.
         if !span.is_zero() {
-            io.iops += tally.latencies.count() as f64 / span.as_secs_f64();
+            io.per_s += tally.latencies.count() as f64 / span.as_secs_f64();
             io.bytes_per_s += tally.bytes as f64 / span.as_secs_f64();
         }
         io.bytes.0 += tally.bytes;
@@ -288,7 +296,8 @@ pub(crate) fn finish(
             }),
         };
     }
-    io.ios = latencies.count();
+    io.count = latencies.count();
+    io.errors = errors.values().map(|(count, _)| count).sum();
     io.runtime = longest.into();
     io.lat = latencies.summary();
     let errors = errors.into_iter().map(|(kind, (count, first))| Failures {
@@ -297,11 +306,11 @@ pub(crate) fn finish(
         first: first.to_string(),
     });
     Ok(Measured {
-        job: JobResult {
+        worker: Worker {
             name: name.to_owned(),
             runtime: io.runtime,
-            read: Some(io),
-            ..JobResult::default()
+            operations: [(kind, io)].into(),
+            ..Worker::default()
         },
         wall: wall.into(),
         cpu: cpu.into(),
@@ -357,13 +366,20 @@ mod tests {
         b.record(at(2.0), at(4.0), Ok(100));
         let all = vec![a, b];
         let wall = Duration::from_secs(7);
-        let measured = finish("x", all, wall, Duration::ZERO, &Cancel::default()).unwrap();
-        let io = measured.job.read.unwrap();
+        let measured = finish(
+            ("x", Operation::Login),
+            all,
+            wall,
+            Duration::ZERO,
+            &Cancel::default(),
+        )
+        .unwrap();
+        let io = measured.worker.of(Operation::Login).unwrap();
         assert_eq!(
-            (io.ios, io.bytes, io.lat.max),
+            (io.count, io.bytes, io.lat.max),
             (3, Bytes(300), 2_000_000_000)
         );
-        assert!((io.iops - (2.0 / 4.0 + 1.0 / 2.0)).abs() < 1e-9);
+        assert!((io.per_s - (2.0 / 4.0 + 1.0 / 2.0)).abs() < 1e-9);
         assert_eq!(measured.errors[0].count, 1);
         assert_eq!(measured.errors[0].kind, "login-refused");
     }
@@ -389,7 +405,7 @@ mod tests {
         tally.record(at(1), at(2), Err(refused()));
         assert!(!tally.goes_on(at(2)));
         let end = finish(
-            "x",
+            ("x", Operation::Login),
             vec![tally],
             Duration::ZERO,
             Duration::ZERO,

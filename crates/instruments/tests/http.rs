@@ -4,6 +4,7 @@
 use assay_instruments::http::{Request, run};
 use assay_instruments::{Cancel, LoadError, Measured, Timing};
 use assay_model::Nanos;
+use assay_model::sample::Operation;
 use assay_rigs::nginx::Nginx;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -42,9 +43,9 @@ fn good(request: &Request) -> Measured {
     let measured = run(request, &Cancel::default()).unwrap();
     assert!(measured.errors.is_empty(), "{:?}", measured.errors);
     assert!(measured.cpu.0 > 0 && measured.cpu <= measured.wall && !measured.cancelled);
-    let io = measured.job.read.as_ref().unwrap();
-    assert!(io.ios > 0 && io.lat.n == io.ios && io.lat.histogram.count() == io.ios);
-    assert!(io.iops > 0.0 && io.runtime.0 > 0);
+    let io = measured.worker.of(Operation::Request).unwrap();
+    assert!(io.count > 0 && io.lat.n == io.count && io.lat.histogram.count() == io.count);
+    assert!(io.per_s > 0.0 && io.runtime.0 > 0);
     measured
 }
 
@@ -62,10 +63,10 @@ fn nginx_answers() {
         ("/large", 3_000_000, 3, false),
     ] {
         let measured = good(&request(&nginx.url(path), connections, keep_alive));
-        let io = measured.job.read.unwrap();
+        let io = measured.worker.of(Operation::Request).unwrap();
         assert_eq!(
             io.bytes.0,
-            io.ios * length,
+            io.count * length,
             "{path} {connections} {keep_alive}"
         );
     }
@@ -84,8 +85,8 @@ fn chunked_and_gzip_less() {
     };
     nginx.file("parsed", 70_000).unwrap();
     let measured = good(&request(&nginx.url("/parsed"), 2, true));
-    let io = measured.job.read.unwrap();
-    assert_eq!(io.bytes.0, io.ios * 70_000);
+    let io = measured.worker.of(Operation::Request).unwrap();
+    assert_eq!(io.bytes.0, io.count * 70_000);
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn nginx_that_goes_away_and_comes_back() {
     });
     // A reload loses no request: workers close connections at rest only.
     assert!(measured.errors.is_empty(), "{:?}", measured.errors);
-    assert!(measured.job.read.unwrap().ios > 0);
+    assert!(measured.worker.of(Operation::Request).unwrap().count > 0);
 }
 
 #[test]
@@ -161,8 +162,8 @@ fn partial_writes_are_put_together() {
         }
     });
     let measured = good(&request(&url, 2, true));
-    let io = measured.job.read.unwrap();
-    assert_eq!(io.bytes.0, io.ios * 5);
+    let io = measured.worker.of(Operation::Request).unwrap();
+    assert_eq!(io.bytes.0, io.count * 5);
 }
 
 #[test]
@@ -185,8 +186,8 @@ fn failures_among_answers_are_counted_apart() {
         "{:?}",
         measured.errors
     );
-    let io = measured.job.read.unwrap();
-    assert_eq!(io.bytes.0, io.ios * 5);
+    let io = measured.worker.of(Operation::Request).unwrap();
+    assert_eq!(io.bytes.0, io.count * 5);
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn cancelling_does_not_wait_for_the_server() {
     });
     let start = Instant::now();
     let measured = run(&request, &cancel).unwrap();
-    assert!(measured.cancelled && measured.job.read.unwrap().ios == 0);
+    assert!(measured.cancelled && measured.worker.of(Operation::Request).unwrap().count == 0);
     // The limit is a minute; not a measurement, only far from it.
     assert!(start.elapsed() < Duration::from_secs(10));
 }

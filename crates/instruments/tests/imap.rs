@@ -4,6 +4,7 @@
 use assay_instruments::imap::{Request, Secret, run};
 use assay_instruments::{Cancel, LoadError, Timing};
 use assay_model::Nanos;
+use assay_model::sample::Operation;
 use assay_rigs::dovecot::{Dovecot, PASSWORD, USER};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -58,10 +59,10 @@ fn logs_in_and_tells_a_refusal() {
         &Cancel::default(),
     );
     let measured = measured.unwrap_or_else(|error| panic!("{error}\n{}", dovecot.log()));
-    let io = measured.job.read.unwrap();
-    assert!(io.ios > 0 && io.lat.histogram.count() == io.ios && io.bytes.0 > 0);
+    let io = measured.worker.of(Operation::Login).unwrap();
+    assert!(io.count > 0 && io.lat.histogram.count() == io.count && io.bytes.0 > 0);
     assert!(measured.errors.is_empty() && measured.cpu.0 > 0);
-    assert_eq!(measured.job.name, "imap");
+    assert_eq!(measured.worker.name, "imap");
 
     // Dovecot lets a refused login wait for 2 s.
     let error = run(
@@ -136,7 +137,7 @@ fn cancelling_does_not_wait_for_the_server() {
     });
     let start = Instant::now();
     let measured = run(&request, &cancel).unwrap();
-    assert!(measured.cancelled && measured.job.read.unwrap().ios == 0);
+    assert!(measured.cancelled && measured.worker.of(Operation::Login).unwrap().count == 0);
     // The limit of one login is 20 s; not a measurement, only far from it.
     assert!(start.elapsed() < Duration::from_secs(10));
 }

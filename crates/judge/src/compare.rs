@@ -206,10 +206,12 @@ fn cautions(a: (&Run, &[Sample]), b: (&Run, &[Sample]), pairs: &[(&Group, &Group
         let (Some(a), Some(b)) = (one.spec, other.spec) else {
             continue;
         };
-        let describe = |w: &assay_model::Workload| {
-            let engine = w.engine.fio().unwrap_or("?");
-            let [runtime, ramp] = [w.runtime, w.ramp].map(|time| time.unwrap_or_default().short());
-            format!("{}, {engine}, {runtime} after {ramp}", w.describe())
+        let describe = |planned: &assay_model::Planned| {
+            let engine = planned.fio().map_or_else(String::new, |fio| {
+                format!(", {}", fio.engine.fio().unwrap_or("?"))
+            });
+            let [runtime, ramp] = [planned.runtime, planned.ramp].map(|time| time.short());
+            format!("{}{engine}, {runtime} after {ramp}", planned.describe())
         };
         differ(
             &format!("workload {}", one.workload),

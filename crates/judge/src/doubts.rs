@@ -54,8 +54,8 @@ use assay_fio::import;
 use assay_fio::json::Document;
 use assay_fio::options::JobOptions;
 use assay_model::doubt::Severity;
-use assay_model::sample::JobResult;
-use assay_model::{Doubt, Run, Sample};
+use assay_model::sample::Worker;
+use assay_model::{Doubt, Facts, Run, Sample, TargetInfo};
 use std::ops::Range;
 
 /// Share of bytes or time from which something counts as reached: what is missing may be other
@@ -73,186 +73,90 @@ pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
     prefetched_read::CODE,
 ];
 
+/// To which loads a rule applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loads {
+    /// fio: the rule is about its options, its I/O or what lies under its file.
+    Fio,
+    /// Those whose own work is told from that of other programs. A server that answers requests and
+    /// logins works for the load too, and nobody counts it apart.
+    Told,
+    /// All: the rule is about the machine.
+    Every,
+}
+
+impl Loads {
+    fn include(self, evidence: &Evidence) -> bool {
+        match self {
+            Self::Fio => evidence.is_fio(),
+            Self::Told => !evidence.is_served(),
+            Self::Every => true,
+        }
+    }
+}
+
 struct Rule {
     code: &'static str,
+    loads: Loads,
     check: fn(&Evidence) -> Option<Doubt>,
+}
+
+macro_rules! rule {
+    ($name:ident, $loads:ident) => {
+        Rule {
+            code: $name::CODE,
+            loads: Loads::$loads,
+            check: $name::check,
+        }
+    };
 }
 
 /// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
 /// time, the pattern, the reporting.
 const RULES: [Rule; 43] = [
-    Rule {
-        code: no_io::CODE,
-        check: no_io::check,
-    },
-    Rule {
-        code: io_error::CODE,
-        check: io_error::check,
-    },
-    Rule {
-        code: short_io::CODE,
-        check: short_io::check,
-    },
-    Rule {
-        code: null_engine::CODE,
-        check: null_engine::check,
-    },
-    Rule {
-        code: tmpfs::CODE,
-        check: tmpfs::check,
-    },
-    Rule {
-        code: wrong_mount::CODE,
-        check: wrong_mount::check,
-    },
-    Rule {
-        code: device_in_use::CODE,
-        check: device_in_use::check,
-    },
-    Rule {
-        code: engine_dependent::CODE,
-        check: engine_dependent::check,
-    },
-    Rule {
-        code: depth_not_reached::CODE,
-        check: depth_not_reached::check,
-    },
-    Rule {
-        code: page_cache_read::CODE,
-        check: page_cache_read::check,
-    },
-    Rule {
-        code: cache_hit_read::CODE,
-        check: cache_hit_read::check,
-    },
-    Rule {
-        code: page_cache_write::CODE,
-        check: page_cache_write::check,
-    },
-    Rule {
-        code: unflushed_write::CODE,
-        check: unflushed_write::check,
-    },
-    Rule {
-        code: direct_ignored_zfs::CODE,
-        check: direct_ignored_zfs::check,
-    },
-    Rule {
-        code: l2arc_read::CODE,
-        check: l2arc_read::check,
-    },
-    Rule {
-        code: prefetched_read::CODE,
-        check: prefetched_read::check,
-    },
-    Rule {
-        code: sync_ignored_zfs::CODE,
-        check: sync_ignored_zfs::check,
-    },
-    Rule {
-        code: flush_dropped_zfs::CODE,
-        check: flush_dropped_zfs::check,
-    },
-    Rule {
-        code: sparse_file::CODE,
-        check: sparse_file::check,
-    },
-    Rule {
-        code: compressible_data::CODE,
-        check: compressible_data::check,
-    },
-    Rule {
-        code: no_time_based::CODE,
-        check: no_time_based::check,
-    },
-    Rule {
-        code: cut_short::CODE,
-        check: cut_short::check,
-    },
-    Rule {
-        code: overrun::CODE,
-        check: overrun::check,
-    },
-    Rule {
-        code: too_short::CODE,
-        check: too_short::check,
-    },
-    Rule {
-        code: burst::CODE,
-        check: burst::check,
-    },
-    Rule {
-        code: foreign_load::CODE,
-        check: foreign_load::check,
-    },
-    Rule {
-        code: throttled::CODE,
-        check: throttled::check,
-    },
-    Rule {
-        code: sync_on_read::CODE,
-        check: sync_on_read::check,
-    },
-    Rule {
-        code: flush_hidden::CODE,
-        check: flush_hidden::check,
-    },
-    Rule {
-        code: repeated_offsets::CODE,
-        check: repeated_offsets::check,
-    },
-    Rule {
-        code: no_random_map::CODE,
-        check: no_random_map::check,
-    },
-    Rule {
-        code: jobs_overlap::CODE,
-        check: jobs_overlap::check,
-    },
-    Rule {
-        code: many_jobs_one_file::CODE,
-        check: many_jobs_one_file::check,
-    },
-    Rule {
-        code: grouped_jobs::CODE,
-        check: grouped_jobs::check,
-    },
-    Rule {
-        code: mix_ignored::CODE,
-        check: mix_ignored::check,
-    },
-    Rule {
-        code: unit_trap::CODE,
-        check: unit_trap::check,
-    },
-    Rule {
-        code: unknown_option::CODE,
-        check: unknown_option::check,
-    },
-    Rule {
-        code: coordinated_omission::CODE,
-        check: coordinated_omission::check,
-    },
-    Rule {
-        code: rate_capped::CODE,
-        check: rate_capped::check,
-    },
-    Rule {
-        code: offload_hang::CODE,
-        check: offload_hang::check,
-    },
-    Rule {
-        code: tool_cpu::CODE,
-        check: tool_cpu::check,
-    },
-    Rule {
-        code: histogram_capped::CODE,
-        check: histogram_capped::check,
-    },
-    Rule {
-        code: unified_directions::CODE,
-        check: unified_directions::check,
-    },
+    rule!(no_io, Fio),
+    rule!(io_error, Fio),
+    rule!(short_io, Fio),
+    rule!(null_engine, Fio),
+    rule!(tmpfs, Fio),
+    rule!(wrong_mount, Every),
+    rule!(device_in_use, Fio),
+    rule!(engine_dependent, Fio),
+    rule!(depth_not_reached, Fio),
+    rule!(page_cache_read, Fio),
+    rule!(cache_hit_read, Fio),
+    rule!(page_cache_write, Fio),
+    rule!(unflushed_write, Fio),
+    rule!(direct_ignored_zfs, Fio),
+    rule!(l2arc_read, Fio),
+    rule!(prefetched_read, Fio),
+    rule!(sync_ignored_zfs, Fio),
+    rule!(flush_dropped_zfs, Fio),
+    rule!(sparse_file, Fio),
+    rule!(compressible_data, Fio),
+    rule!(no_time_based, Fio),
+    rule!(cut_short, Fio),
+    rule!(overrun, Fio),
+    rule!(too_short, Fio),
+    rule!(burst, Fio),
+    rule!(foreign_load, Told),
+    rule!(throttled, Every),
+    rule!(sync_on_read, Fio),
+    rule!(flush_hidden, Fio),
+    rule!(repeated_offsets, Fio),
+    rule!(no_random_map, Fio),
+    rule!(jobs_overlap, Fio),
+    rule!(many_jobs_one_file, Fio),
+    rule!(grouped_jobs, Fio),
+    rule!(mix_ignored, Fio),
+    rule!(unit_trap, Fio),
+    rule!(unknown_option, Fio),
+    rule!(coordinated_omission, Fio),
+    rule!(rate_capped, Fio),
+    rule!(offload_hang, Fio),
+    rule!(tool_cpu, Fio),
+    rule!(histogram_capped, Fio),
+    rule!(unified_directions, Fio),
 ];
 
 /// The codes of all rules, in the order in which they are shown.
@@ -265,6 +169,7 @@ pub fn codes() -> impl Iterator<Item = &'static str> {
 pub fn judge(evidence: &Evidence) -> Vec<Doubt> {
     RULES
         .iter()
+        .filter(|rule| rule.loads.include(evidence))
         .filter_map(|rule| (rule.check)(evidence))
         .collect()
 }
@@ -315,32 +220,53 @@ pub struct JudgedJobs {
     pub doubts: Vec<Doubt>,
 }
 
-/// What a sample of a run did not measure.
+/// What is known about a sample from elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around<'a> {
+    /// Who measured.
+    pub source: Origin,
+    /// What was measured on.
+    pub target: Option<&'a TargetInfo>,
+    /// The machine.
+    pub facts: Option<&'a Facts>,
+}
+
+impl<'a> Around<'a> {
+    /// What a run knows about one of its samples.
+    pub fn of(run: &'a Run, sample: &Sample) -> Self {
+        Self {
+            source: match run.origin {
+                assay_model::Origin::Measured => Origin::Measured,
+                assay_model::Origin::Imported { .. } => Origin::Imported,
+            },
+            target: run
+                .targets
+                .iter()
+                .find(|target| target.name == sample.target),
+            facts: Some(&run.facts),
+        }
+    }
+}
+
+/// What a sample did not measure.
 #[must_use]
-pub fn for_sample(run: &Run, sample: &Sample) -> Vec<Doubt> {
-    let options = sample.jobs.first().and_then(options_of);
-    let source = match run.origin {
-        assay_model::Origin::Measured => Origin::Measured,
-        assay_model::Origin::Imported { .. } => Origin::Imported,
-    };
+pub(crate) fn for_sample(around: Around<'_>, sample: &Sample) -> Vec<Doubt> {
+    let options = sample.workers.first().and_then(options_of);
     judge(&Evidence {
         options: options.as_ref(),
-        results: &sample.jobs,
+        results: &sample.workers,
         series: &sample.series,
         counters: Some(&sample.counters),
-        target: run
-            .targets
-            .iter()
-            .find(|target| target.name == sample.target),
+        target: around.target,
         file: sample.file.as_ref(),
-        facts: Some(&run.facts),
-        source,
+        facts: around.facts,
+        source: around.source,
         ..Evidence::default()
     })
 }
 
 /// What jobs of ours that ran together did not measure, by their result alone.
-pub(crate) fn for_jobs(jobs: &[JobResult]) -> Vec<Doubt> {
+pub(crate) fn for_jobs(jobs: &[Worker]) -> Vec<Doubt> {
     judge(&Evidence {
         options: jobs.first().and_then(options_of).as_ref(),
         results: jobs,
@@ -351,8 +277,8 @@ pub(crate) fn for_jobs(jobs: &[JobResult]) -> Vec<Doubt> {
 
 /// The options of a job, none when the result does not tell them (fio before 2.2): defaults must
 /// not be taken for what was asked.
-fn options_of(job: &JobResult) -> Option<JobOptions> {
-    (!job.options.is_empty()).then(|| JobOptions::from_result(job))
+fn options_of(job: &Worker) -> Option<JobOptions> {
+    (!job.fio.options.is_empty()).then(|| JobOptions::from_result(job))
 }
 
 fn doubt(code: &str, severity: Severity, evidence: String, remedy: &str) -> Doubt {

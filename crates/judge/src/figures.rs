@@ -6,13 +6,13 @@ pub(crate) use latency::Distribution;
 
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::result::Figures;
-use assay_model::sample::{IoStats, JobResult};
+use assay_model::sample::{Operation, Operations, Worker};
 use std::collections::BTreeMap;
 
-/// What was measured of one direction, all jobs together.
+/// What was measured of one direction, all workers together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Side {
-    /// I/Os per second; for flushes, calls per second.
+    /// Operations per second.
     pub iops: f64,
     /// Bytes per second; none for flushes.
     pub bytes_per_s: Option<f64>,
@@ -20,63 +20,50 @@ pub(crate) struct Side {
     pub latency: Distribution,
 }
 
-/// Sides by direction. `Read` and `Write` are there when the sample has both or a flush sets them
-/// apart; `All` always, unless nothing was moved.
+/// Sides by direction: those that there was anything of. `All` is every operation that the load was
+/// asked to do.
 pub(crate) type Sides = BTreeMap<Direction, Side>;
 
-/// Adds up the jobs of one sample. Rates are added as each job measured them over its own time:
-/// the runtimes of jobs that ran side by side are never added.
-pub(crate) fn sides(jobs: &[JobResult]) -> Sides {
-    let mut reads = Vec::new();
-    let mut writes = Vec::new();
-    let mut flushes = Vec::new();
-    for job in jobs {
-        if let Some(io) = job.read.as_ref().filter(|io| io.ios > 0) {
-            reads.push(side(io, Distribution::of_io(io)));
-        }
-        let sync = job.sync.as_ref().map(Distribution::of_calls);
-        if let Some(io) = job.write.as_ref().filter(|io| io.ios > 0) {
-            let write = Distribution::of_io(io);
-            let with_flush = match &sync {
-                Some(sync) => write.then(sync),
-                None => write,
+/// Adds up the workers of one sample. Rates are added as each measured them over its own time:
+/// the runtimes of workers that ran side by side are never added.
+pub(crate) fn sides(workers: &[Worker]) -> Sides {
+    let mut parts: BTreeMap<Direction, Vec<Side>> = BTreeMap::new();
+    for worker in workers {
+        let flush = worker.flush().map(Distribution::of_calls);
+        for (kind, done) in worker.asked().filter(|(_, done)| done.count > 0) {
+            let latency = Distribution::of(done);
+            let latency = match (kind, &flush) {
+                (Operation::Write, Some(flush)) => latency.then(flush),
+                _ => latency,
             };
-            writes.push(side(io, with_flush));
+            let side = side(done, latency);
+            let direction = match kind {
+                Operation::Read => Some(Direction::Read),
+                Operation::Write => Some(Direction::Write),
+                _ => None,
+            };
+            for direction in [Direction::All].into_iter().chain(direction) {
+                parts.entry(direction).or_default().push(side.clone());
+            }
         }
-        if let Some(latency) = sync.filter(|sync| sync.n > 0) {
-            let runtime = job.write.as_ref().map_or(job.runtime, |io| io.runtime);
-            flushes.push(Side {
+        if let Some(latency) = flush.filter(|flush| flush.n > 0) {
+            let runtime = worker.write().map_or(worker.runtime, |io| io.runtime);
+            parts.entry(Direction::Flush).or_default().push(Side {
                 iops: per_second(latency.n, runtime.as_secs_f64()),
                 bytes_per_s: None,
                 latency,
             });
         }
     }
-    let mut sides = Sides::new();
-    let mixed = !reads.is_empty() && !writes.is_empty();
-    let all: Vec<Side> = reads.iter().chain(&writes).cloned().collect();
-    if !all.is_empty() {
-        sides.insert(Direction::All, together(&all));
-    }
-    if mixed {
-        sides.insert(Direction::Read, together(&reads));
-        sides.insert(Direction::Write, together(&writes));
-    } else if !reads.is_empty() {
-        sides.insert(Direction::Read, together(&reads));
-    } else if !writes.is_empty() {
-        sides.insert(Direction::Write, together(&writes));
-    }
-    if !flushes.is_empty() {
-        sides.insert(Direction::Flush, together(&flushes));
-    }
-    sides
+    let whole = |(direction, sides): (_, Vec<Side>)| (direction, together(&sides));
+    parts.into_iter().map(whole).collect()
 }
 
-fn side(io: &IoStats, latency: Distribution) -> Side {
+fn side(io: &Operations, latency: Distribution) -> Side {
     let seconds = io.runtime.as_secs_f64();
     let given = |rate: f64| (rate.is_finite() && rate > 0.0).then_some(rate);
     Side {
-        iops: given(io.iops).unwrap_or_else(|| per_second(io.ios, seconds)),
+        iops: given(io.per_s).unwrap_or_else(|| per_second(io.count, seconds)),
         bytes_per_s: Some(given(io.bytes_per_s).unwrap_or_else(|| per_second(io.bytes.0, seconds))),
         latency,
     }

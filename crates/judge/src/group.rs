@@ -1,13 +1,13 @@
 //! The samples of one workload on one target, judged.
 
-use crate::doubts;
+use crate::doubts::{self, Around};
 use crate::estimate::{Pooled, pool};
 use crate::figures::{Sides, figures, sides};
 use assay_model::criterion::Metric;
 use assay_model::doubt::{Severity, Validity};
 use assay_model::result::{CountedDoubt, JudgedSample};
-use assay_model::sample::{JobResult, Outcome};
-use assay_model::{Doubt, Run, Sample, Workload};
+use assay_model::sample::{Outcome, Worker};
+use assay_model::{Doubt, Planned, Run, Sample};
 use std::collections::BTreeMap;
 
 /// A sample with its doubts and figures.
@@ -25,7 +25,7 @@ pub(crate) struct Group<'a> {
     pub workload: String,
     pub target: String,
     /// From the plan; none when the plan does not know it.
-    pub spec: Option<&'a Workload>,
+    pub spec: Option<&'a Planned>,
     /// In the order in which they were taken.
     pub samples: Vec<Judged<'a>>,
 }
@@ -43,10 +43,10 @@ impl Judged<'_> {
     }
 }
 
-pub(crate) fn judge<'a>(run: &Run, sample: &'a Sample) -> Judged<'a> {
-    let mut doubts = doubts::for_sample(run, sample);
+pub(crate) fn judge<'a>(around: Around<'_>, sample: &'a Sample) -> Judged<'a> {
+    let mut doubts = doubts::for_sample(around, sample);
     let sides = match &sample.outcome {
-        Outcome::Completed => sides(&sample.jobs),
+        Outcome::Completed => sides(&sample.workers),
         _ => Sides::new(),
     };
     doubt_the_end(&mut doubts, &sample.outcome, &sides);
@@ -61,7 +61,7 @@ pub(crate) fn judge<'a>(run: &Run, sample: &'a Sample) -> Judged<'a> {
 /// The doubts about jobs of ours that ran together to their end, where fio's result is all that is
 /// known: neither what they ran on nor what the kernel counted.
 #[must_use]
-pub fn judge_jobs(jobs: &[JobResult]) -> Vec<Doubt> {
+pub fn judge_jobs(jobs: &[Worker]) -> Vec<Doubt> {
     let mut doubts = doubts::for_jobs(jobs);
     doubt_the_end(&mut doubts, &Outcome::Completed, &sides(jobs));
     doubts
@@ -70,13 +70,15 @@ pub fn judge_jobs(jobs: &[JobResult]) -> Vec<Doubt> {
 /// What did not end by itself, or ended without a figure, is void.
 fn doubt_the_end(doubts: &mut Vec<Doubt>, outcome: &Outcome, sides: &Sides) {
     let why = match outcome {
-        Outcome::Completed if sides.is_empty() => Some("fio reported no I/O".to_owned()),
+        Outcome::Completed if sides.is_empty() => {
+            Some("not one operation was completed".to_owned())
+        }
         Outcome::Completed => None,
         Outcome::Interrupted => Some("it was interrupted".to_owned()),
         Outcome::Failed { error } => Some(doubts::clean(error)),
-        Outcome::TimedOut { after } => {
-            Some(format!("fio did not end and was stopped after {after}"))
-        }
+        Outcome::TimedOut { after } => Some(format!(
+            "the load did not end and was stopped after {after}"
+        )),
     };
     let voided = doubts.iter().any(|doubt| doubt.severity == Severity::Void);
     if let Some(why) = why.filter(|_| !voided) {
@@ -90,7 +92,10 @@ fn doubt_the_end(doubts: &mut Vec<Doubt>, outcome: &Outcome, sides: &Sides) {
 
 /// The groups in plan order; those that the plan does not know come last.
 pub(crate) fn groups<'a>(run: &'a Run, samples: &'a [Sample]) -> Vec<Group<'a>> {
-    let judged = samples.iter().map(|sample| judge(run, sample)).collect();
+    let judged = samples
+        .iter()
+        .map(|sample| judge(Around::of(run, sample), sample))
+        .collect();
     group(run, judged)
 }
 

@@ -24,13 +24,17 @@ pub use waterfall::waterfalls;
 use assay_model::criterion::Direction;
 use assay_model::result::{Judged, WorkloadResult};
 use assay_model::{Run, Sample};
+use doubts::Around;
 use group::Group;
 use limit::{Evidence, Sibling};
 
 /// Judges a run: each sample, each workload on each target, each criterion.
 #[must_use]
 pub fn judge(run: &Run, samples: &[Sample]) -> Judged {
-    let judged: Vec<group::Judged> = samples.iter().map(|s| group::judge(run, s)).collect();
+    let judged: Vec<group::Judged> = samples
+        .iter()
+        .map(|s| group::judge(Around::of(run, s), s))
+        .collect();
     let samples = judged.iter().map(group::Judged::to_result).collect();
     let groups = group::group(run, judged);
     let evidence = evidence(run, &groups);
@@ -92,7 +96,7 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
         .iter()
         .zip(&all)
         .map(|(group, evidence)| {
-            (group.spec.is_some() && evidence.iops > 0.0).then(|| Sibling {
+            (fio(group).is_some() && evidence.iops > 0.0).then(|| Sibling {
                 workload: group.workload.clone(),
                 in_flight: evidence.in_flight,
                 block_size: evidence.block_size,
@@ -103,7 +107,7 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
         .collect();
     for (i, one) in groups.iter().enumerate() {
         for (j, other) in groups.iter().enumerate() {
-            let (Some(sibling), Some(a), Some(b)) = (&siblings[j], one.spec, other.spec) else {
+            let (Some(sibling), Some(a), Some(b)) = (&siblings[j], fio(one), fio(other)) else {
                 continue;
             };
             let alike = i != j
@@ -121,6 +125,10 @@ fn evidence<'a>(run: &'a Run, groups: &[Group<'a>]) -> Vec<Evidence<'a>> {
         }
     }
     all
+}
+
+fn fio<'a>(group: &Group<'a>) -> Option<&'a assay_model::Workload> {
+    group.spec?.fio()
 }
 
 #[cfg(test)]

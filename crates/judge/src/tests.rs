@@ -4,6 +4,7 @@ use super::*;
 use assay_fio::import::{self, Context};
 use assay_model::doubt::Validity;
 use assay_model::result::LimitKind;
+use assay_model::sample::Operation;
 use assay_model::sample::Outcome;
 
 /// A recorded result of fio 3.33 as a run.
@@ -37,9 +38,9 @@ pub(crate) fn rounds(name: &str, factors: &[f64]) -> (Run, Vec<Sample>) {
             let mut sample = sample.clone();
             sample.round = round;
             sample.slot = out.len() as u32;
-            for job in &mut sample.jobs {
-                for io in job.read.iter_mut().chain(job.write.iter_mut()) {
-                    io.iops *= factor;
+            for job in &mut sample.workers {
+                for io in job.operations.values_mut() {
+                    io.per_s *= factor;
                     io.bytes_per_s *= factor;
                 }
             }
@@ -52,15 +53,23 @@ pub(crate) fn rounds(name: &str, factors: &[f64]) -> (Run, Vec<Sample>) {
     (run, out)
 }
 
+/// What fio does in the first workload.
+pub(crate) fn fio(run: &mut Run) -> &mut assay_model::Workload {
+    match &mut run.plan.workloads[0].load {
+        assay_model::Load::Fio { workload, .. } => workload,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn the_cost_of_fdatasync_is_in_the_write() {
     let (run, samples) = recorded("fdatasync");
     let judged = judge(&run, &samples);
     let result = &judged.results[0];
     let value = |metric: &str| result.estimates[&metric.parse().unwrap()].value;
-    let job = &samples[0].jobs[0];
-    let (write, sync) = (job.write.as_ref().unwrap(), job.sync.as_ref().unwrap());
-    assert!(value("write.mean") > write.clat.mean + sync.mean * 0.99);
+    let job = &samples[0].workers[0];
+    let (write, sync) = (job.write().unwrap(), job.flush().unwrap());
+    assert!(value("write.mean") > write.clat.mean + sync.lat.mean * 0.99);
     assert!(value("p99") > write.clat.percentile(99.0).unwrap() as f64);
     assert!(value("p99") >= value("flush.p99"));
     assert_eq!(
@@ -149,11 +158,13 @@ fn every_figure_of_every_recorded_result_is_finite_and_positive() {
 #[test]
 fn with_one_request_at_a_time_the_submission_counts() {
     let (mut run, mut samples) = recorded("clean-read");
-    run.plan.workloads[0].queue_depth = 1;
-    run.plan.workloads[0].jobs = 1;
-    samples[0].jobs.truncate(1);
-    let io = samples[0].jobs[0].read.as_mut().unwrap();
-    io.iops = 60_000.0;
+    (fio(&mut run).queue_depth, fio(&mut run).jobs) = (1, 1);
+    samples[0].workers.truncate(1);
+    let io = samples[0].workers[0]
+        .operations
+        .get_mut(&Operation::Read)
+        .unwrap();
+    io.per_s = 60_000.0;
     (io.clat.mean, io.lat.mean) = (12_000.0, 16_000.0);
     let limit = &judge(&run, &samples).results[0].limit;
     assert_eq!(limit.what, LimitKind::OneAtATime, "{}", limit.evidence);
@@ -177,7 +188,7 @@ fn jobs_without_a_run_are_doubted_as_a_sample_of_which_nothing_else_is_known() {
         sample.counters = assay_model::sample::Counters::default();
         sample.series.clear();
         sample.file = None;
-        let jobs = sample.jobs.clone();
+        let jobs = sample.workers.clone();
         let judged = judge(&run, &samples).samples;
         assert_eq!(
             codes(&judge_jobs(&jobs)),

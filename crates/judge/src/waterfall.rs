@@ -8,7 +8,7 @@
 mod first;
 mod paired;
 
-use assay_model::Workload;
+use assay_model::Planned;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::ladder::{Ladder, Level, Step, Waterfall, Whole};
@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 #[must_use]
 pub fn waterfalls(
     ladder: &Ladder,
-    workloads: &[Workload],
+    workloads: &[Planned],
     samples: &[JudgedSample],
 ) -> Vec<Waterfall> {
-    let of = |workload: &Workload| {
+    let of = |workload: &Planned| {
         let ours: Vec<&JudgedSample> = samples
             .iter()
             .filter(|sample| sample.workload == workload.name)
@@ -90,7 +90,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn waterfall(&self, workload: &Workload) -> Waterfall {
+    fn waterfall(&self, workload: &Planned) -> Waterfall {
         let mut steps = self.steps();
         let tops = self.ladder.tops().into_iter();
         let mut wholes: Vec<Whole> = tops.filter_map(|top| self.whole(top, &steps)).collect();

@@ -102,7 +102,7 @@ fn a_synchronous_engine_does_not_queue() {
         "--fsync=32",
     ]);
     assert!(codes(&document).contains(&"depth-not-reached".to_owned()));
-    assert!(document.jobs[0].iodepth_level["1"] > 90.0);
+    assert!(document.jobs[0].fio.iodepth_level["1"] > 90.0);
 }
 
 #[test]
@@ -131,10 +131,7 @@ fn flushes_are_reported_apart() {
         "--fdatasync=1",
     ]);
     let job = &document.jobs[0];
-    let (flushes, writes) = (
-        job.sync.as_ref().unwrap().n,
-        job.write.as_ref().unwrap().ios,
-    );
+    let (flushes, writes) = (job.flush().unwrap().count, job.write().unwrap().count);
     // fio 3.33 leaves the flush after the last write out.
     assert!(
         flushes == writes || flushes + 1 == writes,
@@ -154,7 +151,7 @@ fn an_error_of_the_kernel_is_seen() {
         "--size=64k",
         "--rw=write",
     ]);
-    assert_eq!(document.jobs[0].error, 28);
+    assert_eq!(document.jobs[0].fio.error, 28);
     assert!(codes(&document).contains(&"io-error".to_owned()));
 }
 
@@ -167,16 +164,16 @@ fn jobs_that_assay_writes_run_and_are_believed() {
     let file = scratch.0.join("f");
     let layout = job::layout_job(&file, Bytes(4 << 20), 1).unwrap();
     let laid = fio(&[&write_job(&scratch.0, &layout)]);
-    assert_eq!(laid.jobs[0].error, 0);
+    assert_eq!(laid.jobs[0].fio.error, 0);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 4 << 20);
     for durability in [Durability::Dsync, Durability::Fdatasync, Durability::Fsync] {
         let workload = workload(Pattern::RandWrite, Engine::Psync, durability);
         let text = job::render(&workload, &file, Bytes(4 << 20), 7).unwrap();
         let document = fio(&[&write_job(&scratch.0, &text)]);
         let job = &document.jobs[0];
-        assert_eq!(job.error, 0, "{durability:?}");
-        let io = job.write.as_ref().unwrap();
-        assert_eq!(io.bytes.0, io.ios * 4096);
+        assert_eq!(job.fio.error, 0, "{durability:?}");
+        let io = job.write().unwrap();
+        assert_eq!(io.bytes.0, io.count * 4096);
         assert!(job.runtime >= Nanos(250_000_000));
         let doubts = judge_result(&document).remove(0).doubts;
         let void = doubts
@@ -212,7 +209,7 @@ fn sequential_jobs_do_not_meet() {
     let written: u64 = document
         .jobs
         .iter()
-        .map(|job| job.write.as_ref().unwrap().bytes.0)
+        .map(|job| job.write().unwrap().bytes.0)
         .sum();
     assert_eq!(document.jobs.len(), 4);
     assert_eq!(written, 1 << 20);
@@ -238,7 +235,7 @@ fn awkward_names_reach_the_same_file() {
         let file = scratch.0.join(name);
         let text = job::layout_job(&file, Bytes(4096), 1).unwrap();
         let document = fio(&[&write_job(&scratch.0, &text)]);
-        assert_eq!(document.jobs[0].error, 0, "{name}");
+        assert_eq!(document.jobs[0].fio.error, 0, "{name}");
         assert_eq!(
             std::fs::metadata(&file).map(|meta| meta.len()).ok(),
             Some(4096),

@@ -99,7 +99,8 @@ pub fn choose(image: &Image, state: &State) -> Result<Choice, LabError> {
 /// Boots the kernel without a root file system. It works when it gets as far as missing it; else
 /// the answer says what happened.
 fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
-    const PATIENCE: Duration = Duration::from_secs(15);
+    /// A kernel without a root file system panics within this time.
+    const PROBE_LIMIT: Duration = Duration::from_secs(15);
     let files = ["probe.console", "probe.stderr"]
         .map(|name| dir.join(format!("{name}.{}", std::process::id())));
     let [log, complaint] = &files;
@@ -135,7 +136,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
         .stderr(stderr);
     let qemu = Running::start(command, Dies::WithThread);
     let qemu = qemu.map_err(crate::command::start_error)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PROBE_LIMIT;
     let why = loop {
         if console::panic(log).is_some() {
             break None;
@@ -145,7 +146,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
             Ok(false) => {
                 break Some(format!(
                     "/dev/kvm exists, but a kernel got nowhere on it in {} s",
-                    PATIENCE.as_secs()
+                    PROBE_LIMIT.as_secs()
                 ));
             }
             // The panic may have been written just before the end.

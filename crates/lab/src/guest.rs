@@ -148,8 +148,9 @@ impl Guest {
 
     /// A channel that nobody uses, greeted when it is new.
     pub(crate) fn channel(&self) -> Result<Channel, LabError> {
-        const PATIENCE: Duration = Duration::from_secs(60);
-        let deadline = Instant::now() + PATIENCE;
+        /// A guest that has booted answers the first greeting within this time.
+        const GREETED_WITHIN: Duration = Duration::from_secs(60);
+        let deadline = Instant::now() + GREETED_WITHIN;
         loop {
             self.watch()?;
             let idle = self
@@ -161,9 +162,9 @@ impl Guest {
                 return Ok(channel);
             }
             if let Some(mut channel) = Channel::open(&self.place.dir)? {
-                return match channel.greet(PATIENCE, &|| self.watch())? {
+                return match channel.greet(GREETED_WITHIN, &|| self.watch())? {
                     true => Ok(channel),
-                    false => Err(self.silent(PATIENCE)),
+                    false => Err(self.silent(GREETED_WITHIN)),
                 };
             }
             if Instant::now() > deadline {

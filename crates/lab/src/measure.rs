@@ -183,13 +183,15 @@ fn fio_side(fio: &[u8], workload: &Workload) -> Result<GuestSide, assay_fio::jso
     let documents = assay_fio::json::parse(fio)?;
     let mut side = GuestSide::default();
     for job in assay_fio::json::last(&documents).map_or(&[][..], |last| &last.jobs) {
-        let (read, write) = (job.read.as_ref(), job.write.as_ref());
+        let (read, write) = (job.read(), job.write());
         side.fio_read += read.map_or(0, |stats| stats.bytes.0);
         side.fio_written += write.map_or(0, |stats| stats.bytes.0);
         side.syncs += match workload.durability {
             Durability::None => 0,
-            Durability::Dsync => write.map_or(0, |stats| stats.ios),
-            Durability::Fdatasync | Durability::Fsync => job.sync.as_ref().map_or(0, |sync| sync.n),
+            Durability::Dsync => write.map_or(0, |stats| stats.count),
+            Durability::Fdatasync | Durability::Fsync => {
+                job.flush().map_or(0, |flushes| flushes.count)
+            }
         };
     }
     Ok(side)

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 /// An emulated guest on a busy machine takes its time to notice.
-const PATIENCE: Duration = Duration::from_secs(90);
+const GUEST_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Guest {
@@ -107,7 +107,7 @@ impl Guest {
     }
 
     fn wait_for(&self, name: &str) -> Result<(), LabError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         loop {
             match self.devices(&[name]) {
                 Err(LabError::Disk { .. }) if Instant::now() < deadline => {
@@ -165,7 +165,7 @@ impl Guest {
         monitor
             .execute("device_del", json!({ "id": device }))
             .map_err(|error| refuse(error.to_string()))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         while Instant::now() < deadline {
             self.watch()?;
             // Any command: events come with its answer.
@@ -185,7 +185,7 @@ impl Guest {
         }
         Err(refuse(format!(
             "the guest has not let go of it for {} s; it is still there",
-            PATIENCE.as_secs()
+            GUEST_NOTICES_WITHIN.as_secs()
         )))
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What an emulated guest may take for one command of ZFS.
-const PATIENCE: Duration = Duration::from_secs(180);
+const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
 
 /// Copies so many records out of a file or device of the guest into `found`.
 pub(crate) fn copy_out(
@@ -27,14 +27,19 @@ pub(crate) fn copy_out(
     let bytes = format!("--bytes={}", records * SIZE as u64);
     let argv = [OsStr::new("head"), OsStr::new(&bytes), path.as_os_str()];
     let (mut failed, mut said) = (None, Vec::new());
-    let status = guest.stream(&argv, Some(PATIENCE), None, &mut |output| match output {
-        Output::Out(bytes) => {
-            if let Err(error) = file.write_all(bytes) {
-                failed.get_or_insert(error);
+    let status = guest.stream(
+        &argv,
+        Some(ZFS_COMMAND_LIMIT),
+        None,
+        &mut |output| match output {
+            Output::Out(bytes) => {
+                if let Err(error) = file.write_all(bytes) {
+                    failed.get_or_insert(error);
+                }
             }
-        }
-        Output::Err(bytes) => said.extend_from_slice(bytes),
-    })?;
+            Output::Err(bytes) => said.extend_from_slice(bytes),
+        },
+    )?;
     match (failed, status) {
         (Some(error), _) => Err(LabError::io(found)(error)),
         (None, 0) => Ok(()),
@@ -44,11 +49,11 @@ pub(crate) fn copy_out(
 
 /// ZFS makes device nodes of volumes when it gets to it.
 pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ZFS_COMMAND_LIMIT;
     while let Err(error) = guest.stat(path) {
         guest.watch()?;
         if Instant::now() > deadline {
-            let waited = PATIENCE.as_secs();
+            let waited = ZFS_COMMAND_LIMIT.as_secs();
             return Err(refused(
                 path,
                 &format!("not there after {waited} s: {error}"),
@@ -62,7 +67,12 @@ pub(crate) fn wait_for(guest: &Guest, path: &Path) -> Result<(), LabError> {
 /// Runs a command that has to succeed, and returns what it says.
 pub(crate) fn command(guest: &Guest, argv: &[&str]) -> Result<String, LabError> {
     let words: Vec<_> = argv.iter().map(OsStr::new).collect();
-    let output = guest.run(&words, Limits { timeout: PATIENCE })?;
+    let output = guest.run(
+        &words,
+        Limits {
+            timeout: ZFS_COMMAND_LIMIT,
+        },
+    )?;
     match output.success() {
         true => Ok(output.text()),
         false => Err(refused(Path::new(argv[0]), &output.complaint())),

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// QEMU answers at once or is stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection to the monitor, ready for commands.
 pub(crate) struct Qmp {
@@ -20,8 +20,8 @@ impl Qmp {
     /// Over a socket of QEMU.
     pub(crate) fn new(stream: UnixStream) -> Result<Self, LabError> {
         let ready = stream
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+            .set_read_timeout(Some(QEMU_ANSWERS_WITHIN))
+            .and_then(|()| stream.set_write_timeout(Some(QEMU_ANSWERS_WITHIN)));
         ready.map_err(|error| refused("connection", error))?;
         let writer = stream.try_clone();
         let writer = writer.map_err(|error| refused("connection", error))?;

@@ -38,7 +38,7 @@ pub use histogram::Histogram;
 pub use ladder::{Ladder, Waterfall};
 pub use load::Load;
 pub use machine::Machine;
-pub use plan::{Plan, PlanSpec};
+pub use plan::{Plan, PlanSpec, Planned};
 pub use run::{Origin, Run, RunId, RunState};
 pub use sample::Sample;
 pub use shuffle::shuffle;
@@ -51,4 +51,4 @@ pub use workload::Workload;
 
 /// Version of the JSON documents that assay prints and of the values in its store.
 /// Raised when a field changes its meaning or disappears; new fields do not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;

@@ -1,4 +1,4 @@
-//! Loads: what a trial does to what it measures.
+//! Loads: what is done to what is measured, by runs, trials, ladders and studies alike.
 
 use crate::units::Bytes;
 use crate::workload::Workload;
@@ -13,8 +13,9 @@ pub enum Load {
     Fio {
         /// What fio does.
         workload: Workload,
-        /// Size of the file it works on.
-        size: Bytes,
+        /// Size of the file it works on; in a plan, the plan's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<Bytes>,
     },
     /// HTTP/1.1 GET in a closed loop over several connections.
     Http {
@@ -49,9 +50,33 @@ pub enum Load {
         /// measured, where the change makes two of them.
         argv: Vec<String>,
     },
+    /// Nothing, again and again: what taking a sample costs by itself.
+    Null,
 }
 
 impl Load {
+    /// Its kind, as files say it; for fio the name of the workload.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Fio { workload, .. } => &workload.name,
+            Self::Http { .. } => "http",
+            Self::Imap { .. } => "imap",
+            Self::Attributes { .. } => "attributes",
+            Self::Command { .. } => "command",
+            Self::Null => "null",
+        }
+    }
+
+    /// What fio does, when it is fio's.
+    #[must_use]
+    pub fn fio(&self) -> Option<&Workload> {
+        match self {
+            Self::Fio { workload, .. } => Some(workload),
+            _ => None,
+        }
+    }
+
     /// What one operation is called, for people: `I/O`, `request`, `login`, `run`.
     #[must_use]
     pub fn operation(&self) -> &'static str {
@@ -61,6 +86,7 @@ impl Load {
             Self::Imap { .. } => "login",
             Self::Attributes { .. } => "file",
             Self::Command { .. } => "run",
+            Self::Null => "turn",
         }
     }
 
@@ -68,7 +94,10 @@ impl Load {
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self::Fio { workload, size } => format!("fio: {}, {size} file", workload.describe()),
+            Self::Fio { workload, size } => {
+                let file = size.map_or_else(String::new, |size| format!(", {size} file"));
+                format!("fio: {}{file}", workload.describe())
+            }
             Self::Http {
                 url,
                 connections,
@@ -90,6 +119,7 @@ impl Load {
                 format!("{files} files, made in turn with an extended attribute of {size}")
             }
             Self::Command { argv } => format!("`{}`, one after the other", argv.join(" ")),
+            Self::Null => "nothing, again and again".to_owned(),
         }
     }
 }

@@ -4,13 +4,16 @@
 
 mod builtin;
 mod parse;
+mod planned;
 
 pub use builtin::{BUILTIN, builtin};
 pub use parse::PlanError;
+pub use planned::Planned;
 
 use crate::criterion::Criterion;
+use crate::load::Load;
 use crate::units::{Bytes, Nanos};
-use crate::workload::{Durability, Engine, Pattern, Workload};
+use crate::workload::{Durability, Engine, Pattern};
 use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
@@ -52,17 +55,22 @@ pub struct PlanSpec {
     pub grids: Vec<Grid>,
 }
 
-/// A workload as written: the name may be left out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A workload as written: what fio does, in its own words, or any other load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Name; made from the parameters when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Any load but fio's; then only the name and the times stand beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// Access pattern.
-    pub pattern: Pattern,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
     /// Size of one I/O.
-    pub block_size: Bytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<Bytes>,
     /// I/Os in flight per job, 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
@@ -138,8 +146,8 @@ pub struct Plan {
     pub want: Vec<Criterion>,
     /// Targets as the user named them.
     pub targets: Vec<String>,
-    /// Workloads; `runtime` and `ramp` are always set and `engine` is never `Auto`.
-    pub workloads: Vec<Workload>,
+    /// Loads with their names and times; the engine of one of fio's is never `Auto`.
+    pub workloads: Vec<Planned>,
     /// What is done, in this order.
     pub order: Vec<Slot>,
 }
@@ -166,33 +174,6 @@ pub const DEFAULT_RAMP: Nanos = Nanos(500_000_000);
 /// Scratch file when a plan does not say.
 pub const DEFAULT_FILE_SIZE: Bytes = Bytes(1 << 30);
 
-impl WorkloadSpec {
-    fn resolve(&self, spec: &PlanSpec, settings: &Settings) -> Workload {
-        let engine = match self.engine.unwrap_or_default() {
-            Engine::Auto => settings.engine,
-            named => named,
-        };
-        let mut workload = Workload {
-            name: String::new(),
-            pattern: self.pattern,
-            block_size: self.block_size,
-            queue_depth: self.queue_depth.unwrap_or(1),
-            jobs: self.jobs.unwrap_or(1),
-            read_percent: self
-                .pattern
-                .mixed()
-                .then(|| self.read_percent.unwrap_or(50)),
-            engine,
-            direct: self.direct.unwrap_or(true),
-            durability: self.durability.unwrap_or_default(),
-            runtime: Some(self.runtime.or(spec.runtime).unwrap_or(DEFAULT_RUNTIME)),
-            ramp: Some(self.ramp.or(spec.ramp).unwrap_or(DEFAULT_RAMP)),
-        };
-        workload.name = self.name.clone().unwrap_or_else(|| workload.default_name());
-        workload
-    }
-}
-
 impl Grid {
     /// The workloads in order: block size, then pattern, then queue depth.
     fn expand(&self) -> impl Iterator<Item = WorkloadSpec> + '_ {
@@ -201,17 +182,13 @@ impl Grid {
                 self.queue_depth
                     .iter()
                     .map(move |&queue_depth| WorkloadSpec {
-                        name: None,
-                        pattern,
-                        block_size,
+                        pattern: Some(pattern),
+                        block_size: Some(block_size),
                         queue_depth: Some(queue_depth),
-                        jobs: None,
-                        read_percent: None,
                         engine: self.engine,
                         direct: self.direct,
                         durability: self.durability,
-                        runtime: None,
-                        ramp: None,
+                        ..WorkloadSpec::default()
                     })
             })
         })
@@ -231,12 +208,19 @@ impl PlanSpec {
             settings.targets.clone()
         };
         let grid = self.grids.iter().flat_map(Grid::expand);
-        let workloads: Vec<Workload> = self
-            .workloads
-            .iter()
-            .cloned()
-            .chain(grid)
-            .map(|workload| workload.resolve(self, settings))
+        let times = [
+            self.runtime.unwrap_or(DEFAULT_RUNTIME),
+            self.ramp.unwrap_or(DEFAULT_RAMP),
+        ];
+        let workloads = (1..).zip(self.workloads.iter().cloned().chain(grid));
+        let workloads: Result<Vec<Planned>, PlanError> = workloads
+            .map(|(number, workload)| {
+                let settled = workload.settle(settings.engine, times);
+                settled.map_err(|message| PlanError::Content {
+                    plan: self.name.clone(),
+                    message: format!("workload {number}: {message}"),
+                })
+            })
             .collect();
         let mut plan = Plan {
             name: self.name.clone(),
@@ -246,7 +230,7 @@ impl PlanSpec {
             seed: self.seed.unwrap_or(settings.seed),
             want: self.want.clone(),
             targets,
-            workloads,
+            workloads: workloads?,
             order: Vec::new(),
         };
         parse::check(&plan)?;
@@ -282,15 +266,7 @@ impl Plan {
     /// Sum of ramp and measured time over all slots; layout and overhead come on top.
     #[must_use]
     pub fn load_time(&self) -> Nanos {
-        let slot_time = |slot: &Slot| {
-            let workload = &self.workloads[slot.workload];
-            let ramp = workload.ramp.unwrap_or(DEFAULT_RAMP).0;
-            workload
-                .runtime
-                .unwrap_or(DEFAULT_RUNTIME)
-                .0
-                .saturating_add(ramp)
-        };
+        let slot_time = |slot: &Slot| self.workloads[slot.workload].time().0;
         Nanos(
             self.order
                 .iter()
@@ -302,9 +278,14 @@ impl Plan {
     /// Whether any workload writes.
     #[must_use]
     pub fn writes(&self) -> bool {
-        self.workloads
-            .iter()
-            .any(|workload| workload.pattern.writes())
+        let mut fio = self.workloads.iter().filter_map(Planned::fio);
+        fio.any(|workload| workload.pattern.writes())
+    }
+
+    /// Whether any load is fio's and works on a file.
+    #[must_use]
+    pub fn needs_file(&self) -> bool {
+        self.workloads.iter().any(|load| load.fio().is_some())
     }
 
     /// The plan as a TOML file that resolves to this plan again.
@@ -321,23 +302,7 @@ impl Plan {
             want: self.want.clone(),
             targets: self.targets.clone(),
             grids: Vec::new(),
-            workloads: self
-                .workloads
-                .iter()
-                .map(|w| WorkloadSpec {
-                    name: Some(w.name.clone()),
-                    pattern: w.pattern,
-                    block_size: w.block_size,
-                    queue_depth: Some(w.queue_depth),
-                    jobs: Some(w.jobs),
-                    read_percent: w.read_percent,
-                    engine: Some(w.engine),
-                    direct: Some(w.direct),
-                    durability: Some(w.durability),
-                    runtime: w.runtime,
-                    ramp: w.ramp,
-                })
-                .collect(),
+            workloads: self.workloads.iter().cloned().map(Into::into).collect(),
         };
         parse::print(&spec)
     }

@@ -1,5 +1,10 @@
 //! A sample: one execution of one workload on one target, stored raw.
 
+mod counters;
+mod written;
+
+pub use counters::{ArcDelta, Counters, CpuDelta, DeviceDelta, Throttle, ZilDelta};
+
 use crate::histogram::Histogram;
 use crate::target::FileState;
 use crate::units::{Bytes, Nanos};
@@ -25,8 +30,9 @@ pub struct Sample {
     pub outcome: Outcome,
     /// Load generator and version as it says itself: `fio-3.33`.
     pub tool: String,
-    /// One entry per fio job (thread); never grouped.
-    pub jobs: Vec<JobResult>,
+    /// One entry per fio job (thread), never grouped; one for a load of assay's own.
+    #[serde(alias = "jobs")]
+    pub workers: Vec<Worker>,
     /// Kernel counters over the sample; empty for imported results.
     #[serde(default)]
     pub counters: Counters,
@@ -58,11 +64,109 @@ pub enum Outcome {
     },
 }
 
-/// What one fio job reports, in base units whatever the fio version printed.
+/// What an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// A trim.
+    Trim,
+    /// An fsync or fdatasync call that follows writes.
+    Flush,
+    /// A request that was answered.
+    Request,
+    /// A login, from connecting to logging out.
+    Login,
+    /// A file that was made.
+    File,
+    /// A command, from start to end.
+    Run,
+    /// Nothing at all.
+    Nothing,
+}
+
+impl Operation {
+    /// Whether it moves data from or to a file or device.
+    #[must_use]
+    pub fn is_io(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Trim | Self::Flush)
+    }
+}
+
+/// What one worker of a load did: an fio job (thread), or all connections of a load of assay's own.
+/// In base units, whatever the load generator printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct JobResult {
-    /// fio's job name.
+#[serde(from = "written::Worker")]
+pub struct Worker {
+    /// fio's job name; the load's for others.
     pub name: String,
+    /// Measured time.
+    pub runtime: Nanos,
+    /// What was done, by kind; a kind of which there was nothing is not there.
+    pub operations: BTreeMap<Operation, Operations>,
+    /// CPU time of the worker in user mode, percent of one CPU; 0 when nobody says.
+    pub usr_cpu: f64,
+    /// CPU time of the worker in the kernel, percent of one CPU.
+    pub sys_cpu: f64,
+    /// What fio alone tells; empty for other loads.
+    #[serde(skip_serializing_if = "FioJob::is_empty")]
+    pub fio: FioJob,
+}
+
+impl Worker {
+    /// The same with these operations.
+    #[must_use]
+    pub fn with(mut self, kind: Operation, done: Operations) -> Self {
+        self.operations.insert(kind, done);
+        self
+    }
+
+    /// Operations of a kind, when there were any.
+    #[must_use]
+    pub fn of(&self, kind: Operation) -> Option<&Operations> {
+        self.operations.get(&kind)
+    }
+
+    /// Reads, when there were any.
+    #[must_use]
+    pub fn read(&self) -> Option<&Operations> {
+        self.of(Operation::Read)
+    }
+
+    /// Writes, when there were any.
+    #[must_use]
+    pub fn write(&self) -> Option<&Operations> {
+        self.of(Operation::Write)
+    }
+
+    /// Trims, when there were any.
+    #[must_use]
+    pub fn trim(&self) -> Option<&Operations> {
+        self.of(Operation::Trim)
+    }
+
+    /// Flushes, when there were any. They have a count and a latency alone.
+    #[must_use]
+    pub fn flush(&self) -> Option<&Operations> {
+        self.of(Operation::Flush)
+    }
+
+    /// What the load was asked to do: everything but the flushes that follow writes, and trims.
+    pub fn asked(&self) -> impl Iterator<Item = (Operation, &Operations)> {
+        let follows = |kind: &Operation| matches!(kind, Operation::Flush | Operation::Trim);
+        self.operations
+            .iter()
+            .map(|(kind, done)| (*kind, done))
+            .filter(move |(kind, _)| !follows(kind))
+    }
+}
+
+/// What fio alone tells of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FioJob {
     /// Effective options: global section, then the job's own. Values as fio echoes them; an option
     /// without a value maps to an empty string.
     #[serde(default)]
@@ -70,27 +174,6 @@ pub struct JobResult {
     /// errno, 0 when fine.
     #[serde(default)]
     pub error: i32,
-    /// Measured time of the job.
-    #[serde(default)]
-    pub runtime: Nanos,
-    /// Reads, when there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read: Option<IoStats>,
-    /// Writes, when there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write: Option<IoStats>,
-    /// Trims, when there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trim: Option<IoStats>,
-    /// fsync/fdatasync calls, when there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync: Option<Latency>,
-    /// CPU time of the job in user mode, percent of one CPU.
-    #[serde(default)]
-    pub usr_cpu: f64,
-    /// CPU time of the job in the kernel, percent of one CPU.
-    #[serde(default)]
-    pub sys_cpu: f64,
     /// Context switches.
     #[serde(default)]
     pub ctx: u64,
@@ -103,18 +186,34 @@ pub struct JobResult {
     pub group: u32,
 }
 
-/// One direction of a job.
+impl FioJob {
+    /// Whether fio told nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Operations of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct IoStats {
+pub struct Operations {
+    /// How many ended well.
+    #[serde(alias = "ios")]
+    pub count: u64,
     /// Bytes moved.
+    #[serde(default)]
     pub bytes: Bytes,
-    /// I/Os completed.
-    pub ios: u64,
-    /// Time in which they were.
+    /// How many failed; they are in no other figure.
+    #[serde(default, skip_serializing_if = "none")]
+    pub errors: u64,
+    /// Time in which they were done.
+    #[serde(default)]
     pub runtime: Nanos,
-    /// I/Os per second.
-    pub iops: f64,
-    /// Bytes per second.
+    /// Operations per second; 0 when the load generator does not say.
+    #[serde(default, alias = "iops")]
+    pub per_s: f64,
+    /// Bytes per second; 0 when the load generator does not say.
+    #[serde(default)]
     pub bytes_per_s: f64,
     /// Submission latency.
     #[serde(default)]
@@ -125,12 +224,17 @@ pub struct IoStats {
     /// Total latency.
     #[serde(default)]
     pub lat: Latency,
-    /// I/Os that moved less than asked.
-    #[serde(default)]
-    pub short_ios: u64,
-    /// I/Os dropped.
-    #[serde(default)]
-    pub drop_ios: u64,
+    /// Those that moved less than asked.
+    #[serde(default, alias = "short_ios", skip_serializing_if = "none")]
+    pub short: u64,
+    /// Those that were dropped.
+    #[serde(default, alias = "drop_ios", skip_serializing_if = "none")]
+    pub dropped: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Summary of a latency, nanoseconds.
@@ -180,130 +284,4 @@ pub struct RatePoint {
     pub read_bytes_per_s: f64,
     /// Bytes written per second.
     pub write_bytes_per_s: f64,
-}
-
-/// Kernel counters over one sample: differences between its start and its end (layout excluded,
-/// ramp included).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Time between the two readings.
-    #[serde(default)]
-    pub elapsed: Nanos,
-    /// The devices directly under the target (`TargetInfo::devices`), from /proc/diskstats.
-    #[serde(default)]
-    pub devices: Vec<DeviceDelta>,
-    /// The whole machine's CPU, from /proc/stat.
-    #[serde(default)]
-    pub cpu: Option<CpuDelta>,
-    /// CPU time of the load generator's process (user + system), from wait4.
-    #[serde(default)]
-    pub tool_cpu: Option<Nanos>,
-    /// ARC counters, from /proc/spl/kstat/zfs/arcstats.
-    #[serde(default)]
-    pub arc: Option<ArcDelta>,
-    /// ZFS intent log counters of all pools together, from /proc/spl/kstat/zfs/zil.
-    #[serde(default)]
-    pub zil: Option<ZilDelta>,
-    /// Thermal and frequency evidence.
-    #[serde(default)]
-    pub throttle: Option<Throttle>,
-    /// MemAvailable before the sample.
-    #[serde(default)]
-    pub mem_available: Option<Bytes>,
-}
-
-/// Differences of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceDelta {
-    /// Kernel name.
-    pub name: String,
-    /// Reads completed.
-    pub reads: u64,
-    /// Bytes read (sectors × 512).
-    pub read_bytes: Bytes,
-    /// Milliseconds spent reading, summed over requests.
-    pub read_ms: u64,
-    /// Writes completed.
-    pub writes: u64,
-    /// Bytes written.
-    pub write_bytes: Bytes,
-    /// Milliseconds spent writing, summed over requests.
-    pub write_ms: u64,
-    /// Milliseconds in which at least one request was in flight.
-    pub busy_ms: u64,
-    /// Milliseconds × requests in flight.
-    pub weighted_ms: u64,
-    /// Flush requests completed. Those of a partition are its whole disk's: the kernel counts them
-    /// there alone (block/blk-flush.c, `blk_account_io_flush`).
-    pub flushes: u64,
-    /// Milliseconds spent flushing.
-    pub flush_ms: u64,
-    /// Discards completed.
-    pub discards: u64,
-}
-
-/// CPU time of the whole machine as shares of all CPU time in the interval, 0–1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuDelta {
-    /// CPUs online.
-    pub cpus: u32,
-    /// User, including nice.
-    pub user: f64,
-    /// Kernel.
-    pub system: f64,
-    /// Interrupts and soft interrupts.
-    pub irq: f64,
-    /// Idle with I/O outstanding.
-    pub iowait: f64,
-    /// Taken by the hypervisor.
-    pub steal: f64,
-    /// Idle.
-    pub idle: f64,
-    /// Busy share of the busiest single CPU.
-    pub busiest: f64,
-}
-
-/// ZFS ARC counters over the sample.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArcDelta {
-    /// Demand data hits.
-    pub demand_data_hits: u64,
-    /// Demand data misses.
-    pub demand_data_misses: u64,
-    /// Data read ahead of the demand.
-    #[serde(default)]
-    pub prefetch_data_misses: u64,
-    /// Misses that a cache device (L2ARC) answered.
-    #[serde(default)]
-    pub l2_hits: u64,
-    /// ARC size at the end.
-    pub size: Bytes,
-    /// ARC maximum (`c_max`).
-    pub c_max: Bytes,
-}
-
-/// ZFS intent log (ZIL) counters over the sample (OpenZFS include/sys/zil.h, `zil_stats_t`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ZilDelta {
-    /// Times that somebody waited for what was logged to be durable.
-    pub commits: u64,
-    /// Transactions written to the log.
-    pub itxs: u64,
-    /// Bytes of them in log blocks on the pool's own devices.
-    pub normal_bytes: Bytes,
-    /// Bytes of them in log blocks on a log device.
-    pub slog_bytes: Bytes,
-    /// Bytes of them written in place, with a pointer in the log.
-    pub indirect_bytes: Bytes,
-}
-
-/// Evidence of throttling.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Throttle {
-    /// Increase of `thermal_throttle/core_throttle_count` over all CPUs.
-    pub cpu_events: Option<u64>,
-    /// Mean current over maximum frequency, 0–1.
-    pub cpu_freq_share: Option<f64>,
-    /// Hottest NVMe composite temperature seen, °C, with its limit (`temp1_max`).
-    pub nvme_celsius: Option<(f64, f64)>,
 }

@@ -1,4 +1,4 @@
-//! A workload: what is done to a target, as one fio job would say it.
+//! fio's workload: what one fio job does to a target.
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};

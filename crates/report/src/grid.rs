@@ -3,7 +3,7 @@
 use assay_model::plan::Plan;
 use assay_model::result::{Judged, WorkloadResult};
 use assay_model::workload::{Durability, Engine, Pattern};
-use assay_model::{Bytes, Workload};
+use assay_model::{Bytes, Planned, Workload};
 
 /// Workloads that differ in block size and queue depth only.
 pub struct Grid<'a> {
@@ -50,7 +50,8 @@ pub fn split<'a>(plan: &'a Plan, judged: &'a Judged) -> (Vec<Grid<'a>>, Vec<&'a 
     let mut groups: Vec<(Kind, Vec<Member>)> = Vec::new();
     let mut rest = Vec::new();
     for result in &judged.results {
-        let Some(workload) = plan.workloads.iter().find(|w| w.name == result.workload) else {
+        let planned = plan.workloads.iter().find(|w| w.name == result.workload);
+        let Some(workload) = planned.and_then(Planned::fio) else {
             rest.push(result);
             continue;
         };

@@ -19,8 +19,9 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// A network and mount namespace with a loopback interface, in which every name and address has
 /// to be asked of a server that says "no such name" after a delay, or says nothing.
 ///
-/// /etc/resolv.conf, /etc/nsswitch.conf, /etc/hosts and /run are replaced in the mount namespace
-/// alone; it has no name, and ends with the rig.
+/// What says who is who (/etc/passwd, group, shadow, nsswitch.conf), /etc/resolv.conf, /etc/hosts and
+/// /run are replaced in the mount namespace alone; it has no name, and ends with the rig. Root has an
+/// empty home and /bin/sh there: nobody's shell start-up files are run.
 #[derive(Debug)]
 pub struct SlowDns {
     holder: Running,
@@ -99,14 +100,21 @@ impl SlowDns {
     }
 
     fn files(&self, dir: &Path) -> io::Result<()> {
-        let order = fs::read_to_string("/etc/nsswitch.conf").unwrap_or_default();
-        let others = order.lines().filter(|line| !line.starts_with("hosts:"));
-        let order: String = others.map(|line| format!("{line}\n")).collect();
+        let home = dir.join("home");
+        fs::create_dir(&home)?;
+        let people = format!(
+            "root:x:0:0:root:{}:/bin/sh\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n",
+            home.display()
+        );
+        let order = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n";
         let resolver = "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n";
         for (name, content) in [
+            ("passwd", &people[..]),
+            ("group", "root:x:0:\nnogroup:x:65534:\n"),
+            ("shadow", "root:*:19000:0:99999:7:::\nsshd:*:19000::::::\n"),
             ("resolv.conf", resolver),
             ("hosts", ""),
-            ("nsswitch.conf", &format!("{order}hosts: files dns\n")),
+            ("nsswitch.conf", order),
         ] {
             let file = dir.join(name);
             fs::write(&file, content)?;

@@ -49,6 +49,7 @@ AuthorizedKeysFile {path}/id.pub
 # The directory belongs to whoever runs the test.
 StrictModes no
 PermitRootLogin yes
+PermitUserRC no
 UsePAM no
 GSSAPIAuthentication no
 UseDNS yes

@@ -25,8 +25,7 @@ pub fn layout(bytes: Bytes, pace: &Pace) -> Nanos {
 #[must_use]
 pub fn slots<'a>(plan: &Plan, slots: impl Iterator<Item = &'a Slot>, pace: &Pace) -> Nanos {
     let one = |slot: &Slot| {
-        let workload = &plan.workloads[slot.workload];
-        let load = workload.ramp.unwrap_or_default().0 + workload.runtime.unwrap_or_default().0;
+        let load = plan.workloads[slot.workload].time().0;
         load.saturating_add(pace.overhead.0)
     };
     Nanos(slots.map(one).fold(0, u64::saturating_add))

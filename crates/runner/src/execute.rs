@@ -2,24 +2,20 @@
 
 use crate::RunError;
 use crate::estimate::{self, Pace};
-use crate::event::Event;
 use crate::prepare::{Environment, Prepared, lays_out};
 use crate::targets;
-use assay_engine::{Asked, Meter};
+use assay_engine::{Carried, Event, Kept, Meter, Tell, Turn};
 use assay_host::held::Held;
 use assay_instruments::counters::Sources;
 use assay_instruments::file_state;
 use assay_instruments::layout::{self, LayoutError};
 use assay_instruments::scratch::{Astray, Scratch};
+use assay_model::plan::Slot;
 use assay_model::run::{Run, RunState};
-use assay_model::sample::Outcome;
 use assay_model::target::TargetKind;
-use assay_model::{Bytes, Nanos};
+use assay_model::{Bytes, Nanos, Sample};
 use assay_store::Store;
-use std::path::Path;
-
-/// Failures in a row after which going on is pointless.
-const FAILURES: u32 = 3;
+use std::path::{Path, PathBuf};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -37,7 +33,10 @@ pub struct Finished {
 /// A target that is ready for load.
 struct Ready {
     sources: Sources,
+    /// For loads on a file.
     place: assay_engine::Place,
+    /// For loads that know their place: the target by its name.
+    named: assay_engine::Place,
 }
 
 /// Carries out what was prepared.
@@ -49,7 +48,7 @@ pub fn execute(
     prepared: Prepared,
     env: &Environment<'_>,
     store: &mut Store,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut Tell<'_>,
 ) -> Result<Finished, RunError> {
     let mut prepared = prepared;
     if prepared.run.id.0 == 0 {
@@ -81,24 +80,33 @@ fn carry_out(
     prepared: &mut Prepared,
     env: &Environment<'_>,
     store: &mut Store,
-    tell: &mut dyn FnMut(Event<'_>),
+    tell: &mut Tell<'_>,
     taken: &mut u32,
     made: &mut Vec<Scratch>,
 ) -> Result<RunState, RunError> {
     let Prepared {
         run,
         todo,
-        fio,
+        tools,
         session,
         targets,
         pace,
         ..
     } = prepared;
-    let load = |done: usize, pace: &Pace| {
-        estimate::slots(&run.plan, todo[done..].iter().map(|(_, slot)| slot), pace)
-    };
+    let load = |pace: &Pace| estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), pace);
     let mut ready = Vec::new();
     for (index, info) in run.targets.iter().enumerate() {
+        let named = assay_engine::Place::Named {
+            path: PathBuf::from(&info.name),
+        };
+        if !run.plan.needs_file() {
+            ready.push(Ready {
+                sources: Sources::find(env.host, &info.devices),
+                place: named.clone(),
+                named,
+            });
+            continue;
+        }
         let later: u64 = run.targets[index + 1..]
             .iter()
             .filter(|target| lays_out(&run.plan, target))
@@ -129,7 +137,7 @@ fn carry_out(
             });
             let rest = Bytes(info.size.0.saturating_sub(written.0) + later);
             tell(Event::Left(Nanos(
-                load(0, pace).0 + estimate::layout(rest, pace).0,
+                load(pace).0 + estimate::layout(rest, pace).0,
             )));
         });
         match laid {
@@ -142,73 +150,72 @@ fn carry_out(
             }
             Err(error) => return Err(error),
         }
-        ready.push(place.ready(env)?);
+        ready.push(place.ready(named, env)?);
     }
-    let meter = Meter {
-        host: env.host,
-        cancel: env.cancel,
-        now: env.now,
-        work: session.dir(),
-        fio: Some(fio),
-        password: None,
+    let mut by = Keeper {
+        meter: Meter {
+            host: env.host,
+            cancel: env.cancel,
+            now: env.now,
+            work: session.dir(),
+            tools,
+        },
+        run,
+        ready: &ready,
+        pace,
+        store,
+        taken,
     };
-    let mut failures = 0;
-    for (done, (number, slot)) in todo.iter().enumerate() {
-        if env.cancel.is_cancelled() {
-            return Ok(RunState::Interrupted);
-        }
-        let workload = &run.plan.workloads[slot.workload];
-        let info = &run.targets[slot.target];
-        tell(Event::Left(load(done, pace)));
-        tell(Event::Begin {
-            done,
-            of: todo.len(),
-            workload: &workload.name,
-            target: &info.name,
-            round: slot.round,
-        });
-        let ready = &ready[slot.target];
-        let sample = meter.take(&assay_engine::Slot {
-            asked: Asked::Fio {
-                workload,
-                size: info.size,
-                seed: slot.seed,
+    Ok(
+        match assay_engine::carry_out(&run.plan, todo, env.cancel, &mut by, tell)? {
+            Carried::Complete => RunState::Complete,
+            Carried::Interrupted => RunState::Interrupted,
+        },
+    )
+}
+
+/// Measures the slots of a run and stores them.
+struct Keeper<'a> {
+    meter: Meter<'a>,
+    run: &'a Run,
+    ready: &'a [Ready],
+    pace: &'a mut Pace,
+    store: &'a mut Store,
+    taken: &'a mut u32,
+}
+
+impl Kept<RunError> for Keeper<'_> {
+    fn take(&mut self, turn: Turn<'_>) -> Result<Sample, RunError> {
+        let ready = &self.ready[turn.slot.target];
+        Ok(self.meter.take(&assay_engine::Slot {
+            load: &turn.workload.load,
+            name: &turn.workload.name,
+            ramp: turn.workload.ramp,
+            runtime: turn.workload.runtime,
+            limit: assay_engine::OPERATION_LIMIT,
+            size: self.run.targets[turn.slot.target].size,
+            seed: turn.slot.seed,
+            place: match turn.workload.fio() {
+                Some(_) => &ready.place,
+                None => &ready.named,
             },
-            place: &ready.place,
             sources: &ready.sources,
-            target: &info.name,
-            round: slot.round,
-            number: *number,
-        })?;
-        if sample.outcome == Outcome::Interrupted {
-            return Ok(RunState::Interrupted);
-        }
-        let [runtime, ramp] = [workload.runtime, workload.ramp].map(Option::unwrap_or_default);
-        pace.learn(sample.wall, Nanos(runtime.0 + ramp.0));
-        store.add_sample(run.id, &sample)?;
-        *taken += 1;
-        tell(Event::Stored(&sample));
-        failures = match &sample.outcome {
-            Outcome::Completed => 0,
-            _ => failures + 1,
-        };
-        // All of them failed, or enough of them in a row.
-        if failures == FAILURES || failures as usize == todo.len() {
-            let last = match sample.outcome {
-                Outcome::Failed { error } => error,
-                Outcome::TimedOut { after } => {
-                    format!("fio did not end and was stopped after {after}")
-                }
-                Outcome::Completed | Outcome::Interrupted => String::new(),
-            };
-            return Err(RunError::Failing {
-                count: failures,
-                last,
-            });
-        }
+            target: turn.target,
+            round: turn.slot.round,
+            number: turn.number,
+        })?)
     }
-    tell(Event::Left(Nanos(0)));
-    Ok(RunState::Complete)
+
+    fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), RunError> {
+        self.pace.learn(sample.wall, turn.workload.time());
+        self.store.add_sample(self.run.id, sample)?;
+        *self.taken += 1;
+        Ok(())
+    }
+
+    fn left(&self, todo: &[(u32, Slot)]) -> Nanos {
+        estimate::slots(&self.run.plan, todo.iter().map(|(_, slot)| slot), self.pace)
+    }
 }
 
 /// One target on its way to being ready.
@@ -237,19 +244,14 @@ fn lay_out(
 }
 
 impl Place<'_> {
-    fn ready(&self, env: &Environment<'_>) -> Result<Ready, RunError> {
+    fn ready(&self, named: assay_engine::Place, env: &Environment<'_>) -> Result<Ready, RunError> {
         let link = format!("target{}", self.index);
-        let at = self.work.join(&link);
         // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
         // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
-        std::os::unix::fs::symlink(self.held.through(), &at).map_err(|source| {
-            assay_instruments::scratch::ScratchError::State {
-                path: at.clone(),
-                source,
-            }
-        })?;
+        assay_engine::link(self.work, &link, &self.held.through())?;
         let regular = self.info.kind != TargetKind::BlockDevice;
         Ok(Ready {
+            named,
             sources: Sources::find(env.host, &self.info.devices),
             place: assay_engine::Place::File {
                 dir: None,

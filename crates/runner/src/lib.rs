@@ -5,20 +5,17 @@
 
 mod claim;
 pub mod estimate;
-pub mod event;
 mod execute;
 mod ground;
 mod prepare;
-mod relevant;
 mod remarks;
 mod targets;
 
+pub use assay_engine::Event;
 pub use claim::Claim;
-pub use event::Event;
 pub use execute::{Finished, execute};
 pub use ground::Ground;
 pub use prepare::{Environment, Prepared, prepare, prepare_resume};
-pub use relevant::relevant;
 pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;
@@ -53,13 +50,8 @@ pub enum RunError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Several samples in a row failed.
-    #[error("{count} {} failed, so the run ended; the last one: {last}", if *count == 1 { "sample" } else { "samples in a row" })]
-    Failing {
-        /// How many.
-        count: u32,
-        /// What the last one said.
-        last: String,
-    },
+    #[error(transparent)]
+    Failing(#[from] assay_engine::Stopped),
     /// The run cannot be resumed.
     #[error("run {run} cannot be resumed: {message}")]
     Resume {

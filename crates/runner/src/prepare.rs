@@ -3,18 +3,17 @@
 use crate::RunError;
 use crate::claim::Claim;
 use crate::estimate::{self, Pace};
-use crate::relevant::relevant;
 use crate::remarks::{part_of, remarks};
 use crate::targets::{Checked, Permission, Place, check};
+use assay_engine::Tools;
 use assay_host::Host;
 use assay_instruments::Cancel;
-use assay_instruments::fio::Fio;
 use assay_instruments::scratch::{Session, State, Swept, sweep_directory};
 use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
-use assay_model::{Nanos, Sample, TargetInfo};
+use assay_model::{Nanos, Planned, Sample};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +39,9 @@ pub struct Environment<'a> {
     pub version: &'static str,
 }
 
+/// What a load without fio takes to start and to end.
+const START_AND_END: Nanos = Nanos(10_000_000);
+
 /// A run that can begin.
 pub struct Prepared {
     /// The run as it will be stored.
@@ -50,7 +52,7 @@ pub struct Prepared {
     pub swept: Vec<Swept>,
     /// Estimate of the whole, from what is known before anything is written.
     pub estimate: Nanos,
-    pub(crate) fio: Fio,
+    pub(crate) tools: Tools,
     pub(crate) session: Session,
     pub(crate) targets: Vec<Place>,
     pub(crate) _measuring: Vec<Claim>,
@@ -66,22 +68,28 @@ pub fn prepare(
     targets: Vec<String>,
     env: &Environment<'_>,
 ) -> Result<Prepared, RunError> {
-    let fio = Fio::find(env.host, env.fio)?;
+    let settled = |engine| {
+        spec.resolve(&Settings {
+            targets: targets.clone(),
+            engine,
+            seed: env.seed,
+        })
+    };
+    let tools = tools(&settled(Engine::Auto)?, env)?;
     let session = env.state.begin(&env.uid)?;
-    let engine = fio.best_engine(session.dir(), env.cancel);
-    let plan = spec.resolve(&Settings {
-        targets,
-        engine,
-        seed: env.seed,
-    })?;
+    let fio = tools.fio.as_ref();
+    let plan = settled(fio.map_or(Engine::Auto, |fio| {
+        fio.best_engine(session.dir(), env.cancel)
+    }))?;
     let checked = check(env.host, &plan, env.permission)?;
     let swept = sweep_targets(&checked);
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
-    let facts = facts(env.host, &checked, &infos);
+    let paths: Vec<PathBuf> = checked.iter().map(|target| target.path.clone()).collect();
+    let facts = assay_facts::survey(env.host, &paths).about(&infos);
     let mut remarks = remarks(&plan, &infos, &facts);
     remarks.extend(checked.iter().filter_map(part_of));
     remarks.extend(measured_by_others(&checked));
-    remarks.extend(fio.remark.clone());
+    remarks.extend(fio.and_then(|fio| fio.remark.clone()));
     let run = Run {
         id: RunId(0),
         uid: env.uid.clone(),
@@ -97,7 +105,7 @@ pub fn prepare(
         ladder: None,
     };
     let todo = (0u32..).zip(run.plan.order.iter().copied()).collect();
-    finish(run, todo, swept, fio, session, checked, env)
+    finish(run, todo, swept, tools, session, checked, env)
 }
 
 /// Checks whether an interrupted run can go on where it stopped.
@@ -138,7 +146,7 @@ pub fn prepare_resume(
             "all of its samples are there; `assay run` starts a new one".to_owned(),
         );
     }
-    let fio = Fio::find(env.host, env.fio)?;
+    let tools = tools(&run.plan, env)?;
     let session = env.state.begin(&run.uid)?;
     let checked = check(env.host, &run.plan, env.permission)?;
     for (then, now) in run.targets.iter().zip(&checked) {
@@ -165,16 +173,7 @@ pub fn prepare_resume(
     run.remarks.extend(measured_by_others(&checked));
     run.state = RunState::Running;
     run.ended = None;
-    finish(run, todo, swept, fio, session, checked, env)
-}
-
-fn facts(host: &dyn Host, targets: &[Checked], infos: &[TargetInfo]) -> assay_model::Facts {
-    let paths: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
-    let options = assay_facts::Options {
-        with_identity: false,
-        targets: &paths,
-    };
-    relevant(assay_facts::collect(host, &options), infos)
+    finish(run, todo, swept, tools, session, checked, env)
 }
 
 fn measured_by_others(targets: &[Checked]) -> impl Iterator<Item = String> {
@@ -196,7 +195,7 @@ fn finish(
     run: Run,
     todo: Vec<(u32, Slot)>,
     swept: Vec<Swept>,
-    fio: Fio,
+    tools: Tools,
     session: Session,
     checked: Vec<Checked>,
     env: &Environment<'_>,
@@ -205,11 +204,15 @@ fn finish(
         run.plan
             .workloads
             .iter()
+            .filter_map(Planned::fio)
             .all(|workload| workload.engine != Engine::Auto)
     );
     let pace = Pace {
         layout: None,
-        overhead: fio.overhead(session.dir(), env.cancel)?,
+        overhead: match &tools.fio {
+            Some(fio) => fio.overhead(session.dir(), env.cancel)?,
+            None => START_AND_END,
+        },
     };
     let layouts: u64 = run
         .targets
@@ -230,7 +233,7 @@ fn finish(
         todo,
         swept,
         estimate,
-        fio,
+        tools,
         session,
         targets,
         _measuring: measuring,
@@ -238,8 +241,14 @@ fn finish(
     })
 }
 
+/// What the loads of a plan need.
+fn tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
+    let loads = plan.workloads.iter().map(|planned| &planned.load);
+    Ok(Tools::find(env.host, env.fio, loads)?)
+}
+
 /// Whether the file or device is filled before it is measured: always our own scratch file, and
 /// what the user gave up with `--destroy-data`; never something that is only read.
 pub(crate) fn lays_out(plan: &Plan, target: &assay_model::TargetInfo) -> bool {
-    target.kind == TargetKind::Directory || plan.writes()
+    plan.needs_file() && (target.kind == TargetKind::Directory || plan.writes())
 }

@@ -2,7 +2,7 @@
 
 use crate::targets::Checked;
 use assay_model::target::TargetKind;
-use assay_model::{Bytes, Facts, Plan, TargetInfo};
+use assay_model::{Bytes, Facts, Plan, Planned, TargetInfo};
 
 /// What a reader of the figures must know about where they come from.
 pub(crate) fn remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
@@ -29,7 +29,11 @@ fn about(plan: &Plan, info: &TargetInfo, facts: &Facts) -> Vec<String> {
     let mut out = Vec::new();
     let name = &info.name;
     let fs = info.fs_type.as_deref().unwrap_or_default();
-    let buffered = plan.workloads.iter().any(|workload| !workload.direct);
+    let buffered = plan
+        .workloads
+        .iter()
+        .filter_map(Planned::fio)
+        .any(|workload| !workload.direct);
     let ram = facts.u64("memory.total").map(Bytes);
     match fs {
         "tmpfs" | "ramfs" => out.push(format!(

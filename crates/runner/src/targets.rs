@@ -315,11 +315,16 @@ fn fits(
     let mut whole = plan.file_size;
     match &place {
         Place::Directory(directory) => {
-            info.size = plan.file_size;
-            scratch_fits(&info, &directory.through())?;
+            if plan.needs_file() {
+                info.size = plan.file_size;
+                scratch_fits(&info, &directory.through())?;
+            }
         }
         Place::File(_) => {
-            let blocks = plan.workloads.iter().map(|workload| workload.block_size);
+            let blocks = plan
+                .workloads
+                .iter()
+                .filter_map(|load| Some(load.fio()?.block_size));
             let block = blocks.max().unwrap_or_default();
             if info.size < block {
                 return Err(TargetRefused::TooSmall {

@@ -107,7 +107,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
         } else {
             1
         };
-        assert_eq!(sample.jobs.len(), jobs, "{}", sample.workload);
+        assert_eq!(sample.workers.len(), jobs, "{}", sample.workload);
         assert!(sample.counters.cpu.is_some());
     }
     // On a loaded machine fio may miss every tick of a sample this short.

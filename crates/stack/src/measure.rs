@@ -30,7 +30,6 @@ use assay_changes::Journal;
 use assay_host::HostMut;
 use assay_instruments::{Cancel, scratch};
 use assay_lab::Image;
-use assay_model::{Bytes, Nanos, Sample};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -67,41 +66,7 @@ pub struct Lab<'a> {
     pub state: &'a assay_lab::State,
 }
 
-/// What happens meanwhile.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// Something is being made: a test file, an image, a guest, a layer in it.
-    Making(&'a str),
-    /// A test file is being written.
-    Layout {
-        /// Bytes on the device.
-        written: Bytes,
-        /// Bytes in all.
-        size: Bytes,
-    },
-    /// Something to know about all figures.
-    Remark(&'a str),
-    /// A new estimate of what is left, from now.
-    Left(Nanos),
-    /// A sample begins.
-    Begin {
-        /// How many are done.
-        done: usize,
-        /// How many there are.
-        of: usize,
-        /// Workload.
-        workload: &'a str,
-        /// Rung.
-        rung: &'a str,
-        /// Round.
-        round: u32,
-    },
-    /// A sample is stored.
-    Stored(&'a Sample),
-}
-
-/// Who is told.
-pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;
+pub use assay_engine::{Event, Tell};
 
 /// The plan that is carried out when the user names none.
 pub const DEFAULT_PLAN: &str = include_str!("measure/stack.toml");

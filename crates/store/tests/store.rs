@@ -3,7 +3,7 @@
 
 use assay_model::plan::{Settings, builtin};
 use assay_model::run::{Origin, Run, RunId, RunState};
-use assay_model::sample::{Counters, JobResult, Outcome, Sample};
+use assay_model::sample::{Counters, Outcome, Sample, Worker};
 use assay_model::workload::Engine;
 use assay_model::{Facts, Nanos};
 use assay_store::{Store, StoreError};
@@ -42,10 +42,10 @@ fn sample(slot: u32) -> Sample {
         wall: Nanos(5),
         outcome: Outcome::Completed,
         tool: "fio-3.33".to_owned(),
-        jobs: vec![JobResult {
+        workers: vec![Worker {
             name: "w".to_owned(),
             usr_cpu: 1.5,
-            ..JobResult::default()
+            ..Worker::default()
         }],
         counters: Counters::default(),
         file: None,

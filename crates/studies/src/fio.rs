@@ -2,9 +2,9 @@
 
 use crate::{StudyError, observed, settings};
 use assay_fio::json::Document;
-use assay_instruments::fio::{Ended, Fio, Request, complaint};
+use assay_instruments::fio::Fio;
 use assay_model::doubt::Severity;
-use assay_model::sample::{IoStats, JobResult};
+use assay_model::sample::{Operations, Outcome, Worker};
 use assay_model::study::{Configuration, Figure, Observation};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 use assay_model::{Bytes, Nanos};
@@ -141,7 +141,7 @@ impl<'a> Jobs<'a> {
     ) -> Vec<Observation> {
         let mut all = Vec::new();
         for (workload, wanted) in &self.0 {
-            let jobs: Vec<JobResult> = document
+            let jobs: Vec<Worker> = document
                 .jobs
                 .iter()
                 .filter(|job| job.name == workload.name)
@@ -167,19 +167,19 @@ impl<'a> Jobs<'a> {
 }
 
 /// Rate, bytes per second and mean latency over all jobs, of the direction that the workload has.
-fn total(jobs: &[JobResult], workload: &Workload) -> (f64, f64, f64) {
-    let side = |job: &JobResult| match workload.pattern.reads() {
-        true => job.read.clone(),
-        false => job.write.clone(),
+fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
+    let side = |job: &Worker| match workload.pattern.reads() {
+        true => job.read().cloned(),
+        false => job.write().cloned(),
     };
-    let all: Vec<IoStats> = jobs.iter().filter_map(side).collect();
-    let ios: f64 = all.iter().map(|stats| stats.ios as f64).sum();
+    let all: Vec<Operations> = jobs.iter().filter_map(side).collect();
+    let ios: f64 = all.iter().map(|stats| stats.count as f64).sum();
     let time: f64 = all
         .iter()
-        .map(|stats| stats.lat.mean * stats.ios as f64)
+        .map(|stats| stats.lat.mean * stats.count as f64)
         .sum();
     (
-        all.iter().map(|stats| stats.iops).sum(),
+        all.iter().map(|stats| stats.per_s).sum(),
         all.iter().map(|stats| stats.bytes_per_s).sum(),
         time / ios.max(1.0),
     )
@@ -229,31 +229,14 @@ impl Work {
     ) -> Result<Document, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
         let fio = Fio::find(place.host, place.fio).map_err(|error| fail(&error))?;
-        let link = self.0.join(TARGET);
-        if place.host.link(&link).ok().as_deref() != Some(target) {
-            let _ = std::fs::remove_file(&link);
-            std::os::unix::fs::symlink(target, &link).map_err(StudyError::io(&link))?;
+        assay_engine::link(&self.0, TARGET, target).map_err(|error| fail(&error))?;
+        let done = assay_engine::fio::document(&fio, &self.0, job, limit, place.cancel);
+        let (outcome, document) = done.map_err(|error| fail(&error))?;
+        match outcome {
+            Outcome::Completed => Ok(document),
+            Outcome::Interrupted => Err(StudyError::Cancelled),
+            Outcome::TimedOut { .. } => Err(fail(&"it did not end and was stopped")),
+            Outcome::Failed { error } => Err(fail(&error)),
         }
-        let request = Request {
-            job,
-            work_dir: &self.0,
-            log_every: Nanos(500_000_000),
-            block: Bytes(4096),
-            limit: Nanos::from(limit),
-        };
-        let output = fio
-            .run(&request, place.cancel)
-            .map_err(|error| fail(&error))?;
-        match output.ended {
-            Ended::Cancelled => return Err(StudyError::Cancelled),
-            Ended::TimedOut => return Err(fail(&"it did not end and was stopped")),
-            Ended::Exited(0) => {}
-            Ended::Exited(status) => {
-                let said = complaint(&output.stderr).unwrap_or("it says nothing");
-                return Err(fail(&format!("status {status}: {said}")));
-            }
-        }
-        let mut documents = assay_fio::json::parse(&output.json).map_err(|error| fail(&error))?;
-        documents.pop().ok_or_else(|| fail(&"it printed no result"))
     }
 }

@@ -59,14 +59,9 @@ pub enum TrialError {
     /// The catalogue asks for something that does not fit together.
     #[error("the advice does not fit together: its load needs {0}")]
     Unfit(&'static str),
-    /// The password cannot be read.
-    #[error("{file}: {reason}")]
-    Password {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
+    /// A password cannot be read, or the work directory refuses.
+    #[error(transparent)]
+    Slot(EngineError),
     /// Something could not be set back or removed.
     #[error(
         "{what} could not be set back: {error}. It is in the journal; `assay trial --recover` tries again"
@@ -86,6 +81,7 @@ impl From<EngineError> for TrialError {
             // A trial has one workload, so its name says nothing.
             EngineError::Job { source, .. } => Self::Job(source),
             EngineError::Unfit(what) => Self::Unfit(what),
+            other => Self::Slot(other),
         }
     }
 }

@@ -7,7 +7,6 @@ mod bench;
 mod error;
 mod event;
 mod execute;
-mod load;
 mod machine;
 mod pairs;
 mod plan;

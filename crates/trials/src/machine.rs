@@ -3,17 +3,18 @@
 
 use crate::bench::{Bench, Clocks};
 use crate::event::Event;
-use crate::load::{Loader, Place};
 use crate::pairs::Tell;
 use crate::{Environment, TrialError};
 use assay_arms::{Built, Endpoint};
 use assay_changes::{Session, Switch};
+use assay_engine::{Meter, OPERATION_LIMIT, Place, Slot, Tools, link};
+use assay_host::Host;
 use assay_host::held::{Access, Held};
 use assay_instruments::counters::Sources;
-use assay_instruments::fio::Fio;
 use assay_instruments::scratch::{self, Scratch};
-use assay_instruments::{file_state, imap, layout};
+use assay_instruments::{Cancel, file_state, layout};
 use assay_model::advice::SafetyRule;
+use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::sample::Sample;
 use assay_model::target::{FileState, TargetKind};
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
@@ -23,6 +24,18 @@ use assay_runner::Ground;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What does the load.
+struct Loader<'a> {
+    host: &'a dyn Host,
+    cancel: &'a Cancel,
+    now: &'a dyn Fn() -> jiff::Timestamp,
+    /// With nothing left open.
+    load: Load,
+    tools: Tools,
+    work: PathBuf,
+    sources: Sources,
+}
 
 /// Both sides, ready to be measured.
 pub(crate) struct Machine<'a> {
@@ -69,33 +82,30 @@ impl<'a> Machine<'a> {
         tell: &mut Tell<'_>,
     ) -> Result<Self, TrialError> {
         let plan = &trial.plan;
-        let mut loader = Loader {
-            host: env.host,
-            cancel: env.cancel,
-            now: env.now,
-            fio: None,
-            engine: Engine::Psync,
-            work: on.scratch.dir().to_owned(),
-            sources: Sources::find(
-                env.host,
-                trial.target.as_ref().map_or(&[], |info| &info.devices),
-            ),
-            password: match &plan.load {
-                Load::Imap { password_file, .. } => Some(password(env, password_file)?),
-                _ => None,
-            },
-        };
-        if let Load::Fio { .. } = &plan.load {
-            let fio = Fio::find(env.host, env.fio)?;
+        let tools = Tools::find(env.host, env.fio, [&plan.load])?;
+        let work = on.scratch.dir().to_owned();
+        let mut engine = Engine::Psync;
+        if let Some(fio) = &tools.fio {
             match &plan.change {
                 Change::SideBySide {
                     now: change::Arm::Image(_),
                     ..
                 } => fio.has_engine(env.host, Engine::Nbd)?,
-                _ => loader.engine = fio.best_engine(&loader.work, env.cancel),
+                _ => engine = fio.best_engine(&work, env.cancel),
             }
-            loader.fio = Some(fio);
         }
+        let loader = Loader {
+            host: env.host,
+            cancel: env.cancel,
+            now: env.now,
+            load: settled(&plan.load, engine),
+            tools,
+            work,
+            sources: Sources::find(
+                env.host,
+                trial.target.as_ref().map_or(&[], |info| &info.devices),
+            ),
+        };
         let sides = match &plan.change {
             Change::Set { setting, value } => {
                 // First of all: it tells what cannot be changed before anything is written.
@@ -179,7 +189,29 @@ impl Bench for Machine<'_> {
             (Sides::Setting { place, .. }, _) => place,
             (Sides::Arms(arms), side) => &arms[side as usize].place,
         };
-        self.loader.run(self.plan, place, pair, slot)
+        let (plan, loader) = (self.plan, &self.loader);
+        let meter = Meter {
+            host: loader.host,
+            cancel: loader.cancel,
+            now: loader.now,
+            work: &loader.work,
+            tools: &loader.tools,
+        };
+        Ok(meter.take(&Slot {
+            load: &loader.load,
+            name: loader.load.name(),
+            ramp: plan.washout,
+            runtime: plan.slot,
+            limit: OPERATION_LIMIT,
+            size: size(&loader.load),
+            // The same seed for both sides of a pair: the same offsets and data.
+            seed: plan.seed ^ u64::from(pair),
+            place,
+            sources: &loader.sources,
+            target: &plan.target,
+            round: pair,
+            number: slot,
+        })?)
     }
 
     fn clocks(&self) -> Clocks {
@@ -196,30 +228,32 @@ impl Bench for Machine<'_> {
     }
 }
 
+/// On how much the load works.
+fn size(load: &Load) -> Bytes {
+    match load {
+        Load::Fio { size, .. } => size.unwrap_or(DEFAULT_FILE_SIZE),
+        _ => Bytes(0),
+    }
+}
+
+/// The load with an engine of fio's, where it leaves that open.
+fn settled(load: &Load, engine: Engine) -> Load {
+    let mut load = load.clone();
+    if let Load::Fio { workload, .. } = &mut load
+        && workload.engine == Engine::Auto
+    {
+        workload.engine = match workload.queue_depth == 1 && !workload.direct {
+            true => Engine::Psync,
+            false => engine,
+        };
+    }
+    load
+}
+
 fn other(side: Side) -> Side {
     match side {
         Side::Now => Side::Changed,
         Side::Changed => Side::Now,
-    }
-}
-
-/// The first line of the user's file.
-fn password(env: &Environment<'_>, file: &str) -> Result<imap::Secret, TrialError> {
-    let fail = |reason: String| TrialError::Password {
-        file: file.to_owned(),
-        reason,
-    };
-    let path = std::path::absolute(file).map_err(|error| fail(error.to_string()))?;
-    let bytes = env.host.read(&path).map_err(|error| fail(error.reason()))?;
-    let line = bytes
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    match line {
-        [] => Err(fail(
-            "its first line is empty; write the password there".to_owned(),
-        )),
-        line => Ok(imap::Secret::new(line)),
     }
 }
 
@@ -233,7 +267,8 @@ fn own_place(
     tell: &mut Tell<'_>,
 ) -> Result<Place, TrialError> {
     let plan = &trial.plan;
-    let (Load::Fio { workload, size }, Some(ground)) = (&plan.load, on.ground) else {
+    let size = size(&plan.load);
+    let (Load::Fio { workload, .. }, Some(ground)) = (&plan.load, on.ground) else {
         let path = PathBuf::from(&plan.target);
         return Ok(Place::Named { path });
     };
@@ -243,16 +278,16 @@ fn own_place(
         }
         return Ok(Place::File {
             dir: None,
-            link: link(loader, &ground.through(), "target")?,
+            link: link(&loader.work, "target", &ground.through())?,
             state: regular(ground),
         });
     };
-    ground.fits(*size)?;
+    ground.fits(size)?;
     let scratch = on.made.insert(on.scratch.scratch(directory)?);
-    lay_out(scratch.held(), *size, plan.seed, env, tell)?;
+    lay_out(scratch.held(), size, plan.seed, env, tell)?;
     Ok(Place::File {
         dir: None,
-        link: link(loader, &scratch.held().through(), "target")?,
+        link: link(&loader.work, "target", &scratch.held().through())?,
         state: file_state::look(scratch.held().file()).ok(),
     })
 }
@@ -280,7 +315,7 @@ fn lay_out(
 fn file(loader: &Loader<'_>, path: &Path, name: &str) -> Result<Place, TrialError> {
     Ok(Place::File {
         dir: None,
-        link: link(loader, path, name)?,
+        link: link(&loader.work, name, path)?,
         state: looked(path),
     })
 }
@@ -288,16 +323,6 @@ fn file(loader: &Loader<'_>, path: &Path, name: &str) -> Result<Place, TrialErro
 fn looked(path: &Path) -> Option<FileState> {
     let held = Held::open(path, Access::Read).ok()?;
     file_state::look(held.file()).ok()
-}
-
-/// A plain name in the work directory, so that no load generator has to understand a path.
-fn link(loader: &Loader<'_>, path: &Path, name: &str) -> Result<String, TrialError> {
-    let at = loader.work.join(name);
-    std::os::unix::fs::symlink(path, &at).map_err(|source| TrialError::Target {
-        target: at.display().to_string(),
-        source,
-    })?;
-    Ok(name.to_owned())
 }
 
 #[allow(
@@ -323,10 +348,7 @@ fn build<'a>(
         // A service has no place of its own: its copy lives where scratch files are entered.
         dir: ground.map_or_else(|| loader.work.clone(), Ground::through),
         name: name.to_owned(),
-        size: match &trial.plan.load {
-            Load::Fio { size, .. } => *size,
-            _ => Bytes(0),
-        },
+        size: size(&trial.plan.load),
     };
     let built = assay_arms::build(env.host, session, arm, &place, env.cancel)?;
     let place = match built.endpoint() {
@@ -342,7 +364,7 @@ fn build<'a>(
             place
         }
         Endpoint::Nbd { socket, export } => Place::Nbd {
-            link: link(loader, &socket, name)?,
+            link: link(&loader.work, name, &socket)?,
             export,
         },
         Endpoint::Address { host, port } => Place::Address { host, port },

@@ -46,7 +46,7 @@ pub fn settle(
     let seconds = |seconds: f64| Nanos((seconds.max(0.0) * 1e9) as u64);
     let mut load = spec.load.clone();
     if let (Load::Fio { size, .. }, Some(wanted)) = (&mut load, options.size) {
-        *size = wanted;
+        *size = Some(wanted);
     }
     let mut plan = TrialPlan {
         advice: advice.id.clone(),

@@ -7,7 +7,6 @@ use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
 use anyhow::Context as _;
 use assay_advice::{Applicability, Catalogue, CatalogueError, applies};
-use assay_facts::Options;
 use assay_host::{Host as _, Live};
 use assay_model::advice::Advice;
 use assay_model::{Facts, SCHEMA_VERSION, TargetInfo};
@@ -144,17 +143,9 @@ fn look(target: &Path) -> anyhow::Result<(Facts, TargetInfo)> {
     let path = Live
         .realpath(&absolute(target)?)
         .map_err(|error| unreadable(format!("{}: {}", target.display(), error.reason())))?;
-    let targets = [path];
-    let [path] = &targets;
-    let info = assay_facts::target(&Live, path).map_err(|error| unreadable(error.to_string()))?;
-    let facts = assay_facts::collect(
-        &Live,
-        &Options {
-            with_identity: false,
-            targets: &targets,
-        },
-    );
-    Ok((facts, info))
+    let (survey, info) =
+        assay_facts::survey_at(&Live, &path).map_err(|error| unreadable(error.to_string()))?;
+    Ok((survey.facts, info))
 }
 
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {

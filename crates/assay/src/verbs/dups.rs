@@ -2,6 +2,7 @@
 
 mod act;
 mod age;
+#[cfg(feature = "browse")]
 mod browse;
 mod dirs;
 mod explore;
@@ -29,7 +30,13 @@ pub struct Args {
     #[command(subcommand)]
     verb: DupsVerb,
     /// The index [default: $XDG_DATA_HOME/assay/dups.db]
-    #[arg(long, global = true, value_name = "FILE", env = "ASSAY_DUPS_INDEX")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "ASSAY_DUPS_INDEX",
+        hide_env_values = true
+    )]
     index: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -53,6 +60,7 @@ enum DupsVerb {
     /// Folders that are copies of each other, wholly or in part
     Dirs(dirs::Dirs),
     /// Walk through the folders with most to gain in the terminal
+    #[cfg(feature = "browse")]
     Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
     Validate(upkeep::Validate),
@@ -120,6 +128,7 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Ls(ls) => explore::ls(&ls, &place),
         DupsVerb::Uniques(below) => explore::uniques(&below, &place),
         DupsVerb::Dirs(dirs) => dirs::dirs(&dirs, &place),
+        #[cfg(feature = "browse")]
         DupsVerb::Browse(browse) => browse::run(&browse, &place),
         DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
         DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),

@@ -12,7 +12,7 @@ use assay_fio::json::{self, DiskUtil, Document, Kind};
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::{self, JudgedJobs};
 use assay_model::result::Judged;
-use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::sample::{Latency, Operations, Worker};
 use assay_model::units::{mb_per_s, significant};
 use assay_model::{Bytes, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use std::io::Read as _;
@@ -235,8 +235,8 @@ fn to_json(sources: &[Source]) -> serde_json::Value {
             jobs.push(serde_json::json!({
                 "name": name,
                 "copies": entries.len(),
-                "read": direction_json(entries, |job| job.read.as_ref()),
-                "write": direction_json(entries, |job| job.write.as_ref()),
+                "read": direction_json(entries, |job| job.read()),
+                "write": direction_json(entries, |job| job.write()),
                 "doubts": codes,
             }));
         }
@@ -256,9 +256,9 @@ fn number(id: RunId) -> Option<i64> {
     (id.0 != 0).then_some(id.0)
 }
 
-type Pick = fn(&JobResult) -> Option<&IoStats>;
+type Pick = fn(&Worker) -> Option<&Operations>;
 
-fn direction_json(jobs: &[JobResult], pick: Pick) -> Option<serde_json::Value> {
+fn direction_json(jobs: &[Worker], pick: Pick) -> Option<serde_json::Value> {
     let summary = Summary::of(jobs, pick)?;
     let at = |percent| summary.latency.percentile(percent);
     Some(serde_json::json!({
@@ -281,8 +281,8 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(jobs: &[JobResult], pick: Pick) -> Option<Self> {
-        let all: Vec<&IoStats> = jobs.iter().filter_map(pick).collect();
+    fn of(jobs: &[Worker], pick: Pick) -> Option<Self> {
+        let all: Vec<&Operations> = jobs.iter().filter_map(pick).collect();
         let first = all.first()?;
         let mut latency = Latency::default();
         for io in &all {
@@ -294,9 +294,9 @@ impl Summary {
             latency.percentiles.clone_from(&first.clat.percentiles);
         }
         Some(Self {
-            iops: all.iter().map(|io| io.iops).sum(),
+            iops: all.iter().map(|io| io.per_s).sum(),
             bytes_per_s: all.iter().map(|io| io.bytes_per_s).sum(),
-            ios: all.iter().map(|io| io.ios).fold(0, u64::saturating_add),
+            ios: all.iter().map(|io| io.count).fold(0, u64::saturating_add),
             latency,
         })
     }
@@ -369,28 +369,31 @@ fn to_text(result: &Imported) -> String {
     out
 }
 
-fn group_text(jobs: &[JobResult], group: &JudgedJobs, disks: &[DiskUtil]) -> String {
+fn group_text(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil]) -> String {
     let Some(first) = jobs.first() else {
         return String::new();
     };
     let mut out = format!("\n{}: {}\n", first.name.escape_debug(), describe(jobs));
     for (what, pick) in [
-        ("read", (|job| job.read.as_ref()) as Pick),
-        ("write", |job| job.write.as_ref()),
+        ("read", (|job| job.read()) as Pick),
+        ("write", |job| job.write()),
     ] {
         if let Some(summary) = Summary::of(jobs, pick) {
             out.push_str(&summary.text(what));
         }
     }
     if let [job] = jobs
-        && let Some(sync) = &job.sync
+        && let Some(done) = job.flush()
     {
         let flushes = format!(
             "flush: {} of them, mean {}",
-            sync.n,
-            Nanos(sync.mean as u64)
+            done.count,
+            Nanos(done.lat.mean as u64)
         );
-        out.push_str(&paragraph(&format!("{flushes}; {}", latency_text(sync)), 2));
+        out.push_str(&paragraph(
+            &format!("{flushes}; {}", latency_text(&done.lat)),
+            2,
+        ));
     }
     out.push_str(&paragraph(&load(jobs, disks), 2));
     for doubt in &group.doubts {
@@ -400,15 +403,15 @@ fn group_text(jobs: &[JobResult], group: &JudgedJobs, disks: &[DiskUtil]) -> Str
 }
 
 /// What ran, in one line.
-fn describe(jobs: &[JobResult]) -> String {
+fn describe(jobs: &[Worker]) -> String {
     let Some(first) = jobs.first() else {
         return String::new();
     };
     let time = jobs
         .iter()
-        .flat_map(|job| job.read.iter().chain(&job.write));
+        .flat_map(|job| job.read().into_iter().chain(job.write()));
     let time = time.map(|io| io.runtime).max().unwrap_or_default();
-    if first.options.is_empty() {
+    if first.fio.options.is_empty() {
         return format!("options unknown, {time}");
     }
     let options = JobOptions::from_result(first);
@@ -441,22 +444,22 @@ const FULL: f64 = 95.0;
 const ALONE: f64 = 1.1;
 
 /// How many I/Os were in flight (Little's law: rate × latency), and what that says about the limit.
-fn load(jobs: &[JobResult], disks: &[DiskUtil]) -> String {
+fn load(jobs: &[Worker], disks: &[DiskUtil]) -> String {
     let mut in_flight = 0.0;
     let mut flushing = 0.0;
     for job in jobs {
-        for io in job.read.iter().chain(&job.write) {
+        for io in job.read().into_iter().chain(job.write()) {
             let mean = if io.lat.mean > 0.0 {
                 io.lat.mean
             } else {
                 io.slat.mean + io.clat.mean
             };
-            in_flight += io.iops * mean / 1e9;
+            in_flight += io.per_s * mean / 1e9;
         }
-        if let Some(sync) = &job.sync
+        if let Some(flushes) = job.flush()
             && job.runtime.0 > 0
         {
-            flushing += sync.n as f64 * sync.mean / job.runtime.0 as f64 * 100.0;
+            flushing += flushes.count as f64 * flushes.lat.mean / job.runtime.0 as f64 * 100.0;
         }
     }
     let busiest = jobs

@@ -11,7 +11,7 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 /// An emulated guest on a busy machine is slow.
-const PATIENCE: Duration = Duration::from_secs(900);
+const GUEST_LIMIT: Duration = Duration::from_secs(900);
 
 /// What a command of the guest said.
 pub struct Said {
@@ -43,7 +43,7 @@ impl Lab {
         let options = Options {
             assay: Some(env!("CARGO_BIN_EXE_assay").into()),
             disks,
-            boot_limit: PATIENCE,
+            boot_limit: GUEST_LIMIT,
             ..Options::new(name)
         };
         let guest = Guest::boot(&self.image, &options, &state, &Cancel::default()).unwrap();
@@ -80,7 +80,9 @@ impl Pools {
 
     pub fn run(&self, argv: &[&str]) -> Said {
         let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-        let limits = Limits { timeout: PATIENCE };
+        let limits = Limits {
+            timeout: GUEST_LIMIT,
+        };
         let output = self.guest.run(&words, limits);
         let output = output.unwrap_or_else(|error| panic!("{argv:?}: {error}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -99,7 +101,7 @@ impl Pools {
     }
 
     pub fn wait_for(&self, script: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + GUEST_LIMIT;
         while self.run(&["sh", "-c", script]).status != 0 {
             assert!(Instant::now() < deadline, "{script}");
             std::thread::sleep(Duration::from_millis(500));
@@ -146,7 +148,7 @@ impl Pools {
     /// The same for what assay finds out by other programs, which on a busy machine may take longer
     /// than a fact may: asked again then.
     pub fn found(&self, state: &str, arguments: &str) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + GUEST_LIMIT;
         loop {
             let found = self.json(state, arguments);
             let slow = found.to_string().contains("no end after");

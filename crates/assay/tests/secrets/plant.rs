@@ -149,8 +149,9 @@ impl Plant {
         for target in &mut run.targets {
             target.mount_options = Some(options.clone());
         }
-        for job in &mut samples[0].jobs {
-            job.options
+        for job in &mut samples[0].workers {
+            job.fio
+                .options
                 .insert("http_pass".to_owned(), self.secret("an exported option"));
         }
         let export = dir.join("export.json");

@@ -15,11 +15,32 @@ fn signal(name: &str, pid: &str) -> bool {
     kill.status().unwrap().success()
 }
 
-/// What assay has started: the load of the slot that is being measured.
-fn below(pid: &str) -> Option<String> {
-    let found = Command::new("pgrep").args(["-P", pid]).output().unwrap();
+/// The load that assay runs now, by its script: a change being applied is a child as well.
+fn load_of(assay: &str, script: &str) -> Option<String> {
+    let found = Command::new("pgrep").args(["-P", assay]).output().unwrap();
     let found = String::from_utf8(found.stdout).unwrap();
-    found.lines().next().map(str::to_owned)
+    let is_load = |pid: &&str| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0)
+            .any(|word| word == script.as_bytes())
+    };
+    found.lines().find(is_load).map(str::to_owned)
+}
+
+/// Stops assay or its load within a run of the load. A run that ended before the signal came is none:
+/// what was stopped goes on, and the next run is tried.
+fn stop_within_a_run(assay: &str, script: &str, load: bool) -> Option<String> {
+    let running = load_of(assay, script)?;
+    let victim = if load { running.as_str() } else { assay };
+    if !signal("STOP", victim) {
+        return None;
+    }
+    // An ended child keeps its number until assay waits for it, but no command line.
+    if load_of(assay, script).as_deref() == Some(running.as_str()) {
+        return Some(victim.to_owned());
+    }
+    signal("CONT", victim);
+    None
 }
 
 /// A trial during which assay or its load is stopped once, after the second slot began.
@@ -35,17 +56,13 @@ fn stopped(load: bool) -> Value {
     let child = child.spawn().unwrap();
     let assay = child.id().to_string();
     until("the change", || own.value() == "0.31");
-    let mut victim = assay.clone();
-    // A run of the load lasts long enough to be hit; one that ended meanwhile is not.
+    let script = own.load();
+    let mut victim = None;
     until("a stop", || {
-        if load {
-            match below(&assay) {
-                Some(pid) => victim = pid,
-                None => return false,
-            }
-        }
-        signal("STOP", &victim)
+        victim = stop_within_a_run(&assay, text(&script), load);
+        victim.is_some()
     });
+    let victim = victim.unwrap();
     std::thread::sleep(Duration::from_millis(2500));
     signal("CONT", &victim);
     let ran = ran(child.wait_with_output().unwrap());

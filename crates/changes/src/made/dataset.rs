@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 /// How long `zfs` may take: it waits for a transaction group to be written.
-const PATIENCE: Limits = Limits {
+const ZFS_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
@@ -76,7 +76,7 @@ fn asked(host: &dyn HostMut, name: &str, argv: &[&str]) -> Result<String, Change
 
 fn run(host: &dyn HostMut, argv: &[&str]) -> Result<CommandOutput, ChangeError> {
     let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    Ok(host.run(&argv, PATIENCE)?)
+    Ok(host.run(&argv, ZFS_LIMITS)?)
 }
 
 fn failed(name: &str, argv: &[&str], output: &CommandOutput) -> ChangeError {

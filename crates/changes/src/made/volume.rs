@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 /// How long LVM may take: it waits for udev.
-const PATIENCE: Limits = Limits {
+const LVM_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
@@ -44,7 +44,7 @@ pub(super) fn find(
         group,
     ];
     let words = argv.map(OsStr::new);
-    let output = host.run(&words, PATIENCE)?;
+    let output = host.run(&words, LVM_LIMITS)?;
     if !output.success() {
         return Err(ChangeError::Command {
             what: what(group, name),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long one of the user's commands may take: it may restart a service.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
 /// The three commands.
 pub(super) struct Commands {
@@ -25,7 +25,7 @@ impl Commands {
             .map(|word| word.replace("{value}", value))
             .collect();
         let argv: Vec<_> = words.iter().map(OsStr::new).collect();
-        super::run(host, &self.name, &argv, PATIENCE).map(drop)
+        super::run(host, &self.name, &argv, COMMAND_LIMIT).map(drop)
     }
 }
 
@@ -79,7 +79,7 @@ impl Knob for Commands {
 
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
         let argv: Vec<_> = self.read.iter().map(OsStr::new).collect();
-        let value = super::run(host, &self.name, &argv, PATIENCE)?
+        let value = super::run(host, &self.name, &argv, COMMAND_LIMIT)?
             .trim()
             .to_owned();
         Ok(Reading {

@@ -66,7 +66,7 @@ impl InFile {
             .map(|word| with_file(word, file))
             .collect();
         let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
-        super::run(host, &self.name, &argv, super::command::PATIENCE).map(drop)
+        super::run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
     }
 
     fn validates_candidates(&self) -> bool {
@@ -78,7 +78,7 @@ impl InFile {
             return Ok(());
         }
         let argv: Vec<_> = self.reload.iter().map(OsStr::new).collect();
-        super::run(host, &self.name, &argv, super::command::PATIENCE).map(drop)
+        super::run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
     }
 
     /// Makes the candidate, of the file as it was seen.

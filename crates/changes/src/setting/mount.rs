@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a remount may take: it may write out all dirty data.
-const PATIENCE: Duration = Duration::from_secs(120);
+const REMOUNT_LIMIT: Duration = Duration::from_secs(120);
 
 /// How time stamps of reads are kept. Of these the kernel prints `relatime`, `noatime` or, for
 /// `strictatime`, nothing.
@@ -125,7 +125,7 @@ impl OneOf {
         ];
         let mut argv: Vec<_> = words.iter().map(OsStr::new).collect();
         argv.push(self.mountpoint.as_os_str());
-        super::run(host, &self.name, &argv, PATIENCE).map(drop)
+        super::run(host, &self.name, &argv, REMOUNT_LIMIT).map(drop)
     }
 
     fn set(&self, host: &dyn HostMut, wanted: &str) -> Result<(), ChangeError> {

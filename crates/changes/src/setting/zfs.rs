@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long `zfs` may take: setting a property waits for a transaction group to be written.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ZFS_LIMIT: Duration = Duration::from_secs(120);
 
 /// Properties that are settled when the dataset is created.
 const SET_ONCE: [&str; 7] = [
@@ -51,7 +51,7 @@ impl Property {
             &properties,
             &self.dataset,
         ];
-        let text = super::run(host, &self.name, &argv.map(OsStr::new), PATIENCE)?;
+        let text = super::run(host, &self.name, &argv.map(OsStr::new), ZFS_LIMIT)?;
         let find = |property: &str| {
             text.lines().find_map(|line| {
                 let mut fields = line.split('\t');
@@ -217,7 +217,7 @@ impl Property {
         let mut argv = vec![OsStr::new("zfs")];
         argv.extend(words.iter().map(OsStr::new));
         argv.push(OsStr::new(&self.dataset));
-        super::run(host, &self.name, &argv, PATIENCE).map(drop)
+        super::run(host, &self.name, &argv, ZFS_LIMIT).map(drop)
     }
 }
 

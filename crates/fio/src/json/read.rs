@@ -3,7 +3,7 @@
 use super::scalars::{Key, Number, OptionValue};
 use super::{DiskUtil, Document, JsonError, Kind};
 use crate::options::{harmless, plain_name};
-use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::secrets;
 use assay_model::{Bytes, Nanos};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -138,11 +138,11 @@ impl State {
             if note.all_clients && !only_sum {
                 continue;
             }
-            for (stats, maybe) in [&mut job.read, &mut job.write, &mut job.trim]
+            for (kind, maybe) in [Operation::Read, Operation::Write, Operation::Trim]
                 .into_iter()
                 .zip(note.maybe_kib)
             {
-                if let Some(stats) = stats.as_mut()
+                if let Some(stats) = job.operations.get_mut(&kind)
                     && maybe
                     && kib
                 {
@@ -150,13 +150,14 @@ impl State {
                 }
             }
             for (key, value) in &document.global_options {
-                if !job.options.contains_key(key) {
-                    job.options.insert(key.clone(), value.clone());
+                if !job.fio.options.contains_key(key) {
+                    job.fio.options.insert(key.clone(), value.clone());
                 }
             }
             if note.unified {
-                if job.options.get("rw").is_some_and(|rw| rw.contains('w')) {
-                    job.write = job.read.take();
+                let writes = job.fio.options.get("rw").is_some_and(|rw| rw.contains('w'));
+                if writes && let Some(all) = job.operations.remove(&Operation::Read) {
+                    job.operations.insert(Operation::Write, all);
                 }
                 document.unified.push(jobs.len());
             }
@@ -270,15 +271,14 @@ macro_rules! array_seed {
 }
 
 array_seed!(JobsSeed, State, "a list of jobs", |state, seq| loop {
-    let mut job = (JobResult::default(), Notes::default());
+    let mut job = (Worker::default(), Notes::default());
     if seq.next_element_seed(JobSeed(&mut job))?.is_none() {
         return Ok(());
     }
     let (mut result, notes) = job;
     if result.runtime.0 == 0 {
         // Before 3.8 there is no job_runtime: the longest direction is what is known.
-        let directions = [&result.read, &result.write, &result.trim];
-        let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
+        let longest = result.operations.values().map(|io| io.runtime).max();
         result.runtime = longest.unwrap_or_default();
     }
     state.document.jobs.push(result);
@@ -315,7 +315,7 @@ object_seed!(DiskSeed, DiskUtil, "a disk", |disk, key, map| {
 
 object_seed!(
     JobSeed,
-    (JobResult, Notes),
+    (Worker, Notes),
     "a job of fio",
     |state, key, map| {
         let (job, notes) = &mut *state;
@@ -325,20 +325,31 @@ object_seed!(
                 notes.all_clients = job.name == "All clients";
             }
             "groupid" => {
-                job.group = u32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(u32::MAX);
+                job.fio.group =
+                    u32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(u32::MAX);
             }
             "error" => {
-                job.error = i32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(i32::MAX);
+                job.fio.error =
+                    i32::try_from(map.next_value::<Number>()?.whole()).unwrap_or(i32::MAX);
             }
-            "job options" => map.next_value_seed(OptionsSeed(&mut job.options))?,
-            "read" => job.read = direction(&mut map, &mut notes.maybe_kib[0])?,
-            "write" => job.write = direction(&mut map, &mut notes.maybe_kib[1])?,
-            "trim" => job.trim = direction(&mut map, &mut notes.maybe_kib[2])?,
+            "job options" => map.next_value_seed(OptionsSeed(&mut job.fio.options))?,
+            "read" => {
+                let read = direction(&mut map, &mut notes.maybe_kib[0])?;
+                set(job, Operation::Read, read);
+            }
+            "write" => {
+                let written = direction(&mut map, &mut notes.maybe_kib[1])?;
+                set(job, Operation::Write, written);
+            }
+            "trim" => {
+                let trimmed = direction(&mut map, &mut notes.maybe_kib[2])?;
+                set(job, Operation::Trim, trimmed);
+            }
             "mixed" => {
                 let mixed = direction(&mut map, &mut notes.maybe_kib[0])?;
                 // `unified_rw_reporting=both` prints the directions too.
-                if mixed.is_some() && job.read.is_none() && job.write.is_none() {
-                    job.read = mixed;
+                if mixed.is_some() && job.read().is_none() && job.write().is_none() {
+                    set(job, Operation::Read, mixed);
                     notes.unified = true;
                 }
             }
@@ -349,19 +360,28 @@ object_seed!(
                 if latency.n == 0 {
                     latency.n = sync.ios;
                 }
-                job.sync = (latency.n > 0).then_some(latency);
+                let flushes = (latency.n > 0).then(|| Operations::flushes(latency));
+                set(job, Operation::Flush, flushes);
             }
             "job_runtime" => job.runtime = millis(map.next_value::<Number>()?),
             "usr_cpu" => job.usr_cpu = map.next_value::<Number>()?.float(),
             "sys_cpu" => job.sys_cpu = map.next_value::<Number>()?.float(),
-            "ctx" => job.ctx = map.next_value::<Number>()?.whole(),
-            "iodepth_level" => map.next_value_seed(LevelsSeed(&mut job.iodepth_level))?,
+            "ctx" => job.fio.ctx = map.next_value::<Number>()?.whole(),
+            "iodepth_level" => map.next_value_seed(LevelsSeed(&mut job.fio.iodepth_level))?,
             _ => {
                 let _: IgnoredAny = map.next_value()?;
             }
         }
     }
 );
+
+/// A key that comes twice counts the last time.
+fn set(job: &mut Worker, kind: Operation, done: Option<Operations>) {
+    match done {
+        Some(done) => job.operations.insert(kind, done),
+        None => job.operations.remove(&kind),
+    };
+}
 
 fn millis(number: Number) -> Nanos {
     Nanos(number.whole().saturating_mul(1_000_000))
@@ -396,7 +416,7 @@ object_seed!(SyncSeed, Sync, "a sync section", |sync, key, map| {
 
 #[derive(Default)]
 struct Direction {
-    stats: IoStats,
+    stats: Operations,
     bw_kib: f64,
     bw_bytes: f64,
     plain_bytes: bool,
@@ -406,7 +426,7 @@ struct Direction {
 fn direction<'de, A: MapAccess<'de>>(
     map: &mut A,
     maybe_kib: &mut bool,
-) -> Result<Option<IoStats>, A::Error> {
+) -> Result<Option<Operations>, A::Error> {
     let mut direction = Direction::default();
     map.next_value_seed(DirectionSeed(&mut direction))?;
     let mut stats = direction.stats;
@@ -416,7 +436,7 @@ fn direction<'de, A: MapAccess<'de>>(
         direction.bw_kib * 1024.0
     };
     *maybe_kib = !direction.plain_bytes;
-    Ok((stats.ios > 0 || stats.bytes.0 > 0).then_some(stats))
+    Ok((stats.count > 0 || stats.bytes.0 > 0).then_some(stats))
 }
 
 object_seed!(
@@ -436,11 +456,11 @@ object_seed!(
                 direction.bw_bytes = map.next_value::<Number>()?.float();
             }
             "bw" => direction.bw_kib = map.next_value::<Number>()?.float(),
-            "iops" => stats.iops = map.next_value::<Number>()?.float(),
+            "iops" => stats.per_s = map.next_value::<Number>()?.float(),
             "runtime" => stats.runtime = millis(map.next_value::<Number>()?),
-            "total_ios" => stats.ios = map.next_value::<Number>()?.whole(),
-            "short_ios" => stats.short_ios = map.next_value::<Number>()?.whole(),
-            "drop_ios" => stats.drop_ios = map.next_value::<Number>()?.whole(),
+            "total_ios" => stats.count = map.next_value::<Number>()?.whole(),
+            "short_ios" => stats.short = map.next_value::<Number>()?.whole(),
+            "drop_ios" => stats.dropped = map.next_value::<Number>()?.whole(),
             "slat_ns" => stats.slat = latency(&mut map, 1)?,
             "clat_ns" => stats.clat = latency(&mut map, 1)?,
             "lat_ns" => stats.lat = latency(&mut map, 1)?,

@@ -23,9 +23,9 @@ fn json_plus_of_3_33() {
     assert_eq!(document.version(), Some((3, 33)));
     assert_eq!(document.jobs.len(), 1);
     let job = &document.jobs[0];
-    assert_eq!(job.options["rw"], "randrw");
-    let (read, write) = (job.read.as_ref().unwrap(), job.write.as_ref().unwrap());
-    assert_eq!(read.bytes.0, read.ios * 4096);
+    assert_eq!(job.fio.options["rw"], "randrw");
+    let (read, write) = (job.read().unwrap(), job.write().unwrap());
+    assert_eq!(read.bytes.0, read.count * 4096);
     for io in [read, write] {
         assert_eq!(io.clat.histogram.count(), io.clat.n);
         assert!(io.clat.percentile(99.0).unwrap() >= io.clat.percentile(50.0).unwrap());
@@ -40,17 +40,17 @@ fn json_plus_of_3_33() {
         let ours = io.clat.percentile(50.0).unwrap();
         assert!((printed as f64 / ours as f64 - 1.0).abs() < 0.02);
     }
-    assert!(job.trim.is_none() && job.sync.is_none());
-    assert!(job.iodepth_level["8"] > 99.0);
+    assert!(job.trim().is_none() && job.flush().is_none());
+    assert!(job.fio.iodepth_level["8"] > 99.0);
     assert_eq!(document.disks.len(), 1);
 }
 
 #[test]
 fn flushes_are_their_own_latency() {
     let job = &only(fixture!("fio-3.33-fdatasync.json")).jobs[0];
-    let sync = job.sync.as_ref().unwrap();
-    assert!(sync.n > 0 && sync.mean > 0.0);
-    assert_eq!(sync.histogram.count(), sync.n);
+    let sync = job.flush().unwrap();
+    assert!(sync.count > 0 && sync.lat.mean > 0.0);
+    assert_eq!(sync.lat.histogram.count(), sync.count);
 }
 
 #[test]
@@ -59,9 +59,12 @@ fn several_documents_and_text_between() {
     assert!(documents.len() >= 2);
     let last = last(&documents).unwrap();
     assert_eq!(last.jobs.len(), 2);
-    let ios = |document: &Document| document.jobs[0].read.as_ref().map_or(0, |io| io.ios);
+    let ios = |document: &Document| document.jobs[0].read().map_or(0, |io| io.count);
     assert!(ios(last) > ios(&documents[0]), "totals since the start");
-    assert_eq!(last.jobs[1].options["bs"], "64k", "global options apply");
+    assert_eq!(
+        last.jobs[1].fio.options["bs"], "64k",
+        "global options apply"
+    );
     let noisy = format!("fio: note {{ not it }}\n{MIX}\nDone {{}}\n{MIX}trailer");
     assert_eq!(parse(noisy).unwrap().len(), 2);
 }
@@ -75,7 +78,7 @@ fn clients_without_their_sum() {
     let sum = only(fixture!("handmade-fio-2.6-client-unified.json"));
     assert_eq!(sum.jobs.len(), 1);
     assert_eq!(sum.unified, [0]);
-    assert!(sum.jobs[0].write.is_some());
+    assert!(sum.jobs[0].write().is_some());
 }
 
 #[test]
@@ -91,7 +94,7 @@ fn every_version_gives_the_same_figures() {
         let document = only(text);
         let version = document.fio_version.as_str();
         let job = &document.jobs[0];
-        let io = job.read.as_ref().or(job.write.as_ref()).unwrap();
+        let io = job.read().or(job.write()).unwrap();
         assert_eq!(io.bytes, Bytes(40_960_000), "{version}");
         assert_eq!(io.bytes_per_s, 4_096_000.0, "{version}");
         assert_eq!(io.runtime, Nanos(10_000_000_000), "{version}");
@@ -107,7 +110,7 @@ fn every_version_gives_the_same_figures() {
 #[test]
 fn bins_by_index_become_microseconds() {
     let document = only(fixture!("handmade-fio-2.2.10-plus.json"));
-    let histogram = &document.jobs[0].read.as_ref().unwrap().clat.histogram;
+    let histogram = &document.jobs[0].read().unwrap().clat.histogram;
     let bins: Vec<_> = histogram.bins().collect();
     // Below 128 a bin is one microsecond; bin 128 covers 128–129 µs, bin 200 covers 272–275 µs… by
     // plat_idx_to_val: 1 << 7 plus (index % 64 + 0.5) × 2, then 1 << 8 plus (8 + 0.5) × 4.
@@ -132,8 +135,8 @@ fn nan_and_warnings_in_the_middle() {
             1,
         );
     let job = &only(&broken).jobs[0];
-    assert_eq!(job.read.as_ref().unwrap().slat.stddev, 0.0);
-    assert!(job.write.is_some());
+    assert_eq!(job.read().unwrap().slat.stddev, 0.0);
+    assert!(job.write().is_some());
 }
 
 #[test]
@@ -184,8 +187,8 @@ fn numbers_without_sense_do_not_survive() {
          \"clat_ns\" : {\"max\" : 1e300, \"bins\" : {\"18446744073709551615\" : 18446744073709551615}}}}]}",
     );
     let job = &document.jobs[0];
-    assert_eq!((job.error, job.name.as_str()), (0, "7"));
-    assert_eq!(job.read.as_ref().unwrap().iops, 0.0);
+    assert_eq!((job.fio.error, job.name.as_str()), (0, "7"));
+    assert_eq!(job.read().unwrap().per_s, 0.0);
 }
 
 #[test]

@@ -172,9 +172,11 @@ fn bad_command_lines_are_one_clear_error() {
 
 #[test]
 fn echoed_options_never_fail() {
-    let mut job = JobResult::default();
-    job.options.insert("rw".to_owned(), "sideways".to_owned());
-    job.options.insert("iodepth".to_owned(), "8".to_owned());
+    let mut job = Worker::default();
+    job.fio
+        .options
+        .insert("rw".to_owned(), "sideways".to_owned());
+    job.fio.options.insert("iodepth".to_owned(), "8".to_owned());
     let options = JobOptions::from_result(&job);
     assert_eq!(options.iodepth, 8);
     assert!(options.access.reads);
@@ -207,7 +209,8 @@ proptest! {
     fn no_value_panics(key in "(rw|bs|bssplit|size|runtime|iodepth|sync|direct|rate)", value in any::<String>()) {
         let given = [(key, value)];
         let _ = JobOptions::from_given("x", given.clone(), Source::Complete);
-        let job = JobResult { options: given.into_iter().collect(), ..JobResult::default() };
+        let mut job = Worker::default();
+        job.fio.options = given.into_iter().collect();
         let _ = JobOptions::from_result(&job);
     }
 }

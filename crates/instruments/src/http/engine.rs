@@ -7,6 +7,7 @@ use crate::connect::{self, timespec};
 use crate::measured::{Done, LOOK, LoadError, Measured, REST, Tally, finish, thread_cpu};
 use assay_http::answer::{Answer, Memory, Reader, Wrong};
 use assay_http::{Method, Url};
+use assay_model::sample::Operation;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -101,7 +102,13 @@ pub fn run(
     };
     engine.work(cancel).map_err(io("epoll_wait"))?;
     let cpu = thread_cpu().saturating_sub(used);
-    finish("http", vec![engine.tally], begin.elapsed(), cpu, cancel)
+    finish(
+        ("http", Operation::Request),
+        vec![engine.tally],
+        begin.elapsed(),
+        cpu,
+        cancel,
+    )
 }
 
 /// The first address that takes a connection, else the first.

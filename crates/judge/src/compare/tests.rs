@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::rounds;
+use crate::tests::{fio, rounds};
 use assay_model::FactKind;
 
 fn row<'a>(comparison: &'a RunComparison, metric: &str) -> &'a ComparisonRow {
@@ -84,7 +84,7 @@ fn cautions_name_what_is_not_the_same() {
     b.uid = "b".to_owned();
     b.plan.name = "other".to_owned();
     b.targets[0].size = Bytes(77);
-    b.plan.workloads[0].queue_depth = 99;
+    fio(&mut b).queue_depth = 99;
     b_samples[0].tool = "fio-3.41".to_owned();
     let said = compare((&a, &a_samples), (&b, &b_samples))
         .cautions

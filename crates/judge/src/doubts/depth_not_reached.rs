@@ -4,7 +4,7 @@
 
 use crate::doubts::{Evidence, clean, suspect, void};
 use assay_model::Doubt;
-use assay_model::sample::JobResult;
+use assay_model::sample::Worker;
 use std::fmt::Write as _;
 
 /// Name of the rule.
@@ -80,7 +80,7 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
         None => 0,
     };
     for job in evidence.results {
-        let alone = job.iodepth_level.get("1").copied().unwrap_or(0.0);
+        let alone = job.fio.iodepth_level.get("1").copied().unwrap_or(0.0);
         if asked >= 2 && alone >= ALONE {
             return Some(void(
                 CODE,
@@ -93,7 +93,7 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
         }
         // More than one in flight by fio's own count.
         if alone < ALONE
-            && !job.iodepth_level.is_empty()
+            && !job.fio.iodepth_level.is_empty()
             && let Some(share) = submitting_job(job)
             && share >= SUBMITTING
             && job.usr_cpu + job.sys_cpu < CPU_BOUND
@@ -113,18 +113,18 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
 }
 
 /// Share of the time in which the job was inside the submitting system call.
-fn submitting_job(job: &JobResult) -> Option<f64> {
+fn submitting_job(job: &Worker) -> Option<f64> {
     let time = job
-        .read
-        .iter()
-        .chain(&job.write)
+        .read()
+        .into_iter()
+        .chain(job.write())
         .map(|io| io.runtime.0)
         .max()? as f64;
     let busy: f64 = job
-        .read
-        .iter()
-        .chain(&job.write)
-        .map(|io| io.slat.mean * io.ios as f64)
+        .read()
+        .into_iter()
+        .chain(job.write())
+        .map(|io| io.slat.mean * io.count as f64)
         .sum();
     (time > 0.0 && busy > 0.0).then(|| (busy / time).min(1.0))
 }

@@ -2,7 +2,7 @@
 
 use assay_fio::json::DiskUtil;
 use assay_fio::options::{JobOptions, SyncOption};
-use assay_model::sample::{Counters, IoStats, JobResult, RatePoint};
+use assay_model::sample::{Counters, Operation, Operations, RatePoint, Worker};
 use assay_model::target::FileState;
 use assay_model::{Bytes, Facts, Nanos, TargetInfo};
 
@@ -24,7 +24,7 @@ pub struct Evidence<'a> {
     /// What was asked for.
     pub options: Option<&'a JobOptions>,
     /// What was measured: all jobs that ran together on the target.
-    pub results: &'a [JobResult],
+    pub results: &'a [Worker],
     /// Rate over time.
     pub series: &'a [RatePoint],
     /// fio's own counters of the disks, over the whole process.
@@ -62,27 +62,45 @@ const LEAST_TIME: Nanos = Nanos(1_000_000_000);
 const UNMERGED: u64 = 128 << 10;
 
 impl Evidence<'_> {
-    /// Reads and writes of all jobs.
-    pub(crate) fn directions(&self) -> impl Iterator<Item = &IoStats> {
+    /// Whether the load is fio's, as it is where nothing but options is known.
+    pub(crate) fn is_fio(&self) -> bool {
+        let own = |worker: &Worker| {
+            worker.fio.is_empty()
+                && worker.asked().all(|(kind, _)| !kind.is_io())
+                && !worker.operations.is_empty()
+        };
+        self.results.is_empty() || !self.results.iter().all(own)
+    }
+
+    /// Whether a server works for the load.
+    pub(crate) fn is_served(&self) -> bool {
+        let served = |kind| matches!(kind, Operation::Request | Operation::Login);
         self.results
             .iter()
-            .flat_map(|job| job.read.iter().chain(&job.write))
+            .any(|worker| worker.asked().any(|(kind, _)| served(kind)))
+    }
+
+    /// Reads and writes of all jobs.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = &Operations> {
+        self.results
+            .iter()
+            .flat_map(|job| job.read().into_iter().chain(job.write()))
     }
 
     /// I/Os of all jobs.
     pub(crate) fn ios(&self) -> u64 {
         self.directions()
-            .fold(0, |sum, io| sum.saturating_add(io.ios))
+            .fold(0, |sum, io| sum.saturating_add(io.count))
     }
 
     /// Bytes all jobs read.
     pub(crate) fn bytes_read(&self) -> u64 {
-        sum(self.results.iter().filter_map(|job| job.read.as_ref()))
+        sum(self.results.iter().filter_map(|job| job.read()))
     }
 
     /// Bytes all jobs wrote.
     pub(crate) fn bytes_written(&self) -> u64 {
-        sum(self.results.iter().filter_map(|job| job.write.as_ref()))
+        sum(self.results.iter().filter_map(|job| job.write()))
     }
 
     /// Whether anything is read.
@@ -148,9 +166,9 @@ impl Evidence<'_> {
         let each = self
             .options
             .is_some_and(|options| options.sync != SyncOption::No);
-        let of = |job: &JobResult| match each {
-            true => job.write.as_ref().map_or(0, |write| write.ios),
-            false => job.sync.as_ref().map_or(0, |sync| sync.n),
+        let of = |job: &Worker| match each {
+            true => job.write().map_or(0, |write| write.count),
+            false => job.flush().map_or(0, |flushes| flushes.count),
         };
         self.results.iter().map(of).fold(0, u64::saturating_add)
     }
@@ -165,8 +183,8 @@ impl Evidence<'_> {
         let ios: u64 = self
             .results
             .iter()
-            .filter_map(|job| job.read.as_ref())
-            .fold(0, |sum, io| sum.saturating_add(io.ios));
+            .filter_map(|job| job.read())
+            .fold(0, |sum, io| sum.saturating_add(io.count));
         let disk = self.disks.iter().map(|disk| disk.read_ios).max();
         self.share("read", self.bytes_read(), device, ios, disk)
     }
@@ -181,8 +199,8 @@ impl Evidence<'_> {
         let ios: u64 = self
             .results
             .iter()
-            .filter_map(|job| job.write.as_ref())
-            .fold(0, |sum, io| sum.saturating_add(io.ios));
+            .filter_map(|job| job.write())
+            .fold(0, |sum, io| sum.saturating_add(io.count));
         let disk = self.disks.iter().map(|disk| disk.write_ios).max();
         self.share("wrote", self.bytes_written(), device, ios, disk)
     }
@@ -235,6 +253,6 @@ impl Evidence<'_> {
     }
 }
 
-fn sum<'a>(stats: impl Iterator<Item = &'a IoStats>) -> u64 {
+fn sum<'a>(stats: impl Iterator<Item = &'a Operations>) -> u64 {
     stats.fold(0, |sum, io| sum.saturating_add(io.bytes.0))
 }

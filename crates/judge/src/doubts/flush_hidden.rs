@@ -18,24 +18,24 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         return None;
     }
     for job in evidence.results {
-        let (Some(write), Some(sync)) = (&job.write, &job.sync) else {
+        let (Some(write), Some(flushes)) = (job.write(), job.flush()) else {
             continue;
         };
-        let per_write = sync.n as f64 / write.ios.max(1) as f64;
+        let per_write = flushes.count as f64 / write.count.max(1) as f64;
         let write_mean = if write.lat.mean > 0.0 {
             write.lat.mean
         } else {
             write.clat.mean
         };
-        if per_write >= OFTEN && sync.mean * per_write > write_mean * PART {
+        if per_write >= OFTEN && flushes.lat.mean * per_write > write_mean * PART {
             return Some(suspect(
                 CODE,
                 format!(
                     "the write latency of `{}` ({} mean) leaves the flushes out: {} of {} mean",
                     clean(&job.name),
                     Nanos(write_mean as u64),
-                    sync.n,
-                    Nanos(sync.mean as u64)
+                    flushes.count,
+                    Nanos(flushes.lat.mean as u64)
                 ),
                 "Add the `sync` latency to that of the write, or use sync=dsync, which measures both as one.",
             ));

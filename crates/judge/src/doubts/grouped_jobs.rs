@@ -16,7 +16,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     }
     let by_flag = options.is_on("group_reporting", false);
     let by_runtime = evidence.results.iter().any(|job| {
-        let longest = [&job.read, &job.write, &job.trim]
+        let longest = [job.read(), job.write(), job.trim()]
             .into_iter()
             .flatten()
             .map(|io| io.runtime.0)

@@ -7,13 +7,13 @@ use assay_model::Doubt;
 pub const CODE: &str = "io-error";
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
-    let failed = evidence.results.iter().find(|job| job.error != 0)?;
+    let failed = evidence.results.iter().find(|job| job.fio.error != 0)?;
     Some(void(
         CODE,
         format!(
             "job `{}` ended with error {} after {}",
             clean(&failed.name),
-            failed.error,
+            failed.fio.error,
             failed.runtime
         ),
         "Find the cause first (errno of the number above, kernel log); measure again when it is gone.",

@@ -9,7 +9,7 @@ pub const CODE: &str = "no-io";
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let first = evidence.results.first()?;
     let idle = evidence.ios() == 0 && evidence.bytes_read() == 0 && evidence.bytes_written() == 0;
-    let trims = evidence.results.iter().any(|job| job.trim.is_some());
+    let trims = evidence.results.iter().any(|job| job.trim().is_some());
     (idle && !trims).then(|| {
         void(
             CODE,

@@ -8,7 +8,7 @@ pub const CODE: &str = "rate-capped";
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let options = evidence.options?;
-    let iops: f64 = evidence.directions().map(|io| io.iops).sum();
+    let iops: f64 = evidence.directions().map(|io| io.per_s).sum();
     let rate: f64 = evidence.directions().map(|io| io.bytes_per_s).sum();
     let jobs = evidence.results.len().max(1) as f64;
     let (cap, got, what) = if let Some(cap) = options.first_bytes("rate_iops") {

@@ -15,9 +15,9 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         // A flush moves nothing, and asynchronous engines count that as short among the reads (fio
         // 3.33, randrw with fdatasync=1: 35 short of 22 reads with io_uring).
         if !flushes {
-            short = short.saturating_add(io.short_ios);
+            short = short.saturating_add(io.short);
         }
-        dropped = dropped.saturating_add(io.drop_ios);
+        dropped = dropped.saturating_add(io.dropped);
     }
     (short > 0 || dropped > 0).then(|| {
         suspect(

@@ -140,7 +140,8 @@ fn hostile_values_cannot_break_a_line() {
 mod measured {
     use super::*;
     use assay_model::sample::{
-        ArcDelta, Counters, CpuDelta, DeviceDelta, IoStats, JobResult, Latency, RatePoint, Throttle,
+        ArcDelta, Counters, CpuDelta, DeviceDelta, FioJob, Latency, Operation, Operations,
+        RatePoint, Throttle, Worker,
     };
     use assay_model::target::{FileState, TargetInfo, TargetKind};
     use assay_model::{Bytes, FactKind, Facts, Nanos};
@@ -149,7 +150,7 @@ mod measured {
     /// What one correct sample of assay looks like; tests spoil it.
     struct Case {
         options: BTreeMap<String, String>,
-        job: JobResult,
+        job: Worker,
         counters: Counters,
         target: TargetInfo,
         file: FileState,
@@ -176,11 +177,11 @@ mod measured {
             ("fallocate", "none"),
             ("filename", "/srv/.assay-scratch"),
         ];
-        let io = IoStats {
+        let io = Operations {
             bytes: Bytes(60_000 * 4096),
-            ios: 60_000,
+            count: 60_000,
             runtime: Nanos(1_501_000_000),
-            iops: 40_000.0,
+            per_s: 40_000.0,
             bytes_per_s: 163_840_000.0,
             slat: Latency {
                 n: 60_000,
@@ -200,20 +201,25 @@ mod measured {
                 max: 9_000_000,
                 ..Latency::default()
             },
-            ..IoStats::default()
+            ..Operations::default()
         };
         let reads = rw.contains("read");
+        let kind = match reads {
+            true => Operation::Read,
+            false => Operation::Write,
+        };
         Case {
             options: options.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-            job: JobResult {
+            job: Worker {
                 name: "w".to_owned(),
                 runtime: Nanos(1_500_000_000),
-                read: reads.then(|| io.clone()),
-                write: (!reads).then_some(io),
+                operations: [(kind, io)].into(),
                 usr_cpu: 8.0,
                 sys_cpu: 40.0,
-                iodepth_level: [("1".to_owned(), 0.1), ("16".to_owned(), 99.9)].into(),
-                ..JobResult::default()
+                fio: FioJob {
+                    iodepth_level: [("1".to_owned(), 0.1), ("16".to_owned(), 99.9)].into(),
+                    ..FioJob::default()
+                },
             },
             counters: Counters {
                 devices: vec![DeviceDelta {
@@ -258,10 +264,8 @@ mod measured {
             self
         }
         fn doubts(&self) -> Vec<String> {
-            let job = JobResult {
-                options: self.options.clone(),
-                ..self.job.clone()
-            };
+            let mut job = self.job.clone();
+            job.fio.options = self.options.clone();
             let options = JobOptions::from_result(&job);
             judge(&Evidence {
                 options: Some(&options),
@@ -278,8 +282,8 @@ mod measured {
             .map(|d| format!("{}:{:?}", d.code, d.severity).to_lowercase())
             .collect()
         }
-        fn io(&mut self) -> &mut IoStats {
-            self.job.read.as_mut().or(self.job.write.as_mut()).unwrap()
+        fn io(&mut self) -> &mut Operations {
+            self.job.operations.values_mut().next().unwrap()
         }
     }
 
@@ -456,9 +460,9 @@ mod measured {
 
     #[test]
     fn errors_and_limits_of_the_result() {
-        let failed = |c: &mut Case| c.job.error = 5;
+        let failed = |c: &mut Case| c.job.fio.error = 5;
         assert_eq!(case("randread").with(failed).doubts(), ["io-error:void"]);
-        let short = |c: &mut Case| c.io().short_ios = 3;
+        let short = |c: &mut Case| c.io().short = 3;
         assert_eq!(case("randread").with(short).doubts(), ["short-io:suspect"]);
         // Flushes counted as short.
         let flushed = case("randwrite").set("fdatasync", "1").with(short).doubts();
@@ -471,9 +475,9 @@ mod measured {
             case("randread").with(stall).doubts(),
             ["histogram-capped:suspect"]
         );
-        let nothing = |c: &mut Case| c.job.read = None;
+        let nothing = |c: &mut Case| c.job.operations.clear();
         assert_eq!(case("randread").with(nothing).doubts(), ["no-io:void"]);
-        let alone = |c: &mut Case| c.job.iodepth_level = [("1".to_owned(), 99.0)].into();
+        let alone = |c: &mut Case| c.job.fio.iodepth_level = [("1".to_owned(), 99.0)].into();
         assert_eq!(
             case("randread").with(alone).doubts(),
             ["depth-not-reached:void"]

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::figures::sides;
-use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::{Bytes, Histogram, Nanos};
 use rand::{RngExt as _, SeedableRng as _};
 use std::fmt::Write as _;
@@ -49,11 +49,11 @@ fn round(line: &str) -> Sides {
             histogram.record(bin as u64, count as u64);
         }
     }
-    let write = IoStats {
+    let write = Operations {
         bytes: Bytes(ios as u64 * 4096),
-        ios: ios as u64,
+        count: ios as u64,
         runtime: Nanos(2_000_000_000),
-        iops: get("iops"),
+        per_s: get("iops"),
         bytes_per_s: get("iops") * 4096.0,
         clat: Latency {
             n: histogram.count(),
@@ -61,12 +61,9 @@ fn round(line: &str) -> Sides {
             histogram,
             ..Latency::default()
         },
-        ..IoStats::default()
+        ..Operations::default()
     };
-    let job = JobResult {
-        write: Some(write),
-        ..JobResult::default()
-    };
+    let job = Worker::default().with(Operation::Write, write);
     let mut all = sides(&[job]);
     all.retain(|direction, _| *direction == Direction::All);
     all

@@ -1,6 +1,6 @@
 use super::*;
 use crate::figures::sides;
-use assay_model::sample::{IoStats, JobResult, Latency};
+use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::{Bytes, Histogram, Nanos};
 use proptest::prelude::*;
 
@@ -8,11 +8,11 @@ use proptest::prelude::*;
 fn round(latencies: &[(u64, u64)]) -> Sides {
     let histogram: Histogram = latencies.iter().copied().collect();
     let ios = histogram.count();
-    let read = IoStats {
+    let read = Operations {
         bytes: Bytes(ios * 4096),
-        ios,
+        count: ios,
         runtime: Nanos(1_000_000_000),
-        iops: ios as f64,
+        per_s: ios as f64,
         bytes_per_s: ios as f64 * 4096.0,
         clat: Latency {
             n: ios,
@@ -21,12 +21,9 @@ fn round(latencies: &[(u64, u64)]) -> Sides {
             histogram,
             ..Latency::default()
         },
-        ..IoStats::default()
+        ..Operations::default()
     };
-    sides(&[JobResult {
-        read: Some(read),
-        ..JobResult::default()
-    }])
+    sides(&[Worker::default().with(Operation::Read, read)])
 }
 
 fn of(rounds: &[Sides], metric: &str) -> Estimate {

@@ -1,7 +1,7 @@
 //! Latency of one direction: merged over jobs and rounds, with the flush added to a write.
 
 use assay_model::Histogram;
-use assay_model::sample::{IoStats, Latency};
+use assay_model::sample::{Latency, Operations};
 
 /// A latency distribution in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl Distribution {
     /// Latency of a direction of a job: from submission to completion (`lat`) where its
     /// distribution is known, else from the kernel's acceptance (`clat`). They differ by the
     /// submission, which is part of `clat` for engines that do one I/O at a time.
-    pub(crate) fn of_io(io: &IoStats) -> Self {
+    pub(crate) fn of(io: &Operations) -> Self {
         let known =
             |latency: &&Latency| !latency.histogram.is_empty() || !latency.percentiles.is_empty();
         let best = [&io.lat, &io.clat].into_iter().find(known);
@@ -31,16 +31,16 @@ impl Distribution {
             None if io.lat.mean > 0.0 => &io.lat,
             None => &io.clat,
         };
-        Self::of(latency, io.ios)
+        Self::of_latency(latency, io.count)
     }
 
     /// Latency of flush calls.
-    pub(crate) fn of_calls(latency: &Latency) -> Self {
-        Self::of(latency, 0)
+    pub(crate) fn of_calls(flushes: &Operations) -> Self {
+        Self::of_latency(&flushes.lat, flushes.count)
     }
 
     /// `n` stands in for a count that was not printed (fio before 3.18).
-    fn of(latency: &Latency, n: u64) -> Self {
+    fn of_latency(latency: &Latency, n: u64) -> Self {
         let n = if latency.n > 0 { latency.n } else { n };
         let mean = Some(latency.mean).filter(|mean| mean.is_finite() && *mean > 0.0);
         if n == 0 || (mean.is_none() && latency.max == 0 && latency.histogram.is_empty()) {

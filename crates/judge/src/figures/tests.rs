@@ -14,24 +14,21 @@ fn latency(values: &[u64]) -> Latency {
     }
 }
 
-fn io(values: &[u64], seconds: u64) -> IoStats {
+fn io(values: &[u64], seconds: u64) -> Operations {
     let ios = values.len() as u64;
-    IoStats {
+    Operations {
         bytes: Bytes(ios * 4096),
-        ios,
+        count: ios,
         runtime: Nanos(seconds * 1_000_000_000),
-        iops: ios as f64 / seconds as f64,
+        per_s: ios as f64 / seconds as f64,
         bytes_per_s: (ios * 4096) as f64 / seconds as f64,
         clat: latency(values),
-        ..IoStats::default()
+        ..Operations::default()
     }
 }
 
-fn reader(values: &[u64], seconds: u64) -> JobResult {
-    JobResult {
-        read: Some(io(values, seconds)),
-        ..JobResult::default()
-    }
+fn reader(values: &[u64], seconds: u64) -> Worker {
+    Worker::default().with(Operation::Read, io(values, seconds))
 }
 
 fn get(sides: &Sides, metric: &str) -> Option<f64> {
@@ -52,11 +49,12 @@ fn rates_of_jobs_add_up_and_runtimes_do_not() {
 
 #[test]
 fn a_write_waits_for_its_flush() {
-    let job = JobResult {
-        write: Some(io(&[5, 5, 5, 9], 1)),
-        sync: Some(latency(&[400, 500, 600, 4000])),
-        ..JobResult::default()
-    };
+    let job = Worker::default()
+        .with(Operation::Write, io(&[5, 5, 5, 9], 1))
+        .with(
+            Operation::Flush,
+            Operations::flushes(latency(&[400, 500, 600, 4000])),
+        );
     let sides = sides(&[job]);
     assert_eq!(get(&sides, "write.mean"), Some(6.0 + 1375.0));
     assert_eq!(get(&sides, "p50"), Some(505.0));
@@ -68,11 +66,9 @@ fn a_write_waits_for_its_flush() {
 
 #[test]
 fn a_flush_after_every_fourth_write_delays_a_quarter_of_them() {
-    let job = JobResult {
-        write: Some(io(&[10; 8], 1)),
-        sync: Some(latency(&[100, 100])),
-        ..JobResult::default()
-    };
+    let job = Worker::default()
+        .with(Operation::Write, io(&[10; 8], 1))
+        .with(Operation::Flush, Operations::flushes(latency(&[100, 100])));
     let sides = sides(&[job]);
     assert_eq!(get(&sides, "mean"), Some(35.0));
     assert_eq!(get(&sides, "p50"), Some(10.0));
@@ -81,11 +77,9 @@ fn a_flush_after_every_fourth_write_delays_a_quarter_of_them() {
 
 #[test]
 fn a_mix_is_told_apart() {
-    let job = JobResult {
-        read: Some(io(&[10; 3], 1)),
-        write: Some(io(&[50; 1], 1)),
-        ..JobResult::default()
-    };
+    let job = Worker::default()
+        .with(Operation::Read, io(&[10; 3], 1))
+        .with(Operation::Write, io(&[50; 1], 1));
     let sides = sides(&[job]);
     assert_eq!(get(&sides, "read.iops"), Some(3.0));
     assert_eq!(get(&sides, "write.iops"), Some(1.0));
@@ -96,7 +90,7 @@ fn a_mix_is_told_apart() {
 #[test]
 fn printed_percentiles_serve_alone_and_are_never_merged() {
     let mut job = reader(&[7; 10], 1);
-    let clat = &mut job.read.as_mut().unwrap().clat;
+    let clat = &mut job.operations.get_mut(&Operation::Read).unwrap().clat;
     clat.histogram = Histogram::default();
     clat.percentiles = vec![(99.0, 7)];
     assert_eq!(get(&sides(&[job.clone()]), "p99"), Some(7.0));
@@ -106,13 +100,13 @@ fn printed_percentiles_serve_alone_and_are_never_merged() {
 #[test]
 fn nothing_measured_has_no_figures() {
     assert!(figures(&sides(&[])).is_empty());
-    assert!(figures(&sides(&[JobResult::default()])).is_empty());
+    assert!(figures(&sides(&[Worker::default()])).is_empty());
 }
 
 #[test]
 fn a_percentile_does_not_exceed_the_exact_maximum() {
     let mut job = reader(&[1008], 1);
-    job.read.as_mut().unwrap().clat.max = 1005;
+    job.operations.get_mut(&Operation::Read).unwrap().clat.max = 1005;
     assert_eq!(get(&sides(&[job]), "p99.9"), Some(1005.0));
 }
 
@@ -124,8 +118,8 @@ proptest! {
         mut writes in prop::collection::vec(1u64..1000, 1..40),
         mut flushes in prop::collection::vec(1u64..100_000, 1..40),
     ) {
-        let write = Distribution::of_io(&io(&writes, 1));
-        let flush = Distribution::of_calls(&latency(&flushes));
+        let write = Distribution::of(&io(&writes, 1));
+        let flush = Distribution::of_calls(&Operations::flushes(latency(&flushes)));
         let both = write.then(&flush);
         prop_assert_eq!(both.histogram.count(), writes.len() as u64);
         while flushes.len() < writes.len() {
@@ -156,8 +150,8 @@ proptest! {
         pairs in prop::collection::vec((1u64..1000, 1u64..100_000), 1..60),
     ) {
         let (mut writes, mut flushes): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
-        let both = Distribution::of_io(&io(&writes, 1))
-            .then(&Distribution::of_calls(&latency(&flushes)));
+        let both = Distribution::of(&io(&writes, 1))
+            .then(&Distribution::of_calls(&Operations::flushes(latency(&flushes))));
         writes.sort_unstable();
         flushes.sort_unstable();
         let expected: Histogram = writes.iter().zip(&flushes).map(|(w, f)| (w + f, 1)).collect();

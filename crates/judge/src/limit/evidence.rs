@@ -2,8 +2,8 @@
 
 use crate::figures::Sides;
 use assay_model::criterion::Direction;
-use assay_model::sample::{CpuDelta, JobResult, RatePoint};
-use assay_model::{Facts, Nanos, Sample, TargetInfo, Workload};
+use assay_model::sample::{CpuDelta, RatePoint, Worker};
+use assay_model::{Facts, Nanos, Planned, Sample, TargetInfo, Workload};
 
 /// A result of the same run that differs in depth or block size only.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub(crate) struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// Collects it from the samples that count and their figures.
     pub(crate) fn of(
-        workload: Option<&Workload>,
+        planned: Option<&Planned>,
         target: Option<&TargetInfo>,
         facts: &'a Facts,
         samples: &[(&'a Sample, &Sides)],
@@ -113,9 +113,11 @@ impl<'a> Evidence<'a> {
                 .filter_map(|(s, _)| s.counters.throttle.as_ref())
         };
         let events: Vec<u64> = throttles().filter_map(|t| t.cpu_events).collect();
-        let ramp = workload
-            .and_then(|workload| workload.ramp)
-            .unwrap_or_default();
+        let ramp = planned.map(|planned| planned.ramp).unwrap_or_default();
+        let workload = planned.and_then(Planned::fio);
+        // What a command or a request does to a file system nobody knows.
+        let on_file = workload.is_some() || planned.is_none();
+        let target = target.filter(|_| on_file);
         let fs = target.and_then(|target| target.fs_type.as_deref());
         Self {
             rounds: samples.len(),
@@ -128,12 +130,12 @@ impl<'a> Evidence<'a> {
             write_per_s: rate(Direction::Write, true),
             read_iops: rate(Direction::Read, false),
             write_iops: rate(Direction::Write, false),
-            latency: over(&|s, _| service_time(&s.jobs)),
+            latency: over(&|s, _| service_time(&s.workers)),
             flush: over(&|_, sides| flush_per_write(sides)).zip(over(&|_, sides| {
                 sides.get(&Direction::Write)?.latency.mean()
             })),
-            job_cpu: over(&|s, _| Some(busiest_job(&s.jobs)?.0))
-                .zip(over(&|s, _| Some(busiest_job(&s.jobs)?.1))),
+            job_cpu: over(&|s, _| Some(busiest_job(&s.workers)?.0))
+                .zip(over(&|s, _| Some(busiest_job(&s.workers)?.1))),
             machine_busy: cpu(&|cpu| (1.0 - cpu.idle - cpu.iowait - cpu.steal).max(0.0)),
             busiest_cpu: cpu(&|cpu| cpu.busiest),
             steal: cpu(&|cpu| cpu.steal),
@@ -177,27 +179,26 @@ fn flush_per_write(sides: &Sides) -> Option<f64> {
 
 /// Time of all operations and flushes over the number of operations. With the submission, which the
 /// completion latency leaves out: on a fast drive it is a good part.
-fn service_time(jobs: &[JobResult]) -> Option<f64> {
+fn service_time(jobs: &[Worker]) -> Option<f64> {
     let (mut time, mut ios) = (0.0, 0.0);
     for job in jobs {
-        for io in job.read.iter().chain(&job.write) {
+        for (_, io) in job.asked() {
             let mean = [io.lat.mean, io.clat.mean]
                 .into_iter()
                 .find(|mean| *mean > 0.0)?;
-            time += io.ios as f64 * mean;
-            ios += io.ios as f64;
+            time += io.count as f64 * mean;
+            ios += io.count as f64;
         }
         time += job
-            .sync
-            .as_ref()
-            .map_or(0.0, |sync| sync.n as f64 * sync.mean);
+            .flush()
+            .map_or(0.0, |flushes| flushes.count as f64 * flushes.lat.mean);
     }
     (ios > 0.0).then(|| time / ios)
 }
 
 /// User and kernel time of the job with the most of both.
-fn busiest_job(jobs: &[JobResult]) -> Option<(f64, f64)> {
-    let cpu = |job: &JobResult| (job.usr_cpu / 100.0, job.sys_cpu / 100.0);
+fn busiest_job(jobs: &[Worker]) -> Option<(f64, f64)> {
+    let cpu = |job: &Worker| (job.usr_cpu / 100.0, job.sys_cpu / 100.0);
     let most = jobs
         .iter()
         .map(cpu)
@@ -211,7 +212,7 @@ fn busiest_job(jobs: &[JobResult]) -> Option<(f64, f64)> {
 /// long enough to make a busy device look idle.
 fn device_time(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) -> Option<f64> {
     let counters = &sample.counters;
-    let measured = sample.jobs.iter().map(|job| job.runtime.0).max();
+    let measured = sample.workers.iter().map(|job| job.runtime.0).max();
     let load = measured.unwrap_or(0).saturating_add(ramp.0);
     let elapsed = match load {
         0 => counters.elapsed,
@@ -242,9 +243,9 @@ fn device_share(sample: &Sample) -> Option<f64> {
         .map(|d| moved(d.read_bytes.0) + moved(d.write_bytes.0))
         .sum();
     let stats = sample
-        .jobs
+        .workers
         .iter()
-        .flat_map(|job| job.read.iter().chain(&job.write));
+        .flat_map(|job| job.read().into_iter().chain(job.write()));
     let fio: f64 = stats.map(|io| moved(io.bytes.0)).sum();
     (!devices.is_empty() && fio > 0.0).then(|| device / fio)
 }

@@ -1,24 +1,15 @@
 //! Slots to pairs: the same figures and doubts as everywhere else, then one log ratio a pair.
 
-use crate::doubts::{ABOUT_CACHED_READS, clean};
-use crate::figures::{figures, sides};
+use crate::doubts::{ABOUT_CACHED_READS, Around, Origin, clean};
+use crate::figures::figures;
 use crate::group;
 use assay_model::criterion::Metric;
 use assay_model::doubt::Severity;
 use assay_model::result::Figures;
 use assay_model::sample::Outcome;
 use assay_model::trial::{PairOutcome, Slot};
-use assay_model::{Origin, Plan, Run, RunId, RunState, Sample, Trial};
+use assay_model::{Sample, Trial};
 use std::collections::BTreeMap;
-
-/// Load generators of assay's own. They report operations in `read`; what is doubtful about a fio
-/// job says nothing about them.
-const OWN: [&str; 4] = [
-    "assay-attributes",
-    "assay-command",
-    "assay-http",
-    "assay-imap",
-];
 
 /// What each pair of a trial says, in order. The pair that is being measured is not in it.
 #[must_use]
@@ -32,7 +23,7 @@ pub(super) fn with_figures(
     trial: &Trial,
     slots: &[Slot],
 ) -> Vec<(PairOutcome, Option<[Figures; 2]>)> {
-    let run = as_run(trial);
+    let around = around(trial);
     let mut measured: BTreeMap<u32, [Option<&Slot>; 2]> = BTreeMap::new();
     for slot in slots {
         // What was measured again after an interruption replaces what it interrupted.
@@ -43,7 +34,7 @@ pub(super) fn with_figures(
     for number in 1..=last {
         out.push(match measured.get(&number) {
             Some([Some(now), Some(changed)]) => {
-                let seen = |slot| seen(&run, slot, trial.plan.cached);
+                let seen = |slot| seen(around, slot, trial.plan.cached);
                 pair(trial, seen(now), seen(changed))
             }
             _ if number == last => break,
@@ -60,7 +51,7 @@ enum Seen {
     Failed(String),
 }
 
-fn seen(run: &Run, slot: &Slot, cached: bool) -> Seen {
+fn seen(around: Around<'_>, slot: &Slot, cached: bool) -> Seen {
     let worst = slot.doubts.iter().find(|d| d.severity == Severity::Void);
     if let Some(doubt) = worst {
         return Seen::Void(said(&doubt.code, &doubt.evidence));
@@ -76,43 +67,34 @@ fn seen(run: &Run, slot: &Slot, cached: bool) -> Seen {
             ));
         }
     }
-    if let Some(job) = sample.jobs.iter().find(|job| job.error != 0) {
+    if let Some(job) = sample.workers.iter().find(|job| job.fio.error != 0) {
         return Seen::Failed(format!(
             "job `{}` ended with error {} after {}",
             clean(&job.name),
-            job.error,
+            job.fio.error,
             job.runtime
         ));
     }
-    if own(sample) {
-        let figures = figures(&sides(&sample.jobs));
-        return match figures.is_empty() {
-            true => Seen::Failed("not one operation was completed".to_owned()),
-            false => Seen::Figures(figures),
-        };
-    }
-    let judged = judged(run, sample, cached);
+    let judged = judged(around, sample, cached);
     let worst = judged.doubts.iter().find(|d| d.severity == Severity::Void);
     match worst {
+        Some(doubt) if doubt.code == group::NOT_COMPLETED => Seen::Failed(doubt.evidence.clone()),
         Some(doubt) => Seen::Void(said(&doubt.code, &doubt.evidence)),
         None => Seen::Figures(figures(&judged.sides)),
     }
 }
 
 /// A sample as judged; `cached`: reads from a cache are meant.
-pub(super) fn judged<'a>(run: &Run, sample: &'a Sample, cached: bool) -> group::Judged<'a> {
-    let judged = group::judge(run, sample);
+pub(super) fn judged<'a>(
+    around: Around<'_>,
+    sample: &'a Sample,
+    cached: bool,
+) -> group::Judged<'a> {
+    let judged = group::judge(around, sample);
     match cached {
         true => judged.without(&ABOUT_CACHED_READS),
         false => judged,
     }
-}
-
-pub(super) fn own(sample: &Sample) -> bool {
-    OWN.iter().any(|tool| {
-        let rest = sample.tool.strip_prefix(tool);
-        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
-    })
 }
 
 fn said(code: &str, evidence: &str) -> String {
@@ -183,20 +165,11 @@ fn measured(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOutcome,
     })
 }
 
-/// The trial as a run, for the rules about samples.
-pub(super) fn as_run(trial: &Trial) -> Run {
-    Run {
-        id: RunId(0),
-        uid: trial.uid.clone(),
-        assay_version: trial.assay_version.clone(),
-        started: trial.started,
-        ended: trial.ended,
-        state: RunState::Running,
-        origin: Origin::Measured,
-        plan: Plan::default(),
-        targets: trial.target.clone().into_iter().collect(),
-        facts: trial.facts.clone(),
-        remarks: Vec::new(),
-        ladder: None,
+/// What the rules about samples know from a trial.
+pub(super) fn around(trial: &Trial) -> Around<'_> {
+    Around {
+        source: Origin::Measured,
+        target: trial.target.as_ref(),
+        facts: Some(&trial.facts),
     }
 }

@@ -1,13 +1,11 @@
 //! What a report shows beside the pairs: every measurement as judged, and the latency of both
 //! sides.
 
-use super::pairs::{as_run, judged, own};
+use super::pairs::{around, judged};
 use crate::estimate;
-use crate::figures::{Sides, sides};
+use crate::figures::Sides;
 use crate::group;
-use assay_model::doubt::Validity;
 use assay_model::result::JudgedSample;
-use assay_model::sample::Outcome;
 use assay_model::trial::{PairOutcome, Side, Slot};
 use assay_model::{Histogram, Trial};
 use std::collections::BTreeMap;
@@ -24,25 +22,9 @@ pub struct Shown {
 /// Judges each slot for itself by the same rules that made `pairs` of them.
 #[must_use]
 pub fn shown(trial: &Trial, slots: &[Slot], pairs: &[PairOutcome]) -> Shown {
-    let run = as_run(trial);
     let all: Vec<group::Judged> = slots
         .iter()
-        .map(|slot| {
-            let sample = &slot.sample;
-            match own(sample) {
-                false => judged(&run, sample, trial.plan.cached),
-                // The doubts about fio say nothing about it.
-                true => group::Judged {
-                    sample,
-                    sides: match sample.outcome {
-                        Outcome::Completed => sides(&sample.jobs),
-                        _ => Sides::new(),
-                    },
-                    doubts: Vec::new(),
-                    validity: Validity::Valid,
-                },
-            }
-        })
+        .map(|slot| judged(around(trial), &slot.sample, trial.plan.cached))
         .collect();
     let counts = |pair: u32| {
         let outcome = pairs.get((pair as usize).wrapping_sub(1));

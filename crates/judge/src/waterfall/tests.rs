@@ -34,7 +34,7 @@ fn ladder() -> Ladder {
     }
 }
 
-fn workload() -> Workload {
+fn workload() -> Planned {
     let text = r#"{"name": "w", "pattern": "randread", "block_size": "4k"}"#;
     serde_json::from_str(text).unwrap()
 }

@@ -19,7 +19,7 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 /// An emulated QEMU answers slowly.
-const PATIENCE: Duration = Duration::from_secs(120);
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 /// It is killed after this, should it not end when it is told to.
 const LONGEST: Duration = Duration::from_secs(1800);
 /// Where the descriptors of the records lie in that machine's memory, then the records.
@@ -95,7 +95,7 @@ impl Drive {
                 let _ = output.send(bytes.to_vec());
             });
         });
-        let reader = BufReader::new(Pipe::new(from_qemu, Some(PATIENCE)));
+        let reader = BufReader::new(Pipe::new(from_qemu, Some(QEMU_ANSWERS_WITHIN)));
         let qmp = Qmp::over(Box::new(reader), Box::new(Into(to_qemu)))?;
         let mut drive = Self { qmp };
         drive.enable()?;
@@ -160,7 +160,7 @@ impl Drive {
     pub(super) fn wait(&mut self) -> Result<Done, LabError> {
         const ERR: u8 = 0x01;
         const BUSY_OR_DATA: u8 = 0x88;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + QEMU_ANSWERS_WITHIN;
         while Instant::now() < deadline {
             let status = self.qmp.execute("query-status", json!({}))?;
             if status["status"] == "io-error" {
@@ -178,7 +178,7 @@ impl Drive {
         }
         Err(LabError::Qmp {
             command: "write".to_owned(),
-            reason: format!("the drive was busy for {} s", PATIENCE.as_secs()),
+            reason: format!("the drive was busy for {} s", QEMU_ANSWERS_WITHIN.as_secs()),
         })
     }
 }

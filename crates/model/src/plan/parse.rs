@@ -1,6 +1,8 @@
 //! Plans from and to TOML, with errors that name the line, the key and the nearest known one.
 
 use super::{Plan, PlanSpec};
+use crate::load::Load;
+use crate::workload::Workload;
 use std::fmt::Write as _;
 
 /// Why a plan cannot be used.
@@ -97,51 +99,23 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
                 "two workloads are named `{name}`: names must differ"
             ));
         }
-        let size = workload.block_size.0;
-        if size == 0 || !size.is_multiple_of(512) || size > 1 << 30 {
+        if workload.runtime.0 < 100_000_000 {
             return fail(format!(
-                "{name}: block_size = {size}: use a multiple of 512 bytes up to 1G"
+                "{name}: runtime {} is too short to measure: use 100ms or more",
+                workload.runtime
             ));
         }
-        if size > plan.file_size.0 {
+        if let Load::Attributes { .. } = workload.load {
             return fail(format!(
-                "{name}: block_size {} is larger than file_size {}",
-                workload.block_size, plan.file_size
+                "{name}: files with attributes are made on a file system of assay's own, as trials \
+                 make it"
             ));
         }
-        if !(1..=4096).contains(&workload.queue_depth) || !(1..=256).contains(&workload.jobs) {
-            return fail(format!(
-                "{name}: use queue_depth 1 to 4096 and jobs 1 to 256"
-            ));
-        }
-        if workload.engine == crate::workload::Engine::Psync && workload.queue_depth > 1 {
-            return fail(format!(
-                "{name}: engine psync does one I/O at a time, so queue_depth = {} would not be reached: use jobs, or another engine",
-                workload.queue_depth
-            ));
-        }
-        if workload.read_percent.is_some_and(|share| share > 100) {
-            return fail(format!("{name}: read_percent must be 0 to 100"));
-        }
-        if workload.durability != crate::workload::Durability::None && !workload.pattern.writes() {
-            return fail(format!(
-                "{name}: durability says when a write is done, but it only reads"
-            ));
-        }
-        let share = plan.file_size.0 / u64::from(workload.jobs);
-        if share < size {
-            return fail(format!(
-                "{name}: {} jobs share {} and none gets a whole block",
-                workload.jobs, plan.file_size
-            ));
-        }
-        match workload.runtime {
-            Some(time) if time.0 < 100_000_000 => {
-                return fail(format!(
-                    "{name}: runtime {time} is too short to measure: use 100ms or more"
-                ));
-            }
-            _ => {}
+        if let Some(workload) = workload.fio() {
+            fits(workload, plan).map_err(|message| PlanError::Content {
+                plan: plan.name.clone(),
+                message: format!("{name}: {message}"),
+            })?;
         }
     }
     for criterion in &plan.want {
@@ -163,6 +137,45 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
     let distinct: std::collections::BTreeSet<_> = plan.targets.iter().collect();
     if distinct.len() < plan.targets.len() {
         return fail("a target is named twice".to_owned());
+    }
+    Ok(())
+}
+
+/// What fio's workload must be to fit the plan.
+fn fits(workload: &Workload, plan: &Plan) -> Result<(), String> {
+    let size = workload.block_size.0;
+    if size == 0 || !size.is_multiple_of(512) || size > 1 << 30 {
+        return Err(format!(
+            "block_size = {size}: use a multiple of 512 bytes up to 1G"
+        ));
+    }
+    if size > plan.file_size.0 {
+        return Err(format!(
+            "block_size {} is larger than file_size {}",
+            workload.block_size, plan.file_size
+        ));
+    }
+    if !(1..=4096).contains(&workload.queue_depth) || !(1..=256).contains(&workload.jobs) {
+        return Err("use queue_depth 1 to 4096 and jobs 1 to 256".to_owned());
+    }
+    if workload.engine == crate::workload::Engine::Psync && workload.queue_depth > 1 {
+        return Err(format!(
+            "engine psync does one I/O at a time, so queue_depth = {} would not be reached: use jobs, or another engine",
+            workload.queue_depth
+        ));
+    }
+    if workload.read_percent.is_some_and(|share| share > 100) {
+        return Err("read_percent must be 0 to 100".to_owned());
+    }
+    if workload.durability != crate::workload::Durability::None && !workload.pattern.writes() {
+        return Err("durability says when a write is done, but it only reads".to_owned());
+    }
+    let share = plan.file_size.0 / u64::from(workload.jobs);
+    if share < size {
+        return Err(format!(
+            "{} jobs share {} and none gets a whole block",
+            workload.jobs, plan.file_size
+        ));
     }
     Ok(())
 }
@@ -203,8 +216,20 @@ pub(super) fn print(spec: &PlanSpec) -> String {
         if let Some(name) = &w.name {
             let _ = writeln!(out, "name = {}", quote(name));
         }
-        let _ = writeln!(out, "pattern = \"{}\"", w.pattern.fio());
-        let _ = writeln!(out, "block_size = \"{}\"", w.block_size.short());
+        // A table in one line: what follows is the workload's again.
+        if let Some(load) = w
+            .load
+            .as_ref()
+            .and_then(|load| toml::Value::try_from(load).ok())
+        {
+            let _ = writeln!(out, "load = {load}");
+        }
+        if let Some(pattern) = w.pattern {
+            let _ = writeln!(out, "pattern = \"{}\"", pattern.fio());
+        }
+        if let Some(size) = w.block_size {
+            let _ = writeln!(out, "block_size = \"{}\"", size.short());
+        }
         if let Some(depth) = w.queue_depth {
             let _ = writeln!(out, "queue_depth = {depth}");
         }

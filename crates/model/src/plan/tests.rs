@@ -127,3 +127,78 @@ fn plans_that_cannot_work_say_why() {
         assert!(error(&text).contains(hint), "{text}: {}", error(&text));
     }
 }
+
+const LOADS: &str = r#"
+name = "x"
+[[workload]]
+load = { kind = "command", argv = ["sort", "{path}/a b"] }
+runtime = "2s"
+[[workload]]
+name = "page"
+load = { kind = "http", url = "http://localhost/", connections = 4, keep_alive = true }
+[[workload]]
+load = { kind = "null" }
+[[workload]]
+pattern = "randread"
+block_size = "4k"
+[[workload]]
+load = { kind = "fio", workload = { name = "old", pattern = "read", block_size = "1m" } }
+"#;
+
+#[test]
+fn a_plan_names_any_load_and_survives_being_printed_and_stored() {
+    let plan = PlanSpec::from_toml(LOADS, "x").unwrap();
+    let plan = plan.resolve(&settings()).unwrap();
+    let names: Vec<_> = plan.workloads.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["command", "page", "null", "randread-4k-qd1", "old"]);
+    let times = |at: usize| (plan.workloads[at].runtime, plan.workloads[at].ramp);
+    assert_eq!(times(0), (Nanos(2_000_000_000), DEFAULT_RAMP));
+    assert_eq!(times(1), (DEFAULT_RUNTIME, DEFAULT_RAMP));
+    let fio = plan.workloads[4].fio().unwrap();
+    assert_eq!(
+        (fio.engine, fio.runtime),
+        (Engine::Libaio, Some(DEFAULT_RUNTIME))
+    );
+    let again = PlanSpec::from_toml(&plan.to_toml(), "printed").unwrap();
+    assert_eq!(again.resolve(&settings()).unwrap(), plan);
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+}
+
+#[test]
+fn a_workload_of_fio_is_stored_as_0_1_stored_it() {
+    let old = r#"{"name":"w","pattern":"randrw","block_size":4096,"queue_depth":1,"jobs":1,
+        "read_percent":75,"engine":"io_uring","direct":true,"durability":"none",
+        "runtime":1000000000,"ramp":0}"#;
+    let planned: Planned = serde_json::from_str(old).unwrap();
+    assert_eq!(planned.fio().unwrap().read_percent, Some(75));
+    let (old, new): (serde_json::Value, serde_json::Value) = (
+        serde_json::from_str(old).unwrap(),
+        serde_json::to_value(&planned).unwrap(),
+    );
+    assert_eq!(old, new);
+}
+
+#[test]
+fn a_load_that_does_not_go_together_says_why() {
+    let command = r#"load = { kind = "command", argv = ["true"] }"#;
+    for (workload, hint) in [
+        (format!("{command}\npattern = \"read\""), "leave out"),
+        (format!("{command}\nqueue_depth = 1"), "leave out"),
+        ("pattern = \"read\"".to_owned(), "`block_size` is missing"),
+        ("block_size = \"4k\"".to_owned(), "`pattern` is missing"),
+        (
+            "load = { kind = \"attributes\", files = 3, size = 20 }".to_owned(),
+            "assay's own",
+        ),
+        (
+            "load = { kind = \"fio\", size = \"1g\", workload = { name = \"a\", pattern = \"read\", block_size = \"4k\" } }"
+                .to_owned(),
+            "file_size",
+        ),
+        ("load = { kind = \"comand\", argv = [] }".to_owned(), "did you mean `command`"),
+    ] {
+        let text = format!("name = \"x\"\n[[workload]]\n{workload}\n");
+        assert!(error(&text).contains(hint), "{text}: {}", error(&text));
+    }
+}

@@ -278,7 +278,7 @@ pub fn case(plan: Plan) -> Case {
     let mut samples = Vec::new();
     let rounds = plan.rounds;
     for target in &plan.targets {
-        for workload in &plan.workloads {
+        for workload in plan.workloads.iter().filter_map(|one| one.fio()) {
             let (mean, rate) = formula(workload);
             let rate = rate * (1.0 + 0.02 * random.bell());
             let count = (rate * 2.0) as u64;
@@ -352,7 +352,7 @@ pub fn case(plan: Plan) -> Case {
             wall: Nanos(2_300_000_000),
             outcome: Outcome::Completed,
             tool: "fio-3.33".to_owned(),
-            jobs: vec![],
+            workers: vec![],
             counters: Default::default(),
             file: None,
             series: vec![],
@@ -361,6 +361,7 @@ pub fn case(plan: Plan) -> Case {
     let jobs = plan
         .workloads
         .iter()
+        .filter_map(|one| one.fio())
         .map(|w| {
             (
                 w.name.clone(),

@@ -105,7 +105,7 @@ fn workload(pattern: Pattern, depth: u32) -> Workload {
 pub fn fio(pattern: Pattern, depth: u32) -> Load {
     Load::Fio {
         workload: workload(pattern, depth),
-        size: Bytes(1 << 30),
+        size: Some(Bytes(1 << 30)),
     }
 }
 
@@ -454,7 +454,7 @@ fn slot(
             wall: Nanos(6_050_000_000),
             outcome: Outcome::Completed,
             tool: tool.to_owned(),
-            jobs: vec![],
+            workers: vec![],
             counters: Default::default(),
             file: None,
             series: vec![],

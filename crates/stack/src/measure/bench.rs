@@ -7,14 +7,12 @@ use super::guest;
 use super::settle::Settle;
 use super::volume::Held;
 use assay_arms::Built;
-use assay_engine::{Asked, Meter, Place};
+use assay_engine::{Meter, Place, Tools, Turn};
 use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_instruments::counters::Sources;
-use assay_instruments::fio::Fio;
 use assay_lab::{Accel, Guest};
 use assay_model::TargetInfo;
-use assay_model::plan::Slot;
 use assay_model::run::Run;
 use assay_model::sample::Sample;
 use jiff::Timestamp;
@@ -23,7 +21,7 @@ use std::path::PathBuf;
 /// All rungs of a ladder.
 pub(super) struct Bench<'a> {
     host: &'a dyn Host,
-    fio: Fio,
+    tools: Tools,
     cancel: &'a Cancel,
     now: &'a dyn Fn() -> Timestamp,
     work: PathBuf,
@@ -53,38 +51,36 @@ impl<'a> Bench<'a> {
     }
 
     /// Takes one sample.
-    pub(super) fn load(&self, run: &Run, number: u32, slot: &Slot) -> Result<Sample, MeasureError> {
-        let workload = &run.plan.workloads[slot.workload];
-        let rung = &run.targets[slot.target].name;
-        let place = &self.places[slot.target];
+    pub(super) fn load(&self, run: &Run, turn: Turn<'_>) -> Result<Sample, MeasureError> {
+        let place = &self.places[turn.slot.target];
         self.settle.host(self.host, &self.home);
         let meter = Meter {
             host: self.host,
             cancel: self.cancel,
             now: self.now,
             work: &self.work,
-            fio: Some(&self.fio),
-            password: None,
+            tools: &self.tools,
         };
         let slot = assay_engine::Slot {
-            asked: Asked::Fio {
-                workload,
-                size: run.plan.file_size,
-                seed: slot.seed,
-            },
+            load: &turn.workload.load,
+            name: &turn.workload.name,
+            ramp: turn.workload.ramp,
+            runtime: turn.workload.runtime,
+            limit: assay_engine::OPERATION_LIMIT,
+            size: run.plan.file_size,
+            seed: turn.slot.seed,
             place,
-            sources: &self.sources[slot.target],
-            target: rung,
-            round: slot.round,
-            number,
+            sources: &self.sources[turn.slot.target],
+            target: turn.target,
+            round: turn.slot.round,
+            number: turn.number,
         };
         let mut sample = meter.take_in(&slot, &mut |job, planned| {
-            guest::load(self.guest()?, rung, job, planned)
+            guest::load(self.guest()?, turn.target, job, planned)
         })?;
-        if let Place::Guest { .. } = place
-            && Settle::leaves_dirty(workload)
-        {
-            guest::sync(self.guest()?, rung)?;
+        let leaves_dirty = turn.workload.fio().is_some_and(Settle::leaves_dirty);
+        if leaves_dirty && let Place::Guest { .. } = place {
+            guest::sync(self.guest()?, turn.target)?;
         }
         // Around the guest and the server it is the host's counters that say what happened; whose
         // CPU time it was they do not.

@@ -86,25 +86,12 @@ pub enum MeasureError {
         /// Why.
         reason: String,
     },
-    /// A link in the work directory.
-    #[error("{path}: {source}")]
-    Link {
-        /// The link.
-        path: String,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
     /// The store refused.
     #[error(transparent)]
     Store(#[from] assay_store::StoreError),
     /// Several samples in a row failed.
-    #[error("{count} samples in a row failed; the last one: {last}")]
-    Failing {
-        /// How many.
-        count: u32,
-        /// What the last one said.
-        last: String,
-    },
+    #[error(transparent)]
+    Failing(#[from] assay_engine::Stopped),
 }
 
 impl MeasureError {

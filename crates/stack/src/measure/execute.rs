@@ -1,15 +1,15 @@
 //! The rungs are made, measured in the plan's order, and taken away.
 
 use super::bench::Bench;
+use super::pace::Paces;
 use super::{Environment, Event, MeasureError, Prepared, Tell};
+use assay_engine::{Carried, Kept, Turn};
 use assay_instruments::scratch::{Astray, Scratch};
 use assay_lab::Accel;
+use assay_model::plan::Slot;
 use assay_model::run::{Run, RunState};
-use assay_model::sample::Outcome;
+use assay_model::{Nanos, Sample};
 use assay_store::Store;
-
-/// Failures in a row after which going on is pointless.
-const FAILURES: u32 = 3;
 
 /// How a measurement ended.
 #[derive(Debug)]
@@ -92,55 +92,45 @@ fn carry_out(
         }
         store.update_run(run)?;
     }
-    let mut failures = 0;
-    let all = run.plan.order.len();
-    for (done, slot) in run.plan.order.iter().enumerate() {
-        if env.cancel.is_cancelled() {
-            return Err(MeasureError::Interrupted);
-        }
-        let workload = &run.plan.workloads[slot.workload];
-        tell(Event::Left(paces.left(run, done)));
-        tell(Event::Begin {
-            done,
-            of: all,
-            workload: &workload.name,
-            rung: &run.targets[slot.target].name,
-            round: slot.round,
-        });
-        let number = u32::try_from(done).unwrap_or(u32::MAX);
-        let sample = bench.load(run, number, slot)?;
-        if sample.outcome == Outcome::Interrupted {
-            return Err(MeasureError::Interrupted);
-        }
-        let place = run
-            .ladder
-            .as_ref()
-            .and_then(|ladder| ladder.rungs.get(slot.target));
-        if let Some(rung) = place {
-            let planned =
-                workload.runtime.unwrap_or_default().0 + workload.ramp.unwrap_or_default().0;
-            paces
-                .of(rung.place)
-                .learn(sample.wall, assay_model::Nanos(planned));
-        }
-        store.add_sample(run.id, &sample)?;
-        tell(Event::Stored(&sample));
-        failures = match &sample.outcome {
-            Outcome::Completed => 0,
-            _ => failures + 1,
-        };
-        if failures == FAILURES {
-            return Err(MeasureError::Failing {
-                count: failures,
-                last: match sample.outcome {
-                    Outcome::Failed { error } => error,
-                    _ => "fio did not end and was stopped".to_owned(),
-                },
-            });
-        }
+    let todo: Vec<_> = (0u32..).zip(run.plan.order.iter().copied()).collect();
+    let mut by = Keeper {
+        bench: &bench,
+        run,
+        paces,
+        store,
+    };
+    match assay_engine::carry_out(&run.plan, &todo, env.cancel, &mut by, tell)? {
+        Carried::Complete => Ok(()),
+        Carried::Interrupted => Err(MeasureError::Interrupted),
     }
-    tell(Event::Left(assay_model::Nanos(0)));
-    Ok(())
+}
+
+/// Measures the slots on their rungs and stores them.
+struct Keeper<'a, 'b> {
+    bench: &'a Bench<'b>,
+    run: &'a Run,
+    paces: &'a mut Paces,
+    store: &'a mut Store,
+}
+
+impl Kept<MeasureError> for Keeper<'_, '_> {
+    fn take(&mut self, turn: Turn<'_>) -> Result<Sample, MeasureError> {
+        self.bench.load(self.run, turn)
+    }
+
+    fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), MeasureError> {
+        let ladder = self.run.ladder.as_ref();
+        if let Some(rung) = ladder.and_then(|ladder| ladder.rungs.get(turn.slot.target)) {
+            let pace = self.paces.of(rung.place);
+            pace.learn(sample.wall, turn.workload.time());
+        }
+        Ok(self.store.add_sample(self.run.id, sample)?)
+    }
+
+    fn left(&self, todo: &[(u32, Slot)]) -> Nanos {
+        self.paces
+            .left(self.run, self.run.plan.order.len() - todo.len())
+    }
 }
 
 fn emulated(why: Option<&str>) -> String {

@@ -103,6 +103,14 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         engine: Engine::Libaio,
         seed: env.seed,
     })?;
+    if let Some(other) = plan.workloads.iter().find(|load| load.fio().is_none()) {
+        return Err(MeasureError::Job {
+            workload: other.name.clone(),
+            reason:
+                "the layers of a stack are measured with fio alone: give a pattern and a block_size"
+                    .to_owned(),
+        });
+    }
     order(&mut plan, &ladder);
     let makes = makes(&ladder, &recipes, plan.file_size);
     has_room(host, wanted, &on, &makes)?;
@@ -139,13 +147,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         }
     });
     let targets: Vec<TargetInfo> = targets.collect();
-    let facts = assay_facts::collect(
-        host,
-        &assay_facts::Options {
-            with_identity: false,
-            targets: std::slice::from_ref(&wanted.target),
-        },
-    );
+    let survey = assay_facts::survey(host, std::slice::from_ref(&wanted.target));
     let run = Run {
         id: RunId(0),
         uid: env.uid.clone(),
@@ -154,7 +156,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         ended: None,
         state: RunState::Running,
         origin: Origin::Measured,
-        facts: assay_runner::relevant(facts, &targets),
+        facts: survey.about(&targets),
         plan,
         targets,
         remarks: fio.remark.iter().chain(&wanted.remarks).cloned().collect(),

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 /// These look at every device of the machine first.
-const PATIENCE: Limits = Limits {
+const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(60),
 };
 /// A pool that is fuller than this looks for room on every write.
@@ -18,7 +18,7 @@ const THIN_FULL: f64 = 0.8;
 fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
     let program = argv.first().copied().unwrap_or_default();
     let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    match host.run(&words, PATIENCE) {
+    match host.run(&words, TOOL_LIMITS) {
         Ok(output) if output.success() => Ok(output.text()),
         Ok(output) => Err(format!("{program}: {}", output.complaint())),
         Err(error) if error.is_absent() => Err(format!("{program} is not installed")),

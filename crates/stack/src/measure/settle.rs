@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Much may have been written through the page cache of a slow machine.
-const PATIENCE: Limits = Limits {
+const SYNC_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
@@ -47,9 +47,9 @@ impl Settle {
     pub(super) fn host(&self, host: &dyn Host, dir: &Path) {
         let sync = ["sync", "--file-system", "--"].map(OsStr::new);
         let sync: Vec<&OsStr> = sync.into_iter().chain([dir.as_os_str()]).collect();
-        let _ = host.run(&sync, PATIENCE);
+        let _ = host.run(&sync, SYNC_LIMITS);
         for pool in &self.pools {
-            let _ = host.run(&["zpool", "sync", pool].map(OsStr::new), PATIENCE);
+            let _ = host.run(&["zpool", "sync", pool].map(OsStr::new), SYNC_LIMITS);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use assay_model::plan::{Plan, Slot};
 use assay_model::run::{Origin, Run, RunState};
-use assay_model::sample::{IoStats, JobResult, Latency, Outcome, Sample};
+use assay_model::sample::{Latency, Operation, Operations, Outcome, Sample, Worker};
 use assay_model::target::{TargetInfo, TargetKind};
 use assay_model::{Bytes, Facts, Nanos, RunId};
 
@@ -59,25 +59,29 @@ pub fn sample(slot: u32, iops: f64) -> Sample {
         wall: Nanos(5_500_000_000),
         outcome: Outcome::Completed,
         tool: "fio-3.33".to_owned(),
-        jobs: vec![JobResult {
+        workers: vec![Worker {
             name: "randread-4k-qd16".to_owned(),
-            read: Some(IoStats {
-                bytes: Bytes(4096),
-                ios: 1,
-                runtime: Nanos(1_000_000_000),
-                iops,
-                bytes_per_s: 0.1 + 0.2,
-                clat: Latency {
-                    n: 1,
-                    max: 9999,
-                    mean: 1234.5678901234567,
-                    percentiles: vec![(99.9, 1)],
-                    histogram: bins.collect(),
-                    ..Latency::default()
+            operations: [(
+                Operation::Read,
+                Operations {
+                    bytes: Bytes(4096),
+                    count: 1,
+                    runtime: Nanos(1_000_000_000),
+                    per_s: iops,
+                    bytes_per_s: 0.1 + 0.2,
+                    clat: Latency {
+                        n: 1,
+                        max: 9999,
+                        mean: 1234.5678901234567,
+                        percentiles: vec![(99.9, 1)],
+                        histogram: bins.collect(),
+                        ..Latency::default()
+                    },
+                    ..Operations::default()
                 },
-                ..IoStats::default()
-            }),
-            ..JobResult::default()
+            )]
+            .into(),
+            ..Worker::default()
         }],
         counters: Default::default(),
         file: None,

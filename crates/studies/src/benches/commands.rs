@@ -1,15 +1,17 @@
-//! Commands on this machine: what a study of one's own needs at first.
+//! Commands and other loads on this machine: what a study of one's own needs at first.
 //!
-//! A configuration says what is run (`run = ["sort", "file"]`, no shell), a figure what is asked
-//! about it: `of = "time"`, the mean time of a run in nanoseconds, or `of = "printed"`, the first
-//! number that it prints. The form says for how long it is run again and again (`time = "1s"`).
+//! A configuration says what is run (`run = ["sort", "file"]`, no shell) or names any load that needs no
+//! file (`load = { kind = "http", … }`), a figure what is asked about it: `of = "time"`, the mean time of
+//! an operation in nanoseconds, `of = "rate"`, operations per second, or `of = "printed"`, the first number
+//! that a command prints. The form says for how long it is done again and again (`time = "1s"`).
 
 use crate::{Bench, Outline, Place, StudyError, observed, settings};
+use assay_engine::{Meter, Slot, Tools};
 use assay_host::Limits;
-use assay_instruments::command::{Request, run};
-use assay_instruments::measured::Timing;
-use assay_model::Nanos;
+use assay_instruments::counters::Sources;
+use assay_model::sample::{Operations, Outcome};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
+use assay_model::{Bytes, Load, Nanos};
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -19,8 +21,38 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Command {
-    run: Vec<String>,
+struct Configured {
+    run: Option<Vec<String>>,
+    load: Option<Load>,
+}
+
+impl Configured {
+    fn of(configuration: &Configuration) -> Result<Load, StudyError> {
+        let fail = |message: &str| StudyError::Setting {
+            of: format!("configuration `{}`", configuration.name),
+            message: message.to_owned(),
+        };
+        let load = match settings::of_configuration::<Self>(configuration)? {
+            Self {
+                run: Some(argv),
+                load: None,
+            } => Load::Command { argv },
+            Self {
+                run: None,
+                load: Some(load),
+            } => load,
+            _ => return Err(fail("say either `run` or `load`")),
+        };
+        match &load {
+            Load::Command { argv } if argv.is_empty() => {
+                Err(fail("run is empty: give a program and its arguments"))
+            }
+            Load::Fio { .. } | Load::Attributes { .. } => Err(fail(
+                "this load works on a file: use the bench `points`, or another load",
+            )),
+            _ => Ok(load),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -33,6 +65,7 @@ struct Wanted {
 #[serde(rename_all = "lowercase")]
 enum Of {
     Time,
+    Rate,
     Printed,
 }
 
@@ -42,7 +75,7 @@ struct Length {
     time: Nanos,
 }
 
-/// Runs commands.
+/// Runs commands and other loads.
 pub(super) struct Commands<'a> {
     place: &'a Place<'a>,
     time: Nanos,
@@ -56,22 +89,42 @@ impl<'a> Commands<'a> {
         }
     }
 
-    fn time(&self, argv: &[String]) -> Result<f64, StudyError> {
-        let request = Request {
-            argv: argv.iter().map(Into::into).collect(),
-            timing: Timing {
-                washout: Nanos(0),
-                runtime: self.time,
-                limit: Nanos::from(LIMIT),
-            },
+    /// What a load did.
+    fn done(&self, load: &Load) -> Result<Operations, StudyError> {
+        let fail = |reason: &dyn std::fmt::Display| StudyError::measure(load.describe(), reason);
+        let host = self.place.host;
+        let tools = Tools::find(host, self.place.fio, [load]).map_err(|error| fail(&error))?;
+        let meter = Meter {
+            host,
+            cancel: self.place.cancel,
+            // An observation has no time of its own.
+            now: &|| jiff::Timestamp::UNIX_EPOCH,
+            work: &self.place.dir,
+            tools: &tools,
         };
-        let fail = |reason: &dyn std::fmt::Display| StudyError::measure(argv.join(" "), reason);
-        let measured = run(&request, self.place.cancel).map_err(|error| fail(&error))?;
-        if let Some(failures) = measured.errors.first() {
-            return Err(fail(&failures.first));
+        let slot = Slot {
+            load,
+            name: load.name(),
+            ramp: Nanos(0),
+            runtime: self.time,
+            limit: Nanos::from(LIMIT),
+            size: Bytes(0),
+            seed: self.place.seed,
+            place: &assay_engine::Place::Itself,
+            sources: &Sources::find(host, &[]),
+            target: "",
+            round: 0,
+            number: 0,
+        };
+        let sample = meter.take(&slot).map_err(|error| fail(&error))?;
+        match sample.outcome {
+            Outcome::Completed => {}
+            Outcome::Failed { error } => return Err(fail(&error)),
+            Outcome::Interrupted | Outcome::TimedOut { .. } => return Err(StudyError::Cancelled),
         }
-        let job = measured.job.read.map(|read| read.lat.mean);
-        job.ok_or_else(|| fail(&"it was not run to its end"))
+        let worker = sample.workers.into_iter().next();
+        let done = worker.and_then(|worker| worker.operations.into_values().next());
+        done.ok_or_else(|| fail(&"it was not done to its end"))
     }
 
     fn printed(&self, argv: &[String]) -> Result<f64, StudyError> {
@@ -93,14 +146,10 @@ impl Bench for Commands<'_> {
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
         let mut makes = Vec::new();
         for one in study.tried(form) {
-            let command: Command = settings::of_configuration(one)?;
-            if command.run.is_empty() {
-                return Err(StudyError::Setting {
-                    of: format!("configuration `{}`", one.name),
-                    message: "run is empty: give a program and its arguments".to_owned(),
-                });
-            }
-            makes.push(format!("runs {}", command.run.join(" ")));
+            makes.push(match Configured::of(one)? {
+                Load::Command { argv } => format!("runs {}", argv.join(" ")),
+                load => load.describe(),
+            });
         }
         for one in study.measured() {
             settings::of_figure::<Wanted>(one)?;
@@ -126,12 +175,19 @@ impl Bench for Commands<'_> {
         figures: &[&Figure],
         round: u32,
     ) -> Result<Vec<Observation>, StudyError> {
-        let command: Command = settings::of_configuration(configuration)?;
+        let load = Configured::of(configuration)?;
         let mut all = Vec::new();
         for figure in figures {
-            let value = match settings::of_figure::<Wanted>(figure)?.of {
-                Of::Time => self.time(&command.run)?,
-                Of::Printed => self.printed(&command.run)?,
+            let value = match (settings::of_figure::<Wanted>(figure)?.of, &load) {
+                (Of::Time, load) => self.done(load)?.lat.mean,
+                (Of::Rate, load) => self.done(load)?.per_s,
+                (Of::Printed, Load::Command { argv }) => self.printed(argv)?,
+                (Of::Printed, load) => {
+                    return Err(StudyError::measure(
+                        load.describe(),
+                        "only a command prints",
+                    ));
+                }
             };
             all.push(observed(configuration, figure, round, value));
         }

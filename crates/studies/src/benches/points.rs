@@ -269,7 +269,7 @@ impl<'a> Points<'a> {
         let bytes: u64 = document
             .jobs
             .iter()
-            .filter_map(|job| Some(job.write.as_ref()?.bytes.0))
+            .filter_map(|job| Some(job.write()?.bytes.0))
             .sum();
         let mut all = jobs.observations(configuration, round, &document);
         for (figure, _) in parts.iter().filter(|(_, share)| *share) {

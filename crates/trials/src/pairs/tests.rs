@@ -4,7 +4,7 @@ use super::*;
 use assay_model::advice::RiskLevel;
 use assay_model::change::Setting;
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::sample::{IoStats, JobResult, Sample};
+use assay_model::sample::{Operation, Operations, Sample, Worker};
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Change, Facts, Load};
 use rand::{RngExt as _, SeedableRng};
@@ -74,11 +74,11 @@ impl Bench for Null {
             },
             false => Outcome::Completed,
         };
-        let read = IoStats {
-            ios: (iops * 5.0) as u64,
+        let read = Operations {
+            count: (iops * 5.0) as u64,
             runtime: Nanos(5_000_000_000),
-            iops,
-            ..IoStats::default()
+            per_s: iops,
+            ..Operations::default()
         };
         Ok(Sample {
             workload: "null".to_owned(),
@@ -87,12 +87,12 @@ impl Bench for Null {
             slot,
             started: jiff::Timestamp::UNIX_EPOCH,
             wall: Nanos(5_000_000_000),
-            jobs: match outcome {
-                Outcome::Completed => vec![JobResult {
+            workers: match outcome {
+                Outcome::Completed => vec![Worker {
                     name: "null".to_owned(),
                     runtime: Nanos(5_000_000_000),
-                    read: Some(read),
-                    ..JobResult::default()
+                    operations: [(Operation::Run, read)].into(),
+                    ..Worker::default()
                 }],
                 _ => vec![],
             },

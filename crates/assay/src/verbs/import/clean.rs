@@ -17,9 +17,9 @@ pub(super) fn clean(run: Run, mut samples: Vec<Sample>) -> anyhow::Result<(Run, 
         target.mount_source =
             source.map(|source| assay_facts::redact::mount_source(&fs_type, source));
     }
-    for job in samples.iter_mut().flat_map(|sample| &mut sample.jobs) {
+    for job in samples.iter_mut().flat_map(|sample| &mut sample.workers) {
         job.name = secrets::text(&job.name);
-        job.options = std::mem::take(&mut job.options)
+        job.fio.options = std::mem::take(&mut job.fio.options)
             .into_iter()
             .map(|(key, value)| {
                 let value = assay_fio::options::harmless(&key, &value);

@@ -180,10 +180,10 @@ fn figures(sample: &Sample) -> anyhow::Result<(f64, u64)> {
     let directions = document
         .jobs
         .iter()
-        .flat_map(|job| [&job.read, &job.write])
+        .flat_map(|job| [job.read(), job.write()])
         .flatten();
     Ok(directions.fold((0.0, 0), |(iops, bytes), stats| {
-        (iops + stats.iops, bytes + stats.bytes.0)
+        (iops + stats.per_s, bytes + stats.bytes.0)
     }))
 }
 

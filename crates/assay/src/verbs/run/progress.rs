@@ -38,7 +38,7 @@ impl Progress {
                 .0
                 .say(format!("{} of {of}: {workload}, round {round}", done + 1)),
             Event::Left(left) => self.0.expect(*left),
-            Event::Stored(_) => {}
+            Event::Making(_) | Event::Remark(_) | Event::Stored(_) => {}
         }
     }
 
@@ -58,11 +58,14 @@ fn introduce(prepared: &Prepared) {
         .iter()
         .map(|target| target.name.escape_debug().to_string())
         .collect();
+    let file = match run.plan.needs_file() {
+        true => format!(", test file {}", run.plan.file_size),
+        false => String::new(),
+    };
     eprintln!(
-        "{}: {} samples on {}, test file {}",
+        "{}: {} samples on {}{file}",
         run.plan.name,
         prepared.todo.len(),
         targets.join(", "),
-        run.plan.file_size,
     );
 }

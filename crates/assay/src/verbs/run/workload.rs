@@ -68,17 +68,14 @@ impl OneWorkload {
     /// The plan that does it; none when nothing was said.
     pub(in crate::verbs) fn plan(&self) -> Option<PlanSpec> {
         let workload = WorkloadSpec {
-            name: None,
-            pattern: self.rw?,
-            block_size: self.bs.unwrap_or(Bytes(4096)),
+            pattern: Some(self.rw?),
+            block_size: Some(self.bs.unwrap_or(Bytes(4096))),
             queue_depth: self.iodepth,
             jobs: self.jobs,
             read_percent: self.mix,
-            engine: None,
             direct: self.buffered.then_some(false),
             durability: self.sync,
-            runtime: None,
-            ramp: None,
+            ..WorkloadSpec::default()
         };
         Some(PlanSpec {
             name: "single".to_owned(),

@@ -239,7 +239,7 @@ fn tell(meter: &mut Meter, event: &Event<'_>) {
     match event {
         Event::Making("guest") => meter.say("booting a guest".to_owned()),
         Event::Making(what) => meter.say(format!("making {what}")),
-        Event::Layout { written, size } => {
+        Event::Layout { written, size, .. } => {
             meter.say(format!("writing the test file: {written} of {size}"));
         }
         Event::Remark(remark) => meter.line(&format!("note: {remark}")),
@@ -248,10 +248,10 @@ fn tell(meter: &mut Meter, event: &Event<'_>) {
             done,
             of,
             workload,
-            rung,
+            target,
             round,
         } => meter.say(format!(
-            "{} of {of}: {workload} on {rung}, round {round}",
+            "{} of {of}: {workload} on {target}, round {round}",
             done + 1
         )),
         Event::Stored(_) => {}

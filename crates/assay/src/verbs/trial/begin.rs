@@ -204,18 +204,12 @@ fn candidate(
     let parameters = assay_advice::parameters(advice, given)?;
     let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
     let infos: Vec<TargetInfo> = info.into_iter().cloned().collect();
-    let facts = assay_facts::collect(
-        env.host,
-        &assay_facts::Options {
-            with_identity: false,
-            targets: &paths,
-        },
-    );
-    let applies = assay_advice::applies(advice, &facts, info, &parameters);
+    let survey = assay_facts::survey(env.host, &paths);
+    let applies = assay_advice::applies(advice, &survey.facts, info, &parameters);
     let plan = assay_trials::settle(advice, &spec, parameters, &target, options);
     Ok(Candidate {
         plan,
-        facts: assay_runner::relevant(facts, &infos),
+        facts: survey.about(&infos),
         ground,
         applies,
     })

@@ -5,7 +5,7 @@ use crate::trial::{Rule, forecast, judge_trial, pairs, shown};
 use assay_model::advice::{Guard, RiskLevel, SafetyRule};
 use assay_model::change::{Change, Setting};
 use assay_model::load::Load;
-use assay_model::sample::{IoStats, JobResult, Latency, Outcome};
+use assay_model::sample::{Latency, Operation, Operations, Outcome, Worker};
 use assay_model::trial::{
     DurabilityProof, PairOutcome, Side, Slot, TrialId, TrialPlan, TrialState, Verdict,
 };
@@ -71,9 +71,9 @@ pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
 pub(super) fn fio(speed: f64) -> Sample {
     let (_, samples) = recorded("clean-read");
     let mut sample = samples.into_iter().next().unwrap();
-    for job in &mut sample.jobs {
-        for io in job.read.iter_mut().chain(job.write.iter_mut()) {
-            io.iops *= speed;
+    for job in &mut sample.workers {
+        for io in job.operations.values_mut() {
+            io.per_s *= speed;
             io.bytes_per_s *= speed;
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn fio(speed: f64) -> Sample {
 }
 
 /// A sample of a load generator of our own: so many operations in 5 s, this long each.
-fn own(tool: &str, operations: u64, ns: u64) -> Sample {
+fn own(kind: Operation, operations: u64, ns: u64) -> Sample {
     let mut histogram = Histogram::default();
     histogram.record(ns, operations);
     let latency = Latency {
@@ -91,21 +91,18 @@ fn own(tool: &str, operations: u64, ns: u64) -> Sample {
         histogram,
         ..Latency::default()
     };
-    let read = IoStats {
+    let read = Operations {
         bytes: Bytes(0),
-        ios: operations,
+        count: operations,
         runtime: Nanos(5_000_000_000),
-        iops: operations as f64 / 5.0,
+        per_s: operations as f64 / 5.0,
         lat: latency.clone(),
         clat: latency,
-        ..IoStats::default()
+        ..Operations::default()
     };
     Sample {
-        tool: tool.to_owned(),
-        jobs: vec![JobResult {
-            read: (operations > 0).then_some(read),
-            ..JobResult::default()
-        }],
+        tool: "assay".to_owned(),
+        workers: vec![Worker::default().with(kind, read)],
         ..fio(1.0)
     }
 }
@@ -132,8 +129,8 @@ fn more_iops_and_less_latency_are_better() {
     let trial = trial("iops", &["p99", "iops"]);
     let slots = slots(
         1,
-        own("assay-http", 1000, 400_000),
-        own("assay-http", 1500, 300_000),
+        own(Operation::Request, 1000, 400_000),
+        own(Operation::Request, 1500, 300_000),
     );
     let outcomes = pairs(&trial, &slots);
     let (better, guards) = effect(&outcomes[0]);
@@ -167,22 +164,21 @@ fn a_pair_uses_the_figures_of_every_other_report() {
 fn a_doubt_about_fio_does_not_touch_other_load_generators() {
     let trial = trial("iops", &[]);
     let mut page_cache = fio(1.0);
-    for job in &mut page_cache.jobs {
-        job.options.insert("ioengine".to_owned(), "null".to_owned());
+    for job in &mut page_cache.workers {
+        job.fio
+            .options
+            .insert("ioengine".to_owned(), "null".to_owned());
     }
     let void = pairs(&trial, &slots(1, fio(1.0), page_cache.clone()));
     assert!(
         matches!(&void[0], PairOutcome::Void { reason } if reason.starts_with("with the change: null-engine")),
         "{void:?}"
     );
-    for tool in [
-        "assay-http",
-        "assay-imap",
-        "assay-command",
-        "assay-command 0.1.0",
-    ] {
-        let mut sample = page_cache.clone();
-        sample.tool = tool.to_owned();
+    for kind in [Operation::Request, Operation::Login, Operation::Run] {
+        let sample = Sample {
+            workers: own(kind, 1000, 500).workers,
+            ..page_cache.clone()
+        };
         let outcomes = pairs(&trial, &slots(1, sample.clone(), sample));
         assert_eq!(effect(&outcomes[0]).0, 0.0);
     }
@@ -223,8 +219,8 @@ fn failures_are_told_apart_by_their_side() {
     let mut cut = fio(1.0);
     cut.outcome = Outcome::Interrupted;
     let mut broken = fio(1.0);
-    broken.jobs[0].error = 5;
-    let nothing = own("assay-imap", 0, 0);
+    broken.workers[0].fio.error = 5;
+    let nothing = own(Operation::Login, 0, 0);
     let of = |now: &Sample, changed: &Sample| {
         pairs(&trial, &slots(1, now.clone(), changed.clone())).remove(0)
     };
@@ -324,7 +320,7 @@ fn a_trial_is_judged_with_its_proofs() {
 #[test]
 fn reports_see_the_same_measurements_as_the_judge() {
     let trial = trial("iops", &[]);
-    let http = |operations, ns| own("assay-http", operations, ns);
+    let http = |operations, ns| own(Operation::Request, operations, ns);
     let mut all: Vec<Slot> = slots(1, http(1000, 400_000), http(1500, 300_000)).into();
     // The second pair is interrupted in B and measured again; the third does not count.
     let mut interrupted = http(700, 300_000);

@@ -7,6 +7,7 @@ use crate::measure::settle::Settle;
 use crate::measure::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
 use assay_arms::{Built, Endpoint};
 use assay_changes::Session;
+use assay_engine::{Tools, link};
 use assay_host::held::{Access, Held};
 use assay_instruments::counters::Sources;
 use assay_instruments::scratch::{self, Scratch};
@@ -30,7 +31,7 @@ impl<'a> Bench<'a> {
         let run = &prepared.run;
         let mut bench = Self {
             host: env.host,
-            fio: prepared.fio.clone(),
+            tools: Tools::fio(prepared.fio.clone()),
             cancel: env.cancel,
             now: env.now,
             work: scratch.dir().to_owned(),
@@ -127,7 +128,7 @@ impl<'a> Bench<'a> {
             .and_then(|held| file_state::look(held.file()).ok());
         let made = Place::File {
             dir: None,
-            link: self.link(&place.name, &path)?,
+            link: link(&self.work, &place.name, &path)?,
             // A device has no size there.
             state: state.filter(|state| state.size.0 > 0),
         };
@@ -153,7 +154,11 @@ impl<'a> Bench<'a> {
             seed,
             self.cancel,
             &mut |written, _| {
-                tell(Event::Layout { written, size });
+                tell(Event::Layout {
+                    target: "file",
+                    written,
+                    size,
+                });
             },
         )
         .map_err(|source| match source {
@@ -165,7 +170,7 @@ impl<'a> Bench<'a> {
         })?;
         let made = Place::File {
             dir: None,
-            link: self.link("file", &scratch.held().through())?,
+            link: link(&self.work, "file", &scratch.held().through())?,
             state: file_state::look(scratch.held().file()).ok(),
         };
         files.push(scratch);
@@ -188,26 +193,16 @@ impl<'a> Bench<'a> {
         self.images.push(built);
         match endpoint {
             Endpoint::Nbd { socket, export } => Ok(Place::Nbd {
-                link: self.link(rung, &socket)?,
+                link: link(&self.work, rung, &socket)?,
                 export,
             }),
             Endpoint::Path(path) => Ok(Place::File {
                 dir: None,
-                link: self.link(rung, &path)?,
+                link: link(&self.work, rung, &path)?,
                 state: None,
             }),
             Endpoint::Address { .. } => Err(unfit(rung, &"an image is no address")),
         }
-    }
-
-    /// A plain name in the work directory, so that fio sees no name of the user's.
-    fn link(&self, name: &str, to: &Path) -> Result<String, MeasureError> {
-        let at = self.work.join(name);
-        std::os::unix::fs::symlink(to, &at).map_err(|source| MeasureError::Link {
-            path: at.display().to_string(),
-            source,
-        })?;
-        Ok(name.to_owned())
     }
 }
 

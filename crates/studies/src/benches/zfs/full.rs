@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(700);
 /// A guest that is neither paused nor done after so many looks hangs.
 const LOOKS: u32 = 300;
 /// Longest time that QEMU runs in the guest.
-const PATIENCE: Duration = Duration::from_secs(600);
+const QEMU_RUN_LIMIT: Duration = Duration::from_secs(600);
 
 /// What became of the guest and of its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,7 +192,7 @@ fn converse(
         from: input,
         rest: Vec::new(),
     });
-    let limit = Some(PATIENCE);
+    let limit = Some(QEMU_RUN_LIMIT);
     let status = guest.stream(&words, limit, Some(input), &mut |output| match output {
         Output::Out(bytes) => {
             pending.extend_from_slice(bytes);

@@ -2,7 +2,7 @@
 
 use super::wanted::Of;
 use assay_fio::json::Document;
-use assay_model::sample::JobResult;
+use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::fmt::Write as _;
 
@@ -56,13 +56,13 @@ impl Job<'_> {
 
 /// Writes of all jobs.
 pub(super) fn writes(document: &Document) -> u64 {
-    let of = |job: &JobResult| job.write.as_ref().map_or(0, |write| write.ios);
+    let of = |job: &Worker| job.write().map_or(0, |write| write.count);
     document.jobs.iter().map(of).sum()
 }
 
 /// Bytes written by all jobs.
 pub(super) fn written(document: &Document) -> u64 {
-    let of = |job: &JobResult| job.write.as_ref().map_or(0, |write| write.bytes.0);
+    let of = |job: &Worker| job.write().map_or(0, |write| write.bytes.0);
     document.jobs.iter().map(of).sum()
 }
 
@@ -70,12 +70,11 @@ pub(super) fn written(document: &Document) -> u64 {
 pub(super) fn figure(of: Of, document: &Document) -> Option<f64> {
     let sides = || {
         let jobs = document.jobs.iter();
-        jobs.flat_map(|job| [job.read.as_ref(), job.write.as_ref()])
-            .flatten()
+        jobs.flat_map(|job| [job.read(), job.write()]).flatten()
     };
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     match of {
-        Of::Iops => Some(sides().map(|side| side.iops).sum::<f64>()).filter(|sum| *sum > 0.0),
+        Of::Iops => Some(sides().map(|side| side.per_s).sum::<f64>()).filter(|sum| *sum > 0.0),
         // As fio's own `aggrb`: all bytes over the time of the longest job, the flush at its end
         // included.
         Of::Rate => {
@@ -93,8 +92,8 @@ pub(super) fn figure(of: Of, document: &Document) -> Option<f64> {
 
 /// I/Os in flight, averaged over submissions: fio's `iodepth_level` counts those up to 1, 2, 4, …
 /// so that this is an upper bound (fio HOWTO, "IO depths").
-fn depth(job: &JobResult) -> Option<f64> {
-    let levels = job.iodepth_level.iter().filter_map(|(level, share)| {
+fn depth(job: &Worker) -> Option<f64> {
+    let levels = job.fio.iodepth_level.iter().filter_map(|(level, share)| {
         let depth: f64 = level.trim_start_matches(">=").parse().ok()?;
         Some((depth, *share))
     });

@@ -1,12 +1,16 @@
 //! fio: its job for each place, and from what it left to a sample.
 
-use crate::{EngineError, Meter, Place, Taken};
+use super::Taken;
+use crate::{EngineError, Meter, Place, Slot};
 use assay_fio::job;
-use assay_instruments::fio::{Ended, Output, Request, complaint};
-use assay_model::sample::{JobResult, Outcome};
+use assay_fio::json::Document;
+use assay_instruments::Cancel;
+use assay_instruments::fio::{Ended, Fio, FioError, Output, Request, complaint};
+use assay_model::sample::{Outcome, Worker};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, Workload};
 use std::path::Path;
+use std::time::Duration;
 
 /// Points of the rate over time in a sample: enough to see a slope or a stall, little to store.
 const POINTS: u64 = 15;
@@ -14,6 +18,9 @@ const POINTS: u64 = 15;
 const POINT: (u64, u64) = (20_000_000, 10_000_000_000);
 /// What fio's own start and end may take, in nanoseconds.
 const START_AND_END: u64 = 30_000_000_000;
+
+/// The same for a job file whose times nobody knows, in nanoseconds.
+const LOG_EVERY: Nanos = Nanos(500_000_000);
 
 /// The times of a workload's sample.
 struct Times {
@@ -38,18 +45,22 @@ impl Times {
 
 pub(crate) fn run<E: From<EngineError>>(
     meter: &Meter<'_>,
-    place: &Place,
+    slot: &Slot<'_>,
     workload: &Workload,
-    size: Bytes,
-    seed: u64,
     guest: &mut dyn FnMut(&str, Nanos) -> Result<Output, E>,
 ) -> Result<Taken, E> {
-    let job = render(place, workload, size, seed)?;
+    let workload = &Workload {
+        runtime: Some(slot.runtime),
+        ramp: Some(slot.ramp),
+        ..workload.clone()
+    };
+    let place = slot.place;
+    let job = render(place, workload, slot.size, slot.seed)?;
     let times = Times::of(workload);
     let (output, tool) = if let Place::Guest { .. } = place {
         (guest(&job, times.planned)?, "fio in the guest".to_owned())
     } else {
-        let fio = meter.fio.ok_or(EngineError::Unfit("fio"))?;
+        let fio = meter.tools.fio.as_ref().ok_or(EngineError::Unfit("fio"))?;
         let request = Request {
             job: &job,
             work_dir: meter.work,
@@ -60,11 +71,10 @@ pub(crate) fn run<E: From<EngineError>>(
         let output = fio.run(&request, meter.cancel).map_err(EngineError::Fio)?;
         (output, fio.version.clone())
     };
-    let (outcome, jobs) = read(&output);
+    let (outcome, workers) = read(&output);
     Ok(Taken {
-        workload: workload.name.clone(),
         outcome,
-        jobs,
+        workers,
         // The clock of a guest is not ours.
         wall: (!matches!(place, Place::Guest { .. })).then_some(output.wall),
         cpu: output.cpu,
@@ -90,7 +100,7 @@ fn render(
             };
             job::render_nbd(&workload, Path::new(link), export, size, seed)
         }
-        Place::Address { .. } | Place::Named { .. } => {
+        Place::Itself | Place::Address { .. } | Place::Named { .. } => {
             return Err(EngineError::Unfit("a file or an export for fio"));
         }
     }
@@ -100,16 +110,45 @@ fn render(
     })
 }
 
+/// Runs a job file as it stands, in a work directory: for jobs that are not a workload. How it ended,
+/// and all that fio says.
+///
+/// # Errors
+/// fio cannot be started, or its output cannot be kept.
+pub fn document(
+    fio: &Fio,
+    work: &Path,
+    job: &str,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<(Outcome, Document), FioError> {
+    let request = Request {
+        job,
+        work_dir: work,
+        log_every: LOG_EVERY,
+        block: Bytes(4096),
+        limit: limit.into(),
+    };
+    Ok(ended(&fio.run(&request, cancel)?))
+}
+
 /// Reads fio's result and says how the sample ended.
 #[must_use]
-pub fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
+pub fn read(output: &Output) -> (Outcome, Vec<Worker>) {
+    let (outcome, document) = ended(output);
+    (outcome, document.jobs)
+}
+
+fn ended(output: &Output) -> (Outcome, Document) {
     let failed = |error: String| Outcome::Failed { error };
     let said = complaint(&output.stderr)
         .map(|line| format!(": {line}"))
         .unwrap_or_default();
     let document = match assay_fio::json::parse(&output.json) {
-        Ok(documents) => documents.into_iter().next_back(),
-        Err(_) if output.ended == Ended::Cancelled => return (Outcome::Interrupted, Vec::new()),
+        Ok(documents) => documents.into_iter().next_back().unwrap_or_default(),
+        Err(_) if output.ended == Ended::Cancelled => {
+            return (Outcome::Interrupted, Document::default());
+        }
         Err(error) => {
             let outcome = match output.ended {
                 Ended::TimedOut => Outcome::TimedOut { after: output.wall },
@@ -117,27 +156,26 @@ pub fn read(output: &Output) -> (Outcome, Vec<JobResult>) {
                 Ended::Exited(code) => failed(format!("fio ended with status {code}{said}")),
                 Ended::Cancelled => Outcome::Interrupted,
             };
-            return (outcome, Vec::new());
+            return (outcome, Document::default());
         }
     };
-    let jobs = document.map(|document| document.jobs).unwrap_or_default();
     let outcome = match output.ended {
         Ended::Cancelled => Outcome::Interrupted,
         Ended::TimedOut => Outcome::TimedOut { after: output.wall },
         Ended::Exited(code) => {
-            let errno = jobs.iter().map(|job| job.error).find(|errno| *errno != 0);
-            match errno {
+            let mut errnos = document.jobs.iter().map(|job| job.fio.error);
+            match errnos.find(|errno| *errno != 0) {
                 Some(errno) => {
                     let reason = std::io::Error::from_raw_os_error(errno);
                     failed(format!("I/O error: {reason}{said}"))
                 }
                 None if code != 0 => failed(format!("fio ended with status {code}{said}")),
-                None if jobs.is_empty() => failed(format!("fio reported no job{said}")),
+                None if document.jobs.is_empty() => failed(format!("fio reported no job{said}")),
                 None => Outcome::Completed,
             }
         }
     };
-    (outcome, jobs)
+    (outcome, document)
 }
 
 #[cfg(test)]

@@ -1,13 +1,51 @@
-//! Which facts belong to a run: what the machine is, and what lies under its targets. Other disks
-//! that are there to stay are kept, since they share the bus; other mounts, and what somebody
-//! attached for a while, explain nothing and tell readers of a shared report what is none of theirs.
+//! What is known of a machine before anything is measured on it, and which of that belongs to a
+//! measurement: what the machine is, and what lies under its targets. Other disks that are there to stay
+//! are kept, since they share the bus; other mounts, and what somebody attached for a while, explain
+//! nothing and tell readers of a shared report what is none of theirs.
 
+use crate::{Options, TargetError, collect, target};
+use assay_host::Host;
 use assay_model::{Facts, TargetInfo};
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-/// Keeps the facts that explain the run.
+/// What is known of a machine.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// All of it, without what names this one machine.
+    pub facts: Facts,
+}
+
+/// Looks at a machine, and more closely at what lies under these paths.
 #[must_use]
-pub fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
+pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
+    let options = Options {
+        with_identity: false,
+        targets: paths,
+    };
+    Survey {
+        facts: collect(host, &options),
+    }
+}
+
+/// The same, with what one path is.
+///
+/// # Errors
+/// Its layers cannot be found out.
+pub fn survey_at(host: &dyn Host, path: &Path) -> Result<(Survey, TargetInfo), TargetError> {
+    let info = target(host, path)?;
+    Ok((survey(host, &[path.to_owned()]), info))
+}
+
+impl Survey {
+    /// The facts that explain what is measured on these targets.
+    #[must_use]
+    pub fn about(self, targets: &[TargetInfo]) -> Facts {
+        relevant(self.facts, targets)
+    }
+}
+
+fn relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
     let devices: BTreeSet<&str> = targets
         .iter()
         .flat_map(|target| target.devices.iter().chain(&target.disks))

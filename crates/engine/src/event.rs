@@ -1,19 +1,23 @@
-//! What a run tells while it goes on.
+//! What whoever measures tells while it goes on.
 
 use assay_model::{Bytes, Nanos, Sample};
 
 /// What happens.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// Something is being made: an image, a guest, a file system, a layer in it.
+    Making(&'a str),
     /// A test file is being laid out.
     Layout {
-        /// Target.
+        /// Where it lies.
         target: &'a str,
         /// Bytes on the device.
         written: Bytes,
         /// Bytes in all.
         size: Bytes,
     },
+    /// Something to know about all figures.
+    Remark(&'a str),
     /// A new estimate of what is left, from now.
     Left(Nanos),
     /// A sample begins.
@@ -24,7 +28,7 @@ pub enum Event<'a> {
         of: usize,
         /// Workload.
         workload: &'a str,
-        /// Target.
+        /// Target, or rung.
         target: &'a str,
         /// Round.
         round: u32,
@@ -32,3 +36,6 @@ pub enum Event<'a> {
     /// A sample is stored.
     Stored(&'a Sample),
 }
+
+/// Who is told.
+pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;

@@ -1,0 +1,179 @@
+//! `assay demo`: the tour for somebody who has just installed it.
+
+use crate::cli::{Global, Status};
+use crate::context;
+use anyhow::Context as _;
+use assay_host::process::{Dies, Running};
+use assay_instruments::Cancel;
+use rustix::process::Signal;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay demo          in the current directory
+  assay demo /srv     on the storage below /srv
+  assay demo --list   only say what would be done
+
+It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the end, also
+after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.
+
+Exit status: 0 done, 2 error, 130 interrupted.";
+
+/// How often a step is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A tour of about three minutes: facts, a bad benchmark, a plan, a run, a trial with a verdict
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A directory on the storage to be tried
+    #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
+    dir: PathBuf,
+    /// Only say what would be done
+    #[arg(long)]
+    list: bool,
+}
+
+/// One step: what it shows, and the words after `assay`. `DIR` stands for the directory of the tour.
+struct Step {
+    about: &'static str,
+    words: &'static [&'static str],
+}
+
+const STEPS: [Step; 6] = [
+    Step {
+        about: "What is true of this machine, and where it is written",
+        words: &["facts", "cpu.model", "cpu.threads", "memory.total", "tool"],
+    },
+    Step {
+        about: "A benchmark from a blog: what would it really measure?",
+        words: &[
+            "lint",
+            "fio --name=test --rw=randread --iodepth=32 --bs=4k --size=1g",
+        ],
+    },
+    Step {
+        about: "What would four disks of 4 TB make?",
+        words: &["plan", "layout", "4T", "4T", "4T", "4T", "--limit", "5"],
+    },
+    Step {
+        about: "What does this storage do at one small random read at a time, and why not more?",
+        words: &[
+            "run",
+            "DIR",
+            "--rw",
+            "randread",
+            "--bs",
+            "4k",
+            "--size",
+            "256MiB",
+            "--runtime",
+            "2s",
+        ],
+    },
+    Step {
+        about: "Advice that is repeated everywhere: cache=unsafe makes virtual machines fast. Try it",
+        words: &[
+            "trial",
+            "cache-unsafe",
+            "DIR",
+            "--yes",
+            "--size",
+            "64MiB",
+            "--slot",
+            "2s",
+            "--budget",
+            "90s",
+        ],
+    },
+    Step {
+        about: "What else people recommend, and what is true of it",
+        words: &["advice"],
+    },
+];
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.list {
+        for step in &STEPS {
+            context::print(&heading(step, global))?;
+        }
+        return Ok(Status::Ok);
+    }
+    let cancel = context::on_signals()?;
+    let dir = tempfile::Builder::new()
+        .prefix(".assay-demo-")
+        .tempdir_in(&args.dir)
+        .with_context(|| format!("no directory can be made in {}", args.dir.display()))?;
+    let mut failed = Vec::new();
+    for step in &STEPS {
+        context::print(&heading(step, global))?;
+        let done = carry_out(step, dir.path(), &cancel)?;
+        if cancel.is_cancelled() {
+            dir.close().context("the directory of the tour stays")?;
+            return Ok(Status::Interrupted);
+        }
+        if !done {
+            failed.push(step.words[0]);
+        }
+        context::print("\n")?;
+    }
+    dir.close().context("the directory of the tour stays")?;
+    match failed.as_slice() {
+        [] => context::print(
+            "Everything is removed. Next: assay run quick . or assay trial --help\n",
+        )?,
+        verbs => anyhow::bail!("these steps failed, see above: {}", verbs.join(", ")),
+    }
+    Ok(Status::Ok)
+}
+
+fn heading(step: &Step, global: &Global) -> String {
+    let style = context::style(global);
+    let line = shell_words::join(step.words);
+    format!("{}\n$ assay {line}\n", style.bold(step.about))
+}
+
+/// Whether the step ended well. Findings are what a tour is for.
+fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
+    let place = |word: &&str| match *word {
+        "DIR" => dir.as_os_str().to_owned(),
+        word => OsString::from(word),
+    };
+    let program = std::env::current_exe().context("assay does not find itself")?;
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "assay itself, whose output goes to the user as it comes"
+    )]
+    let mut command = Command::new(program);
+    command.args(step.words.iter().map(place));
+    command.env("ASSAY_STORE", dir.join("demo.db"));
+    let mut running = Running::start(command, Dies::Asked).context("assay does not start")?;
+    let mut told = false;
+    while !running.wait(LOOK)? {
+        // The step has a process group of its own: a signal to us is passed on, and it cleans up.
+        if cancel.is_cancelled() && !told {
+            told = true;
+            running.signal(Signal::INT);
+        }
+    }
+    Ok(matches!(running.reap()?.code(), 0 | 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::Parser as _;
+
+    #[test]
+    fn every_step_is_a_command_that_assay_knows() {
+        for step in &STEPS {
+            let words = ["assay"].iter().chain(step.words);
+            assert!(Cli::try_parse_from(words).is_ok(), "{:?}", step.words);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `assay dev`: what packages and the book take from the binary itself, so that it cannot drift.
+
+use crate::cli::{Cli, Status};
+use crate::complete;
+use crate::context::{print, write_file};
+use anyhow::Context as _;
+use clap::{Command, CommandFactory as _};
+use clap_complete::env::Shells;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Write what packages and the book take from the binary
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// The man pages, one file each
+    Man {
+        /// An existing directory
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// What a shell loads to complete assay's words
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        #[arg(value_name = "SHELL")]
+        shell: String,
+    },
+    /// The book's pages of the command line, one file for each verb
+    Book {
+        /// An existing directory
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    match &args.what {
+        What::Man { dir } => man(dir)?,
+        What::Completions { shell } => completions(shell)?,
+        What::Book { dir } => book(dir)?,
+    }
+    Ok(Status::Ok)
+}
+
+/// The whole command line, each subcommand named in full: `assay dups scan`.
+fn built() -> Command {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+fn man(dir: &Path) -> anyhow::Result<()> {
+    pages(&built(), &mut Vec::new(), &mut |path, command| {
+        let name = path.join("-");
+        let mut text = Vec::new();
+        clap_mangen::Man::new(command.clone())
+            .source(concat!("assay ", env!("CARGO_PKG_VERSION")))
+            .manual("assay")
+            .render(&mut text)?;
+        let text = String::from_utf8(text).context("a man page is not UTF-8")?;
+        write_file(&dir.join(format!("{name}.1")), &text)
+    })
+}
+
+/// Calls `page` for a command and all below it that are shown, with its words: `assay`, `dups`, `scan`.
+fn pages<'a>(
+    command: &'a Command,
+    path: &mut Vec<&'a str>,
+    page: &mut dyn FnMut(&[&str], &Command) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    path.push(command.get_name());
+    page(path, command)?;
+    for below in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        pages(below, path, page)?;
+    }
+    path.pop();
+    Ok(())
+}
+
+fn completions(shell: &str) -> anyhow::Result<()> {
+    let shells = Shells::builtins();
+    let Some(writer) = shells.completer(shell) else {
+        let known: Vec<_> = shells.names().collect();
+        anyhow::bail!(
+            "no completions for {shell:?}: there are {}",
+            known.join(", ")
+        );
+    };
+    let mut text = Vec::new();
+    writer.write_registration(complete::ASKED_BY, "assay", "assay", "assay", &mut text)?;
+    print(&String::from_utf8(text).context("the completions are not UTF-8")?)
+}
+
+/// A page for each verb: its help, and that of everything below it, as it is shown at 100 columns.
+fn book(dir: &Path) -> anyhow::Result<()> {
+    let whole = built();
+    let mut contents =
+        String::from("# The command line\n\nWhat `assay --help` says, for each verb.\n\n");
+    let verbs = whole.get_subcommands().filter(|one| !one.is_hide_set());
+    for verb in verbs {
+        let name = verb.get_name();
+        let mut text = format!("# assay {name}\n");
+        pages(verb, &mut vec!["assay"], &mut |path, command| {
+            if path.len() > 2 {
+                let _ = write!(text, "\n## {}\n", path.join(" "));
+            }
+            let help = command.clone().term_width(100).render_long_help();
+            let help: Vec<_> = help
+                .to_string()
+                .lines()
+                .map(|line| line.trim_end().to_owned())
+                .collect();
+            let _ = write!(text, "\n```text\n{}\n```\n", help.join("\n").trim_end());
+            Ok(())
+        })?;
+        write_file(&dir.join(format!("{name}.md")), &text)?;
+        let about = verb
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let _ = writeln!(contents, "- [assay {name}]({name}.md): {about}");
+    }
+    write_file(&dir.join("README.md"), &contents)
+}

@@ -1,0 +1,53 @@
+//! `assay version`: which assay this is, for reports of errors and for scripts.
+
+use crate::cli::Status;
+use crate::context::print;
+use assay_model::SCHEMA_VERSION;
+
+/// Say which assay this is, and what was built into it
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay version
+  assay version --json | jq -r .version
+
+Exit status: 0.")]
+pub struct Args {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let features: &[&str] = &[
+        #[cfg(feature = "browse")]
+        "browse",
+    ];
+    let linked = match cfg!(target_feature = "crt-static") {
+        true => "static",
+        false => "dynamic",
+    };
+    let (version, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let text = match args.json {
+        true => format!(
+            "{:#}\n",
+            serde_json::json!({
+                "schema": SCHEMA_VERSION,
+                "version": version,
+                "architecture": arch,
+                "linked": linked,
+                "features": features,
+            })
+        ),
+        false => format!(
+            "assay {version}, {arch}, {linked}\nfeatures: {}\ndocuments of --json: schema {SCHEMA_VERSION}\n",
+            match features {
+                [] => "none".to_owned(),
+                some => some.join(", "),
+            }
+        ),
+    };
+    print(&text)?;
+    Ok(Status::Ok)
+}

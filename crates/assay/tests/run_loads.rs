@@ -1,0 +1,148 @@
+//! `assay run` with loads that are not fio's, end to end: no test file, and the same store, comparison
+//! and reports.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::{Home, entries};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A plan of a command and of nothing at all, and where it lies.
+fn plan(home: &Home, argv: &str) -> PathBuf {
+    let path = home.dir.path().join("loads.toml");
+    let text = format!(
+        r#"
+name = "loads"
+rounds = 3
+runtime = "150ms"
+ramp = "20ms"
+want = ["list.p50 < 30s"]
+
+[[workload]]
+name = "list"
+load = {{ kind = "command", argv = {argv} }}
+
+[[workload]]
+load = {{ kind = "null" }}
+"#
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_command_is_measured_stored_compared_and_reported() {
+    let home = Home::new();
+    let target = home.target();
+    std::fs::write(target.path().join("of the user"), "").unwrap();
+    let file = plan(&home, r#"["ls", "{path}"]"#);
+    let (file, dir) = (file.to_str().unwrap(), target.path().to_str().unwrap());
+    for _ in 0..2 {
+        let out = home.assay(&["run", "--plan-file", file, dir, "--json"]);
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        let document: Value = serde_json::from_str(&out.stdout).unwrap();
+        let samples = document["samples"].as_array().unwrap();
+        assert_eq!(samples.len(), 6);
+        for sample in samples {
+            assert_eq!(sample["outcome"]["state"], "completed", "{sample}");
+        }
+        let results = document["results"].as_array().unwrap();
+        assert_eq!(results.len(), 2);
+        for result in results {
+            assert!(
+                result["metrics"]["iops"]["value"].as_f64().unwrap() > 1.0,
+                "{result}"
+            );
+            assert_ne!(result["validity"], "void", "{result}");
+        }
+    }
+    // Nothing was made where the user's files are.
+    assert_eq!(entries(target.path()), ["of the user"]);
+    for args in [
+        &["compare", "1", "2"][..],
+        &["show", "1"],
+        &["export", "1", "--format", "csv"],
+        &["report", "1", "--format", "markdown"],
+    ] {
+        let out = home.assay(args);
+        assert_eq!(out.code, Some(0), "{args:?}: {}", out.stderr);
+        assert!(out.stdout.contains("list"), "{args:?}: {}", out.stdout);
+    }
+    let exported = home.assay(&["export", "1", "--format", "json"]);
+    let export = home.dir.path().join("run.json");
+    std::fs::write(&export, &exported.stdout).unwrap();
+    let document: Value = serde_json::from_str(&exported.stdout).unwrap();
+    let worker = &document["samples"][0]["workers"][0];
+    let kinds = worker["operations"].as_object().unwrap().keys();
+    assert!(
+        kinds
+            .into_iter()
+            .all(|kind| kind == "run" || kind == "nothing"),
+        "{worker}"
+    );
+    let other = Home::new();
+    let out = other.assay(&["import", export.to_str().unwrap()]);
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+}
+
+#[test]
+fn a_command_that_fails_ends_the_run_with_its_own_words() {
+    let home = Home::new();
+    let target = home.target();
+    let file = plan(&home, r#"["ls", "/no/such/directory"]"#);
+    let out = home.assay(&[
+        "run",
+        "--plan-file",
+        file.to_str().unwrap(),
+        target.path().to_str().unwrap(),
+    ]);
+    assert_ne!(out.code, Some(0));
+    let said = out.stdout + &out.stderr;
+    assert!(said.contains("No such file or directory"), "{said}");
+}
+
+#[test]
+fn a_study_names_any_load_that_needs_no_file() {
+    const STUDY: &str = r#"name = "any"
+title = "Which is faster"
+question = "Is nothing faster than a command?"
+bench = "commands"
+source = { title = "none", machine = "none" }
+forms.quick = { rounds = 2, time = "50ms" }
+forms.full = { rounds = 2, time = "50ms" }
+
+[[configuration]]
+name = "command"
+run = ["true"]
+
+[[configuration]]
+name = "nothing"
+load = { kind = "null" }
+
+[[figure]]
+name = "rate"
+better = "higher"
+of = "rate"
+
+[[conclusion]]
+says = "Nothing is faster."
+claim = [{ kind = "ratio", figure = "rate", of = "nothing", to = "command", at_least = 2 }]
+"#;
+    let home = Home::new();
+    let target = home.target();
+    let study = home.dir.path().join("any.toml");
+    let carried = |text: String| {
+        std::fs::write(&study, text).unwrap();
+        let dir = target.path().to_str().unwrap();
+        home.assay(&["study", study.to_str().unwrap(), dir, "--json"])
+    };
+    let out = carried(STUDY.to_owned());
+    assert_eq!(out.code, Some(0), "{}{}", out.stdout, out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(document["schema"], 1);
+    // What works on a file is not for this bench.
+    let fio = r#"{ kind = "fio", workload = { name = "w", pattern = "read", block_size = "4k" } }"#;
+    let out = carried(STUDY.replace(r#"{ kind = "null" }"#, fio));
+    assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
+}

@@ -1,0 +1,32 @@
+//! Nothing, again and again: what measuring costs by itself, and a load for tests that needs nothing.
+
+use crate::Cancel;
+use crate::measured::{LoadError, Measured, Tally, Timing, finish, thread_cpu};
+use assay_model::sample::Operation;
+use std::time::{Duration, Instant};
+
+/// Rest between two turns, so that they stay a few thousand a second.
+const REST: Duration = Duration::from_micros(100);
+
+/// Does nothing until the time is over.
+///
+/// # Errors
+/// None in practice: nothing cannot fail.
+pub fn run(timing: &Timing, cancel: &Cancel) -> Result<Measured, LoadError> {
+    let begin = Instant::now();
+    let used = thread_cpu();
+    let mut tally = Tally::new(timing, begin);
+    while tally.goes_on(Instant::now()) && !cancel.is_cancelled() {
+        let start = Instant::now();
+        tally.record(start, Instant::now(), Ok(0));
+        std::thread::sleep(REST);
+    }
+    let cpu = thread_cpu().saturating_sub(used);
+    finish(
+        ("null", Operation::Nothing),
+        vec![tally],
+        begin.elapsed(),
+        cpu,
+        cancel,
+    )
+}

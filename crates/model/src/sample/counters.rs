@@ -1,0 +1,130 @@
+//! What the kernel counted while a sample was taken.
+
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Kernel counters over one sample: differences between its start and its end (layout excluded,
+/// ramp included).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Time between the two readings.
+    #[serde(default)]
+    pub elapsed: Nanos,
+    /// The devices directly under the target (`TargetInfo::devices`), from /proc/diskstats.
+    #[serde(default)]
+    pub devices: Vec<DeviceDelta>,
+    /// The whole machine's CPU, from /proc/stat.
+    #[serde(default)]
+    pub cpu: Option<CpuDelta>,
+    /// CPU time of the load generator's process (user + system), from wait4.
+    #[serde(default)]
+    pub tool_cpu: Option<Nanos>,
+    /// ARC counters, from /proc/spl/kstat/zfs/arcstats.
+    #[serde(default)]
+    pub arc: Option<ArcDelta>,
+    /// ZFS intent log counters of all pools together, from /proc/spl/kstat/zfs/zil.
+    #[serde(default)]
+    pub zil: Option<ZilDelta>,
+    /// Thermal and frequency evidence.
+    #[serde(default)]
+    pub throttle: Option<Throttle>,
+    /// MemAvailable before the sample.
+    #[serde(default)]
+    pub mem_available: Option<Bytes>,
+}
+
+/// Differences of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceDelta {
+    /// Kernel name.
+    pub name: String,
+    /// Reads completed.
+    pub reads: u64,
+    /// Bytes read (sectors × 512).
+    pub read_bytes: Bytes,
+    /// Milliseconds spent reading, summed over requests.
+    pub read_ms: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: Bytes,
+    /// Milliseconds spent writing, summed over requests.
+    pub write_ms: u64,
+    /// Milliseconds in which at least one request was in flight.
+    pub busy_ms: u64,
+    /// Milliseconds × requests in flight.
+    pub weighted_ms: u64,
+    /// Flush requests completed. Those of a partition are its whole disk's: the kernel counts them
+    /// there alone (block/blk-flush.c, `blk_account_io_flush`).
+    pub flushes: u64,
+    /// Milliseconds spent flushing.
+    pub flush_ms: u64,
+    /// Discards completed.
+    pub discards: u64,
+}
+
+/// CPU time of the whole machine as shares of all CPU time in the interval, 0–1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuDelta {
+    /// CPUs online.
+    pub cpus: u32,
+    /// User, including nice.
+    pub user: f64,
+    /// Kernel.
+    pub system: f64,
+    /// Interrupts and soft interrupts.
+    pub irq: f64,
+    /// Idle with I/O outstanding.
+    pub iowait: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// Idle.
+    pub idle: f64,
+    /// Busy share of the busiest single CPU.
+    pub busiest: f64,
+}
+
+/// ZFS ARC counters over the sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArcDelta {
+    /// Demand data hits.
+    pub demand_data_hits: u64,
+    /// Demand data misses.
+    pub demand_data_misses: u64,
+    /// Data read ahead of the demand.
+    #[serde(default)]
+    pub prefetch_data_misses: u64,
+    /// Misses that a cache device (L2ARC) answered.
+    #[serde(default)]
+    pub l2_hits: u64,
+    /// ARC size at the end.
+    pub size: Bytes,
+    /// ARC maximum (`c_max`).
+    pub c_max: Bytes,
+}
+
+/// ZFS intent log (ZIL) counters over the sample (OpenZFS include/sys/zil.h, `zil_stats_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZilDelta {
+    /// Times that somebody waited for what was logged to be durable.
+    pub commits: u64,
+    /// Transactions written to the log.
+    pub itxs: u64,
+    /// Bytes of them in log blocks on the pool's own devices.
+    pub normal_bytes: Bytes,
+    /// Bytes of them in log blocks on a log device.
+    pub slog_bytes: Bytes,
+    /// Bytes of them written in place, with a pointer in the log.
+    pub indirect_bytes: Bytes,
+}
+
+/// Evidence of throttling.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// Increase of `thermal_throttle/core_throttle_count` over all CPUs.
+    pub cpu_events: Option<u64>,
+    /// Mean current over maximum frequency, 0–1.
+    pub cpu_freq_share: Option<f64>,
+    /// Hottest NVMe composite temperature seen, °C, with its limit (`temp1_max`).
+    pub nvme_celsius: Option<(f64, f64)>,
+}

@@ -1,0 +1,155 @@
+//! Workers as they are stored. assay 0.1 wrote reads, writes, trims and flushes as fields of an fio
+//! job, and counted requests, logins, files and commands as reads.
+
+use super::{FioJob, Latency, Operation, Operations};
+use crate::units::Nanos;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A worker in any form.
+#[derive(Deserialize)]
+pub(super) struct Worker {
+    name: String,
+    #[serde(default)]
+    runtime: Nanos,
+    #[serde(default)]
+    operations: BTreeMap<Operation, Operations>,
+    #[serde(default)]
+    usr_cpu: f64,
+    #[serde(default)]
+    sys_cpu: f64,
+    #[serde(default)]
+    fio: FioJob,
+    // As 0.1 wrote it.
+    read: Option<Operations>,
+    write: Option<Operations>,
+    trim: Option<Operations>,
+    sync: Option<Latency>,
+    #[serde(default)]
+    options: BTreeMap<String, String>,
+    #[serde(default)]
+    error: i32,
+    #[serde(default)]
+    ctx: u64,
+    #[serde(default)]
+    iodepth_level: BTreeMap<String, f64>,
+    #[serde(default)]
+    group: u32,
+}
+
+/// What the "reads" of a load of assay 0.1 were, by the name of the load.
+fn own(name: &str) -> Operation {
+    match name {
+        "http" => Operation::Request,
+        "imap" => Operation::Login,
+        "attributes" => Operation::File,
+        "command" => Operation::Run,
+        _ => Operation::Read,
+    }
+}
+
+impl From<Worker> for super::Worker {
+    fn from(written: Worker) -> Self {
+        let old = FioJob {
+            options: written.options,
+            error: written.error,
+            ctx: written.ctx,
+            iodepth_level: written.iodepth_level,
+            group: written.group,
+        };
+        let reads = match old.is_empty() {
+            true => own(&written.name),
+            false => Operation::Read,
+        };
+        let old_operations = [
+            (reads, written.read),
+            (Operation::Write, written.write),
+            (Operation::Trim, written.trim),
+            (Operation::Flush, written.sync.map(Operations::flushes)),
+        ];
+        let old_operations = old_operations
+            .into_iter()
+            .filter_map(|(kind, done)| Some((kind, done?)));
+        Self {
+            name: written.name,
+            runtime: written.runtime,
+            operations: written
+                .operations
+                .into_iter()
+                .chain(old_operations)
+                .collect(),
+            usr_cpu: written.usr_cpu,
+            sys_cpu: written.sys_cpu,
+            fio: match written.fio.is_empty() {
+                true => old,
+                false => written.fio,
+            },
+        }
+    }
+}
+
+impl Operations {
+    /// Flushes of this latency. fio tells neither their bytes nor their time.
+    #[must_use]
+    pub fn flushes(lat: Latency) -> Self {
+        Self {
+            count: lat.n,
+            lat,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Operation, Worker};
+
+    fn read(text: &str) -> Worker {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_job_of_0_1_is_read_and_written_as_of_today() {
+        let old = read(
+            r#"{"name":"mix","options":{"rw":"randrw"},"runtime":5,"ctx":7,
+                "read":{"bytes":8192,"ios":2,"runtime":5,"iops":3.0,"bytes_per_s":4.0,"short_ios":1},
+                "write":{"bytes":4096,"ios":1,"runtime":5,"iops":1.0,"bytes_per_s":2.0},
+                "sync":{"n":9,"min":1,"max":2,"mean":1.5,"stddev":0.1}}"#,
+        );
+        let reads = old.read().unwrap();
+        assert_eq!((reads.count, reads.bytes.0, reads.short), (2, 8192, 1));
+        assert!((reads.per_s - 3.0).abs() < 1e-9);
+        let flushes = old.flush().unwrap();
+        assert_eq!((flushes.count, flushes.lat.max), (9, 2));
+        assert_eq!((old.fio.ctx, old.fio.options["rw"].as_str()), (7, "randrw"));
+        assert_eq!(
+            old.asked().map(|(kind, _)| kind).collect::<Vec<_>>(),
+            [Operation::Read, Operation::Write]
+        );
+        let again = read(&serde_json::to_string(&old).unwrap());
+        assert_eq!(again, old);
+    }
+
+    #[test]
+    fn what_0_1_called_reads_is_what_it_was() {
+        for (name, kind) in [
+            ("http", Operation::Request),
+            ("imap", Operation::Login),
+            ("attributes", Operation::File),
+            ("command", Operation::Run),
+            ("anything", Operation::Read),
+        ] {
+            let old = format!(
+                r#"{{"name":"{name}","runtime":5,
+                    "read":{{"bytes":0,"ios":2,"runtime":5,"iops":3.0,"bytes_per_s":0.0}}}}"#
+            );
+            assert_eq!(read(&old).of(kind).unwrap().count, 2, "{name}");
+        }
+        // fio's own job of such a name has options, and reads.
+        let fio = read(
+            r#"{"name":"http","options":{"rw":"read"},
+                "read":{"bytes":0,"ios":2,"runtime":5,"iops":3.0,"bytes_per_s":0.0}}"#,
+        );
+        assert!(fio.read().is_some());
+    }
+}
