@@ -49,12 +49,12 @@ fn two_servers_are_measured_and_compared() {
     assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
     let value: Value = serde_json::from_str(&out.stdout).unwrap();
     let steps = value["steps"].as_array().unwrap();
-    // Two rounds of two closed loops, and of one open loop where a capacity was found, for each.
+    // Three rounds of two closed loops, and of one open loop where a capacity was found, for each.
     let closed = steps
         .iter()
         .filter(|step| step["pace"]["kind"] == "closed")
         .count();
-    assert_eq!(closed, 8);
+    assert_eq!(closed, 12);
     assert!(out.code == Some(1) || steps.len() > closed);
     for step in steps {
         assert!(step["measured"]["answers"].as_u64().unwrap() > 0, "{step}");

@@ -85,7 +85,7 @@ impl Tally {
     pub fn pass(&mut self, now: u64) {
         let (from, to) = (self.looked.max(self.from), now.min(self.until));
         self.area += u128::from(self.under_way) * u128::from(to.saturating_sub(from));
-        self.looked = now;
+        self.looked = now.max(self.looked);
     }
 
     /// A request begins.

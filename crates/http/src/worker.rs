@@ -197,6 +197,9 @@ impl<'a> Worker<'a> {
         };
         let end = self.window.1.min(now);
         while intents.next() < end {
+            if self.starved {
+                self.tally.waited(intents.next());
+            }
             self.tally.unsent(intents.next());
             intents.advance();
         }

@@ -7,7 +7,7 @@ pub use page::page;
 use assay_model::units::{mb_per_s, significant};
 use assay_model::web::result::{Judged, Percentiles, RankedBy, Ranking, StepResult};
 use assay_model::web::{Pace, Step};
-use assay_model::{Nanos, SCHEMA_VERSION};
+use assay_model::{Doubt, Nanos, SCHEMA_VERSION, Severity};
 use assay_page::style::Style;
 use assay_page::table::Columns;
 use assay_page::text::clean;
@@ -237,20 +237,40 @@ fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
         style.paragraph(out, "", 2, &text);
         at = end + 1;
     }
+    doubts(out, steps, style);
+}
+
+/// Each doubt once, with the steps that have it and the evidence of the first.
+fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
+    let mut told: Vec<(&Doubt, Vec<String>)> = Vec::new();
     for step in steps {
         for doubt in &step.doubts {
-            let text = format!(
-                "{}: {} ({}): {}",
-                name(step),
-                doubt.code,
-                match doubt.severity {
-                    assay_model::Severity::Void => "void",
-                    assay_model::Severity::Suspect => "suspect",
-                },
-                clean(&doubt.evidence)
-            );
-            style.paragraph(out, "", 2, &text);
+            let same = |own: &&mut (&Doubt, Vec<String>)| {
+                (&own.0.code, own.0.severity) == (&doubt.code, doubt.severity)
+            };
+            match told.iter_mut().find(same) {
+                Some((_, names)) => names.push(name(step)),
+                None => told.push((doubt, vec![name(step)])),
+            }
         }
+    }
+    for (doubt, names) in told {
+        let severity = match doubt.severity {
+            Severity::Void => "void",
+            Severity::Suspect => "suspect",
+        };
+        let which = match &names[..] {
+            [one] => format!("{one}: "),
+            [first, ..] => format!("{} steps, {first}: ", names.len()),
+            [] => String::new(),
+        };
+        let text = format!(
+            "{} ({severity}): {which}{}. {}",
+            doubt.code,
+            clean(&doubt.evidence),
+            doubt.remedy
+        );
+        style.paragraph(out, "", 2, &text);
     }
 }
 

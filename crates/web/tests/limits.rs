@@ -168,7 +168,7 @@ fn a_capped_generator() {
     };
     thread::scope(|scope| {
         let _stop = assay_testing::Stop(&stop);
-        for _ in 0..8 {
+        for _ in 0..2 {
             scope.spawn(|| {
                 pin();
                 while !stop.load(Ordering::Relaxed) {
@@ -177,8 +177,9 @@ fn a_capped_generator() {
             });
         }
         let generator = scope.spawn(|| {
-            // Threads of the generator inherit it.
+            // Threads of the generator inherit both.
             pin();
+            rustix::process::setpriority_process(None, 19).unwrap();
             measured(&target, &server, &settings(64, None), Limited::Generator)
         });
         generator.join().unwrap();
@@ -293,12 +294,15 @@ fn a_short_accept_queue() {
 }
 
 /// nginx in a namespace, killed with it.
-struct Server10(Child, tempfile::TempDir);
+struct Server10 {
+    nginx: Child,
+    _dir: tempfile::TempDir,
+}
 
 impl Drop for Server10 {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.nginx.kill();
+        let _ = self.nginx.wait();
     }
 }
 
@@ -330,7 +334,10 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
         .arg(dir.path().join("log"))
         .spawn()
         .unwrap();
-    Server10(child, dir)
+    Server10 {
+        nginx: child,
+        _dir: dir,
+    }
 }
 
 #[test]
@@ -389,7 +396,7 @@ fn a_shaped_link_and_consent() {
         assert!(!target.here && target.consent.is_some());
         let mut settings = settings(64, None);
         settings.link = Some(20e6);
-        let server = Server::process(server.0.id()).unwrap();
+        let server = Server::process(server.nginx.id()).unwrap();
         measured(&target, &server, &settings, Limited::Network)
     });
     assert_eq!(step.connections, 20);

@@ -168,7 +168,7 @@ fn generator_full(step: &Step) -> Option<Doubt> {
         void(
             "generator-full",
             format!(
-                "the generator's {} thread(s) were on a CPU for {} of the time and waited for one for {}",
+                "the generator's threads (it has {}) were on a CPU for {} of the time and waited for one for {}",
                 step.measured.threads,
                 percent(busy),
                 percent(waited)

@@ -196,10 +196,14 @@ fn rest(step: &Step) -> Limit {
     let seen = |step: &Step| {
         let busy = generator(measured).map_or(0.0, |(busy, waited)| busy + waited);
         let server = match &step.server {
-            Ok(server) => format!(
-                "the server's CPU {:.2}",
-                server.cpu.0 as f64 / server.window.0.max(1) as f64
-            ),
+            Ok(server) => {
+                let share = |time: Nanos| time.0 as f64 / server.window.0.max(1) as f64;
+                let waited = match server.waited.map(share) {
+                    Some(waited) if waited >= 0.05 => format!(" and {waited:.2} waiting for one"),
+                    _ => String::new(),
+                };
+                format!("the server's CPU {:.2}{waited}", share(server.cpu))
+            }
             Err(why) => format!("the server's CPU not known ({why})"),
         };
         let link = match &step.link {
@@ -237,8 +241,8 @@ fn rest(step: &Step) -> Limit {
         return Limit {
             who: Limited::Server,
             evidence: format!(
-                "{:.1} of {} connections had a request at the server all the time, which waits for something \
-                 other than a CPU: {}",
+                "{:.1} of {} connections had a request at the server all the time, and no thread of it was full: \
+                 {}",
                 measured.under_way,
                 step.connections,
                 seen(step)

@@ -51,13 +51,13 @@ pub struct Args {
     #[arg(long)]
     poisson: bool,
     /// How often each step is repeated
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Time that is counted in a step [default: 2s for the capacity, 5s for latencies]
+    /// Time that is counted in a step [default: 1.5s for the capacity, 4s for latencies]
     #[arg(long, value_name = "TIME")]
     seconds: Option<Nanos>,
     /// Time before it that is not counted
-    #[arg(long, value_name = "TIME", default_value = "500ms")]
+    #[arg(long, value_name = "TIME", default_value = "300ms")]
     washout: Nanos,
     /// A request that takes longer has failed
     #[arg(long, value_name = "TIME", default_value = "10s")]
@@ -220,7 +220,7 @@ impl Args {
             rates,
             poisson: self.poisson,
             rounds: self.rounds,
-            seconds: (seconds(2.0), seconds(5.0)),
+            seconds: (seconds(1.5), seconds(4.0)),
             washout: self.washout.as_secs_f64(),
             limit: self.limit.as_secs_f64(),
             threads: self.threads,

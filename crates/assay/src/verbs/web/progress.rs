@@ -4,6 +4,7 @@ use crate::progress::Meter;
 use assay_model::Nanos;
 use assay_model::units::significant;
 use assay_model::web::Pace;
+use assay_page::units::plural;
 use assay_web::Event;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl<'a> Progress<'a> {
                 left,
             } => {
                 let pace = match pace {
-                    Pace::Closed => format!("{connections} connections"),
+                    Pace::Closed => plural(u64::from(*connections), "connection", "connections"),
                     Pace::Constant { per_s } | Pace::Poisson { per_s } => {
                         format!("{} requests/s", significant(*per_s))
                     }
@@ -69,10 +70,10 @@ impl<'a> Progress<'a> {
             }
             Event::Capacity { target, capacity } => self.meter.line(&match capacity {
                 Some(capacity) => format!(
-                    "{}: {} answers/s from {} connections on",
+                    "{}: {} answers/s from {} on",
                     self.url(*target),
                     significant(capacity.rate),
-                    capacity.connections
+                    plural(u64::from(capacity.connections), "connection", "connections")
                 ),
                 None => format!("{}: no capacity was found", self.url(*target)),
             }),
