@@ -24,6 +24,7 @@ pub mod stack;
 pub mod study;
 pub mod trial;
 mod version;
+pub mod web;
 
 use crate::cli::{Cli, Status};
 
@@ -49,6 +50,7 @@ pub enum Verb {
     Study(study::Args),
     Probe(probe::Args),
     Pins(pins::Args),
+    Web(web::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Version(version::Args),
@@ -78,6 +80,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Plan(args)) => plan::run(&args),
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
+        Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
@@ -118,7 +121,8 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Version(_)
             | Verb::Dev(_)
             | Verb::Probe(_)
-            | Verb::Pins(_),
+            | Verb::Pins(_)
+            | Verb::Web(_),
         ) => false,
     }
 }

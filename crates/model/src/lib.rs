@@ -29,6 +29,7 @@ pub mod subject;
 pub mod target;
 pub mod trial;
 pub mod units;
+pub mod web;
 pub mod workload;
 
 pub use advice::Advice;

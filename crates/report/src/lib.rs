@@ -17,3 +17,4 @@ mod subject;
 pub mod terminal;
 pub mod trial;
 pub mod waterfall;
+pub mod web;
