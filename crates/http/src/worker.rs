@@ -197,7 +197,7 @@ impl<'a> Worker<'a> {
         };
         let end = self.window.1.min(now);
         while intents.next() < end {
-            if self.starved {
+            if self.starved || self.starved_until > intents.next() {
                 self.tally.waited(intents.next());
             }
             self.tally.unsent(intents.next());

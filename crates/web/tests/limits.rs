@@ -154,7 +154,7 @@ fn a_late_schedule() {
 fn a_capped_generator() {
     let _alone = alone();
     if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
-        return assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
+        return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let nginx = Nginx::start("").unwrap();
     nginx.file("small", 1000).unwrap();
@@ -233,7 +233,7 @@ fn run(program: &str, words: &[&str]) {
 fn namespaces() -> bool {
     let lacking = assay_rigs::lacks(&["ip"], true);
     if let Some(lacking) = &lacking {
-        assay_testing::skipped("namespaces", format_args!("lacks {lacking}"));
+        assay_testing::skipped(lacking, "namespaces are made with it");
     }
     lacking.is_none()
 }
@@ -347,7 +347,7 @@ fn a_shaped_link_and_consent() {
         return;
     }
     if let Some(lacking) = assay_rigs::lacks(&["nginx", "tc"], true) {
-        return assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
+        return assay_testing::skipped(&lacking, "it is a part of the stage");
     }
     let (near, far) = (Namespace::new(), Namespace::new());
     ip(&[

@@ -23,7 +23,9 @@ const LATE: Nanos = Nanos(1_000_000);
 /// And so does one whose lateness is a larger share of the latency it reports.
 const LATE_SHARE: f64 = 0.05;
 /// A thread busier than this has no time left to be on time: what is missing to 1 is the kernel's.
-pub(super) const FULL: f64 = 0.90;
+const FULL: f64 = 0.90;
+/// A thread that waits for a CPU more than this is not given what it needs, however little it does.
+const STARVED: f64 = 0.5;
 /// Requests under way = rate × time (Little's law). The counts are exact, so a larger difference means
 /// that one of the three is wrong.
 const LITTLE: f64 = 0.02;
@@ -162,9 +164,14 @@ pub(super) fn generator(measured: &Measured) -> Option<(f64, f64)> {
     })
 }
 
+/// Whether there is no time left, or too little of it is given.
+pub(super) fn is_full(busy: f64, waited: f64) -> bool {
+    busy + waited >= FULL || waited >= STARVED
+}
+
 fn generator_full(step: &Step) -> Option<Doubt> {
     let (busy, waited) = generator(&step.measured)?;
-    (busy + waited >= FULL).then(|| {
+    is_full(busy, waited).then(|| {
         void(
             "generator-full",
             format!(

@@ -2,11 +2,11 @@
 //! meaningless (no local port, an accept queue that overflowed, a generator that was full) to what remains
 //! when nothing else explains it.
 
-use super::doubts::{FULL, REACHED, generator, lateness};
-use assay_model::Nanos;
+use super::doubts::{REACHED, generator, is_full, lateness};
 use assay_model::units::significant;
 use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
+use assay_model::{Histogram, Nanos};
 
 /// Share of the requests from which a kind of failure or a wait is the story.
 const MATTERS: f64 = 0.01;
@@ -61,25 +61,29 @@ fn ports(step: &Step) -> Option<Limit> {
 fn accept_queue(step: &Step) -> Option<Limit> {
     let (measured, machine) = (&step.measured, &step.machine);
     let full = machine.listen_overflows;
-    let slow = measured
-        .connect
-        .percentile(99.0)
-        .is_some_and(|p99| p99 > ANOTHER_TRY);
-    let timeouts = measured.failed_by(FailureKind::ConnectTimeout);
+    // The first packet is dropped and sent again, or the last one of the handshake: then the client
+    // believes in a connection on which nobody answers.
+    let late = |histogram: &Histogram| {
+        histogram
+            .percentile(99.0)
+            .is_some_and(|p99| p99 > ANOTHER_TRY)
+    };
+    let timeouts =
+        measured.failed_by(FailureKind::ConnectTimeout) + measured.failed_by(FailureKind::TimedOut);
     let matters = full as f64 > MATTERS * measured.connections as f64;
-    (full > 0 && matters && (slow || timeouts > 0)).then(|| Limit {
+    (full > 0 && matters && (late(&measured.connect) || late(&measured.service) || timeouts > 0)).then(|| Limit {
         who: Limited::AcceptQueue,
         evidence: format!(
-            "the accept queue overflowed {full} times, {timeouts} connections were not made in time, and \
-             {} were"
-            , measured.connections
+            "the accept queue overflowed {full} times while {} connections were made, and {timeouts} requests \
+             ran into their limit",
+            measured.connections
         ),
     })
 }
 
 fn generator_full(step: &Step) -> Option<Limit> {
     let (busy, waited) = generator(&step.measured)?;
-    if busy + waited < FULL {
+    if !is_full(busy, waited) {
         return None;
     }
     because(
