@@ -322,8 +322,8 @@ fn judge(report: &Report) -> Vec<Remark> {
         out.push(Remark::new(
             "smb1",
             Danger,
-            "SMB 1 is spoken: no protection against who is on the way, and deprecated since 2013",
-            "Microsoft, Stop using SMB1 (2016); [MS-SMB] section 1",
+            "SMB 1 is spoken: no protection against who is on the way, and given up by Microsoft in 2014",
+            "Microsoft, Stop using SMB1 (2016); Microsoft, SMBv1 is not installed by default in Windows",
             "Samba: `server min protocol = SMB2_02` or higher, the default since 4.11",
         ));
     }
@@ -332,7 +332,7 @@ fn judge(report: &Report) -> Vec<Remark> {
             "smb-signing",
             Weak,
             "messages need not be signed: whoever is on the way can take over a session or pass a login on",
-            "[MS-SMB2] section 5.1; Microsoft, Control SMB signing behavior (2024)",
+            "[MS-SMB2] section 3.1.1.1; Microsoft, Overview of Server Message Block signing",
             "Samba: `server signing = mandatory`; Windows: RequireSecuritySignature. Not for speed: see \
              the advice on signing",
         ));
@@ -344,7 +344,7 @@ fn judge(report: &Report) -> Vec<Remark> {
             "smb-encryption",
             Note,
             "SMB 3 is spoken, but the server encrypts nothing",
-            "[MS-SMB2] section 3.3.5.4",
+            "[MS-SMB2] sections 2.2.4 and 3.1.1.1",
             "Samba: `server smb encrypt = desired` when data goes through networks of others",
         ));
     }
