@@ -37,7 +37,7 @@ fn a_real_server_of_http() {
 
     // Another protocol: told in one line, with exit status 3, and nothing on standard output.
     for protocol in ["tls", "ssh", "smb"] {
-        let found = assay(&["probe", protocol, &host, "--patience", "1s", "--time", "10s"]);
+        let found = assay(&["probe", protocol, &host, "--timeout", "1s", "--deadline", "10s"]);
         let said = String::from_utf8(found.stderr).unwrap();
         assert_eq!(found.status.code(), Some(3), "{protocol}: {said}");
         assert!(found.stdout.is_empty());
@@ -52,7 +52,7 @@ fn nobody_answers_and_nothing_is_meant() {
     let free = listener.local_addr().unwrap().to_string();
     drop(listener);
     for protocol in ["tls", "ssh", "smb", "http", "dtls"] {
-        let words = ["probe", protocol, &free, "--patience", "1s", "--time", "5s"];
+        let words = ["probe", protocol, &free, "--timeout", "1s", "--deadline", "5s"];
         assert_eq!(assay(&words).status.code(), Some(3), "{protocol}");
         let words = ["probe", protocol, "a b:c"];
         assert_eq!(assay(&words).status.code(), Some(2), "{protocol}");

@@ -49,10 +49,10 @@ struct How {
     json: bool,
     /// How long to wait for one answer
     #[arg(long, global = true, value_name = "TIME", default_value = "5s")]
-    patience: Nanos,
+    timeout: Nanos,
     /// How long all may take
     #[arg(long, global = true, value_name = "TIME", default_value = "60s")]
-    time: Nanos,
+    deadline: Nanos,
 }
 
 #[derive(Subcommand)]
@@ -128,11 +128,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             );
             let target = Target::parse(host, 0)?;
             let address = *target
-                .resolve(how.patience().answer)
+                .resolve(how.limits().answer)
                 .map_err(|error| unreadable(&error))?
                 .first()
                 .context("no address")?;
-            let visit = Visit::at(&target, address, how.patience(), seed()?);
+            let visit = Visit::at(&target, address, how.limits(), seed()?);
             let report = dtls::scan(&visit).map_err(|error| at(&target, &error))?;
             let shown = || text::dtls(&report, style);
             finish(
@@ -216,15 +216,15 @@ fn scan_http(asked: &Http, how: &How) -> anyhow::Result<http::Report> {
 }
 
 impl How {
-    fn patience(&self) -> Patience {
+    fn limits(&self) -> Patience {
         Patience {
-            answer: Duration::from_nanos(self.patience.0),
-            total: Duration::from_nanos(self.time.0),
+            answer: Duration::from_nanos(self.timeout.0),
+            total: Duration::from_nanos(self.deadline.0),
         }
     }
 
     fn visit(&self, target: &Target) -> anyhow::Result<Visit> {
-        Visit::begin(target, self.patience(), seed()?).map_err(|error| unreadable(&error))
+        Visit::begin(target, self.limits(), seed()?).map_err(|error| unreadable(&error))
     }
 }
 
