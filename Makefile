@@ -1,11 +1,11 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
-# `make attack` runs the hostile tests as a whole set; that takes long. `make dist` builds static binaries and
-# packages, `make docs` the book as HTML.
+# `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long.
+# `make dist` builds static binaries and packages, `make docs` the book as HTML.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack build dist docs
+.PHONY: run test test-guests attack fuzz build dist docs
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -22,6 +22,9 @@ test-guests:
 
 attack:
 	./scripts/attack
+
+fuzz:
+	./scripts/fuzz
 
 dist:
 	./scripts/install-needs run

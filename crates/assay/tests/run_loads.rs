@@ -63,7 +63,7 @@ fn a_command_is_measured_stored_compared_and_reported() {
         &["compare", "1", "2"][..],
         &["show", "1"],
         &["export", "1", "--format", "csv"],
-        &["report", "1", "--format", "markdown"],
+        &["report", "1", "--format", "md"],
     ] {
         let out = home.assay(args);
         assert_eq!(out.code, Some(0), "{args:?}: {}", out.stderr);
@@ -82,8 +82,11 @@ fn a_command_is_measured_stored_compared_and_reported() {
         "{worker}"
     );
     let other = Home::new();
+    // On a busy machine its samples are doubted, which is a finding.
     let out = other.assay(&["import", export.to_str().unwrap()]);
-    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+    let shown = other.assay(&["show", "1"]);
+    assert!(shown.stdout.contains("list"), "{}", shown.stdout);
 }
 
 #[test]
@@ -97,9 +100,9 @@ fn a_command_that_fails_ends_the_run_with_its_own_words() {
         file.to_str().unwrap(),
         target.path().to_str().unwrap(),
     ]);
-    assert_ne!(out.code, Some(0));
+    assert_eq!(out.code, Some(1));
     let said = out.stdout + &out.stderr;
-    assert!(said.contains("No such file or directory"), "{said}");
+    assert!(said.contains("ls: ended with exit status"), "{said}");
 }
 
 #[test]

@@ -10,9 +10,9 @@
 
 use crate::error::ChangeError;
 use crate::lines::{Entry, FORMAT, Header, State};
-use crate::seal::seal;
 use crate::session::Session;
 use crate::stored::{Stored, load};
+use assay_host::seal::seal;
 use assay_host::{HostError, ours};
 use rustix::fs::{FallocateFlags, FlockOperation, flock};
 use std::fmt::Write as _;

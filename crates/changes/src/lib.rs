@@ -17,7 +17,6 @@ mod made;
 mod never;
 mod read;
 mod recover;
-mod seal;
 mod session;
 mod setting;
 mod stored;

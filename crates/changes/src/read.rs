@@ -1,7 +1,7 @@
 //! How the bytes of a journal become lines, whatever a crash or a bad disk made of them.
 
 use crate::lines::{FIRST_FORMAT, FORMAT, Header, Line, State};
-use crate::seal::{has_seal, torn, unseal};
+use assay_host::seal::{has_seal, torn, unseal};
 
 /// What a journal's bytes say.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::error::ChangeError;
 use crate::journal::{LINES, LOCK, PREFIX, boot};
 use crate::lines::{FORMAT, Header, Line, State};
 use crate::read::{Lines, Read, read};
-use crate::seal::{seal, unseal};
+use assay_host::seal::{seal, unseal};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File};

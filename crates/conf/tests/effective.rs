@@ -49,7 +49,7 @@ impl Files for Memory {
     }
 }
 
-fn read(program: Program, files: &Memory) -> Effective {
+fn read(program: Program, files: &dyn Files) -> Effective {
     let main = match program {
         Program::Sshd => "/etc/ssh/sshd_config",
         Program::Ssh => "/root/.ssh/config",
@@ -382,4 +382,36 @@ fn a_long_line_and_many_lines_take_no_time() {
     let files = Memory::of(&[("/etc/dovecot/dovecot.conf", &many)]);
     let all = read(Program::Dovecot, &files);
     assert_eq!(all.settings.last().unwrap().place.line, 100_000);
+}
+
+/// Long files that include each other are not read until the memory is full.
+#[test]
+fn attack_includes_that_take_all_memory() {
+    struct Long(Vec<u8>);
+    impl Files for Long {
+        fn read(&self, _: &Path) -> Result<Vec<u8>, Fault> {
+            Ok(self.0.clone())
+        }
+        fn list(&self, _: &Path) -> Result<Vec<std::ffi::OsString>, Fault> {
+            Ok(vec!["a".into(), "b".into()])
+        }
+        fn exists(&self, _: &Path) -> Result<bool, Fault> {
+            Ok(true)
+        }
+    }
+    let (mut tried, mut held) = (0, 0);
+    for (program, include) in [
+        (Program::Sshd, "Include *\n"),
+        (Program::Ssh, "Include *\n"),
+        (Program::Nginx, "include *;\n"),
+        (Program::Dovecot, "!include *\n"),
+    ] {
+        let mut text = include.as_bytes().to_vec();
+        text.extend(b"# x\n".repeat(1 << 18));
+        text.extend(include.as_bytes());
+        let all = read(program, &Long(text));
+        tried += 1;
+        held += u64::from(all.files.len() <= 20);
+    }
+    assay_testing::attacked("includes that take all memory", tried, held);
 }

@@ -249,7 +249,7 @@ fn kill(trash: &str, plain: bool) {
                 "{action:?} {moment:?} {recovered:?}"
             );
             assert!(unfinished(&place.db()).unwrap().is_empty());
-            let entries = Journal::load(&journals[0]).unwrap();
+            let entries = Journal::load(&journals[0]).unwrap().entries;
             for (number, step) in plan.steps.iter().enumerate() {
                 let path = Path::new(std::ffi::OsStr::from_bytes(&step.remove.path));
                 let kept = Path::new(std::ffi::OsStr::from_bytes(&step.keep.path));

@@ -130,7 +130,7 @@ impl Host for Redacted<'_> {
         let output = self.inner.run(argv, limits)?;
         let clean = CommandOutput {
             status: output.status,
-            stdout: commands::apply(rule, &output.stdout, &words),
+            stdout: commands::apply(rule, &output.stdout, &words, self.identity),
             stderr: commands::complaint(&words, &output.stderr),
         };
         if clean != output {

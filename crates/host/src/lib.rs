@@ -25,6 +25,7 @@ mod recording;
 mod remove;
 mod replace;
 mod root;
+pub mod seal;
 mod write;
 
 pub use capture::CaptureError;

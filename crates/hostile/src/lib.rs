@@ -9,11 +9,37 @@ mod mutate;
 mod run;
 mod targets;
 
-#[allow(dead_code, reason = "compiled for what reads, not for what writes")]
-#[path = "../../lab/src/wire.rs"]
-mod wire;
+/// Files of crates that keep their parsers to themselves, compiled for what reads.
+macro_rules! borrowed {
+    ($($name:ident = $path:literal),+ $(,)?) => {$(
+        #[allow(
+            dead_code,
+            missing_docs,
+            reason = "compiled for what reads, not for what writes"
+        )]
+        #[path = $path]
+        mod $name;
+    )+};
+}
 
-pub use mutate::Mutator;
+borrowed! {
+    imap = "../../instruments/src/imap/answers.rs",
+    monitor = "../../arms/src/qmp.rs",
+    nbd = "../../arms/src/nbd/mod.rs",
+    qmp = "../../lab/src/qmp.rs",
+    wire = "../../lab/src/wire.rs",
+}
+
+/// What the files above name of their crates.
+mod error {
+    #[derive(Debug, thiserror::Error)]
+    pub(crate) enum LabError {
+        #[error("{command}: {reason}")]
+        Qmp { command: String, reason: String },
+    }
+}
+
+pub use mutate::{LONGEST, Mutator};
 pub use run::{Failure, attack};
 pub use targets::all;
 

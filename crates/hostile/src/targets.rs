@@ -1,8 +1,11 @@
 //! The parsers, each with real inputs and what it promises.
 
 mod files;
+mod kept;
 mod machine;
+mod probe;
 mod settings;
+mod talks;
 
 use crate::Target;
 
@@ -12,6 +15,9 @@ pub fn all() -> Vec<Target> {
     let mut all = settings::targets();
     all.extend(machine::targets());
     all.extend(files::targets());
+    all.extend(kept::targets());
+    all.extend(talks::targets());
+    all.extend(probe::targets());
     all
 }
 

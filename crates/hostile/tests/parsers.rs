@@ -1,11 +1,32 @@
 //! Every parser over mutated inputs: some hundred each, or as many times more as `ASSAY_ATTACK` says;
 //! `ASSAY_TARGET` chooses some by the start of their names.
 
-use assay_hostile::{all, attack};
+use assay_hostile::{LONGEST, all, attack};
 use assay_testing::{attacked, factor};
 
 /// Executions of each target when nothing is said.
 const SHORT: u64 = 200;
+
+/// A seed that is cut is understood no more, and every mutation of it is refused at its end.
+#[test]
+fn every_real_input_is_mutated_whole() {
+    for target in all() {
+        for (number, seed) in target.seeds.iter().enumerate() {
+            let length = seed.len();
+            assert!(length <= LONGEST, "{} {number}: {length}", target.name);
+        }
+    }
+}
+
+/// What is attacked here is fuzzed there.
+#[test]
+fn every_parser_has_a_program_in_fuzz() {
+    let programs = include_str!("../../../fuzz/Cargo.toml");
+    for target in all() {
+        let path = format!("path = \"fuzz_targets/{}.rs\"", target.name);
+        assert!(programs.contains(&path), "fuzz/Cargo.toml: {path}");
+    }
+}
 
 #[test]
 fn attack_parsers_with_mutated_inputs() {

@@ -1,5 +1,6 @@
 //! IMAP logins as a load: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
 
+mod answers;
 mod talk;
 
 use crate::Cancel;

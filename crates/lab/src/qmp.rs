@@ -2,10 +2,12 @@
 
 use crate::error::LabError;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// Longest answer that is read, in bytes.
+const LONGEST: u64 = 16 << 20;
 /// QEMU answers at once or is stuck.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -71,7 +73,7 @@ impl Qmp {
 
     fn read(&mut self, command: &str) -> Result<Value, LabError> {
         let mut line = String::new();
-        let read = self.reader.read_line(&mut line);
+        let read = self.reader.by_ref().take(LONGEST).read_line(&mut line);
         match read.map_err(|error| refused(command, error))? {
             0 => Err(refused(command, "the connection ended")),
             _ => serde_json::from_str(&line).map_err(|error| refused(command, error)),

@@ -48,14 +48,19 @@ impl Way {
 pub struct DiskLatency {
     /// Its kernel name.
     pub disk: String,
-    /// Requests in the windows that count.
+    /// Windows in which it and another one of them had enough to do; the rest says nothing of it.
+    pub windows: u32,
+    /// Requests in those windows.
     pub requests: u64,
-    /// Mean time of a request in the windows that count, from the block layer to its completion.
+    /// Mean time of a request in those windows, from the block layer to its completion.
     pub mean: Nanos,
-    /// Median over the windows of its time against the median of its siblings.
+    /// Median over the windows of its time against the median of the siblings that worked in it.
     pub ratio: f64,
-    /// Windows in which it was the slowest of all.
-    pub slowest_in: u32,
+    /// Lowest and highest typical ratio that what was seen allows, each at 5 %; none when it worked in
+    /// too few windows, no highest one when it has no bound.
+    pub at_least: Option<f64>,
+    /// See `at_least`.
+    pub at_most: Option<f64>,
 }
 
 /// What became of a comparison.
@@ -69,11 +74,16 @@ pub enum SlowDisk {
         /// Chance that any of equal disks would have looked like that in the whole watch, at most.
         chance: f64,
     },
-    /// None is.
+    /// None is: each is shown to take less than twice the time of its siblings.
     Alike,
-    /// Too little was done on all of them at once.
+    /// None is shown to be slow, and not all are shown not to be.
+    CannotTell {
+        /// Which one of [`Comparison::disks`] may be the slowest.
+        at: usize,
+    },
+    /// Too little was done on two of them at once.
     TooLittle {
-        /// Windows that a finding needs.
+        /// Windows with work for two of them or more that a finding needs.
         needed: u32,
     },
 }
@@ -85,7 +95,7 @@ pub struct Comparison {
     pub siblings: String,
     /// Reads or writes.
     pub way: Way,
-    /// Windows in which every one of them had enough to do.
+    /// Windows in which two of them or more had enough to do.
     pub windows: u32,
     /// The disks.
     pub disks: Vec<DiskLatency>,

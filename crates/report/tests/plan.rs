@@ -3,7 +3,7 @@
 mod common;
 
 use assay_planner::cache::{CacheAnswer, CacheQuestion};
-use assay_planner::capacity::{Trend, bill, default_factors, forecast};
+use assay_planner::capacity::{Coverage, Forecast, Trend, bill, default_factors};
 use assay_planner::clones::{Graph, parse_zfs_get, report};
 use assay_planner::durability::Estimate;
 use assay_report::plan::{
@@ -110,12 +110,18 @@ fn growing_shrinking_and_absurd_lines() {
             at,
             points: 9,
             days,
+            coverage: Coverage { held: 9, tried: 10 },
+            spread: 1.0,
+        };
+        let forecast = |share, when| Forecast {
+            share,
+            already: false,
+            when,
+            earliest: when.map(|time| time - 86_400),
+            latest: None,
         };
         let dates = match at {
-            0 => vec![
-                forecast(&trend, 2 << 40, 0.8),
-                forecast(&trend, 2 << 40, 0.9),
-            ],
+            0 => vec![forecast(0.8, Some(86_400_000)), forecast(0.9, None)],
             _ => Vec::new(),
         };
         let section = growth(&trend, Some(2 << 40), &dates, |t| format!("<{t}>"));

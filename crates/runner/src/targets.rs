@@ -314,12 +314,11 @@ fn fits(
     let mut info = below(host, target, &place, &path)?;
     let mut whole = plan.file_size;
     match &place {
-        Place::Directory(directory) => {
-            if plan.needs_file() {
-                info.size = plan.file_size;
-                scratch_fits(&info, &directory.through())?;
-            }
+        Place::Directory(directory) if plan.needs_file() => {
+            info.size = plan.file_size;
+            scratch_fits(&info, &directory.through())?;
         }
+        Place::Directory(_) => whole = info.size,
         Place::File(_) => {
             let blocks = plan
                 .workloads

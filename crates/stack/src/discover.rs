@@ -11,6 +11,7 @@ mod lvm;
 mod users;
 mod zfs;
 
+use assay_facts::Redacted;
 use assay_facts::block::Device;
 use assay_facts::lvm::Row;
 use assay_facts::mountinfo::{self, Mount};
@@ -73,12 +74,15 @@ fn others(known: &[String]) -> String {
     }
 }
 
-/// Finds the layers under a target. What cannot be found out is said in [`Layer::unknown`].
+/// Finds the layers under a target. What cannot be found out is said in [`Layer::unknown`]. The machine
+/// is seen through [`Redacted`], so no layer can say what is not known to be harmless.
 ///
 /// # Errors
 /// The target is not there, or the machine cannot be read at all.
 pub fn discover(host: &dyn Host, target: &Target) -> Result<Stack, StackError> {
-    let mut finder = Finder::new(host);
+    let redacted = Redacted::new(host, true);
+    let mut finder = Finder::new(&redacted);
+    finder.headers = Some(host);
     match target {
         Target::Path(path) => {
             finder.stack.target = path.to_string_lossy().into_owned();
@@ -105,6 +109,8 @@ const LIMITS: Limits = Limits {
 /// Looks at a machine and remembers what it has seen.
 struct Finder<'a> {
     host: &'a dyn Host,
+    /// Where headers of images are read: they are bytes, of which numbers and a name are taken.
+    headers: Option<&'a dyn Host>,
     stack: Stack,
     /// Layers by what they are, so that none is entered twice.
     seen: BTreeMap<String, usize>,
@@ -119,6 +125,7 @@ impl<'a> Finder<'a> {
     fn new(host: &'a dyn Host) -> Self {
         Self {
             host,
+            headers: None,
             stack: Stack::default(),
             seen: BTreeMap::new(),
             above: Vec::new(),
@@ -180,11 +187,15 @@ impl<'a> Finder<'a> {
     }
 
     fn ask_within(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, String> {
+        Self::ask_of(self.host, argv, limits)
+    }
+
+    fn ask_of(host: &dyn Host, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, String> {
         let name = argv.first().copied().unwrap_or_default();
-        if self.host.which(name).is_none() {
+        if host.which(name).is_none() {
             return Err(format!("{} is not installed", name.to_string_lossy()));
         }
-        match self.host.run(argv, limits) {
+        match host.run(argv, limits) {
             Ok(output) if output.success() => Ok(output),
             Ok(output) => Err(format!(
                 "{}: {}",

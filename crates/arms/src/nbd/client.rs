@@ -4,14 +4,14 @@ use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
     OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, connect, number,
 };
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 /// A connection to one export.
-pub(crate) struct Client {
-    stream: UnixStream,
+pub(crate) struct Client<S: Read + Write = UnixStream> {
+    stream: S,
     /// Size of the export in bytes.
     pub size: u64,
     cookie: u64,
@@ -20,8 +20,15 @@ pub(crate) struct Client {
 impl Client {
     /// Connects and negotiates (newstyle, NBD_OPT_GO).
     pub fn connect(socket: &Path, export: &str) -> io::Result<Self> {
-        let mut stream = connect(socket)?;
+        let stream = connect(socket)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        Self::negotiate(stream, export)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Negotiates on a connection.
+    pub fn negotiate(mut stream: S, export: &str) -> io::Result<Self> {
         let mut greeting = [0u8; 18];
         stream.read_exact(&mut greeting)?;
         if greeting[..8] != MAGIC.to_be_bytes() || greeting[8..16] != OPTION.to_be_bytes() {
@@ -119,7 +126,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl<S: Read + Write> Drop for Client<S> {
     fn drop(&mut self) {
         let _ = self.request(0, CMD_DISCONNECT, 0, 0);
     }

@@ -7,9 +7,9 @@ use super::{
     OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, near, number,
 };
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -65,17 +65,7 @@ impl Disk {
     /// Serves `now`, of this size, on a new socket; `log` is an empty file. Its first
     /// client is its only one, and takes the disk with it when it goes.
     pub fn serve(socket: &Path, now: File, log: File) -> io::Result<Self> {
-        let size = now.metadata()?.len();
-        let state = State {
-            now,
-            log,
-            end: 0,
-            events: Vec::new(),
-        };
-        let disk = Self {
-            state: Arc::new(Mutex::new(state)),
-            size,
-        };
+        let disk = Self::new(now, log)?;
         let (dir, name) = near(socket)?;
         let listener = UnixListener::bind(name)?;
         drop(dir);
@@ -88,6 +78,21 @@ impl Disk {
             }
         });
         Ok(disk)
+    }
+
+    /// The disk, served to nobody yet.
+    pub fn new(now: File, log: File) -> io::Result<Self> {
+        let size = now.metadata()?.len();
+        let state = State {
+            now,
+            log,
+            end: 0,
+            events: Vec::new(),
+        };
+        Ok(Self {
+            state: Arc::new(Mutex::new(state)),
+            size,
+        })
     }
 
     /// How much has happened: a moment to cut the power at.
@@ -131,7 +136,7 @@ impl Disk {
     }
 
     /// Newstyle negotiation, then requests until the end.
-    fn talk(&self, mut stream: UnixStream) -> io::Result<()> {
+    pub fn talk<S: Read + Write>(&self, mut stream: S) -> io::Result<()> {
         // NBD_FLAG_FIXED_NEWSTYLE | NBD_FLAG_NO_ZEROES
         let mut greeting = [MAGIC.to_be_bytes(), OPTION.to_be_bytes()].concat();
         greeting.extend(3u16.to_be_bytes());
@@ -252,7 +257,7 @@ fn zero(file: &File, offset: u64, length: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn answer(stream: &mut UnixStream, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {
+fn answer(stream: &mut impl Write, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {
     let length = u32::try_from(data.len()).map_err(io::Error::other)?;
     let mut reply = OPTION_REPLY.to_be_bytes().to_vec();
     for number in [option, kind, length] {

@@ -4,7 +4,8 @@ use crate::cli::{Status, Unreadable};
 use crate::context::{on_signals, print};
 use anyhow::bail;
 use assay_host::Live;
-use assay_model::siblings::{Comparison, Siblings, SlowDisk};
+use assay_judge::siblings::MATTERS;
+use assay_model::siblings::{Comparison, DiskLatency, Siblings, SlowDisk};
 use assay_model::{Nanos, SCHEMA_VERSION};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Write as _;
@@ -20,10 +21,12 @@ Examples:
 
 Disks of one vdev of a ZFS pool, one md array or one btrfs share the same work, so each is the
 others' control. Nothing is written and no load is made: watch while there is some. A disk is called
-slow when its requests take at least twice as long as those of its siblings and it was the slowest
-more often than equal disks would be: one watch of equal disks in a thousand would say so.
+slow when its requests take at least twice as long as those of its siblings, beyond what equal disks
+do by chance: one watch of equal disks in a thousand would say so. \"None is slow\" means that each is
+shown to take less than twice as long; where neither is shown, it cannot be told.
 
-Exit status: 0 none is slow, 1 one is, 2 error, 3 the disks cannot be found out, 130 interrupted.";
+Exit status: 0 none is slow, 1 one is, 2 error, 3 it cannot be told or the disks cannot be found out,
+130 interrupted.";
 
 /// Find a disk that is slower than its siblings in a pool, array or btrfs
 #[derive(clap::Args)]
@@ -89,9 +92,6 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     });
     bar.finish_and_clear();
     let found = assay_judge::siblings::judge(&watched);
-    let slow = found
-        .iter()
-        .any(|one| matches!(one.finding, SlowDisk::Slow { .. }));
     print(&match args.json {
         true => format!(
             "{:#}\n",
@@ -99,11 +99,37 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         ),
         false => table(&found),
     })?;
-    Ok(match (cancel.is_cancelled(), slow) {
-        (true, _) => Status::Interrupted,
-        (false, true) => Status::Findings,
-        (false, false) => Status::Ok,
+    Ok(match cancel.is_cancelled() {
+        true => Status::Interrupted,
+        false => status(&chosen, &found),
     })
+}
+
+/// What was found, in one number. A group is well when it was cleared in one way and nothing speaks
+/// against it in the other: pools that are only written to are common.
+fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
+    if found
+        .iter()
+        .any(|one| matches!(one.finding, SlowDisk::Slow { .. }))
+    {
+        return Status::Findings;
+    }
+    let well = |group: &Siblings| {
+        let of = found.iter().filter(|one| one.siblings == group.name);
+        let mut cleared = false;
+        for one in of {
+            match one.finding {
+                SlowDisk::Alike => cleared = true,
+                SlowDisk::CannotTell { .. } => return false,
+                SlowDisk::TooLittle { .. } | SlowDisk::Slow { .. } => {}
+            }
+        }
+        cleared
+    };
+    match groups.iter().all(well) {
+        true => Status::Ok,
+        false => Status::Unreadable,
+    }
 }
 
 /// Why there is nothing to watch, and the way out.
@@ -145,15 +171,7 @@ fn table(found: &[Comparison]) -> String {
             one.windows
         );
         for disk in &one.disks {
-            let _ = writeln!(
-                text,
-                "  {:<12} {:>8} requests  {:>9} each  {:>5.2} × its siblings, slowest in {}",
-                disk.disk,
-                disk.requests,
-                disk.mean.to_string(),
-                disk.ratio,
-                disk.slowest_in
-            );
+            let _ = writeln!(text, "  {}", figures(disk));
         }
         let said = match one.finding {
             SlowDisk::Slow { at, chance } => format!(
@@ -163,15 +181,51 @@ fn table(found: &[Comparison]) -> String {
                 one.disks[at].ratio,
                 power_of_ten(chance)
             ),
-            SlowDisk::Alike => "none is slow".to_owned(),
+            SlowDisk::Alike => format!(
+                "none is slow: each takes less than {MATTERS:.0} times as long as its siblings"
+            ),
+            SlowDisk::CannotTell { at } => cannot_tell(&one.disks[at]),
             SlowDisk::TooLittle { needed } => format!(
-                "too little to say: {needed} windows with work for all of them are needed; watch \
+                "too little to say: {needed} windows with work for two of them are needed; watch \
                  longer (--for) or under more load"
             ),
         };
         let _ = writeln!(text, "  {said}");
     }
     text
+}
+
+/// A line of the table.
+fn figures(disk: &DiskLatency) -> String {
+    let most = disk
+        .at_most
+        .map_or("∞".to_owned(), |most| format!("{most:.2}"));
+    let bounds = disk
+        .at_least
+        .map_or(String::new(), |least| format!(" ({least:.2} to {most})"));
+    match disk.windows {
+        0 => format!("{:<12} had too little to do", disk.disk),
+        windows => format!(
+            "{:<12} {:>8} requests  {:>9} each  {:>5.2} × its siblings{bounds}, {windows} windows",
+            disk.disk,
+            disk.requests,
+            disk.mean.to_string(),
+            disk.ratio
+        ),
+    }
+}
+
+/// Why nothing is said, and the way out.
+fn cannot_tell(disk: &DiskLatency) -> String {
+    let why = match (disk.at_least, disk.at_most) {
+        (None, _) => format!("{} worked in too few windows", disk.disk),
+        (_, Some(most)) => format!(
+            "what was seen of {} allows up to {most:.1} times the time of its siblings",
+            disk.disk
+        ),
+        (_, None) => format!("what was seen of {} allows any slowness", disk.disk),
+    };
+    format!("cannot tell: {why}; watch ten times as long (--for) or under more load")
 }
 
 /// The power of ten that a chance lies below: `10⁻⁶` is said as `1 in 1000000`.

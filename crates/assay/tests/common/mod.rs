@@ -6,6 +6,7 @@
 )]
 
 pub mod guests;
+pub mod pages;
 pub mod pools;
 
 use std::path::{Path, PathBuf};

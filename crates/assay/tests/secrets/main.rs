@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod measured;
 mod plant;
 
 use assay_facts::{Options, Redacted, collect};
@@ -59,6 +60,12 @@ impl Search {
         }
     }
 
+    /// A file that has to be there.
+    fn file(&mut self, plant: &Plant, what: &str, path: &Path) {
+        let bytes = std::fs::read(path).unwrap();
+        self.bytes(plant, &format!("{what}: {}", path.display()), &bytes);
+    }
+
     /// The bodies of a store are compressed: each run is unpacked as well.
     fn store(&mut self, plant: &Plant, home: &Home) {
         let path = home.dir.path().join("store.db");
@@ -104,6 +111,7 @@ impl Machine {
         let secret = plant.secret("QEMU's -object");
         let password = plant.secret("QEMU's -drive password");
         let login = plant.secret("QEMU's -drive address");
+        let word = plant.secret("a setting of a QEMU's -drive that is known");
         let image = dir.join("disk.raw");
         std::fs::write(&image, vec![0; 1 << 20]).unwrap();
         let child = Command::new(program)
@@ -113,6 +121,13 @@ impl Machine {
                 "-drive",
                 &format!(
                     "file={},if=virtio,format=raw,password={password}",
+                    image.display()
+                ),
+            ])
+            .args([
+                "-drive",
+                &format!(
+                    "file={},if=virtio,format=raw,cache=a {word} word",
                     image.display()
                 ),
             ])
@@ -134,6 +149,66 @@ impl Drop for Machine {
     }
 }
 
+/// A view of the files of its own: nothing of the machine's is changed.
+struct Private<'a> {
+    home: &'a Home,
+    line: PathBuf,
+    mounted: PathBuf,
+    share: PathBuf,
+    environment: Vec<(String, String)>,
+}
+
+impl<'a> Private<'a> {
+    /// With secrets on the kernel's command line, in the source of what is mounted on a new directory
+    /// in `target`, and in the environment. None where that cannot be.
+    fn new(home: &'a Home, plant: &mut Plant, target: &Path) -> Option<Self> {
+        let share = target.join("share");
+        std::fs::create_dir(&share).unwrap();
+        let line = home.dir.path().join("cmdline");
+        std::fs::write(&line, plant.cmdline()).unwrap();
+        let private = Self {
+            home,
+            line,
+            mounted: PathBuf::from(plant.mounted()),
+            share,
+            environment: plant.environment(),
+        };
+        let probe = private.ran(&["facts", "kernel.cmdline"]);
+        if probe.code != Some(0) {
+            skipped("mount-namespace", &probe.stderr);
+            return None;
+        }
+        assert!(probe.stdout.contains("mitigations=off"), "{}", probe.stdout);
+        Some(private)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let script = "mount --bind \"$1\" /proc/cmdline && mount -t tmpfs \"$2\" \"$3\" && shift 3 && exec \"$@\"";
+        let inner = self.home.command(args);
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", script, "sh"])
+            .args([&self.line, &self.mounted, &self.share])
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .stdin(Stdio::null());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+        command
+    }
+
+    fn ran(&self, args: &[&str]) -> Ran {
+        common::ended(self.command(args))
+    }
+}
+
 #[test]
 fn attack_secrets_of_a_captured_machine() {
     let home = Home::new();
@@ -145,6 +220,7 @@ fn attack_secrets_of_a_captured_machine() {
     for args in [
         vec!["facts", "--root", text],
         vec!["facts", "--root", text, "--json"],
+        vec!["facts", "--root", text, "--json", "--services"],
         vec!["facts", "--root", text, "--json", "--identity"],
         vec![
             "facts", "--root", text, "--target", "/srv", "--target", "/tank", "--json",
@@ -160,6 +236,20 @@ fn attack_secrets_of_a_captured_machine() {
             }
         }
     }
+    for form in [
+        "text",
+        "json",
+        "sarif",
+        "junit",
+        "markdown",
+        "html",
+        "nagios",
+        "prometheus",
+    ] {
+        let ran = home.assay(&["check", "--root", text, "--format", form]);
+        assert!(!ran.stdout.is_empty(), "{form}: {}", ran.stderr);
+        search.ran(&plant, form, &ran);
+    }
     // A capture of a machine, and a capture of that capture.
     for identity in [false, true] {
         let captured = home.dir.path().join(format!("captured-{identity}"));
@@ -169,6 +259,7 @@ fn attack_secrets_of_a_captured_machine() {
         let targets = [PathBuf::from("/srv"), PathBuf::from("/tank")];
         let options = Options {
             with_identity: identity,
+            services: true,
             targets: &targets,
         };
         let first = collect(&recording, &options);
@@ -195,38 +286,10 @@ fn attack_secrets_of_this_machine() {
     let bin = tempfile::tempdir().unwrap();
     let machine = Machine::start(&mut plant, bin.path());
     let target = home.target();
-    let share = target.path().join("share");
-    std::fs::create_dir(&share).unwrap();
-    let line = home.dir.path().join("cmdline");
-    std::fs::write(&line, plant.cmdline()).unwrap();
-    let (environment, mounted) = (plant.environment(), PathBuf::from(plant.mounted()));
-    // A view of the files of its own: nothing of the machine's is changed.
-    let private = |args: &[&str]| {
-        let script = "mount --bind \"$1\" /proc/cmdline && mount -t tmpfs \"$2\" \"$3\" && shift 3 && exec \"$@\"";
-        let inner = home.command(args);
-        let mut command = Command::new("unshare");
-        command
-            .args(["--mount", "sh", "-c", script, "sh"])
-            .args([&line, &mounted, &share])
-            .arg(inner.get_program())
-            .args(inner.get_args())
-            .stdin(Stdio::null());
-        for (name, value) in inner.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        for (name, value) in &environment {
-            command.env(name, value);
-        }
-        common::ended(command)
+    let Some(private) = Private::new(&home, &mut plant, target.path()) else {
+        return;
     };
-    let probe = private(&["facts", "kernel.cmdline"]);
-    if probe.code != Some(0) {
-        return skipped("mount-namespace", &probe.stderr);
-    }
-    assert!(probe.stdout.contains("mitigations=off"), "{}", probe.stdout);
+    let share = private.share.clone();
     let mut search = Search::default();
     let captured = home.dir.path().join("captured");
     let pid = machine.0.id().to_string();
@@ -263,7 +326,7 @@ fn attack_secrets_of_this_machine() {
         vec!["trial", "--list"],
         vec![],
     ] {
-        let ran = private(&args);
+        let ran = private.ran(&args);
         search.ran(&plant, &args.join(" "), &ran);
         if args.first() == Some(&"run") {
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);

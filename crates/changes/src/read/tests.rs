@@ -1,7 +1,7 @@
 use super::*;
 use crate::made::Made;
-use crate::seal::seal;
 use crate::setting::Original;
+use assay_host::seal::seal;
 use assay_model::change::Setting;
 use proptest::prelude::*;
 

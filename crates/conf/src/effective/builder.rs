@@ -4,6 +4,7 @@ use super::files::{Fault, Files};
 use super::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble};
 use crate::lang::parse;
 use crate::tree::Block;
+use assay_model::Span;
 use assay_model::change::ConfigLanguage as Language;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 /// More files than this are included by nobody; includes that double at each level would end only
 /// after hours.
 const MOST_FILES: usize = 4096;
+/// More bytes than this neither: what is kept of each setting takes many times its own length.
+const MOST_BYTES: usize = 16 << 20;
 
 /// A file that was read.
 pub struct Source {
@@ -34,9 +37,17 @@ impl Source {
     }
 
     pub fn place(&self, span: &Range<usize>) -> Place {
+        let line = self.starts.partition_point(|&start| start <= span.start);
+        let start = self.starts[line.saturating_sub(1)];
+        let rest = self.text.get(span.clone()).unwrap_or_default();
+        let length = rest.iter().position(|&byte| byte == b'\n');
         Place {
             path: self.path.clone(),
-            line: self.starts.partition_point(|&start| start <= span.start),
+            line,
+            within: Span {
+                column: span.start - start + 1,
+                length: length.unwrap_or(rest.len()),
+            },
             span: span.clone(),
         }
     }
@@ -47,6 +58,8 @@ pub struct Builder<'a> {
     pub out: Effective,
     /// Nothing more is read: the program would have refused the configuration.
     pub stopped: bool,
+    /// Bytes of all files that were read.
+    read: usize,
     /// Scopes of which the program makes one, by parent and head.
     pub known: HashMap<(ScopeId, Vec<String>), ScopeId>,
 }
@@ -56,11 +69,7 @@ impl<'a> Builder<'a> {
         let root = Scope {
             parent: None,
             head: Vec::new(),
-            place: Place {
-                path: main.to_owned(),
-                line: 1,
-                span: 0..0,
-            },
+            place: Source::new(main, Vec::new()).place(&(0..0)),
         };
         let out = Effective {
             program,
@@ -73,6 +82,7 @@ impl<'a> Builder<'a> {
             files,
             out,
             stopped: false,
+            read: 0,
             known: HashMap::new(),
         }
     }
@@ -85,6 +95,7 @@ impl<'a> Builder<'a> {
     pub fn open(&mut self, path: &Path) -> Result<Source, Fault> {
         let text = self.files.read(path)?;
         self.out.files.push(path.to_owned());
+        self.read = self.read.saturating_add(text.len());
         Ok(Source::new(path, text))
     }
 
@@ -93,7 +104,7 @@ impl<'a> Builder<'a> {
         if self.stopped {
             return None;
         }
-        if self.out.files.len() >= MOST_FILES {
+        if self.out.files.len() >= MOST_FILES || self.read >= MOST_BYTES {
             self.stop(scope, from);
             return None;
         }
@@ -107,7 +118,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Includes that do not end.
+    /// Includes that do not end, or soon would not.
     pub fn stop(&mut self, scope: ScopeId, from: &Place) {
         self.stopped = true;
         self.problem(scope, from.clone(), Trouble::Endless);

@@ -143,6 +143,8 @@ pub fn execute(
         journal.conclude((first..).zip(states))?;
         noted?;
     }
+    // Without it the journal is looked through once more.
+    let _ = journal.end(0);
     Ok(run.outcome)
 }
 
@@ -428,15 +430,14 @@ fn reflink(keep: &OwnedFd, remove: &OwnedFd, step: &Step) -> Result<(), String> 
     Ok(())
 }
 
-/// Journals of runs that ended in the middle; [`super::undo::recover`] sets them right.
+/// Journals of runs that ended in the middle, or were damaged since; [`super::undo::recover`] sets them right.
 ///
 /// # Errors
 /// When a journal cannot be read.
 pub fn unfinished(index: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
     let mut found = Vec::new();
     for path in Journal::all(index)? {
-        let entries = Journal::load(&path)?;
-        if entries.values().any(|entry| entry.state == State::Open) {
+        if Journal::load(&path)?.is_unfinished() {
             found.push(path);
         }
     }

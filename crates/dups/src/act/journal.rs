@@ -1,16 +1,20 @@
 //! What acting writes down before and after each step, so that any moment is a good one to be
 //! killed: one file a run, one JSON object a line, forced to disk before names are touched.
 
+mod read;
+
+pub use read::Loaded;
+
 use super::Step;
 use super::attributes::Attributes;
 use super::copy::Content;
 use crate::error::io;
 use crate::roots::Anchor;
 use crate::{Error, own};
+use assay_host::seal::seal;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -47,6 +51,11 @@ enum Line {
         number: u64,
         /// See [`State`].
         state: State,
+    },
+    /// The run is over, or what a crash left of it is set right.
+    End {
+        /// So many damaged lines were told of.
+        told: u64,
     },
 }
 
@@ -95,7 +104,14 @@ pub struct Entry {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// Number of the next intent.
     next: u64,
+    /// Number of the next line.
+    line: u64,
+    /// Bytes that hold whole lines.
+    length: u64,
+    /// Not so in journals that assay 0.1 began.
+    sealed: bool,
 }
 
 impl Journal {
@@ -131,6 +147,9 @@ impl Journal {
                         path,
                         file: file.into(),
                         next: 0,
+                        line: 0,
+                        length: 0,
+                        sealed: true,
                     });
                 }
                 Err(Errno::EXIST) => stamp += 1,
@@ -139,18 +158,34 @@ impl Journal {
         }
     }
 
-    /// Opens a journal to note what became of its steps.
+    /// Opens a journal to note what became of its steps. What a crash tore at its end is cut off.
     ///
     /// # Errors
     /// When it cannot be opened.
     pub fn reopen(path: &Path) -> Result<Self, Error> {
-        let mut file = own::file_in_folder(path, OFlags::WRONLY | OFlags::APPEND)?;
-        // A line torn by a crash must not swallow the next one.
-        file.write_all(b"\n").map_err(io(path, "cannot write"))?;
+        let mut file = own::file_in_folder(path, OFlags::RDWR | OFlags::APPEND)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(io(path, "cannot read"))?;
+        let found = read::read(&bytes);
+        let mut length = found.keep as u64;
+        let mut mend = || {
+            file.set_len(length)?;
+            // The last line may have lost nothing but its end.
+            if !matches!(bytes.get(..found.keep), Some([] | [.., b'\n'])) {
+                file.write_all(b"\n")?;
+                length += 1;
+            }
+            Ok(())
+        };
+        mend().map_err(io(path, "cannot write"))?;
         Ok(Self {
             path: path.into(),
             file,
             next: u64::MAX,
+            line: found.next,
+            length,
+            sealed: found.sealed,
         })
     }
 
@@ -168,22 +203,17 @@ impl Journal {
         steps: impl IntoIterator<Item = (&'a Step, &'a [u8], Option<&'a Anchor>)>,
     ) -> Result<u64, Error> {
         let first = self.next;
-        let mut text = Vec::new();
+        let mut lines = Vec::new();
         for (step, aside, target) in steps {
-            let line = Line::Intent {
+            lines.push(Line::Intent {
                 number: self.next,
                 step: Box::new(step.clone()),
                 aside: aside.to_vec(),
                 target: target.cloned(),
-            };
-            serde_json::to_writer(&mut text, &line).map_err(|e| Error::Output(e.into()))?;
-            text.push(b'\n');
+            });
             self.next += 1;
         }
-        self.file
-            .write_all(&text)
-            .and_then(|()| self.file.sync_data())
-            .map_err(io(&self.path, "cannot write"))?;
+        self.write(lines, true)?;
         Ok(first)
     }
 
@@ -192,19 +222,11 @@ impl Journal {
     /// # Errors
     /// When it cannot be written; nothing may be removed then.
     pub fn note(&mut self, list: impl IntoIterator<Item = (u64, Found)>) -> Result<(), Error> {
-        let mut text = Vec::new();
-        for (number, found) in list {
-            let line = Line::Found { number, found };
-            serde_json::to_writer(&mut text, &line).map_err(|e| Error::Output(e.into()))?;
-            text.push(b'\n');
-        }
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.file
-            .write_all(&text)
-            .and_then(|()| self.file.sync_data())
-            .map_err(io(&self.path, "cannot write"))
+        let lines = list.into_iter();
+        self.write(
+            lines.map(|(number, found)| Line::Found { number, found }),
+            true,
+        )
     }
 
     /// Writes down what became of steps.
@@ -215,61 +237,58 @@ impl Journal {
         &mut self,
         outcomes: impl IntoIterator<Item = (u64, State)>,
     ) -> Result<(), Error> {
-        let mut text = Vec::new();
-        for (number, state) in outcomes {
-            let line = Line::Outcome { number, state };
-            serde_json::to_writer(&mut text, &line).map_err(|e| Error::Output(e.into()))?;
-            text.push(b'\n');
-        }
-        self.file
-            .write_all(&text)
-            .map_err(io(&self.path, "cannot write"))
+        let lines = outcomes.into_iter();
+        self.write(
+            lines.map(|(number, state)| Line::Outcome { number, state }),
+            false,
+        )
     }
 
-    /// Reads a journal. Lines torn by a crash are passed over: what they would have announced was
-    /// not begun, what they would have concluded is found out by looking.
+    /// Writes down that nothing more is to come, and how many damaged lines were told of.
+    ///
+    /// # Errors
+    /// When it cannot be written; recovery will look once more.
+    pub fn end(&mut self, told: usize) -> Result<(), Error> {
+        let told = told as u64;
+        self.write([Line::End { told }], false)
+    }
+
+    /// All of the lines or none of them.
+    fn write(&mut self, lines: impl IntoIterator<Item = Line>, force: bool) -> Result<(), Error> {
+        let (mut text, mut number) = (Vec::new(), self.line);
+        for line in lines {
+            let sealed = match self.sealed {
+                true => seal(number, &line),
+                false => serde_json::to_vec(&line).map(|line| [&line, &b"\n"[..]].concat()),
+            };
+            text.extend(sealed.map_err(|e| Error::Output(e.into()))?);
+            number += 1;
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.write_all(&text);
+        let forced = written.and_then(|()| if force { self.file.sync_data() } else { Ok(()) });
+        if let Err(error) = forced {
+            // Half a line must not swallow the next one.
+            let _ = self.file.set_len(self.length);
+            return Err(io(&self.path, "cannot write")(error));
+        }
+        self.line = number;
+        self.length += text.len() as u64;
+        Ok(())
+    }
+
+    /// Reads a journal.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn load(path: &Path) -> Result<BTreeMap<u64, Entry>, Error> {
+    pub fn load(path: &Path) -> Result<Loaded, Error> {
         let mut text = Vec::new();
         own::file_in_folder(path, OFlags::RDONLY)?
             .read_to_end(&mut text)
             .map_err(io(path, "cannot read"))?;
-        let mut entries = BTreeMap::new();
-        for line in text.split(|byte| *byte == b'\n') {
-            match serde_json::from_slice(line) {
-                Ok(Line::Intent {
-                    number,
-                    step,
-                    aside,
-                    target,
-                }) => {
-                    entries.insert(
-                        number,
-                        Entry {
-                            step: *step,
-                            aside,
-                            target: target.map(Arc::new),
-                            found: None,
-                            state: State::Open,
-                        },
-                    );
-                }
-                Ok(Line::Found { number, found }) => {
-                    if let Some(entry) = entries.get_mut(&number) {
-                        entry.found = Some(found);
-                    }
-                }
-                Ok(Line::Outcome { number, state }) => {
-                    if let Some(entry) = entries.get_mut(&number) {
-                        entry.state = state;
-                    }
-                }
-                Err(_) => {}
-            }
-        }
-        Ok(entries)
+        Ok(read::read(&text))
     }
 
     /// The journals of an index, oldest first.

@@ -5,9 +5,9 @@
 
 use super::copy;
 use super::execute::destination;
-use super::journal::{Entry, Journal, State};
+use super::journal::{Entry, Journal, Loaded, State};
 use super::names::{Names, inode, spare};
-use super::undo::Undone;
+use super::undo::{self, Undone};
 use super::{Action, Refusal};
 use crate::index::split;
 use crate::roots::Anchors;
@@ -28,7 +28,10 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     let mut undone = Undone::default();
     let mut states = Vec::new();
     let mut anchors = Anchors::default();
-    for (number, entry) in Journal::load(journal)? {
+    let Loaded {
+        entries, damaged, ..
+    } = Journal::load(journal)?;
+    for (number, entry) in entries {
         if entry.state != State::Open {
             continue;
         }
@@ -48,7 +51,8 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
         }
         undone.names.push(entry.step.remove.path);
     }
-    Journal::reopen(journal)?.conclude(states)?;
+    undo::conclude(journal, states, &damaged)?;
+    undone.refused.extend(undo::untold(journal, damaged));
     Ok(undone)
 }
 

@@ -5,7 +5,7 @@
 use super::attributes::Attributes;
 use super::copy::{self, Content};
 use super::execute::destination;
-use super::journal::{Entry, Journal, State};
+use super::journal::{Entry, Journal, Loaded, State};
 use super::names::{Names, inode};
 use super::{Action, Refusal, Step};
 use crate::roots::Anchors;
@@ -43,7 +43,10 @@ pub fn undo(journal: &Path) -> Result<Undone, Error> {
     let mut undone = Undone::default();
     let mut states = Vec::new();
     let mut anchors = Anchors::default();
-    for (number, entry) in Journal::load(journal)?.into_iter().rev() {
+    let Loaded {
+        entries, damaged, ..
+    } = Journal::load(journal)?;
+    for (number, entry) in entries.into_iter().rev() {
         if entry.state != State::Done || entry.step.action == Action::Reflink {
             continue;
         }
@@ -63,8 +66,32 @@ pub fn undo(journal: &Path) -> Result<Undone, Error> {
         }
         undone.names.push(entry.step.remove.path);
     }
-    Journal::reopen(journal)?.conclude(states)?;
+    conclude(journal, states, &damaged)?;
+    undone.refused.extend(untold(journal, damaged));
     Ok(undone)
+}
+
+/// Writes down what became of steps, and that nothing is left to be done or told.
+pub(super) fn conclude(
+    journal: &Path,
+    states: Vec<(u64, State)>,
+    damaged: &[(usize, String)],
+) -> Result<(), Error> {
+    let mut journal = Journal::reopen(journal)?;
+    journal.conclude(states)?;
+    journal.end(damaged.len())
+}
+
+/// What lines that cannot be read may have said is for the user to look after.
+pub(super) fn untold(journal: &Path, damaged: Vec<(usize, String)>) -> Vec<Refusal> {
+    let refused = damaged.into_iter().map(|(line, what)| Refusal {
+        path: sys::bytes(journal).to_vec(),
+        why: format!(
+            "line {line} of this journal is damaged ({what}), so a file may be neither as it was nor as \
+             it was to be: compare what the other lines tell with what is there, or with a backup"
+        ),
+    });
+    refused.collect()
 }
 
 const TAKEN: &str = "another file has its name by now";

@@ -2,7 +2,7 @@
 //! run.
 
 use crate::collectors::{ext4, tools, zfs};
-use crate::lvm;
+use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
 use serde_json::Value;
 
@@ -15,6 +15,8 @@ pub(super) enum Rule {
     Lines(fn(&str) -> Option<String>),
     /// A report of LVM: the fields that were asked for.
     Report,
+    /// All of it at once.
+    Text(fn(&str, bool) -> String),
 }
 
 /// What may be kept of the answer; none when nothing says that any of it is harmless.
@@ -27,10 +29,29 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
             Rule::Lines(|line| is_plain(line.trim()).then(|| line.to_owned()))
         }
         _ if argv == lvm::LVS || argv == lvm::VGS || argv == lvm::PVS => Rule::Report,
+        ["zfs" | "zpool", "get", .., "name,property,value,source", _] => Rule::Lines(of_named),
         ["zfs" | "zpool", "get", ..] => Rule::Lines(property),
         ["zpool", "status", ..] => Rule::Lines(status),
         ["zdb", "-C", _] => Rule::Lines(zdb),
         ["dmsetup", "table"] => Rule::Lines(table),
+        ["dmsetup", "table", "--", _] => Rule::Lines(single_table),
+        ["zfs", "list", "-H", "-o", "name", "-t", "volume"] => {
+            Rule::Lines(|line| (!line.contains('\t')).then(|| line.to_owned()))
+        }
+        ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(|line| {
+            line.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| line.to_owned())
+        }),
+        [
+            "virsh",
+            "--readonly",
+            "--connect",
+            "qemu:///system",
+            "dumpxml",
+            "--",
+            _,
+        ] => Rule::Text(libvirt::redact),
         ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
         ["xfs_info", _] => Rule::Lines(xfs),
@@ -40,11 +61,12 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
 }
 
 /// The answer with as much as the rule keeps.
-pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str]) -> Vec<u8> {
+pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str], identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(output);
     match rule {
         Rule::Version => version(&text).into_bytes(),
         Rule::Report => report(&text, argv).into_bytes(),
+        Rule::Text(clean) => clean(&text, identity).into_bytes(),
         Rule::Lines(keep) => {
             let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
             let mut text = lines.join("\n");
@@ -202,7 +224,8 @@ fn property(line: &str) -> Option<String> {
         return device(name, line);
     }
     // Features of a pool are properties too: `feature@lz4_compress`.
-    let named = is_plain(&name.replacen('@', "_", 1));
+    let small = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    let named = small && is_plain(&name.replacen('@', "_", 1));
     if name.contains(':') || !named || zfs::IDENTITY.contains(&name) {
         return None;
     }
@@ -219,6 +242,14 @@ fn property(line: &str) -> Option<String> {
     // From which dataset it is inherited is one of the names that stay.
     let source = source.map_or_else(String::new, |source| format!("\t{source}"));
     Some(format!("{name}\t{value}{source}"))
+}
+
+/// The same behind the name of a pool or data set; those of snapshots are not asked for.
+fn of_named(line: &str) -> Option<String> {
+    let Some((name, rest)) = line.split_once('\t') else {
+        return line.is_empty().then(String::new);
+    };
+    Some(format!("{name}\t{}", property(rest)?))
 }
 
 fn is_nothing(value: &str) -> bool {
@@ -304,6 +335,12 @@ fn table(line: &str) -> Option<String> {
         }
     }
     Some(kept)
+}
+
+/// The same of one device, which is not named.
+fn single_table(line: &str) -> Option<String> {
+    let kept = table(&format!("x: {line}"))?;
+    kept.strip_prefix("x: ").map(str::to_owned)
 }
 
 /// Of a LUKS header what the facts say; no salt, no digest, no uuid.

@@ -94,6 +94,11 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
         Target {
+            name: "url",
+            seeds: texts(&["http://h:80/a?b#c", "http://[::1]:8080", "http://u:p@h/", "https://h/"]),
+            run: |bytes| drop(assay_http::Url::parse(&text(bytes))),
+        },
+        Target {
             name: "criterion",
             seeds: texts(&[
                 "randread-4k-qd1.p99 <= 1ms",
@@ -134,7 +139,7 @@ pub(super) fn targets() -> Vec<Target> {
                 let _ = planner::lsblk::parse(&input);
                 let _ = planner::capacity::parse_sanoid("x", &input);
                 let _ = planner::capacity::parse_snapshots("x", &input);
-                let _ = planner::capacity::parse_history("x", &input).map(|points| planner::capacity::trend(&points));
+                let _ = planner::capacity::parse_history("x", &input).map(|points| planner::capacity::outlook(&points).map(|found| found.forecast(1 << 40, 0.8)));
                 let _ = planner::distribute::parse_zpool_list("x", &input, 1.0);
                 let _ = planner::distribute::parse_zpool_iostat("x", &input);
                 let _ = planner::cache::parse_arcstats("x", &input);
@@ -168,7 +173,14 @@ fn exports() -> Vec<Vec<u8>> {
     let runs = documents
         .iter()
         .map(|document| import::run(document, &about));
-    runs.filter_map(|(run, samples)| assay_store::to_json(&run, &samples, None).ok())
+    // One of a smaller kind, and one that was measured.
+    let measured = super::kept::stored(|store| {
+        let id = assay_model::run::RunId(3);
+        let run = store.run(id).expect("it can be read");
+        (run, store.samples(id).expect("they can be read"))
+    });
+    runs.chain([measured])
+        .filter_map(|(run, samples)| assay_store::to_json(&run, &samples[..1], None).ok())
         .map(String::into_bytes)
         .collect()
 }

@@ -59,7 +59,16 @@ pub(super) fn targets() -> Vec<Target> {
                 for path in [
                     "/etc/nginx/nginx.conf",
                     "/etc/dovecot/conf.d/10-auth.conf",
+                    "/etc/nginx/conf.d/a.conf",
+                    "/etc/openvpn/a.conf",
+                    "/etc/pam.d/common-session",
+                    "/etc/postfix/main.cf",
+                    "/etc/postfix/master.cf",
+                    "/etc/samba/smb.conf",
+                    "/etc/spamassassin/local.cf",
+                    "/etc/ssh/ssh_config",
                     "/etc/ssh/sshd_config",
+                    "/proc/swaps",
                     "/etc/sysctl.d/a.conf",
                     "/etc/modprobe.d/a.conf",
                     "/etc/pve/qemu-server/100.conf",
@@ -82,9 +91,13 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 for argv in [
                     &["zfs", "get", "all"][..],
+                    &["zfs", "get", "-o", "name,property,value,source", "all"],
                     &["zpool", "status", "tank"],
                     &["zdb", "-C", "tank"],
                     &["dmsetup", "table"],
+                    &["dmsetup", "table", "--", "a"],
+                    &["zfs", "list", "-H", "-o", "name", "-t", "volume"],
+                    &["stat", "--file-system", "--format=%S", "--", "/a"],
                     &["cryptsetup", "luksDump", "/dev/a"],
                     &["dumpe2fs", "-h", "/dev/a"],
                     &["xfs_info", "/a"],
@@ -133,6 +146,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 let _ = libvirt::parse(&text(bytes));
                 read_twice("/etc/libvirt/qemu/a.xml", bytes);
+                read_twice("/proc/1/fdinfo/3", bytes);
             },
         },
         Target {

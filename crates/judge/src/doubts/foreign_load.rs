@@ -16,7 +16,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     if all <= 0.0 {
         return None;
     }
-    // What fio used besides the kernel time of its jobs: they, and its own start and end.
+    // What the load used besides the kernel time of its jobs: they, and its own start and end.
     let kernel: f64 = evidence
         .results
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         suspect(
             CODE,
             format!(
-                "other programs used {:.0} % of the time of all {} CPUs, fio {:.0} %",
+                "other programs used {:.0} % of the time of all {} CPUs, the load {:.0} %",
                 foreign * 100.0,
                 cpu.cpus,
                 counters.tool_cpu.unwrap_or_default().as_secs_f64() / all * 100.0

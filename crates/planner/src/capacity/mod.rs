@@ -1,13 +1,15 @@
 //! How much to buy, how it grows, and when it is full.
 
 mod bill;
+mod futures;
 mod history;
 mod retention;
 mod trend;
 
 pub use bill::{Bill, Factor, bill, default_factors};
+pub use futures::Coverage;
 pub use history::{
-    Point, SNAPSHOT_COLUMNS, Snapshot, churn, parse_history, parse_snapshots, series,
+    Point, SNAPSHOT_COLUMNS, Snapshot, churn, held, parse_history, parse_snapshots, series,
 };
 pub use retention::{Policy, Retention, parse_sanoid};
-pub use trend::{Forecast, Trend, forecast, trend};
+pub use trend::{Forecast, Outlook, Trend, outlook};

@@ -1,20 +1,23 @@
-//! A line through a history, and when it meets a limit.
+//! How a history goes on, and when it meets a limit.
 
+use super::futures::{Coverage, Futures};
 use super::history::Point;
 use crate::error::PlanError;
 use serde::Serialize;
 
-/// Points that are compared with one another; of longer histories every k-th is taken.
-const MOST_POINTS: usize = 800;
+/// Equal steps into which a history is cut at most: finer ones show how values jump about, not how they
+/// grow.
+const MOST_STEPS: usize = 48;
+const DAY: f64 = 86_400.0;
 
 /// Growth in bytes a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Trend {
-    /// Median of the slopes between all pairs of points.
+    /// In the middle of the futures, over as long as the history is.
     pub per_day: f64,
     /// 95 % interval of it.
     pub interval: (f64, f64),
-    /// Bytes on the line at the last point.
+    /// Bytes at the last point.
     pub now: f64,
     /// Time of the last point, seconds since 1970.
     pub at: i64,
@@ -22,64 +25,19 @@ pub struct Trend {
     pub points: usize,
     /// Days between the first and the last.
     pub days: f64,
+    /// Dates that would have been said earlier in this history, and how many of them held.
+    pub coverage: Coverage,
+    /// How far the futures were spread out for it.
+    pub spread: f64,
 }
 
-/// Theil–Sen slope with Sen's interval (P. K. Sen, J. Am. Stat. Assoc. 63, 1968): a big delete or
-/// import in between does not bend it.
-///
-/// # Errors
-/// Fewer than three points, or all within the same hour.
-pub fn trend(points: &[Point]) -> Result<Trend, PlanError> {
-    let wrong = |reason: &str| Err(PlanError::value("history", reason.to_owned()));
-    let step = points.len().div_ceil(MOST_POINTS).max(1);
-    // Counted from the newest, so that it is always among them.
-    let mut taken: Vec<Point> = points.iter().rev().step_by(step).copied().collect();
-    taken.reverse();
-    let n = taken.len();
-    if n < 3 {
-        return wrong("a trend needs at least three points");
-    }
-    let (first, last) = (taken[0], taken[n - 1]);
-    let day = |point: Point| (point.time - first.time) as f64 / 86_400.0;
-    if day(last) < 1.0 / 24.0 {
-        return wrong("all points lie within an hour");
-    }
-    let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
-    for i in 0..n {
-        for j in i + 1..n {
-            let apart = day(taken[j]) - day(taken[i]);
-            if apart > 0.0 {
-                slopes.push((taken[j].used as f64 - taken[i].used as f64) / apart);
-            }
-        }
-    }
-    slopes.sort_by(f64::total_cmp);
-    let count = slopes.len() as f64;
-    let nf = n as f64;
-    let spread = 1.96 * (nf * (nf - 1.0) * (2.0 * nf + 5.0) / 18.0).sqrt();
-    let at = |rank: f64| slopes[(rank.max(0.0) as usize).min(slopes.len() - 1)];
-    let per_day = median(&slopes);
-    let mut intercepts: Vec<f64> = taken
-        .iter()
-        .map(|&point| point.used as f64 - per_day * day(point))
-        .collect();
-    intercepts.sort_by(f64::total_cmp);
-    Ok(Trend {
-        per_day,
-        interval: (at((count - spread) / 2.0), at((count + spread) / 2.0)),
-        now: median(&intercepts) + per_day * day(last),
-        at: last.time,
-        points: n,
-        days: day(last),
-    })
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    match sorted.len() % 2 {
-        1 => sorted[middle],
-        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-    }
+/// What becomes of a history.
+pub struct Outlook {
+    /// Its growth.
+    pub trend: Trend,
+    futures: Futures,
+    /// Seconds.
+    step: f64,
 }
 
 /// When a share of the space is reached. Times are seconds since 1970.
@@ -87,30 +45,104 @@ fn median(sorted: &[f64]) -> f64 {
 pub struct Forecast {
     /// Share, 0 to 1.
     pub share: f64,
-    /// On the line; none when it does not grow, or only beyond 100 years.
+    /// Whether it is reached at the last point.
+    pub already: bool,
+    /// In the middle of the futures; none when it is not reached within ten times the history.
     pub when: Option<i64>,
-    /// With the steeper end of the interval.
+    /// 95 % interval.
     pub earliest: Option<i64>,
-    /// With the flatter end; none: perhaps never.
+    /// None: perhaps never.
     pub latest: Option<i64>,
 }
 
-/// When `used` reaches `share` of `size`, on the trend.
-#[must_use]
-pub fn forecast(trend: &Trend, size: u64, share: f64) -> Forecast {
-    let left = size as f64 * share - trend.now;
-    let at = |slope: f64| {
-        if left <= 0.0 {
-            return Some(trend.at);
+/// Looks ahead from a history: the last point counts as it is, and nothing is smoothed but single points
+/// that are taken back by the next.
+///
+/// # Errors
+/// Fewer than three points at different times, or all within the same hour.
+pub fn outlook(points: &[Point]) -> Result<Outlook, PlanError> {
+    let wrong = |reason: &str| Err(PlanError::value("history", reason.to_owned()));
+    let mut taken: Vec<(f64, f64)> = Vec::new();
+    for point in points {
+        let one = (point.time as f64, point.used as f64);
+        match taken.last_mut() {
+            Some(last) if last.0 >= one.0 => last.1 = one.1,
+            _ => taken.push(one),
         }
-        let days = left / slope;
-        (slope > 0.0 && days < 36_525.0).then(|| trend.at + (days * 86_400.0) as i64)
+    }
+    let &[first, .., last] = taken.as_slice() else {
+        return wrong("a trend needs at least three points");
     };
-    Forecast {
-        share,
-        when: at(trend.per_day),
-        earliest: at(trend.interval.1),
-        latest: at(trend.interval.0),
+    if taken.len() < 3 {
+        return wrong("a trend needs at least three points");
+    }
+    let seconds = last.0 - first.0;
+    if seconds < DAY / 24.0 {
+        return wrong("all points lie within an hour");
+    }
+    let without = without_spikes(&taken);
+    let steps = (taken.len() - 1).clamp(3, MOST_STEPS);
+    let step = seconds / steps as f64;
+    let values: Vec<f64> = (0..=steps)
+        .map(|at| value(&without, first.0 + step * at as f64))
+        .collect();
+    let futures = Futures::of(&values);
+    let [low, middle, high] = futures.change(steps).map(|change| change / (seconds / DAY));
+    Ok(Outlook {
+        trend: Trend {
+            per_day: middle,
+            interval: (low, high),
+            now: last.1,
+            at: points.last().map_or(0, |point| point.time),
+            points: taken.len(),
+            days: seconds / DAY,
+            coverage: futures.coverage,
+            spread: futures.spread,
+        },
+        futures,
+        step,
+    })
+}
+
+/// Each inner point is the middle one of itself and its neighbours.
+fn without_spikes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut without = points.to_vec();
+    for (at, three) in points.windows(3).enumerate() {
+        let mut values = [three[0].1, three[1].1, three[2].1];
+        values.sort_by(f64::total_cmp);
+        without[at + 1].1 = values[1];
+    }
+    without
+}
+
+/// On the straight line between the two points around a time.
+fn value(points: &[(f64, f64)], time: f64) -> f64 {
+    let after = points.partition_point(|point| point.0 < time);
+    let after = after.clamp(1, points.len() - 1);
+    let (a, b) = (points[after - 1], points[after]);
+    a.1 + (b.1 - a.1) * ((time - a.0) / (b.0 - a.0)).clamp(0.0, 1.0)
+}
+
+impl Outlook {
+    /// When `share` of `size` is in use.
+    #[must_use]
+    pub fn forecast(&self, size: u64, share: f64) -> Forecast {
+        let level = size as f64 * share;
+        let already = self.trend.now >= level;
+        let passage = self.futures.passage(level);
+        let date = |steps: f64| {
+            let seconds = steps * self.step;
+            // Nobody plans for a later century.
+            (seconds < 36_525.0 * DAY).then(|| self.trend.at.saturating_add(seconds as i64))
+        };
+        let now = Some(self.trend.at);
+        Forecast {
+            share,
+            already,
+            when: if already { now } else { date(passage.middle) },
+            earliest: if already { now } else { date(passage.earliest) },
+            latest: if already { now } else { date(passage.latest) },
+        }
     }
 }
 
@@ -118,32 +150,75 @@ pub fn forecast(trend: &Trend, size: u64, share: f64) -> Forecast {
 mod tests {
     use super::*;
 
+    fn daily(values: impl IntoIterator<Item = u64>) -> Vec<Point> {
+        let point = |(day, used)| Point {
+            time: day as i64 * 86_400,
+            used,
+        };
+        values.into_iter().enumerate().map(point).collect()
+    }
+
     #[test]
     fn a_line_is_found_through_an_accident() {
-        let mut points: Vec<Point> = (0..100)
-            .map(|day| Point {
-                time: day * 86_400,
-                used: 1_000_000 + 1_000 * day as u64,
-            })
-            .collect();
+        let mut points = daily((0..100).map(|day| 1_000_000 + 1_000 * day));
         points[50].used = 9_000_000;
-        let found = trend(&points).unwrap();
-        assert!((found.per_day - 1000.0).abs() < 1.0, "{found:?}");
-        let full = forecast(&found, 2_000_000, 0.8);
-        assert_eq!(full.when.unwrap() / 86_400, 600);
-        assert!(full.earliest.unwrap() <= full.when.unwrap());
+        let found = outlook(&points).unwrap();
+        assert!(
+            (found.trend.per_day - 1000.0).abs() < 1.0,
+            "{:?}",
+            found.trend
+        );
+        let full = found.forecast(2_000_000, 0.8);
+        assert!(
+            (599..=601).contains(&(full.when.unwrap() / 86_400)),
+            "{full:?}"
+        );
+        assert!(full.earliest.unwrap() <= full.when.unwrap() && !full.already);
+    }
+
+    #[test]
+    fn the_last_line_counts_after_a_step() {
+        // A year of 3 TB, then an import: 83 % of 5.4 TB now, which a line through all says for next year.
+        let points = daily((0..360).map(|day| {
+            if day < 350 {
+                3_000_000 + 100 * day
+            } else {
+                4_500_000
+            }
+        }));
+        let found = outlook(&points).unwrap();
+        assert!((found.trend.now - 4_500_000.0).abs() < 1.0);
+        let [eighty, ninety] = [0.8, 0.9].map(|share| found.forecast(5_400_000, share));
+        assert!(
+            eighty.already && eighty.when == Some(points[359].time),
+            "{eighty:?}"
+        );
+        assert!(!ninety.already && ninety.earliest.unwrap() > points[359].time - 86_400);
     }
 
     #[test]
     fn flat_or_short_histories_say_so() {
-        let flat: Vec<Point> = (0..10)
-            .map(|d| Point {
-                time: d * 86_400,
-                used: 5,
-            })
-            .collect();
-        assert_eq!(forecast(&trend(&flat).unwrap(), 100, 0.8).when, None);
-        assert!(trend(&flat[..2]).is_err());
-        assert!(trend(&[flat[0]; 5]).is_err());
+        let flat = daily([5; 10]);
+        let found = outlook(&flat).unwrap();
+        assert_eq!(found.forecast(100, 0.8).when, None);
+        assert!(outlook(&flat[..2]).is_err());
+        assert!(outlook(&[flat[0]; 5]).is_err());
+        assert!(outlook(&[]).is_err());
+        let absurd = [
+            Point {
+                time: i64::MIN,
+                used: 0,
+            },
+            Point {
+                time: 0,
+                used: u64::MAX,
+            },
+            Point {
+                time: i64::MAX,
+                used: 1,
+            },
+        ];
+        let found = outlook(&absurd).unwrap();
+        assert_eq!(found.forecast(u64::MAX, 0.9).latest, None);
     }
 }

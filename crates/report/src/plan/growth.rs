@@ -19,7 +19,10 @@ pub fn growth(
 ) -> Section {
     let never = || "perhaps never".to_owned();
     let rows = forecasts.iter().map(|forecast| {
-        let said = |time: Option<i64>| time.map_or_else(never, &date);
+        let said = |time: Option<i64>| match forecast.already {
+            true => "already".to_owned(),
+            false => time.map_or_else(never, &date),
+        };
         Line {
             label: format!("{:.0} % full", forecast.share * 100.0),
             cells: vec![
@@ -37,14 +40,17 @@ pub fn growth(
     let mut section = Section {
         heading: "Growth".into(),
         about: format!(
-            "{} a day (95 %: {} to {}), from {} points over {:.0} days.",
+            "{} a day (95 %: {} to {}), from {} points over {:.0} days. Said earlier in this history, {} of {} \
+             such dates held.",
             signed(trend.per_day),
             signed(trend.interval.0),
             signed(trend.interval.1),
             trend.points,
-            trend.days
+            trend.days,
+            trend.coverage.held,
+            trend.coverage.tried
         ),
-        columns: vec!["share", "on the line", "earliest", "latest"],
+        columns: vec!["share", "in the middle", "earliest", "latest"],
         rows: rows.collect(),
         ..Section::default()
     };
@@ -111,7 +117,10 @@ fn drawing(
     }
     for forecast in forecasts.iter().take(if size.is_some() { 9 } else { 0 }) {
         let level = y(size.unwrap_or(0) as f64 * forecast.share);
-        let when = forecast.when.map_or("perhaps never".to_owned(), date);
+        let when = match forecast.already {
+            true => "already".to_owned(),
+            false => forecast.when.map_or("perhaps never".to_owned(), date),
+        };
         svg.line((LEFT, level), (RIGHT, level), "level");
         let said = format!("{:.0} %: {when}", forecast.share * 100.0);
         svg.text(LEFT + 6.0, level - 4.0, Anchor::Start, "", &said);

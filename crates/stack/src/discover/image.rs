@@ -1,6 +1,6 @@
 //! Images of disks: their format, and the images they are based on.
 
-use super::{Finder, short};
+use super::{Finder, LIMITS, short};
 use assay_facts::block::Device;
 use assay_facts::image::{HEADER, Header, header};
 use assay_facts::qemu;
@@ -100,6 +100,7 @@ impl Finder<'_> {
         ];
         let mut argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
         argv.extend([input.as_os_str(), OsStr::new(&skip), OsStr::new(&count)]);
-        self.ask(&argv).map(|output| output.stdout)
+        let host = self.headers.unwrap_or(self.host);
+        Self::ask_of(host, &argv, LIMITS).map(|output| output.stdout)
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::Status;
 use crate::context::print;
 use assay_dups::Index;
 use assay_dups::act::execute::{Options, execute, unfinished};
-use assay_dups::act::journal::{Journal, State};
+use assay_dups::act::journal::{Journal, Loaded, State};
 use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
 use assay_dups::act::undo::{recover, undo as take_back};
 use assay_dups::act::{Action, Refusal};
@@ -245,8 +245,9 @@ fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sets right what crashed runs left, and says so.
-fn finish_crashed(index: &std::path::Path) -> anyhow::Result<()> {
+/// Sets right what crashed runs left, and says so. Whether all of it could be.
+fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
+    let mut all = true;
     for journal in unfinished(index)? {
         let undone = recover(&journal)?;
         eprintln!(
@@ -255,8 +256,9 @@ fn finish_crashed(index: &std::path::Path) -> anyhow::Result<()> {
             plural(undone.restored, "file is", "files are"),
         );
         refusals(&undone.refused);
+        all &= undone.refused.is_empty();
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Runs `assay dups undo`.
@@ -267,8 +269,10 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
         if unfinished(&path)?.is_empty() {
             eprintln!("assay: nothing is half done");
         }
-        finish_crashed(&path)?;
-        return Ok(Status::Ok);
+        return Ok(match finish_crashed(&path)? {
+            true => Status::Ok,
+            false => Status::Findings,
+        });
     }
     let journals = Journal::all(&path)?;
     let Some(run) = &args.run else {
@@ -320,11 +324,15 @@ struct Run {
     untouched: u64,
     undone: u64,
     half_done: u64,
+    /// Lines of its journal that cannot be read.
+    damaged: u64,
 }
 
 impl Run {
     fn of(journal: &std::path::Path) -> anyhow::Result<Self> {
-        let entries = Journal::load(journal)?;
+        let Loaded {
+            entries, damaged, ..
+        } = Journal::load(journal)?;
         let count = |state: State| {
             let those = entries.values().filter(|entry| entry.state == state);
             those.count() as u64
@@ -338,6 +346,7 @@ impl Run {
             untouched: count(State::Untouched),
             undone: count(State::Undone),
             half_done: count(State::Open),
+            damaged: damaged.len() as u64,
         })
     }
 }
@@ -353,9 +362,16 @@ impl std::fmt::Display for Run {
             0 => String::new(),
             open => format!(", {} half done (--recover)", grouped(open)),
         };
+        let damaged = match self.damaged {
+            0 => String::new(),
+            lines => format!(
+                ", {} of its journal damaged",
+                plural(lines, "line", "lines")
+            ),
+        };
         writeln!(
             f,
-            "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}",
+            "{}  {age}{}: {} done, {} left alone, {} taken back{half_done}{damaged}",
             self.run,
             self.action,
             grouped(self.done),

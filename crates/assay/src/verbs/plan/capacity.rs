@@ -7,8 +7,8 @@ use anyhow::bail;
 use assay_model::size::Convention::Binary;
 use assay_planner::PlanError;
 use assay_planner::capacity::{
-    Bill, Forecast, Policy, Retention, SNAPSHOT_COLUMNS, Trend, bill, churn, default_factors,
-    forecast, parse_history, parse_sanoid, parse_snapshots, series, trend,
+    Bill, Forecast, Policy, Retention, SNAPSHOT_COLUMNS, Trend, bill, churn, default_factors, held,
+    outlook, parse_history, parse_sanoid, parse_snapshots, series,
 };
 use assay_report::plan as picture;
 use jiff::Timestamp;
@@ -93,6 +93,9 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     churn_per_day: Option<f64>,
     churn_measured: bool,
+    /// What snapshots hold beside the data, by their own figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by_snapshots: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retention: Vec<Simulated>,
 }
@@ -107,6 +110,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut now = args.data;
     let mut points = Vec::new();
     let mut measured = None;
+    // Without what snapshots hold, and with it.
+    let (mut data, mut used) = (None, None);
     if let Some(path) = &args.history {
         points = parse_history(
             &path.display().to_string().escape_debug().to_string(),
@@ -131,15 +136,13 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                     pool,
                 ];
                 let text = read::command(&argv)?;
-                if size.is_none() {
-                    let shown =
-                        read::command(&["zfs", "list", "-Hp", "-o", "used,available", pool])?;
-                    let sum: Option<u64> = shown
-                        .split_whitespace()
-                        .map(|n| n.parse::<u64>().ok())
-                        .sum();
-                    size = sum;
-                }
+                let shown = read::command(&["zfs", "list", "-Hp", "-o", "used,available", pool])?;
+                let mut shown = shown.split_whitespace().map(|n| n.parse::<u64>().ok());
+                used = shown.next().flatten();
+                let available = shown.next().flatten();
+                size = size.or(used
+                    .zip(available)
+                    .map(|(used, left)| used.saturating_add(left)));
                 ("zfs list -t snapshot".to_owned(), text)
             }
             (None, None) => unreachable!("one of them was given"),
@@ -147,17 +150,26 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let snapshots = parse_snapshots(&source.escape_debug().to_string(), &text)?;
         measured = churn(&snapshots);
         points = series(&snapshots);
+        data = points.last().map(|point| point.used);
+        // What they held at other times is not known: it is taken as it is now. On this machine the
+        // whole is known, with what was written since the last snapshot.
+        let held = held(&snapshots);
+        answer.held_by_snapshots = Some(held);
+        let beside = used.map_or(held, |used| used.saturating_sub(data.unwrap_or(0)));
+        for point in &mut points {
+            point.used = point.used.saturating_add(beside);
+        }
     }
     let mut factors = default_factors();
     if !points.is_empty() {
-        let found = trend(&points)?;
-        now = now.or(Some(found.now.max(1.0) as u64));
+        let ahead = outlook(&points)?;
+        let found = ahead.trend;
+        let data = data.map_or(found.now, |data| data as f64).max(1.0);
+        now = now.or(Some(data as u64));
         if let Some(size) = size {
-            answer.forecasts = [0.8, 0.9]
-                .map(|share| forecast(&found, size, share))
-                .to_vec();
+            answer.forecasts = [0.8, 0.9].map(|share| ahead.forecast(size, share)).to_vec();
         }
-        let grown = (found.now + found.per_day * 365.25 * args.years) / found.now.max(1.0);
+        let grown = (data + found.per_day * 365.25 * args.years) / data;
         if let Some(factor) = factors.iter_mut().find(|f| f.name == "growth") {
             factor.value = grown.clamp(1.0, 1000.0);
             factor.why = format!(
@@ -200,14 +212,19 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             .iter()
             .map(|r| r.outcome.share)
             .fold(0.0, f64::max);
-        if (args.sanoid.is_some() || args.churn.is_some() || measured.is_some())
-            && let Some(factor) = factors.iter_mut().find(|f| f.name == "snapshots")
-        {
-            factor.value = 1.0 + worst;
-            factor.why = format!(
-                "simulated: {:.2} % of the data rewritten a day",
-                rate * 100.0
-            );
+        let simulated = args.sanoid.is_some() || args.churn.is_some();
+        let held = answer.held_by_snapshots.zip(now).filter(|_| !simulated);
+        if let Some(factor) = factors.iter_mut().find(|f| f.name == "snapshots") {
+            if let Some((held, data)) = held {
+                factor.value = (1.0 + held as f64 / data.max(1) as f64).clamp(1.0, 1000.0);
+                factor.why = format!("measured: they hold {} now", Binary.show(held));
+            } else if simulated || measured.is_some() {
+                factor.value = 1.0 + worst;
+                factor.why = format!(
+                    "simulated: {:.2} % of the data rewritten a day",
+                    rate * 100.0
+                );
+            }
         }
     }
     if args.exact_units
@@ -342,16 +359,11 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
             text.push_str("Give --size to see when it is full.\n");
         }
     }
-    for forecast in &answer.forecasts {
-        let when = |time: Option<i64>| time.map_or("perhaps never".to_owned(), date);
-        let _ = writeln!(
-            text,
-            "  {:.0} % full on {} (95 %: {} to {})",
-            forecast.share * 100.0,
-            when(forecast.when),
-            when(forecast.earliest),
-            when(forecast.latest)
-        );
+    if let (Some(trend), Some(size)) = (&answer.trend, size) {
+        for forecast in &answer.forecasts {
+            let _ = writeln!(text, "{}", wrap(&reached(forecast, trend, size), 2));
+        }
+        let _ = writeln!(text, "{}", wrap(&walked(trend), 0));
     }
     for (i, line) in snapshots(answer).iter().enumerate() {
         let indent = if i == 0 { 0 } else { 2 };
@@ -359,6 +371,48 @@ fn render(answer: &Answer, size: Option<u64>) -> String {
         let _ = writeln!(text, "{start}{}", wrap(line, indent));
     }
     text
+}
+
+/// When a share is full, in a sentence.
+fn reached(forecast: &Forecast, trend: &Trend, size: u64) -> String {
+    let share = forecast.share * 100.0;
+    if forecast.already {
+        let now = trend.now / size.max(1) as f64 * 100.0;
+        return format!(
+            "{share:.0} % full already: {now:.0} % on {}",
+            date(trend.at)
+        );
+    }
+    let when = |time: Option<i64>| time.map_or("perhaps never".to_owned(), date);
+    match (forecast.when, forecast.earliest) {
+        (None, None) => format!(
+            "{share:.0} % full: not within {:.0} days, ten times this history",
+            trend.days * 10.0
+        ),
+        (None, Some(earliest)) => format!(
+            "{share:.0} % full perhaps never, at the earliest on {} (95 %)",
+            date(earliest)
+        ),
+        (Some(_), _) => format!(
+            "{share:.0} % full on {} (95 %: {} to {})",
+            when(forecast.when),
+            when(forecast.earliest),
+            when(forecast.latest)
+        ),
+    }
+}
+
+/// How far such dates are to be believed, by the history itself.
+fn walked(trend: &Trend) -> String {
+    let seen = trend.coverage;
+    match seen.tried {
+        0..6 => "The history is too short to try such dates on itself.".to_owned(),
+        tried => format!(
+            "Said at earlier days of this history, {} of {tried} such dates held ({:.0} %).",
+            seen.held,
+            seen.held as f64 / tried as f64 * 100.0
+        ),
+    }
 }
 
 /// What snapshots hold, a sentence for each policy.
@@ -371,10 +425,17 @@ fn snapshots(answer: &Answer) -> Vec<String> {
     } else {
         ""
     };
-    let mut lines = vec![format!(
+    let mut lines = Vec::new();
+    if let Some(held) = answer.held_by_snapshots {
+        lines.push(format!(
+            "Snapshots hold {} beside the data now; growth is that of the data, with that much added.",
+            Binary.show(held)
+        ));
+    }
+    lines.push(format!(
         "Snapshots, with {:.2} % of the data rewritten a day{measured}:",
         rate * 100.0
-    )];
+    ));
     lines.extend(answer.retention.iter().map(|policy| {
         format!(
             "{}: {} snapshots over {:.0} days hold {:.0} % of the data",

@@ -1,0 +1,188 @@
+//! What is said to assay by the programs that it talks to: image servers, monitors, mail servers.
+
+use super::{text, texts};
+use crate::imap::{Lines, Login, Next};
+use crate::nbd::{Client, Disk};
+use crate::{Target, monitor, qmp};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Write};
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "qmp",
+            seeds: texts(&[
+                "{\"QMP\": {\"version\": {}, \"capabilities\": []}}\r\n{\"return\": {}}\r\n{\"timestamp\": {\"seconds\": 1}, \"event\": \"RESET\"}\r\n{\"return\": [{\"node-name\": \"a\", \"drv\": \"raw\"}]}\r\n",
+                "{\"QMP\": {}}\n{\"return\": {}}\n{\"error\": {\"class\": \"GenericError\", \"desc\": \"no\"}}\n",
+            ]),
+            run: |bytes| {
+                let _ = monitor::talk(bytes, io::sink(), "query-named-block-nodes");
+                let reader = Box::new(BufReader::new(Cursor::new(bytes.to_vec())));
+                if let Ok(mut qmp) = qmp::Qmp::over(reader, Box::new(io::sink())) {
+                    while qmp.execute("query-blockstats", json!({})).is_ok() {}
+                    let _ = qmp.take_events();
+                }
+            },
+        },
+        Target {
+            name: "nbd-client",
+            seeds: vec![
+                server(&[(3, &export(1 << 20)), (1, &[])]),
+                server(&[(3, &[0, 3]), (1 << 31 | 1, b"no")]),
+            ],
+            run: |bytes| {
+                if let Ok(mut client) = Client::negotiate(Peer(bytes), "disk") {
+                    let mut data = [0; 512];
+                    let _ = client.write(0, &data, 1);
+                    let _ = client.flush();
+                    while client.read(0, &mut data).is_ok() {}
+                }
+            },
+        },
+        Target {
+            name: "nbd-server",
+            seeds: vec![client()],
+            run: |bytes| {
+                let disk = Disk::new(memory(SIZE), memory(0)).expect("it is in memory");
+                let _ = disk.talk(Peer(bytes));
+                let left = memory(SIZE);
+                for moment in 0..=disk.moment() {
+                    // What a power cut leaves is inside the disk.
+                    disk.cut(&left, 0, moment)
+                        .expect("what was taken can be written");
+                }
+                let size = left.metadata().expect("it is open").len();
+                assert_eq!(size, SIZE, "the disk has grown");
+            },
+        },
+        Target {
+            name: "imap",
+            seeds: texts(&[
+                "* OK [CAPABILITY IMAP4rev1] ready\r\n+ OK\r\n* CAPABILITY X\r\n+ go\r\na1 OK Logged in\r\n",
+                "* OK\n* 3 EXISTS\n+\n* BYE\n",
+                "* OK\r\n+ \r\na1 NO [AUTHENTICATIONFAILED] no such user `änn` with s3cret-pass\r\n",
+            ]),
+            run: imap,
+        },
+    ]
+}
+
+/// The other end says this, and hears whatever it hears.
+struct Peer<'a>(&'a [u8]);
+
+impl Read for Peer<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Write for Peer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of the disk that is served.
+const SIZE: u64 = 1 << 20;
+
+fn memory(size: u64) -> File {
+    let file = rustix::fs::memfd_create("hostile", rustix::fs::MemfdFlags::CLOEXEC);
+    let file = File::from(file.expect("there is memory"));
+    file.set_len(size).expect("there is memory");
+    file
+}
+
+/// What a server says: greeting, replies to one option, replies to a write, a flush and a read.
+fn server(replies: &[(u32, &[u8])]) -> Vec<u8> {
+    let mut said = b"NBDMAGICIHAVEOPT\0\x03".to_vec();
+    for (kind, payload) in replies {
+        said.extend(0x0003_e889_0455_65a9_u64.to_be_bytes());
+        said.extend(7_u32.to_be_bytes());
+        said.extend(kind.to_be_bytes());
+        said.extend((payload.len() as u32).to_be_bytes());
+        said.extend(*payload);
+    }
+    for cookie in 1..=3_u64 {
+        said.extend(0x6744_6698_u32.to_be_bytes());
+        said.extend(0_u32.to_be_bytes());
+        said.extend(cookie.to_be_bytes());
+    }
+    said.extend([7; 512]);
+    said
+}
+
+fn export(size: u64) -> Vec<u8> {
+    let mut info = vec![0, 0];
+    info.extend(size.to_be_bytes());
+    info.extend([0, 1]);
+    info
+}
+
+/// What a client says: an option that is not known, one that is, and one request of each kind.
+fn client() -> Vec<u8> {
+    let mut said = 3_u32.to_be_bytes().to_vec();
+    for (option, data) in [(9_u32, &b"x"[..]), (7, b"\0\0\0\x04disk\0\0")] {
+        said.extend(b"IHAVEOPT");
+        said.extend(option.to_be_bytes());
+        said.extend((data.len() as u32).to_be_bytes());
+        said.extend(data);
+    }
+    for (command, flags) in [
+        (1_u16, 0_u16),
+        (3, 0),
+        (1, 1),
+        (0, 0),
+        (4, 0),
+        (6, 1),
+        (2, 0),
+    ] {
+        said.extend(0x2560_9513_u32.to_be_bytes());
+        said.extend(flags.to_be_bytes());
+        said.extend(command.to_be_bytes());
+        said.extend(7_u64.to_be_bytes());
+        said.extend(4096_u64.to_be_bytes());
+        said.extend(16_u32.to_be_bytes());
+        if command == 1 {
+            said.extend([5; 16]);
+        }
+    }
+    said
+}
+
+const PASSWORD: &str = "s3cret-pass";
+
+/// A login ends with what the server says, however it comes in pieces, and the password is in no
+/// complaint.
+fn imap(bytes: &[u8]) {
+    let talk = |size: usize| {
+        let (mut lines, mut said) = (Lines::default(), Vec::new());
+        let mut login = Login::new("änn".as_bytes(), PASSWORD.as_bytes());
+        for piece in bytes.chunks(size) {
+            lines.push(piece);
+            loop {
+                match lines.next() {
+                    Ok(Some(line)) => said.push(login.take(&line)),
+                    Ok(None) => break,
+                    Err(_) => return said,
+                }
+                if !matches!(said.last(), Some(Next::Wait | Next::Send(_))) {
+                    return said;
+                }
+            }
+        }
+        said
+    };
+    let said = talk(bytes.len().max(1));
+    assert_eq!(talk(7), said, "whole and in pieces");
+    for next in &said {
+        if let Next::Refused(answer) | Next::Wrong { answer, .. } = next {
+            assert!(!answer.contains(PASSWORD), "{answer}");
+            assert_eq!(text(answer.as_bytes()), *answer);
+        }
+    }
+}

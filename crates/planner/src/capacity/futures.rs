@@ -1,0 +1,291 @@
+//! Futures of a history, made of its own pieces.
+//!
+//! What a disk will hold is not known from a line through what it held: imports come in steps, growth
+//! feeds on itself, and what wanders does not come back to a line. So many futures are put together
+//! from the history's own changes, beginning at its last value:
+//!
+//! * changes are drawn in blocks of changing length, so that seasons and slow phases stay together;
+//! * each future draws from a history that was itself drawn so, because growth is known no better than
+//!   its history is long (a double block bootstrap; Künsch, Annals of Statistics 17, 1989). In every
+//!   second one the largest change comes once more than it did: rare steps are few in any history;
+//! * half of them draw from the whole history, a quarter each from its last half and last quarter,
+//!   because growth changes;
+//! * changes count in bytes or as shares of what there is, in the proportion in which either would have
+//!   foretold the history itself.
+//!
+//! Then the history is walked through: at a dozen places its past alone is taken, and what came
+//! after is compared with what would have been said. When fewer than 95 % of it lay within, the futures
+//! are spread out until so much does. How often the result holds is measured in `bench/plan`.
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// How often the walk through a history said what then came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Coverage {
+    /// Dates that lay within.
+    pub held: usize,
+    /// Dates tried.
+    pub tried: usize,
+}
+
+/// Futures by how many times the changes are spread out. Below 1 only where a change is mostly taken
+/// back by the next: a value that jumps about a line does not wander.
+const SPREADS: [f64; 8] = [0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+const FUTURES: usize = 400;
+const WALKED: usize = 200;
+/// Fewer dates than this say nothing about the share that lies within.
+const FEWEST: usize = 6;
+/// Times the length of the history that is looked ahead.
+const AHEAD: usize = 10;
+/// Cut off at each end. With it and a step more, what is said to be 95 % is that (`bench/plan`).
+const TAIL: f64 = 0.0125;
+
+/// Futures in equal steps.
+pub struct Futures {
+    now: f64,
+    all: Vec<Vec<f64>>,
+    /// Times the changes were spread out.
+    pub spread: f64,
+    /// What the walk through the history found.
+    pub coverage: Coverage,
+}
+
+/// Steps from now until a level is reached; infinite when it is not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passage {
+    pub earliest: f64,
+    pub middle: f64,
+    pub latest: f64,
+}
+
+impl Futures {
+    /// `values` are at equal steps, four or more.
+    pub fn of(values: &[f64]) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut found = (1.0, Coverage { held: 0, tried: 0 });
+        for spread in SPREADS {
+            if spread < 1.0 && !bounces(values) {
+                continue;
+            }
+            let seen = walk(values, spread, &mut random);
+            found = (spread, seen);
+            let enough = match spread < 1.0 {
+                true => seen.tried > FEWEST && seen.held == seen.tried,
+                false => seen.tried < FEWEST || seen.held as f64 >= 0.95 * seen.tried as f64,
+            };
+            if enough {
+                break;
+            }
+        }
+        let ahead = AHEAD * (values.len() - 1);
+        Self {
+            now: values.last().copied().unwrap_or_default(),
+            all: futures(values, ahead, FUTURES, found.0, &mut random),
+            spread: found.0,
+            coverage: found.1,
+        }
+    }
+
+    /// When `level` is reached.
+    pub fn passage(&self, level: f64) -> Passage {
+        passages(self.now, &self.all, level)
+    }
+
+    /// Change from now to the end of `steps`: lower end, middle, upper end.
+    pub fn change(&self, steps: usize) -> [f64; 3] {
+        let mut at: Vec<f64> = self
+            .all
+            .iter()
+            .filter_map(|one| one.get(steps.max(1) - 1))
+            .copied()
+            .collect();
+        at.sort_by(f64::total_cmp);
+        [TAIL, 0.5, 1.0 - TAIL].map(|share| quantile(&at, share) - self.now)
+    }
+}
+
+fn changes(values: &[f64], shares: bool) -> Vec<f64> {
+    let change = |pair: &[f64]| match shares {
+        true => (pair[1] / pair[0]).ln(),
+        false => pair[1] - pair[0],
+    };
+    values.windows(2).map(change).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Whether a change is mostly taken back by the next.
+fn bounces(values: &[f64]) -> bool {
+    let changes = changes(values, false);
+    let mean = mean(&changes);
+    let square: f64 = changes.iter().map(|one| (one - mean).powi(2)).sum();
+    let next: f64 = changes
+        .windows(2)
+        .map(|two| (two[0] - mean) * (two[1] - mean))
+        .sum();
+    next < -0.35 * square
+}
+
+/// Part of the futures whose changes are shares: by how well a line and a constant rate from the first
+/// value would have foretold later ones.
+fn part_of_shares(values: &[f64]) -> f64 {
+    if values.iter().any(|value| *value <= 0.0) {
+        return 0.0;
+    }
+    let n = values.len() - 1;
+    let (mut line, mut rate, mut tried) = (0.0, 0.0, 0);
+    for k in (n / 3).max(2)..n {
+        let ahead = ((n - k) / 2).max(1).min(k);
+        let (first, now, then) = (values[0], values[k], values[k + ahead]);
+        let part = ahead as f64 / k as f64;
+        line += (now + (now - first) * part - then).powi(2);
+        rate += (now * (now / first).powf(part) - then).powi(2);
+        tried += 1;
+    }
+    match tried >= 2 && line + rate > 0.0 {
+        true => line / (line + rate),
+        false => 0.5,
+    }
+}
+
+fn futures(
+    values: &[f64],
+    ahead: usize,
+    count: usize,
+    spread: f64,
+    random: &mut ChaCha8Rng,
+) -> Vec<Vec<f64>> {
+    let n = values.len() - 1;
+    let shares = part_of_shares(values);
+    let kinds = [false, true].map(|kind| match kind && shares == 0.0 {
+        true => Vec::new(),
+        false => changes(values, kind),
+    });
+    let one = |at: usize| {
+        let is_share = (at as f64 + 0.5) / (count as f64) < shares;
+        let all = &kinds[usize::from(is_share)];
+        let centre = mean(all);
+        let from = match random.random::<f64>() {
+            pick if pick < 0.5 => 0,
+            pick if pick < 0.75 => n / 2,
+            _ => n - n / 4,
+        };
+        let drawn = history(&all[from.min(n.saturating_sub(3))..], random);
+        let mut future = Vec::with_capacity(ahead);
+        let mut now = values[n];
+        'path: loop {
+            let from = random.random_range(0..drawn.changes.len());
+            for step in 0..drawn.block {
+                if future.len() >= ahead {
+                    break 'path;
+                }
+                let change = drawn.changes[(from + step) % drawn.changes.len()];
+                let change = centre + spread * (change - centre);
+                now = match is_share {
+                    true => (now * change.clamp(-5.0, 5.0).exp()).min(1e30),
+                    false => (now + change).max(0.0),
+                };
+                future.push(now);
+            }
+        }
+        future
+    };
+    (0..count).map(one).collect()
+}
+
+/// A history drawn from a history, and the length of the blocks.
+struct Drawn {
+    changes: Vec<f64>,
+    block: usize,
+}
+
+fn history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
+    let n = changes.len();
+    let mean = mean(changes);
+    // A sample scatters less about its own mean than about the true one.
+    let wider = (n as f64 / (n as f64 - 1.0).max(1.0)).sqrt();
+    let block = 1 + (random.random::<f64>() * (n as f64 / 3.0)) as usize;
+    let mut drawn = Vec::with_capacity(n + block);
+    while drawn.len() < n {
+        let from = random.random_range(0..n);
+        drawn.extend((from..from + block).map(|at| mean + wider * (changes[at % n] - mean)));
+    }
+    drawn.truncate(n);
+    if random.random::<bool>() {
+        let mut sorted = changes.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let off = |change: &f64| (change - sorted[n / 2]).abs();
+        let largest = changes.iter().max_by(|a, b| off(a).total_cmp(&off(b)));
+        let at = random.random_range(0..n);
+        drawn[at] = largest.copied().unwrap_or_default();
+    }
+    Drawn {
+        changes: drawn,
+        block,
+    }
+}
+
+/// Steps until the level is reached.
+pub fn passage(now: f64, future: &[f64], level: f64) -> f64 {
+    if now >= level {
+        return 0.0;
+    }
+    let Some(at) = future.iter().position(|value| *value >= level) else {
+        return f64::INFINITY;
+    };
+    let before = if at == 0 { now } else { future[at - 1] };
+    at as f64 + (level - before) / (future[at] - before).max(f64::MIN_POSITIVE)
+}
+
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = (sorted.len() as f64 * share) as usize;
+    sorted
+        .get(at)
+        .or(sorted.last())
+        .copied()
+        .unwrap_or_default()
+}
+
+fn passages(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
+    let mut steps: Vec<f64> = futures.iter().map(|one| passage(now, one, level)).collect();
+    steps.sort_by(f64::total_cmp);
+    Passage {
+        earliest: (quantile(&steps, TAIL) - 1.0).max(0.0),
+        middle: quantile(&steps, 0.5),
+        latest: quantile(&steps, 1.0 - TAIL) + 1.0,
+    }
+}
+
+/// What would have been said at a dozen places of the history, against what came. The levels are those
+/// that would have been expected a third and two thirds of the way to its end.
+fn walk(values: &[f64], spread: f64, random: &mut ChaCha8Rng) -> Coverage {
+    let n = values.len() - 1;
+    let first = (n * 2 / 5).max(3);
+    let mut seen = Coverage { held: 0, tried: 0 };
+    for k in (first..n.saturating_sub(1)).step_by((n.saturating_sub(first) / 12).max(1)) {
+        let left = n - k;
+        let all = futures(&values[..=k], left, WALKED, spread, random);
+        for part in [0.35, 0.7] {
+            let at = ((left as f64 * part) as usize).max(1) - 1;
+            let mut there: Vec<f64> = all.iter().map(|one| one[at]).collect();
+            there.sort_by(f64::total_cmp);
+            let level = quantile(&there, 0.5);
+            if level <= values[k] {
+                continue;
+            }
+            let came = passage(values[k], &values[k + 1..], level);
+            let said = passages(values[k], &all, level);
+            seen.tried += 1;
+            // What did not come by the end of the history came later: it says so much and no more.
+            let held = match came.is_finite() {
+                true => said.earliest <= came && came <= said.latest,
+                false => said.latest > left as f64 - 1.0,
+            };
+            seen.held += usize::from(held);
+        }
+    }
+    seen
+}
