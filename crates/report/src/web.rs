@@ -220,9 +220,11 @@ fn sides(columns: usize) -> String {
 fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut at = 0;
     while at < steps.len() {
+        // Closed and open loops answer different questions.
+        let kind = |step: &StepResult| (step.limit.who, step.pace == Pace::Closed);
         let who = steps[at].limit.who;
         let mut end = at;
-        while end + 1 < steps.len() && steps[end + 1].limit.who == who {
+        while end + 1 < steps.len() && kind(steps[end + 1]) == kind(steps[at]) {
             end += 1;
         }
         let which = match end == at {
