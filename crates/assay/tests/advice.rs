@@ -101,7 +101,7 @@ fn search_and_json() {
     let home = Home::new();
     let found = advice(&home, &["--search", "resolver", "ssh", "--json"]);
     let document: Value = serde_json::from_str(&found.stdout).unwrap();
-    assert_eq!(document["schema"], 1);
+    assert_eq!(document["schema"], assay_model::SCHEMA_VERSION);
     let entries = document["advice"].as_array().unwrap();
     let ids: Vec<&str> = entries.iter().map(|e| e["id"].as_str().unwrap()).collect();
     assert!(

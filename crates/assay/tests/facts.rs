@@ -15,7 +15,7 @@ fn every_fact_has_its_source() {
     let ran = Home::new().assay(&["facts", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let document = json(&ran.stdout);
-    assert_eq!(document["schema"], 1);
+    assert_eq!(document["schema"], assay_model::SCHEMA_VERSION);
     let facts = document["facts"].as_object().unwrap();
     for (key, fact) in facts {
         assert!(
