@@ -3,7 +3,7 @@
 //!
 //! ```toml
 //! [[accept]]
-//! rule = "sshd-usedns"
+//! rule = "ssh-usedns"
 //! subject = "sshd.scope.everywhere"   # as --json names it; every subject without it
 //! reason = "from= patterns with host names until the old gateway is gone"
 //! owner = "ops"

@@ -48,9 +48,9 @@ pub enum Verb {
     Stack(stack::Args),
     Trial(trial::Args),
     Study(study::Args),
-    Web(web::Args),
     Probe(probe::Args),
     Pins(pins::Args),
+    Web(web::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Version(version::Args),
@@ -120,9 +120,9 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Demo(_)
             | Verb::Version(_)
             | Verb::Dev(_)
-            | Verb::Web(_)
             | Verb::Probe(_)
-            | Verb::Pins(_),
+            | Verb::Pins(_)
+            | Verb::Web(_),
         ) => false,
     }
 }

@@ -141,7 +141,7 @@ fn statuses_tell_findings_from_what_is_not_known() {
     assert_eq!(check(&home, &low, &["--only", "ssh"]).code, Some(1));
     let high = ["--only", "ssh", "--fail-on", "high"];
     assert_eq!(check(&home, &low, &high).code, Some(0));
-    let quiet = fires("ssh/sshd-usedns", "quiet");
+    let quiet = fires("ssh/ssh-usedns", "quiet");
     let quiet = if quiet.exists() {
         quiet
     } else {

@@ -269,7 +269,7 @@ impl Talk {
         let mut cookie = Vec::new();
         let mut number = 0;
         loop {
-            // RFC 6347 section 4.2.1: the first hello is said in DTLS 1.0, for all to read.
+            // The first hello is said in DTLS 1.0, for all to read: RFC 5246 appendix E.1 has it so for TLS.
             self.send(22, 0xfeff, &message(number, &hello.body(Some(&cookie))))?;
             while let Some(heard) = self.hear("a ServerHello of DTLS", AGAIN)? {
                 let mut fresh = false;

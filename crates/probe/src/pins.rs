@@ -220,6 +220,6 @@ impl Pin {
 }
 
 /// What became of pins in HTTP headers.
-pub const HPKP: &str = "HPKP (Public-Key-Pins, RFC 7469) is gone: Chrome removed it in 72, Firefox in 72, and \
+pub const HPKP: &str = "HPKP (Public-Key-Pins, RFC 7469) is gone: Chrome removed it in 72, Firefox switched it off in 72, and \
     no browser obeys it. Do not send the header: pins belong into programs that you ship yourself, \
     and into DNS as TLSA records.";

@@ -49,7 +49,7 @@ pub struct Negotiated {
     pub encryption: bool,
 }
 
-/// Finds it out: a connection for each dialect and two more.
+/// Finds it out: a connection for each dialect and up to three more.
 ///
 /// # Errors
 /// The first connection shows that this is not SMB, or that nothing answers.
@@ -65,6 +65,8 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
         connections: 0,
     };
     let mut left: Vec<u16> = DIALECTS.iter().map(|known| known.0).collect();
+    let mut spoken = None;
+    let mut hung_up = false;
     let mut first_error = None;
     while !left.is_empty() {
         match negotiate(visit, &left) {
@@ -77,6 +79,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
                     break;
                 };
                 left.remove(at);
+                spoken.get_or_insert(found.dialect);
                 let known = DIALECTS.iter().find(|known| known.0 == found.dialect);
                 report.dialects.extend(known.map(|known| known.1));
                 // The same for all: it is a setting of the server.
@@ -91,7 +94,10 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
                 break;
             }
             // Windows hangs up where Samba says no.
-            Err(ProbeError::Closed { .. }) => break,
+            Err(ProbeError::Closed { .. }) => {
+                hung_up = true;
+                break;
+            }
             Err(error) => {
                 report
                     .unknown
@@ -108,17 +114,43 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
                 State::Refused
             }
         }
-        Err(ProbeError::Closed { .. }) if !report.dialects.is_empty() => {
+        Err(ProbeError::Closed { .. }) if spoken.is_some() => {
             report.smb1 = State::Refused;
+            hung_up = true;
         }
         Err(error) => report.unknown.push(format!("SMB 1: {error}")),
     }
-    if let (Some(error), true) = (first_error, report.smb1 != State::Offered) {
-        return Err(error);
+    match first_error {
+        // It hung up on SMB 2 and answered SMB 1 afterwards: that is a no.
+        Some(ProbeError::Closed { .. }) if report.smb1 == State::Offered => {}
+        Some(error) if report.smb1 == State::Offered => {
+            let why = format!("the dialects of SMB 2 and 3 are not known: {error}");
+            report.unknown.push(why);
+        }
+        Some(error) => return Err(error),
+        None => {}
+    }
+    if let (true, Some(dialect)) = (hung_up, spoken) {
+        still_answers(visit, dialect, &mut report);
     }
     report.remarks = judge(&report);
     report.connections = visit.connections();
     Ok(report)
+}
+
+/// A server that hung up said no only when it still answers what it answered before.
+fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
+    if matches!(negotiate(visit, &[dialect]), Ok(Some(_))) {
+        return;
+    }
+    let why = "the server hung up, and answers no more";
+    report
+        .unknown
+        .push(format!("not all dialects are known: {why}"));
+    if report.smb1 == State::Refused {
+        report.smb1 = State::Unknown;
+        report.unknown.push(format!("SMB 1: {why}"));
+    }
 }
 
 /// Offers these dialects; none when the server takes none of them.
@@ -290,8 +322,8 @@ fn judge(report: &Report) -> Vec<Remark> {
         out.push(Remark::new(
             "smb1",
             Danger,
-            "SMB 1 is spoken: no protection against who is on the way, and deprecated since 2013",
-            "Microsoft, Stop using SMB1 (2016); [MS-SMB] section 1",
+            "SMB 1 is spoken: no protection against who is on the way, and given up by Microsoft in 2014",
+            "Microsoft, Stop using SMB1 (2016); Microsoft, SMBv1 is not installed by default in Windows",
             "Samba: `server min protocol = SMB2_02` or higher, the default since 4.11",
         ));
     }
@@ -300,7 +332,7 @@ fn judge(report: &Report) -> Vec<Remark> {
             "smb-signing",
             Weak,
             "messages need not be signed: whoever is on the way can take over a session or pass a login on",
-            "[MS-SMB2] section 5.1; Microsoft, Control SMB signing behavior (2024)",
+            "[MS-SMB2] section 3.1.1.1; Microsoft, Overview of Server Message Block signing",
             "Samba: `server signing = mandatory`; Windows: RequireSecuritySignature. Not for speed: see \
              the advice on signing",
         ));
@@ -312,7 +344,7 @@ fn judge(report: &Report) -> Vec<Remark> {
             "smb-encryption",
             Note,
             "SMB 3 is spoken, but the server encrypts nothing",
-            "[MS-SMB2] section 3.3.5.4",
+            "[MS-SMB2] sections 2.2.4 and 3.1.1.1",
             "Samba: `server smb encrypt = desired` when data goes through networks of others",
         ));
     }

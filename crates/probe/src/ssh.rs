@@ -74,7 +74,7 @@ fn begin(visit: &Visit) -> Result<(Connection<'_>, String, Algorithms), ProbeErr
     Ok((connection, banner, algorithms))
 }
 
-/// RFC 4253 section 4.2: lines may stand before the one that counts, of 255 bytes at most.
+/// RFC 4253 section 4.2: the line that counts has 255 bytes at most, others may stand before it.
 fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
     for _ in 0..50 {
         let line = connection.line(1024)?;

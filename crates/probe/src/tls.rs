@@ -197,6 +197,7 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
     versions.sort_by_key(|found| std::cmp::Reverse(found.version));
     if versions.iter().any(|found| found.hung_up) {
         let spoken = versions.iter().find(|found| !found.suites.is_empty());
+        let any_spoken = spoken.is_some();
         let answers = spoken.is_some_and(|found| enumerate::still_answers(door, found));
         for found in versions.iter_mut().filter(|found| found.hung_up) {
             match (answers, found.suites.is_empty()) {
@@ -205,6 +206,8 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
                     found.why = Some("the server hung up".to_owned());
                 }
                 (true, false) => {}
+                // Nothing was ever answered, so nothing can be concluded.
+                (false, _) if !any_spoken => found.why = Some("the server hung up".to_owned()),
                 (false, _) => {
                     found.why = Some("the server hung up, and answers no more".to_owned());
                 }
@@ -301,9 +304,14 @@ fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
             Some(suite) => heartbleed::on_tls(door, found.version, *suite),
             None => Heartbeats::NotOffered,
         },
-        None if versions.iter().all(|found| found.state == State::Unknown) => Heartbeats::Unknown {
-            why: "no version of TLS came about".to_owned(),
-        },
+        // Where one answered, its extensions tell. Where none did, one that is not known could have.
+        None if versions.iter().all(|found| found.first.is_none())
+            && versions.iter().any(|found| found.state == State::Unknown) =>
+        {
+            Heartbeats::Unknown {
+                why: "no version of TLS came about".to_owned(),
+            }
+        }
         None => Heartbeats::NotOffered,
     }
 }

@@ -4,7 +4,8 @@
 
 mod common;
 
-use assay_probe::tls::{Question, Roots, State};
+use assay_probe::heartbleed::Heartbeats;
+use assay_probe::tls::{Question, Roots, State, Version};
 use assay_probe::{Patience, ProbeError, Starttls, Target, Visit, http, smb, ssh, tls};
 use common::{now, scripted, target};
 use std::io::{Read as _, Write as _};
@@ -239,6 +240,73 @@ fn a_server_that_hangs_up_half_way_is_not_taken_for_one_that_refuses() {
         "{:?}",
         found.unknown
     );
+}
+
+#[test]
+fn hanging_up_on_one_version_and_refusing_the_others_leaves_it_and_heartbleed_unknown() {
+    let address = scripted(move |mut stream| {
+        let Ok((_, hello)) = common::read_record(&mut stream) else {
+            return;
+        };
+        let is_13 = hello.windows(7).any(|part| part == [0, 43, 0, 3, 2, 3, 4]);
+        if hello[4..6] != [3, 3] || is_13 {
+            let _ = common::write_record(&mut stream, 21, &[2, 70]);
+        }
+    });
+    let found = scan_tls(address, common::PATIENCE);
+    for one in &found.versions {
+        let wanted = match one.version {
+            Version::Tls12 => State::Unknown,
+            _ => State::Refused,
+        };
+        assert_eq!(one.state, wanted, "{one:?}");
+    }
+    assert!(
+        matches!(found.heartbeats, Heartbeats::Unknown { .. }),
+        "{:?}",
+        found.heartbeats
+    );
+    assert_eq!(found.unknown.len(), 2, "{:?}", found.unknown);
+}
+
+/// Speaks SMB 3.0.2 on as many connections as `answers` says, and hangs up on everything else.
+fn smb_302(answers: i64) -> SocketAddr {
+    let count = Arc::new(AtomicI64::new(0));
+    scripted(move |mut stream| {
+        let mut head = [0; 4];
+        let _ = stream.read_exact(&mut head);
+        let mut message = vec![0; usize::from(u16::from_be_bytes([head[2], head[3]]))];
+        let _ = stream.read_exact(&mut message);
+        let offered = message.get(100..).unwrap_or_default();
+        let takes = message.starts_with(b"\xfeSMB")
+            && offered.chunks_exact(2).any(|dialect| dialect == [2, 3]);
+        if !takes || count.fetch_add(1, Ordering::SeqCst) >= answers {
+            return;
+        }
+        let mut answer = vec![0, 0, 0, 128];
+        answer.extend(b"\xfeSMB");
+        answer.resize(4 + 128, 0);
+        answer[4 + 66] = 3;
+        answer[4 + 68..4 + 70].copy_from_slice(&[2, 3]);
+        let _ = stream.write_all(&answer);
+    })
+}
+
+#[test]
+fn smb_that_hangs_up_has_said_no_only_while_it_still_answers() {
+    let scan = |answers| {
+        let port = smb_302(answers).port();
+        smb::scan(&Visit::begin(&target(port), common::PATIENCE, [1; 32]).unwrap()).unwrap()
+    };
+    let alive = scan(i64::MAX);
+    assert_eq!(alive.dialects, ["SMB 3.0.2"]);
+    assert_eq!(alive.smb1, State::Refused, "{alive:?}");
+    assert!(alive.unknown.is_empty(), "{alive:?}");
+
+    let gone = scan(1);
+    assert_eq!(gone.dialects, ["SMB 3.0.2"]);
+    assert_eq!(gone.smb1, State::Unknown, "{gone:?}");
+    assert_eq!(gone.unknown.len(), 2, "{gone:?}");
 }
 
 #[test]

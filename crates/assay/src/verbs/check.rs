@@ -16,7 +16,7 @@ Examples:
   assay check                        what is wrong here, and what to do first
   assay check --only ssh,zfs         only these domains or rules
   assay check --fail-on high         exit status 1 only for high and critical
-  assay check --explain sshd-usedns  the page behind a finding
+  assay check --explain ssh-usedns   the page behind a finding
   assay check --root box1            a captured machine, or an unpacked tree of files
   assay check --json                 for programs; --format sarif, junit, markdown, html,
                                      nagios or prometheus for others

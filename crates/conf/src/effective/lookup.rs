@@ -5,9 +5,11 @@ use super::{Effective, Problem, Program, Scope, ScopeId, Setting, dovecot, nginx
 
 /// How several lines for one key come together in one scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rule {
+pub(super) enum Rule {
     First,
     Last,
+    /// One that says `none`, wherever it stands, else the first.
+    NoneOrFirst,
     All,
 }
 
@@ -101,7 +103,7 @@ impl Effective {
             let related =
                 around.contains(&problem.scope) || self.chain(scope, key).contains(&problem.scope);
             let reaches = match (self.program, self.rule(&self.key(key)), at) {
-                (_, _, None) | (Program::Nginx, ..) | (_, Rule::All, _) => true,
+                (_, _, None) | (Program::Nginx, ..) | (_, Rule::All | Rule::NoneOrFirst, _) => true,
                 (_, Rule::First, Some(at)) => problem.before <= at,
                 (_, Rule::Last, Some(at)) => problem.before > at,
             };
@@ -138,6 +140,9 @@ impl Effective {
         }
         let key = &self.key(key)[..];
         let rule = self.rule(key);
+        if (self.program, key) == (Program::Ssh, ssh::EVERYWHERE) {
+            return Ok(pick(self.said(key), rule));
+        }
         let mut applies = Vec::new();
         for said in self.said(key) {
             let mut all = Some(true);
@@ -198,8 +203,7 @@ impl Effective {
 
     fn rule(&self, key: &str) -> Rule {
         match self.program {
-            Program::Sshd | Program::Ssh if ssh::adds_up(self.program, key) => Rule::All,
-            Program::Sshd | Program::Ssh => Rule::First,
+            Program::Sshd | Program::Ssh => ssh::rule(self.program, key),
             Program::Nginx => Rule::All,
             _ => Rule::Last,
         }
@@ -208,6 +212,13 @@ impl Effective {
 
 fn pick<'a>(mut said: impl Iterator<Item = &'a Setting>, rule: Rule) -> Vec<&'a Setting> {
     match rule {
+        Rule::NoneOrFirst => {
+            let said: Vec<&Setting> = said.collect();
+            let none = said
+                .iter()
+                .find(|said| said.value.eq_ignore_ascii_case(b"none"));
+            none.or(said.first()).copied().into_iter().collect()
+        }
         Rule::First => said.next().into_iter().collect(),
         Rule::Last => said.last().into_iter().collect(),
         Rule::All => said.collect(),

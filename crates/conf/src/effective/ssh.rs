@@ -7,6 +7,7 @@
 
 use super::builder::{Builder, Source};
 use super::files::{Fault, Files};
+use super::lookup::Rule;
 use super::walk::Rules;
 use super::{Place, Program, ScopeId, glob, ssh_match};
 use crate::lang::ssh::{is_raw, words};
@@ -121,9 +122,15 @@ pub fn keyword(program: Program, key: &str) -> String {
     one.to_owned()
 }
 
-/// Whether several lines of a keyword add up; of all others the first counts.
-pub fn adds_up(program: Program, key: &str) -> bool {
-    const SERVER: [&str; 10] = [
+/// How several lines of a keyword come together. The manual says that the first counts; in OpenSSH 9.2
+/// some overwrite what was said before, which later ones mend: `PerSourceMaxStartups` 9.5, `MaxStartups`
+/// and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash` 10.4.
+///
+/// Three things no single line can tell: `MaxStartups 5` leaves the rate of a line before it,
+/// `RekeyLimit` takes size and interval from the first line that says each, and
+/// `AuthorizedPrincipalsCommand` does not count after an `AuthorizedKeysCommand`.
+pub fn rule(program: Program, key: &str) -> Rule {
+    const SERVER_ALL: [&str; 10] = [
         "acceptenv",
         "allowgroups",
         "allowusers",
@@ -135,7 +142,16 @@ pub fn adds_up(program: Program, key: &str) -> bool {
         "port",
         "subsystem",
     ];
-    const CLIENT: [&str; 6] = [
+    const SERVER_LAST: [&str; 7] = [
+        "authorizedprincipalscommand",
+        "fingerprinthash",
+        "ipqos",
+        "maxstartups",
+        "persourcemaxstartups",
+        "persourcenetblocksize",
+        "streamlocalbindmask",
+    ];
+    const CLIENT_ALL: [&str; 6] = [
         "certificatefile",
         "dynamicforward",
         "identityfile",
@@ -143,8 +159,17 @@ pub fn adds_up(program: Program, key: &str) -> bool {
         "remoteforward",
         "sendenv",
     ];
-    match program {
-        Program::Sshd => SERVER.contains(&key),
-        _ => CLIENT.contains(&key),
+    let (all, last) = match program {
+        Program::Sshd => (&SERVER_ALL[..], &SERVER_LAST[..]),
+        _ => (&CLIENT_ALL[..], &[EVERYWHERE][..]),
+    };
+    match key {
+        _ if all.contains(&key) => Rule::All,
+        _ if last.contains(&key) => Rule::Last,
+        "unusedconnectiontimeout" => Rule::NoneOrFirst,
+        _ => Rule::First,
     }
 }
+
+/// ssh takes this keyword from blocks too that do not match (`oStreamLocalBindMask` of readconf.c).
+pub const EVERYWHERE: &str = "streamlocalbindmask";

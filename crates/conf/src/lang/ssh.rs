@@ -77,10 +77,12 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
 }
 
 /// Whether a keyword takes the rest of its line as it is, quotes and `#` included: commands, and
-/// the text that is added to the version (`sForceCommand` and `sVersionAddendum` of servconf.c,
-/// `parse_command` of readconf.c).
+/// the text that is added to the version (`sForceCommand`, `sVersionAddendum` and `parse_command` of
+/// servconf.c, `parse_command` of readconf.c).
 pub fn is_raw(key: &str) -> bool {
-    const RAW: [&str; 6] = [
+    const RAW: [&str; 8] = [
+        "authorizedkeyscommand",
+        "authorizedprincipalscommand",
         "forcecommand",
         "versionaddendum",
         "knownhostscommand",

@@ -43,7 +43,7 @@ pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Rem
             "http-expect-ct",
             Note,
             "Expect-CT is sent, which no browser reads any more",
-            "RFC 9163; Chrome 107 release notes",
+            "RFC 9163; Mozilla, MDN on Expect-CT (gone since Chrome 107)",
             "remove the header",
         ));
     }
@@ -74,10 +74,10 @@ fn pins(page: &Response, out: &mut Vec<Remark>) {
             "http-hpkp",
             Danger,
             format!(
-                "{name} is sent: browsers stopped to obey it in 2018 to 2020, so it protects nobody, and \
+                "{name} is sent: browsers stopped to obey it in 2019 and 2020, so it protects nobody, and \
                  locks out whatever still does when keys change"
             ),
-            "RFC 7469; Chrome 72 and Firefox 72 release notes",
+            "RFC 7469; Mozilla, Intent to unship HPKP (2019), on Chrome 72 and Firefox 72",
             "send `Public-Key-Pins: max-age=0` for as long as the old max-age, then nothing",
         ));
     }
@@ -138,7 +138,7 @@ fn shortened(value: &str) -> String {
 }
 
 fn security_txt(report: &Report, now: Timestamp, out: &mut Vec<Remark>) {
-    const SOURCE: &str = "RFC 9116 section 2.5";
+    const SOURCE: &str = "RFC 9116 sections 2.5.3 and 2.5.5";
     let Some(file) = &report.security_txt else {
         return;
     };

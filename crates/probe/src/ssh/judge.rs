@@ -30,7 +30,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Kex],
         has: |name| name.starts_with("diffie-hellman-group1-"),
         says: "agrees on keys with a prime of 1,024 bits (Logjam)",
-        source: "RFC 9142; CVE-2015-4000",
+        source: "RFC 9142 section 4; CVE-2015-4000",
         remedy: "sshd_config: KexAlgorithms -diffie-hellman-group1-sha1",
     },
     Rule {
@@ -39,7 +39,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Kex],
         has: |name| name.ends_with("-sha1") || name.contains("-sha1-"),
         says: "agrees on keys with SHA-1",
-        source: "RFC 9142",
+        source: "RFC 9142 section 5",
         remedy: "sshd_config: KexAlgorithms -*-sha1*",
     },
     Rule {
@@ -48,7 +48,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::HostKeys],
         has: |name| name.starts_with("ssh-dss"),
         says: "has a DSA host key: 1,024 bits and SHA-1",
-        source: "OpenSSH 7.0 and 10.0 release notes",
+        source: "RFC 8332 section 1; OpenSSH 7.0 and 10.0 release notes",
         remedy: "remove the HostKey line and the key; use Ed25519",
     },
     Rule {
@@ -66,7 +66,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Ciphers],
         has: |name| name.starts_with("arcfour"),
         says: "encrypts with RC4",
-        source: "RFC 8758",
+        source: "RFC 8758 section 2",
         remedy: "sshd_config: Ciphers -arcfour*",
     },
     Rule {
@@ -75,7 +75,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Ciphers],
         has: |name| name == "none" || name.starts_with("des-"),
         says: "does not encrypt, or with DES",
-        source: "RFC 4253 section 6.3",
+        source: "RFC 4253 section 6.3; RFC 4250 section 4.11.1 (DES)",
         remedy: "sshd_config: Ciphers -none,des-*",
     },
     Rule {
@@ -88,8 +88,8 @@ const RULES: [Rule; 9] = [
                 || name.contains("-cbc@")
                 || old.iter().any(|old| name.starts_with(old))
         },
-        says: "encrypts in CBC mode, of which parts of the text can be won",
-        source: "CVE-2008-5161; RFC 4344 section 1; OpenSSH 6.7 release notes",
+        says: "encrypts in CBC mode, of which parts of the text can be won, or in blocks of 64 bits",
+        source: "CVE-2008-5161; RFC 4344 section 1; OpenSSH 6.7 and 7.4 release notes",
         remedy: "sshd_config: Ciphers -*-cbc*",
     },
     Rule {
@@ -102,8 +102,8 @@ const RULES: [Rule; 9] = [
                 || name == "none"
                 || name.contains("ripemd")
         },
-        says: "protects integrity with MD5, RIPEMD or a shortened hash",
-        source: "RFC 6151; OpenSSH 6.7 release notes",
+        says: "protects integrity with MD5, RIPEMD or a shortened hash, or not at all",
+        source: "RFC 4253 section 6.4; OpenSSH 7.2 and 7.6 release notes",
         remedy: "sshd_config: MACs -*md5*,*-96*",
     },
     Rule {
@@ -112,7 +112,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Macs],
         has: |name| name.starts_with("hmac-sha1"),
         says: "still offers HMAC with SHA-1, which is not broken but not needed either",
-        source: "RFC 6194 section 3.3",
+        source: "RFC 6194",
         remedy: "sshd_config: MACs -hmac-sha1*",
     },
 ];
@@ -124,8 +124,8 @@ pub(super) fn judge(report: &Report) -> Vec<Remark> {
         out.push(Remark::new(
             "ssh-1",
             Danger,
-            "the server speaks version 1 of SSH as well, which is broken",
-            "RFC 4253 section 5.1; OpenSSH 7.4 release notes",
+            "the server says that it speaks version 1 of SSH as well, where others can be the server",
+            "RFC 4253 section 5.1; CVE-2001-1473; OpenSSH 7.4 release notes",
             "sshd_config: Protocol 2; better, update the server",
         ));
     }
@@ -173,7 +173,7 @@ fn keys(report: &Report, out: &mut Vec<Remark>) {
                 "ssh-small-key",
                 Danger,
                 format!("the RSA host key has {} bits", key.bits.unwrap_or(0)),
-                "NIST SP 800-131A revision 2; OpenSSH 9.1 release notes (RequiredRSASize)",
+                "RFC 8332 section 5.1; OpenSSH 9.1 release notes (RequiredRSASize)",
                 "make a new one: ssh-keygen -t ed25519 or -t rsa -b 3072, and tell its fingerprint",
             ));
         }

@@ -147,7 +147,7 @@ impl Hello<'_> {
         let mut message = vec![1];
         message.extend_from_slice(&length(body.len()).to_be_bytes()[1..]);
         message.extend_from_slice(&body);
-        // RFC 8446 appendix D.5 and RFC 5246 appendix E.1: the lowest number that is understood.
+        // RFC 8446 section 5.1 and RFC 5246 appendix E.1: a low number, which every server takes.
         let version = self.version.number().min(0x0301);
         record(22, version, &message)
     }

@@ -65,10 +65,10 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
             "tls-old-version",
             Weak,
             format!(
-                "{} spoken: deprecated since 2021, signed with SHA-1 and MD5",
+                "{} spoken: deprecated since 2021, handshakes rest on SHA-1 and MD5",
                 are(&old)
             ),
-            "RFC 8996",
+            "RFC 8996 sections 3 to 5",
             "allow TLS 1.2 and 1.3 only",
         ));
     }
@@ -160,7 +160,7 @@ const FAMILIES: [Family; 9] = [
         severity: Danger,
         has: |name| name.contains("EXPORT"),
         says: "weakened for export to 40 or 56 bits (FREAK, Logjam)",
-        source: "RFC 9325 section 4.1; CVE-2015-0204",
+        source: "RFC 9325 section 4.1; CVE-2015-0204; CVE-2015-4000",
         remedy: "add !EXPORT to the list of ciphers",
     },
     Family {
@@ -176,7 +176,7 @@ const FAMILIES: [Family; 9] = [
         severity: Danger,
         has: |name| name.contains("_DES_") || name.contains("_DES40_") || name.contains("_RC2_"),
         says: "with DES or RC2: 56 bits or fewer are tried out",
-        source: "RFC 8996; RFC 9325 section 4.1",
+        source: "RFC 8996 section 1.1; RFC 9325 section 4.1",
         remedy: "remove DES (LOW) from the list of ciphers",
     },
     Family {
@@ -184,7 +184,7 @@ const FAMILIES: [Family; 9] = [
         severity: Weak,
         has: |name| name.contains("_3DES_") || name.contains("_IDEA_"),
         says: "with blocks of 64 bits, which repeat after some 32 GiB (Sweet32)",
-        source: "RFC 9325 section 4.1; CVE-2016-2183",
+        source: "RFC 9325 section 4.1; RFC 8996 section 1.1 (IDEA); CVE-2016-2183",
         remedy: "add !3DES:!IDEA to the list of ciphers",
     },
     Family {
@@ -204,7 +204,7 @@ const FAMILIES: [Family; 9] = [
                 || name.starts_with("TLS_ECDH_")
         },
         says: "without forward secrecy: who records today and has the key later reads it all",
-        source: "RFC 10015; RFC 9325 section 4.1",
+        source: "RFC 10015 sections 2 and 4; RFC 9325 section 4.1",
         remedy: "add !kRSA to the list of ciphers, or keep to those with ECDHE",
     },
     Family {
@@ -212,7 +212,7 @@ const FAMILIES: [Family; 9] = [
         severity: Note,
         has: |name| name.starts_with("TLS_DHE_"),
         says: "with Diffie-Hellman over a finite field, which TLS 1.2 must no longer use",
-        source: "RFC 10015",
+        source: "RFC 10015 section 3",
         remedy: "add !DHE to the list of ciphers: clients of the last ten years have ECDHE",
     },
 ];
@@ -257,7 +257,7 @@ fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
             "tls-small-prime",
             if bits <= 1024 { Danger } else { Weak },
             format!("Diffie-Hellman with a prime of {bits} bits (Logjam)"),
-            "RFC 9325; CVE-2015-4000",
+            "RFC 9325 section 4.5; CVE-2015-4000",
             "remove DHE from the list of ciphers, or make parameters of 2,048 bits at least",
         ));
     }
@@ -276,7 +276,7 @@ fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
             "tls-small-curve",
             Weak,
             format!("keys are agreed on with small curves: {}", weak.join(", ")),
-            "RFC 9325; RFC 8422 section 5.1.1",
+            "RFC 9325 section 4.5; RFC 8422 section 5.1.1",
             "allow x25519, secp256r1 and larger ones only",
         ));
     }
@@ -363,7 +363,7 @@ fn strength(at: usize, certificate: &Certificate, out: &mut Vec<Remark>) {
             "tls-small-key",
             if bits <= 1024 { Danger } else { Weak },
             format!("{which} has a key of {bits} bits"),
-            "RFC 9325; NIST SP 800-131A revision 2",
+            "RFC 9325 section 4.5",
             "make a new key of 2,048 bits or on P-256, and a certificate for it",
         ));
     }
@@ -381,7 +381,7 @@ fn strength(at: usize, certificate: &Certificate, out: &mut Vec<Remark>) {
                 "{which} is signed by {}: collisions are computed",
                 certificate.signature
             ),
-            "RFC 6194; RFC 6151",
+            "RFC 9325 section 4.5; RFC 9155",
             "get a certificate that is signed with SHA-256",
         ));
     }

@@ -78,13 +78,37 @@ impl Roots {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => None,
-            Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-                Some("no root of this machine stands behind it".to_owned())
-            }
-            Err(rustls::Error::InvalidCertificate(error)) => Some(error.to_string()),
+            Err(rustls::Error::InvalidCertificate(error)) => Some(plain(&error)),
             Err(error) => Some(error.to_string()),
         }
     }
+}
+
+/// What is wrong with a chain, in words: the library has names of its own for it.
+fn plain(error: &CertificateError) -> String {
+    use CertificateError as E;
+    let says = match error {
+        E::UnknownIssuer => "no root of this machine stands behind it",
+        E::BadSignature => {
+            "a signature in it is wrong: a certificate was changed, or another key signed it"
+        }
+        E::BadEncoding => "a certificate in it cannot be read",
+        E::Expired | E::ExpiredContext { .. } => "a certificate in it has expired",
+        E::NotValidYet | E::NotValidYetContext { .. } => "a certificate in it is not valid yet",
+        E::Revoked => "a certificate in it was revoked",
+        E::UnhandledCriticalExtension => {
+            "a certificate in it has a critical extension that is not known here"
+        }
+        E::UnsupportedSignatureAlgorithmContext { .. }
+        | E::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "a certificate in it is signed in a way that is not taken here"
+        }
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => {
+            "a certificate in it is not meant for servers"
+        }
+        other => return format!("the library that checks it says: {other}"),
+    };
+    says.to_owned()
 }
 
 fn provider() -> CryptoProvider {
@@ -181,4 +205,51 @@ pub(crate) fn chain_of_tls13(door: &Door<'_>) -> Result<Vec<Vec<u8>>, ProbeError
     let tls = handshake(&mut connection, &name, &[&rustls::version::TLS13])?;
     let chain = tls.peer_certificates().unwrap_or_default();
     Ok(chain.iter().map(|der| der.to_vec()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of the library, as it writes them, are no sentence: two capitals in one word.
+    fn is_plain(says: &str) -> bool {
+        let camel = |word: &str| {
+            let capitals = word.chars().filter(|letter| letter.is_uppercase()).count();
+            capitals > 1 && word.chars().any(char::is_lowercase)
+        };
+        !says.split_whitespace().any(camel)
+    }
+
+    #[test]
+    fn a_chain_with_a_wrong_signature_is_told_in_words() {
+        let good = include_bytes!("../../fixtures/cert.der").to_vec();
+        let mut bad = good.clone();
+        *bad.last_mut().unwrap() ^= 1;
+        let roots = Roots::these(std::slice::from_ref(&good));
+        let now: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(roots.objection(&[good], now), None);
+        let says = roots.objection(&[bad], now).unwrap();
+        assert_eq!(says, plain(&CertificateError::BadSignature));
+        assert!(is_plain(&says), "{says}");
+        assert!(!is_plain("it is BadSignature"));
+    }
+
+    #[test]
+    fn every_objection_that_a_check_can_raise_has_words() {
+        use CertificateError as E;
+        let all = [
+            E::UnknownIssuer,
+            E::BadSignature,
+            E::BadEncoding,
+            E::Expired,
+            E::NotValidYet,
+            E::Revoked,
+            E::UnhandledCriticalExtension,
+            E::InvalidPurpose,
+        ];
+        for error in all {
+            let says = plain(&error);
+            assert!(is_plain(&says), "{says}");
+        }
+    }
 }
