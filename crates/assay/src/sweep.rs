@@ -3,7 +3,7 @@
 use crate::context;
 use assay_instruments::scratch::{State, Swept};
 
-/// Removes scratch files that killed runs and trials left, and says so. Nothing is made: where there is
+/// Removes scratch files and guests that killed assays left, and says so. Nothing is made: where there is
 /// no state directory there is nothing to remove.
 pub fn at_start() {
     // A verb that needs the directory says what is wrong with it.
@@ -12,6 +12,19 @@ pub fn at_start() {
     };
     if let Some(state) = State::existing(&dir) {
         said(&state.sweep());
+    }
+    if let Some(guests) = assay_lab::State::existing(&dir) {
+        match guests.sweep() {
+            Ok(names) => guests_said(&names),
+            Err(error) => eprintln!("something is left of a guest: {error}"),
+        }
+    }
+}
+
+/// Says which guests were removed now.
+pub fn guests_said(names: &[String]) {
+    for name in names {
+        eprintln!("removed what was left of guest {name}");
     }
 }
 

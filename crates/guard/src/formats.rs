@@ -91,7 +91,7 @@ pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
         let bytes = match label {
             0 | 1 => head.get(at as usize..),
             _ => at
-                .checked_sub(size - tail.len() as u64)
+                .checked_sub(size.saturating_sub(tail.len() as u64))
                 .and_then(|at| tail.get(at as usize..)),
         };
         if bytes.is_some_and(is_zfs_label) {

@@ -160,6 +160,29 @@ impl Directory {
         Held::new(fd, shown)
     }
 
+    /// As [`Directory::create`], for a file that has to be found again if this process is killed:
+    /// `known` hears of it before it has its name, so there is no moment in which somebody else could
+    /// rename what nobody knows of. Where the file system cannot make files without a name, `known`
+    /// hears of it right after.
+    ///
+    /// # Errors
+    /// As [`Directory::create`], and those of `known`.
+    pub fn create_known<E: From<HostError>>(
+        &self,
+        name: &OsStr,
+        known: &mut dyn FnMut(&Held) -> Result<(), E>,
+    ) -> Result<Held, E> {
+        let Some(mut held) = self.unnamed()? else {
+            let held = self.create(name)?;
+            known(&held)?;
+            return Ok(held);
+        };
+        held.shown = self.shown.join(name);
+        known(&held)?;
+        self.name(&held, name)?;
+        Ok(held)
+    }
+
     /// Makes a file without a name in it, for this user alone, which goes with its last descriptor
     /// unless it is given one by [`Directory::name`]. None where the file system cannot.
     ///

@@ -23,6 +23,7 @@ macro_rules! borrowed {
 }
 
 borrowed! {
+    formats = "../../guard/src/formats.rs",
     imap = "../../instruments/src/imap/answers.rs",
     monitor = "../../arms/src/qmp.rs",
     nbd = "../../arms/src/nbd/mod.rs",

@@ -168,12 +168,11 @@ impl Guest {
             if let Some((ours, _)) = &claimed {
                 names.data.clone_from(ours);
             }
-            let mut made = files::create(disk, names)?;
+            let mut made = self.make(disk, names)?;
             if let Some((_, inherited)) = claimed {
-                made.files.data = inherited;
+                made.data = inherited;
             }
-            self.hold(made.held)?;
-            disks.push((disk.clone(), made.files));
+            disks.push((disk.clone(), made));
         }
         if let Some(program) = &options.assay {
             tools::make(program, &dir)?;

@@ -133,8 +133,13 @@ pub(crate) fn outside(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
     outside.flat_map(|disk| of(guest, disk).all()).collect()
 }
 
-/// Makes the files of a disk; one that is there already is somebody else's.
-pub(crate) fn create(disk: &Disk, names: DiskFiles) -> Result<Made, LabError> {
+/// Makes the files of a disk; one that is there already is somebody else's. `known` hears of those
+/// outside the guest's directory before they can be renamed.
+pub(crate) fn create(
+    disk: &Disk,
+    names: DiskFiles,
+    known: &mut dyn FnMut(&Held) -> Result<(), LabError>,
+) -> Result<Made, LabError> {
     let mut held = Vec::new();
     let files = match &disk.dir {
         None => {
@@ -146,7 +151,8 @@ pub(crate) fn create(disk: &Disk, names: DiskFiles) -> Result<Made, LabError> {
         Some(dir) => {
             let above = Directory::open(dir)?;
             names.through(&mut |name| {
-                let file = above.create(name.file_name().unwrap_or_default())?;
+                let name = name.file_name().unwrap_or_default();
+                let file = above.create_known(name, known)?;
                 let through = file.through();
                 held.push(file);
                 Ok(through)

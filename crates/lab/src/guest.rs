@@ -5,7 +5,7 @@ use crate::channel::{Channel, connect};
 use crate::console;
 use crate::disk::{Disk, Throttle};
 use crate::error::LabError;
-use crate::files;
+use crate::files::{self, DiskFiles};
 use crate::qmp::Qmp;
 use crate::state::{self, Entry, Place, State};
 use crate::wire::PORTS;
@@ -81,17 +81,20 @@ impl Guest {
         logged.map(|files| (files.first, files.log))
     }
 
-    /// Takes files outside its directory as its own, and enters what they are.
-    pub(crate) fn hold(&mut self, files: Vec<Held>) -> Result<(), LabError> {
-        for file in &files {
+    /// Makes the files of a disk. Those outside its directory are entered, so that they are found
+    /// again wherever they are moved to, and held.
+    pub(crate) fn make(&mut self, disk: &Disk, names: DiskFiles) -> Result<DiskFiles, LabError> {
+        let (entry, place) = (&mut self.entry, &self.place);
+        let made = files::create(disk, names, &mut |file| {
             let name = file.shown().file_name().unwrap_or_default();
             let known = Known::of(file.file())?;
-            self.entry
+            entry
                 .known
                 .insert(name.to_string_lossy().into_owned(), known);
-        }
-        self.held.extend(files);
-        self.place.enter(&self.entry)
+            place.enter(entry)
+        })?;
+        self.held.extend(made.held);
+        Ok(made.files)
     }
 
     /// Its directory; it goes with the guest.

@@ -44,11 +44,9 @@ impl Guest {
         let outside = files::outside(&self.place.dir, std::slice::from_ref(disk));
         self.entry.files.extend(outside);
         self.place.enter(&self.entry)?;
-        let plugged = files::create(disk, files)
-            .and_then(|made| {
-                self.hold(made.held)?;
-                self.add(disk, &made.files)
-            })
+        let plugged = self
+            .make(disk, files)
+            .and_then(|made| self.add(disk, &made))
             .and_then(|()| self.wait_for(&disk.name));
         if plugged.is_err() {
             // The first error is the one to tell.

@@ -90,6 +90,13 @@ impl State {
         Ok(Self { root })
     }
 
+    /// Uses the directory below `root` if it is there.
+    #[must_use]
+    pub fn existing(root: &Path) -> Option<Self> {
+        let root = root.join("lab");
+        root.is_dir().then_some(Self { root })
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -200,10 +207,11 @@ impl State {
     /// assay was killed ends as well. Returns their names.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// When the directory cannot be used. The first guest of which something is left; all others are
+    /// removed nevertheless.
     pub fn sweep(&self) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
-        let mut swept = Vec::new();
+        let (mut swept, mut failed) = (Vec::new(), Ok(()));
         self.sweep_parts();
         for dir in self.dirs() {
             let owned = File::open(dir.join(OWNER)).is_ok_and(|owner| {
@@ -213,11 +221,14 @@ impl State {
             if owned || wanted {
                 continue;
             }
-            remove(&dir)?;
-            let name = dir.file_name().unwrap_or_default();
-            swept.push(name.to_string_lossy().into_owned());
+            let removed = remove(&dir);
+            if removed.is_ok() {
+                let name = dir.file_name().unwrap_or_default();
+                swept.push(name.to_string_lossy().into_owned());
+            }
+            failed = failed.and(removed);
         }
-        Ok(swept)
+        failed.map(|()| swept)
     }
 }
 
@@ -279,13 +290,17 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     let (files, known) = read(dir)
         .map(|entry| (entry.files, entry.known))
         .unwrap_or_default();
+    let mut removed = Ok(());
     for file in files {
         // Only what bears the guest's own mark: the entry may have been tampered with.
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(&scratch_prefix(dir)) {
-            remove_file(&file, &known)?;
+            // One that cannot be removed does not keep the others.
+            removed = removed.and(remove_file(&file, &known));
         }
     }
+    // The entry tells where to look the next time.
+    removed?;
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::io(dir)(error)),
         _ => Ok(()),
@@ -361,6 +376,36 @@ mod tests {
         assert_eq!(state.sweep().unwrap(), ["gone"]);
         assert!(!ours.exists() && theirs.exists() && precious.exists());
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_removed_does_not_keep_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open(dir.path()).unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        // A way that leads to itself.
+        let way = outside.path().join("way");
+        std::os::unix::fs::symlink(&way, &way).unwrap();
+        let mut far = Vec::new();
+        for name in ["a", "b"] {
+            let place = state.add(name).unwrap();
+            let prefix = scratch_prefix(&place.dir);
+            let [stuck, goes] =
+                [&way, outside.path()].map(|dir| dir.join(format!("{prefix}d.img")));
+            fs::write(&goes, "").unwrap();
+            let files = match name {
+                "a" => vec![stuck, goes.clone()],
+                _ => vec![goes.clone()],
+            };
+            place.enter(&entry(name, files)).unwrap();
+            far.push(goes);
+        }
+        assert!(state.sweep().is_err());
+        assert!(far.iter().all(|file| !file.exists()), "{far:?}");
+        let left = |name: &str| dir.path().join("lab").join(name).is_dir();
+        assert!(left("a") && !left("b"));
+        fs::remove_file(&way).unwrap();
+        assert_eq!(state.sweep().unwrap(), ["a"]);
     }
 
     /// As where ASSAY_STATE is a home directory with a directory `lab` in it.

@@ -68,6 +68,8 @@ fn rate(step: &StepResult) -> String {
         return "void".to_owned();
     };
     match relative_half_width(&estimate) {
+        // Two rounds that disagree give an interval of thousands of percent.
+        Some(half) if half > 1.0 => format!("{} ±>100 %", significant(estimate.value)),
         Some(half) => format!("{} ±{:.0} %", significant(estimate.value), half * 100.0),
         None => significant(estimate.value),
     }

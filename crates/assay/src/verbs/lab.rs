@@ -109,9 +109,7 @@ pub(super) struct Lab {
 impl Lab {
     pub(super) fn open() -> anyhow::Result<Self> {
         let state = State::open(&state_dir()?)?;
-        for name in state.sweep()? {
-            eprintln!("removed what was left of guest {name}");
-        }
+        crate::sweep::guests_said(&state.sweep()?);
         let cache = Cache::of_user()?;
         if cache.tidy() {
             eprintln!("removed what was left of a build of the guest image");

@@ -1,8 +1,9 @@
 //! What is read of a machine, and how it is cleaned.
 
 use super::{text, texts};
-use crate::Target;
+use crate::formats::known;
 use crate::wire::{Decoder, Reply, Request};
+use crate::{LONGEST, Target};
 use assay_facts::redact::Redacted;
 use assay_facts::{crypt, image, libvirt, lvm, mountinfo, proxmox, qemu, zpool};
 use assay_host::{Host as _, Limits, Recorded};
@@ -216,6 +217,11 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| drop(image::header(bytes)),
         },
         Target {
+            name: "guard-formats",
+            seeds: marked(),
+            run: formats,
+        },
+        Target {
             name: "kstat",
             seeds: seeds!("zfs-2.1.11/arcstats.txt"),
             run: |bytes| {
@@ -269,6 +275,60 @@ fn ask_twice(argv: &[&str], bytes: &[u8]) {
     };
     let once = ask(&text(bytes));
     assert_eq!(ask(&once), once, "{argv:?} asked twice");
+}
+
+/// Devices with marks of formats on them, cut to what matters: beginnings, ends, and a label of ZFS.
+fn marked() -> Vec<Vec<u8>> {
+    let with = |size: usize, marks: &[(usize, &[u8])]| {
+        let mut bytes = vec![0; size];
+        for (at, mark) in marks {
+            bytes[*at..at + mark.len()].copy_from_slice(mark);
+        }
+        bytes
+    };
+    vec![
+        with(
+            1024,
+            &[
+                (0, b"QFI\xfb"),
+                (257, b"ustar"),
+                (510, b"\x55\xaa"),
+                (512, b"conectix"),
+            ],
+        ),
+        with(
+            2048,
+            &[
+                (0, b"LUKS\xba\xbe"),
+                (0x438, b"\x53\xef"),
+                (1536, b"EFI PART"),
+            ],
+        ),
+        with(4096, &[(0x218, b"LVM2 001"), (0x40, b"\x7f\x10\xda\xbe")]),
+        with(
+            LONGEST,
+            &[(0x1000, b"\xfc\x4e\x2b\xa9"), (0x4000, b"SKUL\xba\xbe")],
+        ),
+        include_bytes!("../../../facts/fixtures/qcow2-v2-7.2.bin").to_vec(),
+    ]
+}
+
+/// What is known of a device does not change with how much of it was read: a mark at the beginning is
+/// one wherever the device ends, and one at the end wherever it begins.
+fn formats(bytes: &[u8]) {
+    let size = bytes.len() as u64;
+    let whole = known(bytes, bytes, size);
+    // Bytes that say where the device ends, and how much of each end was read.
+    let byte = |at: usize| usize::from(bytes.get(at).copied().unwrap_or_default());
+    let (head, tail) = (byte(0) * bytes.len() / 255, byte(1) * bytes.len() / 255);
+    let (head, tail) = (&bytes[..head], &bytes[tail..]);
+    for found in known(head, tail, size) {
+        assert!(whole.contains(&found), "{found} in a part, and not in all");
+    }
+    // Sizes that lie: what was read came from a device that changed.
+    for size in [0, 1, 511, size << 40, u64::MAX] {
+        let _ = known(bytes, tail, size);
+    }
 }
 
 /// However a response comes in pieces, it ends at the same place with the same body; the answer to HEAD

@@ -22,9 +22,7 @@ pub(super) fn sweep(
     target: &Path,
 ) -> anyhow::Result<()> {
     crate::sweep::said(&scratch::sweep_directory(&Directory::open(target)?));
-    for name in guests.sweep()? {
-        eprintln!("removed what was left of guest {name}");
-    }
+    crate::sweep::guests_said(&guests.sweep()?);
     let ours = |left: &assay_changes::Pending| left.label == assay_stack::measure::LABEL;
     if journal.pending()?.iter().any(ours) {
         for one in journal.recover(&Live, Foreign::Leave)? {
