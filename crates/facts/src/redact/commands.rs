@@ -32,7 +32,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["zfs" | "zpool", "get", .., "name,property,value,source", _] => Rule::Lines(of_named),
         ["zfs" | "zpool", "get", ..] => Rule::Lines(property),
         ["zpool", "status", ..] => Rule::Lines(status),
-        ["zdb", "-C", _] => Rule::Lines(zdb),
+        ["zdb", "-C", _] => Rule::Text(zdb),
         ["dmsetup", "table"] => Rule::Lines(table),
         ["dmsetup", "table", "--", _] => Rule::Lines(single_table),
         ["zfs", "list", "-H", "-o", "name", "-t", "volume"] => {
@@ -67,15 +67,17 @@ pub(super) fn apply(rule: Rule, output: &[u8], argv: &[&str], identity: bool) ->
         Rule::Version => version(&text).into_bytes(),
         Rule::Report => report(&text, argv).into_bytes(),
         Rule::Text(clean) => clean(&text, identity).into_bytes(),
-        Rule::Lines(keep) => {
-            let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
-            let mut text = lines.join("\n");
-            if output.ends_with(b"\n") && !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.into_bytes()
-        }
+        Rule::Lines(keep) => lines(&text, keep).into_bytes(),
     }
+}
+
+fn lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
+    let lines: Vec<String> = text.split('\n').filter_map(keep).collect();
+    let mut kept = lines.join("\n");
+    if text.ends_with('\n') && !kept.is_empty() && !kept.ends_with('\n') {
+        kept.push('\n');
+    }
+    kept
 }
 
 /// What a tool complains about: its lines, each cut and without what looks like a secret. Some tools
@@ -153,8 +155,15 @@ fn report(text: &str, argv: &[&str]) -> String {
     Value::Object(all).to_string() + "\n"
 }
 
-/// Numbers and names of the pool's devices say who it is; names of the kernel do not.
-fn zdb(line: &str) -> Option<String> {
+/// Numbers and names of the pool's devices say who it is; names of the kernel do not. With `identity`
+/// the names are kept: they say which of the pool's devices has which ashift.
+fn zdb(text: &str, identity: bool) -> String {
+    lines(text, |line| {
+        zdb_line(line, identity).then(|| line.to_owned())
+    })
+}
+
+fn zdb_line(line: &str, identity: bool) -> bool {
     const KEPT: [&str; 7] = [
         "vdev_tree",
         "type",
@@ -164,15 +173,15 @@ fn zdb(line: &str) -> Option<String> {
         "asize",
         "is_log",
     ];
-    let text = line.trim();
-    let (key, value) = text.split_once(':')?;
+    let Some((key, value)) = line.trim().split_once(':') else {
+        return false;
+    };
     let value = value.trim().trim_matches('\'');
     let device = value.strip_prefix("/dev/");
-    let plain = device.is_some_and(|name| !name.contains('/'));
-    let kept = KEPT.contains(&key) && (value.is_empty() || is_plain(value))
+    let of_kernel = device.is_some_and(|name| !name.contains('/'));
+    KEPT.contains(&key) && (value.is_empty() || is_plain(value))
         || key.starts_with("children[") && value.is_empty()
-        || (key == "path" && plain);
-    kept.then(|| line.to_owned())
+        || key == "path" && (of_kernel || identity && is_path(value))
 }
 
 /// The table of devices, the state, and what the pool is busy with. Of an action that is recommended
