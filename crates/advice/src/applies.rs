@@ -3,7 +3,7 @@
 use crate::condition::{self, Known, Ledger, Truth, World};
 use crate::resolve;
 use assay_model::advice::Advice;
-use assay_model::{Fact, FactKind, FactValue, Facts, TargetInfo};
+use assay_model::{Fact, FactKind, FactValue, Facts, Place, TargetInfo};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -56,9 +56,14 @@ pub struct Evidence {
     /// Its value.
     pub value: Value,
     /// Where it was read.
-    pub source: String,
+    #[serde(rename = "source", serialize_with = "in_words")]
+    pub place: Place,
     /// Default, configured or run-time; none for parameters and the target.
     pub kind: Option<FactKind>,
+}
+
+fn in_words<S: serde::Serializer>(place: &Place, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(place)
 }
 
 /// A condition that does not hold.
@@ -196,6 +201,7 @@ impl<'a> Sources<'a> {
                 self.advice.parameters.keys().filter_map(parameter),
             ),
             target: Ledger::new("target", target),
+            ..World::empty()
         }
     }
 
@@ -203,11 +209,11 @@ impl<'a> Sources<'a> {
     fn asked(&self, world: &World, condition: &str) -> (Vec<Evidence>, Vec<Missing>) {
         let (mut seen, mut unseen) = (Vec::new(), Vec::new());
         let mut note =
-            |key: String, found: Result<(Value, String, Option<FactKind>), String>| match found {
-                Ok((value, source, kind)) => seen.push(Evidence {
+            |key: String, found: Result<(Value, Place, Option<FactKind>), String>| match found {
+                Ok((value, place, kind)) => seen.push(Evidence {
                     key,
                     value,
-                    source,
+                    place,
                     kind,
                 }),
                 Err(why) => unseen.push(Missing {
@@ -220,9 +226,9 @@ impl<'a> Sources<'a> {
             let found = match self.facts.map.get(&key) {
                 Some(fact) => match &fact.value {
                     FactValue::Known(value) => {
-                        Ok((value.clone(), fact.source.clone(), Some(fact.kind)))
+                        Ok((value.clone(), fact.place.clone(), Some(fact.kind)))
                     }
-                    FactValue::Unknown(why) => Err(format!("{why} ({})", fact.source)),
+                    FactValue::Unknown(why) => Err(format!("{why} ({})", fact.place)),
                 },
                 None => Err("there is no such fact here".to_owned()),
             };
@@ -231,7 +237,7 @@ impl<'a> Sources<'a> {
         for name in world.parameters.take_asked() {
             let found = self
                 .parameter(&name)
-                .map(|(value, source)| (value.into(), source.to_owned(), None))
+                .map(|(value, source)| (value.into(), Place::Words(source.to_owned()), None))
                 .ok_or_else(|| "not given, and it has no default".to_owned());
             note(format!("parameter {name}"), found);
         }
@@ -239,7 +245,7 @@ impl<'a> Sources<'a> {
             let found = match &self.target {
                 None => Err(NO_TARGET.to_owned()),
                 Some((target, properties)) => match properties.get(name.as_str()) {
-                    Some(value) => Ok((value.clone(), (*target).to_owned(), None)),
+                    Some(value) => Ok((value.clone(), Place::Words((*target).to_owned()), None)),
                     None => Err(format!("{target} has none")),
                 },
             };
@@ -360,7 +366,10 @@ mod tests {
         };
         let keys: Vec<&str> = evidence.iter().map(|item| item.key.as_str()).collect();
         assert_eq!(keys, ["disk.vda.scheduler", "target device"]);
-        assert_eq!(evidence[0].source, "/sys/block/vda/queue/scheduler");
+        assert_eq!(
+            evidence[0].place,
+            Place::from("/sys/block/vda/queue/scheduler")
+        );
         let fails = r#"facts["disk.vda.scheduler"] == "bfq" && parameters.swap == "11""#;
         let Applicability::Not { reasons, .. } = says(&[fails], None) else {
             panic!()

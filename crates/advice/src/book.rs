@@ -2,6 +2,7 @@
 
 use crate::Catalogue;
 use assay_model::advice::{Advice, RiskLevel, Standing};
+use assay_model::finding::Check;
 use std::fmt::Write as _;
 
 /// Path below `docs/src/advice` and text of each page, the table of contents first.
@@ -47,18 +48,22 @@ fn contents(all: &[&Advice]) -> String {
             domain = &advice.domain;
             let _ = write!(
                 out,
-                "\n## {domain}\n\n| advice | standing | in a trial |\n|---|---|---|\n"
+                "\n## {domain}\n\n| advice | standing | in a trial | in a check |\n|---|---|---|---|\n"
             );
         }
         let _ = writeln!(
             out,
-            "| [`{id}`]({domain}/{id}.md) {} | {} | {} |",
+            "| [`{id}`]({domain}/{id}.md) {} | {} | {} | {} |",
             cell(&advice.title),
             standing(advice.literature.standing),
             match advice.trial {
                 Some(_) => "yes",
-                None => "explained only",
+                None => "no",
             },
+            advice
+                .check
+                .as_ref()
+                .map_or("no", |check| check.severity.name()),
             id = advice.id,
         );
     }
@@ -114,8 +119,38 @@ fn page(advice: &Advice) -> String {
             let _ = writeln!(out, "- `--set {name}=…`: {}; {default}.", parameter.about);
         }
     }
+    if let Some(check) = &advice.check {
+        found(&mut out, check);
+    }
     let _ = write!(out, "\n{}\n", advice.page);
     out
+}
+
+fn found(out: &mut String, rule: &Check) {
+    let _ = writeln!(out, "\n## When `assay check` finds it\n");
+    let about: Vec<String> = rule
+        .about
+        .iter()
+        .map(|about| format!("`{}`", String::from(about.clone())))
+        .collect();
+    if !about.is_empty() {
+        let _ = writeln!(out, "- about each of {}", about.join(", "));
+    }
+    if let Some(applies) = &rule.applies {
+        let _ = writeln!(out, "- where `{applies}`");
+    }
+    let severity = rule.severity.name();
+    let _ = writeln!(out, "- when `{}`: severity {severity}", rule.violated);
+    for flip in &rule.flips {
+        let _ = writeln!(out, "- it depends on the version: {flip}");
+    }
+    let _ = writeln!(out, "\n{}\n", rule.say.text);
+    if let Some(why) = &rule.not_actionable {
+        let _ = writeln!(out, "Nothing can be done on the machine: {why}");
+    }
+    for step in rule.remedy.iter().flat_map(|remedy| &remedy.steps) {
+        let _ = writeln!(out, "- {step}");
+    }
 }
 
 fn cell(text: &str) -> String {

@@ -4,6 +4,7 @@ use crate::condition;
 use crate::near;
 use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
+use assay_model::finding::Check;
 
 /// What is wrong, and the path of keys in the front matter that leads there.
 pub(crate) struct Found {
@@ -29,6 +30,9 @@ pub(crate) fn check(advice: &Advice) -> Result<(), Found> {
             )
         })?;
     }
+    if let Some(check) = &advice.check {
+        rule(check)?;
+    }
     if let Some(trial) = &advice.trial {
         resolve::shape(advice, trial).map_err(|fault| Found {
             path: fault.path,
@@ -36,6 +40,44 @@ pub(crate) fn check(advice: &Advice) -> Result<(), Found> {
         })?;
     }
     unused(advice)
+}
+
+/// The table of the page by which a machine is judged.
+fn rule(rule: &Check) -> Result<(), Found> {
+    let conditions = [
+        ("violated", Some(&rule.violated)),
+        ("applies", rule.applies.as_ref()),
+    ];
+    for (name, cel) in conditions {
+        if let Some(cel) = cel {
+            condition::syntax(cel)
+                .map_err(|error| found(&["check", name], format!("condition `{cel}`: {error}")))?;
+        }
+    }
+    for (name, text) in [("title", &rule.say.title), ("text", &rule.say.text)] {
+        if text.trim().is_empty() {
+            return Err(found(&["check", "say", name], format!("`{name}` is empty")));
+        }
+    }
+    let steps = rule
+        .remedy
+        .as_ref()
+        .map(|remedy| (remedy.steps.len(), remedy.undo.len()));
+    match (&rule.not_actionable, steps) {
+        (None, None) => Err(found(
+            &["check"],
+            "a check has a `remedy`, or says in `not_actionable` why nothing can be done",
+        )),
+        (Some(_), Some(_)) => Err(found(
+            &["check"],
+            "a check has a `remedy` or a `not_actionable`, not both",
+        )),
+        (None, Some((0, _) | (_, 0))) => Err(found(
+            &["check", "remedy"],
+            "a remedy has at least one step, and says how it is taken back",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn filled(advice: &Advice) -> Result<(), Found> {

@@ -229,23 +229,35 @@ pub(crate) struct World {
     pub(crate) facts: Ledger,
     pub(crate) parameters: Ledger,
     pub(crate) target: Ledger,
+    /// What is known of the subject that a check looks at.
+    pub(crate) this: Ledger,
+    /// How each of these came to be so.
+    pub(crate) kinds: Ledger,
+    /// What is known of what that is a part of.
+    pub(crate) parent: Ledger,
 }
 
 impl World {
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let none = |what| Ledger::new(what, []);
         Self {
             facts: none("fact"),
             parameters: none("parameter"),
             target: none("target"),
+            this: none("property"),
+            kinds: none("property"),
+            parent: none("property"),
         }
     }
 
-    fn maps(&self) -> [(&'static str, &Ledger); 3] {
+    fn maps(&self) -> [(&'static str, &Ledger); 6] {
         [
             ("facts", &self.facts),
             ("parameters", &self.parameters),
             ("target", &self.target),
+            ("this", &self.this),
+            ("kinds", &self.kinds),
+            ("parent", &self.parent),
         ]
     }
 
@@ -305,16 +317,29 @@ pub(crate) fn syntax(source: &str) -> Result<(), SyntaxError> {
     }
 }
 
+/// A condition that is asked of many worlds.
+pub(crate) struct Condition(Program);
+
+impl Condition {
+    pub(crate) fn new(source: &str) -> Result<Self, SyntaxError> {
+        compile(source).map(Self)
+    }
+
+    /// What it says about a world.
+    pub(crate) fn evaluate(&self, world: &World) -> Truth {
+        match world.evaluate(&self.0) {
+            Ok(Value::Bool(true)) => Truth::True,
+            Ok(Value::Bool(false)) => Truth::False,
+            Ok(other) => Truth::Unknown(format!("it says {}, not true or false", other.type_of())),
+            Err(error) => Truth::Unknown(error.to_string()),
+        }
+    }
+}
+
 /// What a condition says about a world.
 pub(crate) fn evaluate(source: &str, world: &World) -> Truth {
-    let program = match compile(source) {
-        Ok(program) => program,
-        Err(error) => return Truth::Unknown(error.to_string()),
-    };
-    match world.evaluate(&program) {
-        Ok(Value::Bool(true)) => Truth::True,
-        Ok(Value::Bool(false)) => Truth::False,
-        Ok(other) => Truth::Unknown(format!("it says {}, not true or false", other.type_of())),
+    match Condition::new(source) {
+        Ok(condition) => condition.evaluate(world),
         Err(error) => Truth::Unknown(error.to_string()),
     }
 }
@@ -351,6 +376,7 @@ mod tests {
                 "target",
                 known(&[("fstype", json!("ext4")), ("disk", json!("vda"))]),
             ),
+            ..World::empty()
         }
     }
 

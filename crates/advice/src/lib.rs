@@ -5,18 +5,22 @@
 //! below it a Markdown page in fixed sections. See [`page::parse`] for its form,
 //! [`applies`] for the conditions and [`resolve`] for the placeholders.
 
+mod accept;
 mod applies;
 pub mod book;
 mod catalogue;
 mod check;
 mod condition;
+mod findings;
 mod near;
 pub mod page;
 mod resolve;
 mod version;
 
+pub use accept::accept;
 pub use applies::{Applicability, Evidence, Missing, Reason, applies};
 pub use catalogue::{Catalogue, CatalogueError, UnknownAdvice};
 pub use condition::SyntaxError;
+pub use findings::{chosen, fails, findings};
 pub use page::PageError;
 pub use resolve::{Aim, ResolveError, aim, parameters, resolve};

@@ -16,6 +16,7 @@
 use crate::check;
 use crate::near;
 use assay_model::advice::{Advice, Condition, Literature, Parameter, Risk, Source};
+use assay_model::finding::Check;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ pub const SECTIONS: [&str; 6] = [
 const FENCE: &str = "+++";
 
 /// Fields of the front matter, for hints.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "title",
     "statement",
     "source",
@@ -42,6 +43,7 @@ const FIELDS: [&str; 9] = [
     "literature",
     "parameters",
     "trial",
+    "check",
 ];
 
 /// What is wrong with a page, and where.
@@ -71,6 +73,8 @@ struct FrontMatter {
     parameters: BTreeMap<String, Parameter>,
     #[serde(default)]
     trial: Option<toml::Table>,
+    #[serde(default)]
+    check: Option<Check>,
 }
 
 /// Reads a page and checks all that can be checked without a machine: its sections, its
@@ -126,6 +130,7 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
         literature: matter.literature,
         parameters: matter.parameters,
         trial: matter.trial,
+        check: matter.check,
         page: page.trim().to_owned(),
     };
     check::check(&advice).map_err(|found| fault(front.line_of(&found.path), found.message))?;

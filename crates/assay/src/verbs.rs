@@ -1,6 +1,7 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
 pub mod advice;
+pub mod check;
 pub mod compare;
 pub mod demo;
 mod dev;
@@ -12,7 +13,9 @@ pub mod import;
 pub mod lab;
 pub mod lint;
 mod overview;
+pub mod pins;
 pub mod plan;
+pub mod probe;
 pub mod report;
 pub mod run;
 pub mod runs;
@@ -21,6 +24,7 @@ pub mod stack;
 pub mod study;
 pub mod trial;
 mod version;
+pub mod web;
 
 use crate::cli::{Cli, Status};
 
@@ -38,11 +42,15 @@ pub enum Verb {
     Facts(facts::Args),
     Disks(disks::Args),
     Advice(advice::Args),
+    Check(check::Args),
     Dups(dups::Args),
     Plan(plan::Args),
     Stack(stack::Args),
     Trial(trial::Args),
     Study(study::Args),
+    Probe(probe::Args),
+    Pins(pins::Args),
+    Web(web::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Version(version::Args),
@@ -62,6 +70,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Compare(args)) => compare::run(&args, global),
         Some(Verb::Export(args)) => export::run(&args, global),
         Some(Verb::Advice(args)) => advice::run(&args, global),
+        Some(Verb::Check(args)) => check::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Disks(args)) => disks::run(&args),
@@ -71,7 +80,10 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Plan(args)) => plan::run(&args),
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
+        Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Probe(args)) => probe::run(&args, global),
+        Some(Verb::Pins(args)) => pins::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args),
         Some(Verb::Version(args)) => version::run(&args),
         Some(Verb::Demo(args)) => demo::run(&args, global),
@@ -103,10 +115,14 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Import(_)
             | Verb::Lint(_)
             | Verb::Advice(_)
+            | Verb::Check(_)
             | Verb::Plan(_)
             | Verb::Demo(_)
             | Verb::Version(_)
-            | Verb::Dev(_),
+            | Verb::Dev(_)
+            | Verb::Probe(_)
+            | Verb::Pins(_)
+            | Verb::Web(_),
         ) => false,
     }
 }

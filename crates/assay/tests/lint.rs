@@ -68,6 +68,85 @@ fn a_published_command_is_doubted() {
 }
 
 #[test]
+fn scripts_includes_and_other_encodings_are_understood() {
+    let home = Home::new();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = home.dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let script = "E=psync\nfor d in 1 4 64; do\n  fio --name=t --rw=randread --direct=1 --ioengine=$E \\\n    \
+                  --iodepth=$d --bs=$1 --size=4G\ndone\n";
+    let out = home.assay(&["lint", "--json", &write("s.sh", script.as_bytes())]);
+    assert!(
+        codes(&out.stdout).contains(&"depth-not-reached".to_owned()),
+        "{}",
+        out.stderr
+    );
+    assert!(out.stderr.contains("bs"), "{}", out.stderr);
+    write("common.inc", b"ioengine=psync\niodepth=16\n");
+    let job = "[global]\ndirect=1\ninclude common.inc\n[t]\nrw=randread\nrandrepeat=0\n";
+    let out = home.assay(&["lint", "--json", &write("a.fio", job.as_bytes())]);
+    assert_eq!(codes(&out.stdout), ["depth-not-reached"], "{}", out.stderr);
+    let wide: Vec<u8> = job
+        .replace("include common.inc", "iodepth=16")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let out = home.assay(&["lint", "--json", &write("w.fio", &wide)]);
+    assert_eq!(codes(&out.stdout), ["depth-not-reached"], "{}", out.stderr);
+    // One that includes itself ends.
+    let itself = write("self.fio", b"[t]\ninclude self.fio\n");
+    let out = home.assay(&["lint", &itself]);
+    assert_eq!(out.code, Some(2), "{}", out.stdout);
+}
+
+#[test]
+fn other_tools_are_explained() {
+    let home = Home::new();
+    for words in [
+        vec![
+            "lint",
+            "--json",
+            "dd if=/dev/zero of=/srv/t bs=1M count=1024",
+        ],
+        vec!["lint", "--json", "dd", "if=/dev/zero", "of=/srv/t", "bs=1M"],
+    ] {
+        let out = home.assay(&words);
+        assert_eq!(out.code, Some(1), "{words:?}: {}", out.stderr);
+        let expected = ["page-cache-write", "unflushed-write", "compressible-data"];
+        assert_eq!(codes(&out.stdout), expected, "{words:?}");
+    }
+    let out = home.assay(&["lint", "dd if=/dev/zero of=/dev/sdz bs=1M oflag=direct"]);
+    assert!(
+        out.stdout.lines().next().unwrap().contains("/dev/sdz"),
+        "{}",
+        out.stdout
+    );
+    // A call of fio that is wrong stays an error, whatever stands beside it.
+    let out = home.assay(&["lint", "dd if=a of=b; fio --rw=read"]);
+    assert_eq!(out.code, Some(2), "{}", out.stdout);
+}
+
+#[test]
+fn what_overwrites_a_disk_says_so_first() {
+    let home = Home::new();
+    let right = CORRECT.replace("/srv/t", "/dev/nvme9n1");
+    assert_eq!(home.assay(&["lint", &right]).code, Some(0));
+    let wrong = right.replace("--rw=randread", "--rw=randwrite --refill_buffers");
+    let out = home.assay(&["lint", &wrong]);
+    assert_eq!(out.code, Some(1));
+    assert!(
+        out.stdout.lines().next().unwrap().contains("/dev/nvme9n1"),
+        "{}",
+        out.stdout
+    );
+    let out = home.assay(&["lint", "--json", &wrong]);
+    let value: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(value["overwrites"], serde_json::json!(["/dev/nvme9n1"]));
+}
+
+#[test]
 fn words_files_and_standard_input() {
     let home = Home::new();
     let out = home.assay(&[
@@ -139,7 +218,7 @@ fn bad_input_is_one_clear_error() {
         ),
         (vec!["lint", "/no/such/job.fio"], 3, "/no/such/job.fio"),
         (vec!["lint", "/"], 3, "/"),
-        (vec!["lint", garbage.to_str().unwrap()], 2, "not UTF-8"),
+        (vec!["lint", garbage.to_str().unwrap()], 2, "not text"),
         (vec!["lint", empty.to_str().unwrap()], 2, "empty"),
     ] {
         let out = home.assay(&words);

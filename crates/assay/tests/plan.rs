@@ -240,6 +240,62 @@ fn with_input(args: &[&str], input: &str) -> Output {
 }
 
 #[test]
+fn a_pool_as_it_stands_has_its_special_vdev() {
+    let asked = &json(&[
+        "layout",
+        "--only",
+        "raidz2",
+        "--special",
+        "400G",
+        "--special",
+        "400G",
+        "6x4T",
+    ])["layouts"][0];
+    assert_eq!(asked["layout"], "raidz2:6+special/mirror:2");
+    assert_eq!(asked["vdevs"].as_array().unwrap().len(), 2);
+    for (args, why) in [
+        (vec!["layout", "--ashift", "17", "6x4T"], "9..=16"),
+        (vec!["layout", "--ure", "1", "6x4T"], "unreadable"),
+        (
+            vec!["layout", "--only", "md-raid6", "--special", "1T", "6x4T"],
+            "special",
+        ),
+    ] {
+        let output = with_input(&args, "");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(why),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn a_step_counts_and_what_is_full_is_said() {
+    // Daily for a year, then an import that leaves 83 %.
+    let mut history = String::new();
+    for day in 0..300i64 {
+        let used = if day < 290 { 3000 + day } else { 4510 };
+        history += &format!("{} {used}GiB\n", 1_700_000_000 + day * 86_400);
+    }
+    let output = with_input(
+        &["capacity", "--history", "-", "--size", "5434GiB", "--json"],
+        &history,
+    );
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        answer["trend"]["now"].as_f64(),
+        Some(4510.0 * (1u64 << 30) as f64)
+    );
+    let dates = &answer["forecasts"];
+    assert_eq!(
+        (&dates[0]["already"], &dates[1]["already"]),
+        (&true.into(), &false.into())
+    );
+    assert!(answer["trend"]["coverage"]["tried"].as_u64().unwrap() > 0);
+}
+
+#[test]
 fn growth_and_dates_come_from_a_history() {
     let mut history = String::new();
     for month in 1..=12 {

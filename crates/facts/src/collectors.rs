@@ -13,6 +13,7 @@ pub(crate) mod memory;
 pub(crate) mod modprobe;
 pub(crate) mod mounts;
 pub(crate) mod nginx;
+pub(crate) mod services;
 pub(crate) mod sshd;
 pub(crate) mod sysctl;
 pub(crate) mod thermal;

@@ -3,7 +3,7 @@
 use assay_conf::effective::files::{Fault, OfHost};
 use assay_conf::effective::{Effective, Program, ScopeId, effective};
 use assay_host::{CommandOutput, Host, HostError, Limits};
-use assay_model::{FactKind, Facts};
+use assay_model::{FactKind, Facts, Place, Subject};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -29,9 +29,15 @@ impl<'a> Gather<'a> {
     }
 
     /// Notes a fault: what does not exist is left out, anything else is unknown.
-    pub(crate) fn fault(&mut self, key: &str, error: &HostError, kind: FactKind, source: &str) {
+    pub(crate) fn fault(
+        &mut self,
+        key: &str,
+        error: &HostError,
+        kind: FactKind,
+        place: impl Into<Place>,
+    ) {
         if !error.is_absent() {
-            self.facts.unknown(key, error.reason(), kind, source);
+            self.facts.unknown(key, error.reason(), kind, place);
         }
     }
 
@@ -117,12 +123,11 @@ impl<'a> Gather<'a> {
             }
         };
         if let Some(problem) = all.problems.first() {
-            let source = problem.place.to_string();
             self.facts.unknown(
                 key,
                 problem.trouble.to_string(),
                 FactKind::Configured,
-                source,
+                &problem.place,
             );
         }
         Some(all)
@@ -142,18 +147,23 @@ impl<'a> Gather<'a> {
         match all.certain(scope, key) {
             Ok(Some(said)) => {
                 let value = understand(said.word().unwrap_or_default());
-                let source = said.place.to_string();
-                self.facts.known(fact, value, FactKind::Configured, source);
+                self.facts
+                    .known(fact, value, FactKind::Configured, &said.place);
             }
             Ok(None) => self
                 .facts
                 .known(fact, default, FactKind::Default, documented),
             Err(problem) => {
-                let (reason, source) = (problem.trouble.to_string(), problem.place.to_string());
+                let reason = problem.trouble.to_string();
                 self.facts
-                    .unknown(fact, reason, FactKind::Configured, source);
+                    .unknown(fact, reason, FactKind::Configured, &problem.place);
             }
         }
+    }
+
+    /// Says what the facts below `path` are about; see [`Facts::about`].
+    pub(crate) fn about<S: AsRef<str>>(&mut self, path: impl IntoIterator<Item = S>) {
+        self.facts.about(&Subject::new(path));
     }
 
     /// Runs a command that asks for something. A command that is not installed is absent; one that
@@ -162,12 +172,13 @@ impl<'a> Gather<'a> {
         match self.try_ask(argv) {
             Ok(output) if output.success() => Some(output),
             Ok(output) => {
+                let place = Place::command(argv);
                 self.facts
-                    .unknown(key, output.complaint(), FactKind::Runtime, argv.join(" "));
+                    .unknown(key, output.complaint(), FactKind::Runtime, place);
                 None
             }
             Err(error) => {
-                self.fault(key, &error, FactKind::Runtime, &argv.join(" "));
+                self.fault(key, &error, FactKind::Runtime, Place::command(argv));
                 None
             }
         }

@@ -41,6 +41,9 @@ pub struct Options<'a> {
     pub with_identity: bool,
     /// Paths whose file systems are looked at more closely (ZFS properties of the dataset).
     pub targets: &'a [PathBuf],
+    /// Also what is configured in services, and all pools and data sets: what a check looks at, and a
+    /// measurement does not.
+    pub services: bool,
 }
 
 /// Collects the facts of a machine. Never fails: what could not be read is unknown, and says why.
@@ -65,6 +68,10 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
         parts.push(
             scope.spawn(move || part(host, |g| collectors::mounts::collect(g, options.targets))),
         );
+        if options.services {
+            parts.push(scope.spawn(move || part(host, collectors::zfs::everything)));
+            parts.push(scope.spawn(move || part(host, collectors::services::collect)));
+        }
         let mut facts = part(host, |g| {
             collectors::kernel::collect(g, identity);
             collectors::cpu::collect(g);

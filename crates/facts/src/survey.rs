@@ -20,8 +20,8 @@ pub struct Survey {
 #[must_use]
 pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     let options = Options {
-        with_identity: false,
         targets: paths,
+        ..Options::default()
     };
     Survey {
         facts: collect(host, &options),

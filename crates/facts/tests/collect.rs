@@ -20,6 +20,7 @@ fn this_machine_has_the_facts_that_explain_a_run() {
         &Live,
         &Options {
             with_identity: false,
+            services: true,
             targets: &targets,
         },
     );
@@ -46,6 +47,7 @@ fn a_capture_gives_the_same_facts() {
     let targets = here();
     let options = Options {
         with_identity: false,
+        services: true,
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
@@ -88,6 +90,7 @@ fn faults_make_facts_unknown_and_never_vanish() {
     let targets = here();
     let options = Options {
         with_identity: false,
+        services: true,
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();

@@ -3,15 +3,20 @@
 //! Names, aliases, types and defaults: `fio --cmdhelp=all` of fio 3.33 and its HOWTO.
 
 mod command_line;
+mod engines;
 mod harmless;
 mod job_file;
 mod quantity;
+mod shell;
+mod text;
 
-pub use command_line::{Invocation, command_line, command_words};
+pub use command_line::{Invocation, command_line, command_words, commands};
+pub use engines::{Kind, engine, nearest_engine};
 pub use harmless::harmless;
 pub(crate) use harmless::name as plain_name;
-pub use job_file::job_file;
+pub use job_file::{job_file, job_file_with};
 pub use quantity::{bytes, unit_trap};
+pub use text::decode;
 
 use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
@@ -310,6 +315,12 @@ impl JobOptions {
             || self.given("sync_file_range").is_some()
     }
 
+    /// A number that was given; none when it was not or makes no sense.
+    #[must_use]
+    pub fn count_of(&self, key: &str) -> Option<u64> {
+        self.count(key).ok().flatten()
+    }
+
     /// The first number of an option such as `rate=10m,5m`.
     #[must_use]
     pub fn first_bytes(&self, key: &str) -> Option<u64> {
@@ -407,6 +418,18 @@ impl JobOptions {
 /// # Errors
 /// As [`job_file`] and [`command_line`].
 pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError> {
+    read_text_with(text, file, &mut job_file::not_followed)
+}
+
+/// The same; `included` gives the text of a file that a job file includes, or says why not.
+///
+/// # Errors
+/// As [`read_text`], or an included file cannot be read.
+pub fn read_text_with(
+    text: &str,
+    file: &str,
+    included: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> Result<Vec<Invocation>, OptionsError> {
     let place = |error: OptionsError| OptionsError {
         place: format!("{}: ", file.escape_debug()),
         ..error
@@ -423,7 +446,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError
             "this looks like a result of fio: `assay import` reads those",
         ))),
         Some(line) if line.starts_with('[') => Ok(vec![Invocation {
-            jobs: job_file(text, file)?,
+            jobs: job_file_with(text, file, included)?,
             ..Invocation::default()
         }]),
         Some(_) => command_line(text).map_err(place),

@@ -28,8 +28,6 @@ borrowed! {
     monitor = "../../arms/src/qmp.rs",
     nbd = "../../arms/src/nbd/mod.rs",
     qmp = "../../lab/src/qmp.rs",
-    response = "../../instruments/src/http/response.rs",
-    url = "../../instruments/src/http/url.rs",
     wire = "../../lab/src/wire.rs",
 }
 

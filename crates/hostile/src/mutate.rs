@@ -4,7 +4,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 /// Longest input: long enough for every loop, short enough for a million of them.
-pub const LONGEST: usize = 32 << 10;
+pub const LONGEST: usize = 64 << 10;
 
 /// Words and bytes that mean something somewhere.
 const WORDS: [&str; 64] = [

@@ -3,6 +3,7 @@
 mod files;
 mod kept;
 mod machine;
+mod probe;
 mod settings;
 mod talks;
 
@@ -16,6 +17,7 @@ pub fn all() -> Vec<Target> {
     all.extend(files::targets());
     all.extend(kept::targets());
     all.extend(talks::targets());
+    all.extend(probe::targets());
     all
 }
 

@@ -5,8 +5,6 @@
 //! the limit.
 
 mod engine;
-mod response;
-mod url;
 
 use crate::Cancel;
 use crate::measured::{LoadError, Measured, Timing};
@@ -40,7 +38,12 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
         what: request.url.clone(),
         why,
     };
-    let url = url::Url::parse(&request.url).map_err(|why| bad(why.to_owned()))?;
+    let url = assay_http::Url::parse(&request.url).map_err(|why| bad(why.to_owned()))?;
+    if url.is_tls() {
+        return Err(bad(
+            "TLS is not spoken here; name an http:// port".to_owned()
+        ));
+    }
     if request.connections == 0 {
         return Err(bad("no connection to make".to_owned()));
     }

@@ -28,6 +28,7 @@ mod no_random_map;
 mod no_time_based;
 mod null_engine;
 mod offload_hang;
+pub mod other_tools;
 mod overrun;
 mod page_cache_read;
 mod page_cache_write;

@@ -15,6 +15,7 @@ mod steady;
 pub mod study;
 pub mod trial;
 mod waterfall;
+pub mod web;
 
 pub use compare::compare;
 pub use group::judge_jobs;

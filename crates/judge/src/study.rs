@@ -15,8 +15,8 @@ mod derive;
 mod spread;
 
 use assay_model::study::{
-    Cell, Conclusion, Finding, JudgedClaim, JudgedConclusion, Needs, Observation, Published,
-    StudyResult, StudyRun,
+    Cell, Conclusion, JudgedClaim, JudgedConclusion, Needs, Observation, Published, StudyResult,
+    StudyRun, Support,
 };
 use claim::Known;
 use std::collections::BTreeMap;
@@ -81,10 +81,10 @@ fn conclusion(known: &Known<'_>, conclusion: &Conclusion) -> JudgedConclusion {
         .map(|one| known.judge(one))
         .collect();
     let finding = claims.iter().map(|claim| claim.finding).max();
-    let mut finding = finding.unwrap_or(Finding::NotTried);
+    let mut finding = finding.unwrap_or(Support::NotTried);
     let mut why = String::new();
-    if conclusion.needs == Some(Needs::Kvm) && known.run.emulated && finding != Finding::NotTried {
-        finding = Finding::Unresolved;
+    if conclusion.needs == Some(Needs::Kvm) && known.run.emulated && finding != Support::NotTried {
+        finding = Support::Unresolved;
         "the guest was emulated: what its instructions cost there is not what they cost on a \
          processor, and this rests on it"
             .clone_into(&mut why);
@@ -96,7 +96,7 @@ fn conclusion(known: &Known<'_>, conclusion: &Conclusion) -> JudgedConclusion {
         published_finding: claims
             .iter()
             .map(|claim| claim.published_finding)
-            .collect::<Option<Vec<Finding>>>()
+            .collect::<Option<Vec<Support>>>()
             .and_then(|findings| findings.into_iter().max()),
         why,
         claims,

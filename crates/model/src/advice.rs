@@ -3,6 +3,7 @@
 
 use crate::change::Change;
 use crate::criterion::{Metric, Quantity};
+use crate::finding::Check;
 use crate::load::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +38,9 @@ pub struct Advice {
     /// Absent when it can only be explained.
     #[serde(default)]
     pub trial: Option<toml::Table>,
+    /// How a machine is held against it. Absent when `assay check` has nothing to look at.
+    #[serde(default)]
+    pub check: Option<Check>,
     /// The Markdown page below the front matter.
     #[serde(default)]
     pub page: String,

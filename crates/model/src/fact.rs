@@ -1,5 +1,7 @@
 //! Facts: what is true of a machine now, and how we know.
 
+use crate::place::Place;
+use crate::subject::Subject;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,14 +29,53 @@ pub enum FactValue {
 
 /// Something true of a machine, with its provenance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct Fact {
     /// The value or why it is unknown.
-    #[serde(flatten)]
     pub value: FactValue,
-    /// Where it was read: `file`, `file:line`, or the command line.
-    pub source: String,
+    /// Where it was read.
+    pub place: Place,
     /// Default, configured or run-time.
     pub kind: FactKind,
+    /// What it is about, where there may be several of the kind.
+    pub subject: Subject,
+}
+
+/// A fact as it is written: `source` is the place in words. Assay 0.1 wrote nothing else of it.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    value: FactValue,
+    source: String,
+    #[serde(default)]
+    place: Option<Place>,
+    kind: FactKind,
+    #[serde(default, skip_serializing_if = "Subject::is_machine")]
+    subject: Subject,
+}
+
+impl From<Fact> for Written {
+    fn from(fact: Fact) -> Self {
+        Self {
+            value: fact.value,
+            source: fact.place.to_string(),
+            place: Some(fact.place),
+            kind: fact.kind,
+            subject: fact.subject,
+        }
+    }
+}
+
+impl From<Written> for Fact {
+    fn from(written: Written) -> Self {
+        let place = written.place;
+        Self {
+            value: written.value,
+            place: place.unwrap_or_else(|| Place::from_text(&written.source)),
+            kind: written.kind,
+            subject: written.subject,
+        }
+    }
 }
 
 /// All facts of a machine, by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`.
@@ -53,17 +94,9 @@ impl Facts {
         key: impl Into<String>,
         value: impl Into<serde_json::Value>,
         kind: FactKind,
-        source: impl Into<String>,
+        place: impl Into<Place>,
     ) {
-        let (value, source) = (FactValue::Known(value.into()), source.into());
-        self.map.insert(
-            key.into(),
-            Fact {
-                value,
-                source,
-                kind,
-            },
-        );
+        self.add(key.into(), FactValue::Known(value.into()), kind, place);
     }
 
     /// Records that a value could not be read, and why.
@@ -72,17 +105,19 @@ impl Facts {
         key: impl Into<String>,
         reason: impl Into<String>,
         kind: FactKind,
-        source: impl Into<String>,
+        place: impl Into<Place>,
     ) {
-        let (value, source) = (FactValue::Unknown(reason.into()), source.into());
-        self.map.insert(
-            key.into(),
-            Fact {
-                value,
-                source,
-                kind,
-            },
-        );
+        self.add(key.into(), FactValue::Unknown(reason.into()), kind, place);
+    }
+
+    fn add(&mut self, key: String, value: FactValue, kind: FactKind, place: impl Into<Place>) {
+        let fact = Fact {
+            value,
+            place: place.into(),
+            kind,
+            subject: Subject::default(),
+        };
+        self.map.insert(key, fact);
     }
 
     /// The known value under a key.
@@ -112,5 +147,29 @@ impl Facts {
             .range(prefix.to_owned()..)
             .take_while(move |(key, _)| key.starts_with(prefix))
             .map(|(key, fact)| (key.as_str(), fact))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_assay_0_1_wrote_is_read() {
+        let old = r#"{"known":"no","source":"/etc/ssh/sshd_config:98","kind":"configured"}"#;
+        let fact: Fact = serde_json::from_str(old).unwrap();
+        assert_eq!(
+            (fact.place.line(), fact.kind),
+            (Some(98), FactKind::Configured)
+        );
+        let new = serde_json::to_string(&fact).unwrap();
+        assert!(
+            new.contains(r#""place":{"file":{"#) && !new.contains("subject"),
+            "{new}"
+        );
+        assert_eq!(serde_json::from_str::<Fact>(&new).unwrap(), fact);
+        let unknown = r#"{"unknown":"Permission denied","source":"zdb -C tank","kind":"runtime"}"#;
+        let fact: Fact = serde_json::from_str(unknown).unwrap();
+        assert_eq!(fact.place, Place::Words("zdb -C tank".to_owned()));
     }
 }

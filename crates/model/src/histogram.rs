@@ -75,6 +75,12 @@ impl Histogram {
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let total = self.count();
         let rank = ((percent.clamp(0.0, 100.0) / 100.0 * total as f64).ceil() as u64).max(1);
+        self.at_rank(rank)
+    }
+
+    /// The latency of the operation of this rank, the fastest being 1; the slowest for a rank beyond all.
+    #[must_use]
+    pub fn at_rank(&self, rank: u64) -> Option<u64> {
         let mut seen = 0u64;
         for (&nanos, &count) in &self.bins {
             seen = seen.saturating_add(count);

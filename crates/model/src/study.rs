@@ -4,7 +4,7 @@
 mod outcome;
 
 pub use outcome::{
-    Cell, Finding, JudgedClaim, JudgedConclusion, NotTried, Observation, StudyResult, StudyRun,
+    Cell, JudgedClaim, JudgedConclusion, NotTried, Observation, StudyResult, StudyRun, Support,
 };
 
 use serde::{Deserialize, Serialize};

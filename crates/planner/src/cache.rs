@@ -1,6 +1,8 @@
 //! How much memory and flash are worth for caches.
 
 use crate::error::PlanError;
+use crate::zfs::Version;
+use assay_model::size::Convention::Binary;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -17,6 +19,8 @@ const TXG_SECONDS: f64 = 5.0;
 pub struct CacheQuestion {
     /// Memory of the machine.
     pub memory: Option<u64>,
+    /// OpenZFS that runs or will run; none: it is not known.
+    pub zfs: Option<Version>,
     /// Data that is read again and again.
     pub working_set: Option<u64>,
     /// L2ARC device.
@@ -56,7 +60,10 @@ pub struct CacheAnswer {
     /// Their share of the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2_header_share: Option<f64>,
-    /// Part of the working set that fits the ARC (half of memory, `zfs_arc_max` before 2.3).
+    /// Bytes that the ARC takes at most where nobody set `zfs_arc_max`; none when counters tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arc_default: Option<u64>,
+    /// Part of the working set that fits the ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_in_arc: Option<f64>,
     /// Part that fits ARC and L2ARC, headers paid.
@@ -90,9 +97,27 @@ pub fn caches(
         arc: counters,
         ..CacheAnswer::default()
     };
-    let arc = counters
-        .map(|c| c.max)
-        .or(question.memory.map(|memory| memory / 2));
+    let version = question.zfs.unwrap_or(Version::CHECKED);
+    if counters.is_none()
+        && let Some(memory) = question.memory
+    {
+        let size = version.arc_default_max(memory);
+        answer.arc_default = Some(size);
+        let other = match question.zfs {
+            Some(_) => "",
+            None => "; another version with --zfs",
+        };
+        answer.advice.push(format!(
+            "taken for the ARC: {} of {}, the default of OpenZFS {version} on Linux ({}){other}",
+            Binary.show(size),
+            Binary.show(memory),
+            match version.arc_takes_most() {
+                true => "all but 1 GiB since 2.3",
+                false => "half of memory before 2.3",
+            }
+        ));
+    }
+    let arc = counters.map(|c| c.max).or(answer.arc_default);
     let headers = question.l2arc.map(|size| size / question.block * L2_HEADER);
     answer.l2_header_bytes = headers;
     if let (Some(headers), Some(memory)) = (headers, question.memory) {
@@ -219,6 +244,48 @@ mod tests {
             let ours = answer.l2_header_bytes.unwrap() as f64 / (1u64 << 30) as f64;
             assert!((ours - gib).abs() < 0.006, "{block}: {ours}");
         }
+    }
+
+    #[test]
+    fn the_arc_is_what_the_version_makes_it() {
+        let fits = |zfs: &str, memory: u64| {
+            let question = CacheQuestion {
+                memory: Some(memory),
+                zfs: Some(zfs.parse().unwrap()),
+                working_set: Some(64 << 30),
+                block: 128 << 10,
+                ..CacheQuestion::default()
+            };
+            let answer = caches(&question, None).unwrap();
+            (
+                answer.arc_default.unwrap(),
+                answer.working_set_in_arc.unwrap(),
+            )
+        };
+        assert_eq!(fits("2.2.7", 64 << 30), (32 << 30, 0.5));
+        assert_eq!(fits("2.3.0", 64 << 30).0, 63 << 30);
+        // 5/8 is more than all but 1 GiB of a small machine.
+        assert_eq!(fits("2.4", 2 << 30).0, 5 << 28);
+        // Counters know better than a default.
+        let counters = ArcCounters {
+            size: 1,
+            max: 16 << 30,
+            hit_ratio: 0.9,
+            l2_hit_ratio: None,
+            l2_header: 0,
+            ghost_ratio: 0.0,
+        };
+        let question = CacheQuestion {
+            memory: Some(64 << 30),
+            working_set: Some(64 << 30),
+            block: 128 << 10,
+            ..CacheQuestion::default()
+        };
+        let answer = caches(&question, Some(counters)).unwrap();
+        assert_eq!(
+            (answer.arc_default, answer.working_set_in_arc),
+            (None, Some(0.25))
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! comes from outside (targets, facts, error messages) is shown with control and direction
 //! characters made visible, see [`assay_page::text::clean`].
 
+pub mod check;
 pub mod dups;
 pub mod grid;
 pub mod html;
@@ -16,3 +17,4 @@ mod subject;
 pub mod terminal;
 pub mod trial;
 pub mod waterfall;
+pub mod web;

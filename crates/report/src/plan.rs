@@ -12,7 +12,7 @@ pub use bars::{bars, legend};
 pub use growth::growth;
 pub use layout::layouts;
 pub use lineage::lineage;
-pub use sheet::{Line, Part, Section, sheet, terminal};
+pub use sheet::{Line, Part, Section, sheet, sheet_of, terminal};
 
 use assay_planner::layout::{Content, Segment};
 

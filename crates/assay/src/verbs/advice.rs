@@ -85,6 +85,11 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     })
 }
 
+/// The page of a rule, without what it means here.
+pub fn explain(advice: &Advice, style: assay_page::Style) -> String {
+    page::explain(advice, style)
+}
+
 /// A piece of advice and what it means here.
 struct Entry<'a> {
     advice: &'a Advice,

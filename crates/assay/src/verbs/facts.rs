@@ -44,6 +44,9 @@ pub struct Args {
     /// A path whose file system is looked at more closely [default: the current directory]
     #[arg(long = "target", value_name = "PATH")]
     targets: Vec<PathBuf>,
+    /// Also the configuration of services, and all ZFS pools: what `assay check` looks at
+    #[arg(long)]
+    services: bool,
     /// Also serial numbers and the host name
     #[arg(long)]
     identity: bool,
@@ -103,6 +106,7 @@ fn collect(host: &dyn Host, args: &Args, targets: Vec<PathBuf>) -> Facts {
         &Options {
             with_identity: args.identity,
             targets: &targets,
+            services: args.services,
         },
     )
 }

@@ -1,6 +1,7 @@
 //! `assay import`: what a result of fio really measured; kept as a run.
 
 mod clean;
+mod load;
 
 use super::lint::{doubt_json, doubt_text};
 use crate::cli::{Global, Status, Unreadable};
@@ -15,6 +16,7 @@ use assay_model::result::Judged;
 use assay_model::sample::{Latency, Operations, Worker};
 use assay_model::units::{mb_per_s, significant};
 use assay_model::{Bytes, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
+use load::load;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -379,7 +381,7 @@ fn group_text(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil]) -> String
         ("write", |job| job.write()),
     ] {
         if let Some(summary) = Summary::of(jobs, pick) {
-            out.push_str(&summary.text(what));
+            out.push_str(&summary.text(phase(first, what)));
         }
     }
     if let [job] = jobs
@@ -400,6 +402,17 @@ fn group_text(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil]) -> String
         out.push_str(&doubt_text(doubt, 2));
     }
     out
+}
+
+/// What a direction is: reads of a job that only writes and verifies are its check, not a mix.
+fn phase<'a>(job: &Worker, what: &'a str) -> &'a str {
+    let options = JobOptions::from_result(job);
+    let checks =
+        options.given("verify").is_some() && options.access.writes && !options.access.reads;
+    match what == "read" && checks {
+        true => "verify (reads)",
+        false => what,
+    }
 }
 
 /// What ran, in one line.
@@ -437,58 +450,3 @@ fn describe(jobs: &[Worker]) -> String {
     out.push_str(&format!(", {time}"));
     out
 }
-
-/// Percent from which a CPU or a device had nothing left.
-const FULL: f64 = 95.0;
-/// I/Os in flight up to which they follow one another.
-const ALONE: f64 = 1.1;
-
-/// How many I/Os were in flight (Little's law: rate × latency), and what that says about the limit.
-fn load(jobs: &[Worker], disks: &[DiskUtil]) -> String {
-    let mut in_flight = 0.0;
-    let mut flushing = 0.0;
-    for job in jobs {
-        for io in job.read().into_iter().chain(job.write()) {
-            let mean = if io.lat.mean > 0.0 {
-                io.lat.mean
-            } else {
-                io.slat.mean + io.clat.mean
-            };
-            in_flight += io.per_s * mean / 1e9;
-        }
-        if let Some(flushes) = job.flush()
-            && job.runtime.0 > 0
-        {
-            flushing += flushes.count as f64 * flushes.lat.mean / job.runtime.0 as f64 * 100.0;
-        }
-    }
-    let busiest = jobs
-        .iter()
-        .map(|job| job.usr_cpu + job.sys_cpu)
-        .fold(0.0, f64::max);
-    let util = disks.iter().map(|disk| disk.util).fold(0.0, f64::max);
-    let which = if jobs.len() > 1 {
-        " in the busiest job"
-    } else {
-        ""
-    };
-    let mut out = format!(
-        "{} in flight on average; {busiest:.0} % of a CPU{which}",
-        significant(in_flight)
-    );
-    out.push_str(&if busiest >= FULL {
-        ": fio's processor was the limit".to_owned()
-    } else if flushing >= HALF {
-        format!("; {flushing:.0} % of the time went into flushes: they were the limit")
-    } else if in_flight > 0.0 && in_flight <= ALONE * jobs.len() as f64 && jobs.len() == 1 {
-        "; one at a time: the latency was the limit".to_owned()
-    } else if util >= FULL {
-        format!("; the device was busy {util:.0} % of the time")
-    } else {
-        String::new()
-    });
-    out
-}
-
-/// Percent of the time from which one thing explains the rate.
-const HALF: f64 = 50.0;

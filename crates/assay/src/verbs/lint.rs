@@ -5,7 +5,8 @@ use crate::context::paragraph;
 use crate::context::print;
 use anyhow::{Context as _, bail};
 use assay_fio::options::{self, Invocation, JobOptions};
-use assay_judge::doubts;
+use assay_judge::doubts::other_tools::OtherTool;
+use assay_judge::doubts::{self, other_tools};
 use assay_model::doubt::Severity;
 use assay_model::{Doubt, SCHEMA_VERSION};
 use std::ffi::{OsStr, OsString};
@@ -19,6 +20,8 @@ Examples:
   assay lint bench.fio                      a job file, or a script that calls fio
   xclip -o | assay lint -                   a command copied from a page
   assay lint 'fio --name=t --rw=write' --json
+  assay lint 'dd if=/dev/zero of=t bs=1M'   also sysbench fileio, bonnie++, hdparm, iozone, diskspd, and
+                                            results of CrystalDiskMark: what they really measure
 
 Nothing runs. A command that measures what it says passes without a word.
 Exit status: 0 nothing to doubt, 1 doubts, 2 cannot be understood, 3 cannot be read.";
@@ -55,13 +58,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         .filter(|word| *word != own)
         .collect();
     let mut judged: Vec<(JobOptions, Vec<Doubt>)> = Vec::new();
-    for call in calls(&words)? {
+    let read = read(&words)?;
+    for call in read.calls {
         for note in &call.mended {
             eprintln!("note: {note}");
         }
         let mut jobs = call.jobs;
         for file in &call.job_files {
-            for inner in from_file(OsStr::new(file))? {
+            for inner in from_file(OsStr::new(file))?.calls {
                 jobs.extend(inner.jobs);
             }
         }
@@ -70,16 +74,26 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             judged.push((job, doubts));
         }
     }
-    let found = judged.iter().any(|(_, doubts)| !doubts.is_empty());
+    let others = &read.others;
+    let found = judged.iter().any(|(_, doubts)| !doubts.is_empty())
+        || others.iter().any(|other| !other.doubts.is_empty())
+        || !overwritten(&judged, others).is_empty();
     if json {
-        print(&format!("{:#}\n", to_json(&judged)))?;
+        print(&format!("{:#}\n", to_json(&judged, others)))?;
     } else {
-        print(&to_text(&judged))?;
+        print(&to_text(&judged, others))?;
     }
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-fn calls(words: &[&OsStr]) -> anyhow::Result<Vec<Invocation>> {
+/// What was understood of the words or the text.
+#[derive(Default)]
+struct Read {
+    calls: Vec<Invocation>,
+    others: Vec<OtherTool>,
+}
+
+fn read(words: &[&OsStr]) -> anyhow::Result<Read> {
     let utf8 = |word: &OsStr| {
         let text = word.to_str().map(str::to_owned);
         text.with_context(|| format!("`{}` is not UTF-8", word.to_string_lossy().escape_debug()))
@@ -102,22 +116,33 @@ fn calls(words: &[&OsStr]) -> anyhow::Result<Vec<Invocation>> {
                 && (rest
                     .iter()
                     .any(|word| utf8(word).is_ok_and(|word| word.starts_with('-')))
-                    || text == "fio");
+                    || matches!(text.as_str(), "fio" | "dd"));
             if split {
                 let words: Vec<String> = words
                     .iter()
                     .map(|word| utf8(word))
                     .collect::<anyhow::Result<_>>()?;
-                return Ok(vec![options::command_words(&words)?]);
+                return match other_tools::other_tool(&words) {
+                    Some(other) if !words.iter().any(|word| is_fio(word)) => Ok(Read {
+                        others: vec![other],
+                        ..Read::default()
+                    }),
+                    _ => Ok(Read {
+                        calls: vec![options::command_words(&words)?],
+                        ..Read::default()
+                    }),
+                };
             }
-            let mut found = Vec::new();
+            let mut found = Read::default();
             for word in words {
                 let text = utf8(word)?;
                 let a_path = Path::new(word).exists() || !is_command(&text);
-                found.extend(match a_path {
+                let one = match a_path {
                     true => from_file(word)?,
-                    false => options::command_line(&text)?,
-                });
+                    false => understood(&text, options::command_line(&text).map_err(Into::into))?,
+                };
+                found.calls.extend(one.calls);
+                found.others.extend(one.others);
             }
             Ok(found)
         }
@@ -136,7 +161,7 @@ fn is_command(text: &str) -> bool {
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"
 )]
-fn from_file(path: &OsStr) -> anyhow::Result<Vec<Invocation>> {
+fn from_file(path: &OsStr) -> anyhow::Result<Read> {
     let shown = path.to_string_lossy().escape_debug().to_string();
     let mut bytes = Vec::new();
     std::fs::File::open(path)
@@ -149,23 +174,82 @@ fn from_file(path: &OsStr) -> anyhow::Result<Vec<Invocation>> {
     from_text(bytes, &shown)
 }
 
-fn from_text(bytes: Vec<u8>, name: &str) -> anyhow::Result<Vec<Invocation>> {
+fn from_text(bytes: Vec<u8>, name: &str) -> anyhow::Result<Read> {
     if bytes.len() as u64 >= LARGEST {
         bail!(
             "{name}: larger than {} MiB: this is no job file",
             LARGEST >> 20
         );
     }
-    let text = String::from_utf8(bytes)
-        .ok()
-        .with_context(|| format!("{name}: not UTF-8 text; expected a job file or a command"))?;
-    Ok(options::read_text(&text, name)?)
+    let text = options::decode(bytes)
+        .with_context(|| format!("{name}: not text; expected a job file or a command"))?;
+    let calls = options::read_text_with(&text, name, &mut |file| included(name, file));
+    understood(&text, calls.map_err(Into::into))
 }
 
-fn to_json(judged: &[(JobOptions, Vec<Doubt>)]) -> serde_json::Value {
+fn is_fio(word: &str) -> bool {
+    word.rsplit('/').next() == Some("fio")
+}
+
+/// Calls of fio in a text, and commands of other tools. Without any call of fio the others are the answer.
+fn understood(text: &str, calls: anyhow::Result<Vec<Invocation>>) -> anyhow::Result<Read> {
+    let commands = options::commands(text);
+    let of_fio = |words: &Vec<String>| words.iter().any(|word| is_fio(word));
+    let others = commands.iter().filter(|words| !of_fio(words));
+    let mut others: Vec<OtherTool> = others
+        .filter_map(|words| other_tools::other_tool(words))
+        .collect();
+    // Job files that copy its patterns name it, too.
+    if calls.is_err() {
+        others.extend(other_tools::crystal_disk_mark(text));
+    }
+    match calls {
+        Ok(calls) => Ok(Read { calls, others }),
+        Err(_) if !others.is_empty() && !commands.iter().any(of_fio) => Ok(Read {
+            calls: Vec::new(),
+            others,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// The text of a file that a job file includes: as it is named, else beside the one that names it
+/// (`__parse_jobs_ini`, fio init.c).
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the job file that the user named names this file"
+)]
+fn included(from: &str, file: &str) -> Result<String, String> {
+    let named = Path::new(file);
+    let beside = Path::new(from).with_file_name(file);
+    let path = if named.exists() { named } else { &beside };
+    // A pipe or a device would wait or never end.
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("no regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    options::decode(bytes).ok_or_else(|| "not text".to_owned())
+}
+
+fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> serde_json::Value {
+    let of_others = others.iter().flat_map(|other| {
+        other
+            .doubts
+            .iter()
+            .map(|doubt| doubt_json(other.name, doubt))
+    });
     let doubts: Vec<_> = judged
         .iter()
         .flat_map(|(job, doubts)| doubts.iter().map(|doubt| doubt_json(&job.name, doubt)))
+        .chain(of_others)
+        .collect();
+    let measures: Vec<_> = others
+        .iter()
+        .map(|other| serde_json::json!({ "name": other.name, "measures": other.measures }))
         .collect();
     let jobs: Vec<_> = judged
         .iter()
@@ -174,7 +258,29 @@ fn to_json(judged: &[(JobOptions, Vec<Doubt>)]) -> serde_json::Value {
             serde_json::json!({ "name": job.name, "doubts": codes })
         })
         .collect();
-    serde_json::json!({ "schema": SCHEMA_VERSION, "doubts": doubts, "jobs": jobs })
+    serde_json::json!({
+        "schema": SCHEMA_VERSION,
+        "overwrites": overwritten(judged, others),
+        "other_tools": measures,
+        "doubts": doubts,
+        "jobs": jobs,
+    })
+}
+
+/// Whole devices that the jobs would write over.
+fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> Vec<String> {
+    let mut devices: Vec<String> = judged
+        .iter()
+        .filter(|(job, _)| job.access.writes || job.access.trims)
+        .flat_map(|(job, _)| job.given("filename").unwrap_or_default().split(':'))
+        .filter(|name| name.starts_with("/dev/") && !name.starts_with("/dev/shm/"))
+        .filter(|name| !matches!(*name, "/dev/null" | "/dev/zero" | "/dev/full"))
+        .map(str::to_owned)
+        .chain(others.iter().filter_map(|other| other.overwrites.clone()))
+        .collect();
+    devices.sort();
+    devices.dedup();
+    devices
 }
 
 /// A doubt with the job it is about.
@@ -188,8 +294,31 @@ pub fn doubt_json(job: &str, doubt: &Doubt) -> serde_json::Value {
     })
 }
 
-fn to_text(judged: &[(JobOptions, Vec<Doubt>)]) -> String {
+fn to_text(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> String {
     let mut out = String::new();
+    let devices = overwritten(judged, others);
+    if !devices.is_empty() {
+        let devices: Vec<String> = devices
+            .iter()
+            .map(|device| device.escape_debug().to_string())
+            .collect();
+        out.push_str(&paragraph(
+            &format!(
+                "THIS OVERWRITES {}: what is on it is lost. Run it only where that is meant.",
+                devices.join(", ")
+            ),
+            0,
+        ));
+    }
+    for other in others {
+        out.push_str(&paragraph(
+            &format!("{} measures {}.", other.name, other.measures),
+            0,
+        ));
+        for doubt in &other.doubts {
+            out.push_str(&doubt_text(doubt, 2));
+        }
+    }
     for (job, doubts) in judged {
         if doubts.is_empty() {
             continue;

@@ -220,6 +220,7 @@ fn attack_secrets_of_a_captured_machine() {
     for args in [
         vec!["facts", "--root", text],
         vec!["facts", "--root", text, "--json"],
+        vec!["facts", "--root", text, "--json", "--services"],
         vec!["facts", "--root", text, "--json", "--identity"],
         vec![
             "facts", "--root", text, "--target", "/srv", "--target", "/tank", "--json",
@@ -235,6 +236,20 @@ fn attack_secrets_of_a_captured_machine() {
             }
         }
     }
+    for form in [
+        "text",
+        "json",
+        "sarif",
+        "junit",
+        "markdown",
+        "html",
+        "nagios",
+        "prometheus",
+    ] {
+        let ran = home.assay(&["check", "--root", text, "--format", form]);
+        assert!(!ran.stdout.is_empty(), "{form}: {}", ran.stderr);
+        search.ran(&plant, form, &ran);
+    }
     // A capture of a machine, and a capture of that capture.
     for identity in [false, true] {
         let captured = home.dir.path().join(format!("captured-{identity}"));
@@ -244,6 +259,7 @@ fn attack_secrets_of_a_captured_machine() {
         let targets = [PathBuf::from("/srv"), PathBuf::from("/tank")];
         let options = Options {
             with_identity: identity,
+            services: true,
             targets: &targets,
         };
         let first = collect(&recording, &options);

@@ -161,7 +161,7 @@ impl Plant {
     }
 }
 
-const MACHINE: [(&str, &str); 28] = [
+const MACHINE: [(&str, &str); 40] = [
     ("proc/sys/kernel/osrelease", "6.1.0\n"),
     ("proc/meminfo", "MemTotal: 1024 kB\nMemAvailable: 512 kB\n"),
     (
@@ -219,6 +219,51 @@ const MACHINE: [(&str, &str); 28] = [
     ),
     ("etc/ssh/ssh_host_ed25519_key", "@\n"),
     (
+        "etc/ssh/sshd_config.d/b.conf",
+        "Ciphers @,aes256-ctr\nTrustedUserCAKeys /home/@/ca.pub\nAuthorizedPrincipalsCommand /x @\nPermitRootLogin @\nMatch Address @\n  UseDNS yes\n  CASignatureAlgorithms +@\n",
+    ),
+    (
+        "etc/ssh/ssh_config",
+        "Host @ *.@\n  ProxyCommand nc -p @\n  ControlPath /tmp/@-%r\n  IdentityFile ~/.ssh/@\n  StrictHostKeyChecking @\n",
+    ),
+    (
+        "etc/nginx/conf.d/a.conf",
+        "server @ { server_name @; ssl_ciphers @:HIGH; ssl_protocols @ TLSv1.2; add_header X-@ @; }\n\
+         location /@ { add_header Public-Key-Pins 'pin-sha256=\"@\"'; autoindex @; }\n",
+    ),
+    ("etc/nginx/nginx2.conf", "@;\n"),
+    (
+        "etc/postfix/main.cf",
+        "relayhost = [@]:587\nmynetworks = @\nsmtpd_tls_security_level = @\nmaximal_queue_lifetime = @\n\
+         smtpd_relay_restrictions = check_client_access hash:/etc/@,\n  permit_mynetworks, @\n# @\n",
+    ),
+    (
+        "etc/postfix/master.cf",
+        "@ unix - - y - - smtp\n  -o smtp_sasl_password_maps=static:@ -o soft_bounce=@\n  -o\n  queue_run_delay=@\n\
+         smtp inet n - y - - smtpd @ -o maximal_queue_lifetime=1d -v @\n",
+    ),
+    (
+        "etc/samba/smb.conf",
+        "[global]\n workgroup = @\n server signing = @\n passdb backend = ldapsam:ldap://u:@§h\n include = /etc/@\n[@]\n path = /srv/@\n",
+    ),
+    (
+        "etc/openvpn/server/a.conf",
+        "remote @ 1194\ncipher @\nauth SHA1 @\ndata-ciphers AES-256-GCM:@\nhttp-proxy-user-pass @\n<secret>\n@\n</secret>\n",
+    ),
+    (
+        "etc/spamassassin/local.cf",
+        "loadplugin @ /@\nloadplugin Mail::SpamAssassin::Plugin::MIMEHeader @\nbayes_sql_password @\n",
+    ),
+    (
+        "etc/pam.d/common-session",
+        "session optional pam_systemd.so @\nsession optional pam_mount.so secret=@\n#session optional pam_systemd.so\n",
+    ),
+    (
+        "proc/swaps",
+        "Filename Type Size Used Priority\n/home/@/swap file 1 0 -2\n/dev/@ partition 1 0 -2\n/dev/sda2 @ 1 0 @\n@\n",
+    ),
+    ("etc/pam.d/sshd", "@\n"),
+    (
         "etc/nginx/nginx.conf",
         "worker_processes \"a@\"; env A=@;\nhttp { sendfile on; proxy_set_header Authorization \"@\"; auth_basic @; }\n",
     ),
@@ -244,7 +289,7 @@ const MACHINE: [(&str, &str); 28] = [
     ("sys/block/dm-1/dm/uuid", "LVM-@\n"),
 ];
 
-const COMMANDS: [(&str, &str, &str); 10] = [
+const COMMANDS: [(&str, &str, &str); 12] = [
     (
         "dmsetup table",
         "vault: 0 8 crypt aes-xts-plain64 @ 0 9:0 32768 1 allow_discards\nx: 0 8 @ a b @\ny: 0 8 linear @ @\nz: 0 8 crypt aes-xts-plain64 :64:logon:@ 0 9:0 1\n",
@@ -269,6 +314,16 @@ const COMMANDS: [(&str, &str, &str); 10] = [
         "zdb -C tank",
         "",
         "zdb: cannot open https://u:@§h/x?t=@: token=@\n",
+    ),
+    (
+        "zpool get -Hp -o name,property,value,source all",
+        "tank\tcomment\t@\tlocal\ntank\tcapacity\t12\t-\ntank\tguid\t@\t-\ntank\tfeature§@\t@\t-\n",
+        "",
+    ),
+    (
+        "zfs get -Hp -t filesystem,volume -o name,property,value,source type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,primarycache,secondarycache,normalization,dedup,checksum,copies,refreservation,volsize,origin,encryption,xattr,available,used,usedbysnapshots",
+        "tank/data\tsync\tstandard @\tlocal\ntank/data\tcompression\t@ x\tlocal\ntank/data\torigin\thttp://u:@§h\t-\n",
+        "",
     ),
     ("systemd-detect-virt --vm", "none @\n", ""),
     ("systemd-detect-virt --container", "none\n", ""),

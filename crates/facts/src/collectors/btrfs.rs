@@ -2,7 +2,7 @@
 
 use crate::gather::{Gather, lossy};
 use assay_host::FileKind;
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
 use serde_json::Value;
 use std::path::Path;
 
@@ -57,6 +57,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             &format!("{dir}/sectorsize"),
             1,
         );
+        g.about(["btrfs", &lossy(first)]);
         let features: Vec<Value> = g
             .list(&format!("{key}.features"), &format!("{dir}/features"))
             .iter()
@@ -87,7 +88,7 @@ pub(crate) fn properties(g: &mut Gather<'_>, path: &Path) {
                 format!("{key}.{name}"),
                 value,
                 FactKind::Configured,
-                argv.join(" "),
+                Place::command(argv),
             );
         }
     }

@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(g.facts.get("cgroup.cpu"), Some(&1.5.into()));
         assert_eq!(g.facts.u64("cgroup.memory"), Some(1 << 30));
         assert_eq!(
-            g.facts.map["cgroup.memory"].source,
+            g.facts.map["cgroup.memory"].place.to_string(),
             "/sys/fs/cgroup/a/memory.max"
         );
         assert!(

@@ -36,9 +36,10 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
                 &key,
                 &error,
                 FactKind::Runtime,
-                &format!("{BLOCK}/{}/size", device.name),
+                format!("{BLOCK}/{}/size", device.name),
             ),
         }
+        g.about(["disk", &lossy(&name)]);
     }
 }
 
@@ -163,7 +164,7 @@ fn stacked(g: &mut Gather<'_>, key: &str, device: &Device) {
             &format!("{key}.built_on"),
             &error,
             FactKind::Runtime,
-            &at("slaves"),
+            at("slaves"),
         ),
     }
     let start = |prefix: &str| device.name.starts_with(prefix);
@@ -207,7 +208,7 @@ fn partitions(g: &mut Gather<'_>, key: &str, device: &Device) {
                 &format!("{key}.partition"),
                 &error,
                 FactKind::Runtime,
-                &format!("{BLOCK}/{}", device.name),
+                format!("{BLOCK}/{}", device.name),
             );
         }
     };

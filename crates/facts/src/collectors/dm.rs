@@ -2,7 +2,7 @@
 
 use crate::crypt;
 use crate::gather::{Gather, lossy};
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     };
     for (name, table) in parse(&output.text()) {
         let mut known = |key: &str, value: Value| {
-            let source = ARGV.join(" ");
+            let source = Place::command(ARGV);
             g.facts
                 .known(format!("dm.{name}.{key}"), value, FactKind::Runtime, source);
         };
@@ -38,6 +38,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 key => known(key, crate::gather::scalar(value)),
             }
         }
+        g.about(["dm", &name]);
     }
 }
 
@@ -75,7 +76,7 @@ fn luks(g: &mut Gather<'_>, device: &str) {
             .map(Value::from)
             .collect();
         g.facts
-            .known(key, slots, FactKind::Configured, argv.join(" "));
+            .known(key, slots, FactKind::Configured, Place::command(argv));
     }
 }
 

@@ -59,7 +59,7 @@ mod tests {
         };
         let found = facts(text);
         let includes = &found.map["dovecot.auth_includes"];
-        assert_eq!(includes.source, format!("{FILE}:122"));
+        assert_eq!(includes.place.to_string(), format!("{FILE}:122"));
         let value = |facts: &assay_model::Facts| facts.get("dovecot.auth_includes").cloned();
         assert_eq!(
             value(&found),

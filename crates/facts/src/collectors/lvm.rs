@@ -2,7 +2,7 @@
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
 
 /// Fields that name the thing; the key says them.
 const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
@@ -32,7 +32,7 @@ fn report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> Option
     let Some(output) = g.ask(key, argv) else {
         return;
     };
-    let source = argv.join(" ");
+    let source = Place::command(argv);
     let rows = match lvm::rows(&output.text()) {
         Ok(rows) => rows,
         Err(reason) => return g.facts.unknown(key, reason, FactKind::Runtime, source),

@@ -1,7 +1,7 @@
 //! Module parameters as configured in modprobe.d(5).
 
 use crate::gather::{Gather, lossy, scalar};
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
 use std::collections::BTreeMap;
 
 const DIRS: [&str; 5] = [
@@ -23,7 +23,11 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
                 key,
                 scalar(&value),
                 FactKind::Configured,
-                format!("{file}:{line}"),
+                Place::File {
+                    path: file.clone(),
+                    line: Some(line),
+                    span: None,
+                },
             );
         }
     }

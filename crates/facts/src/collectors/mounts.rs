@@ -62,6 +62,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, targets: &[PathBuf]) {
                 MOUNTINFO,
             );
         }
+        g.about(["mount", &number.to_string()]);
         // Pools are asked only for the targets: that takes a command.
         if mount.fs_type != "zfs" {
             devices(g, &key("devices"), &mounts, mount);
@@ -86,7 +87,7 @@ fn read(g: &mut Gather<'_>) -> Option<Vec<Mount>> {
                 "mount",
                 "not understood",
                 FactKind::Runtime,
-                format!("{MOUNTINFO}:{line}"),
+                format!("{MOUNTINFO}, line {line}"),
             );
             None
         }

@@ -41,7 +41,8 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
         match name {
             "http" | "events" | "server" | "location" => Some(String::new()),
             "include" => is_pattern(value).then(|| value.to_owned()),
-            _ => ours.then(|| crate::redact::word(value.trim_matches(['"', '\'']))),
+            _ if ours => Some(crate::redact::word(value.trim_matches(['"', '\'']))),
+            _ => crate::collectors::services::nginx::kept(name, value),
         }
     };
     assay_conf::outline(ConfigLanguage::Nginx, text, &kept)
@@ -61,7 +62,12 @@ mod tests {
         collect(&mut g);
         assert_eq!(g.facts.str("nginx.worker_processes"), Some("auto"));
         assert_eq!(g.facts.str("nginx.sendfile"), Some("on"));
-        assert!(g.facts.map["nginx.sendfile"].source.ends_with(".conf:18"));
+        assert!(
+            g.facts.map["nginx.sendfile"]
+                .place
+                .to_string()
+                .ends_with(".conf:18")
+        );
         let kept = String::from_utf8(redact(text.as_bytes())).unwrap();
         let shared = Recorded::new().file(FILE, kept);
         let mut again = Gather::new(&shared);
@@ -85,7 +91,7 @@ mod tests {
         collect(&mut g);
         assert_eq!(g.facts.str("nginx.sendfile"), Some("on"));
         assert_eq!(
-            g.facts.map["nginx.sendfile"].source,
+            g.facts.map["nginx.sendfile"].place.to_string(),
             "/etc/nginx/conf.d/b.conf:2"
         );
         assert_eq!(g.facts.str("nginx.worker_processes"), Some("4"));

@@ -2,12 +2,9 @@
 //! says something wins, and so may one in an included file (sshd_config(5)).
 
 use crate::gather::Gather;
-use crate::redact::is_pattern;
 use assay_conf::effective::{Program, ScopeId};
-use assay_model::change::ConfigLanguage;
 
-/// Its drop-in files lie in a directory whose name begins like it.
-pub(crate) const FILE: &str = "/etc/ssh/sshd_config";
+const FILE: &str = "/etc/ssh/sshd_config";
 
 /// Keywords and their defaults: UseDNS since OpenSSH 6.8 (servconf.c, V_6_8_P1), the others since
 /// they exist.
@@ -27,28 +24,6 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let lower = |value: String| value.to_ascii_lowercase();
         g.configured(&format!("sshd.{keyword}"), &all, place, lower, default);
     }
-}
-
-/// What a capture keeps of a file: users and addresses stand in the other lines.
-pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str, value: &str| {
-        let name = name.to_ascii_lowercase();
-        match &name[..] {
-            "match" => Some(crate::redact::LEFT_OUT.to_owned()),
-            "include" => {
-                let patterns: Vec<&str> = value
-                    .split_whitespace()
-                    .filter(|pattern| is_pattern(pattern))
-                    .collect();
-                (!patterns.is_empty()).then(|| patterns.join(" "))
-            }
-            _ => {
-                let ours = KEYWORDS.iter().any(|(keyword, _)| *keyword == name);
-                ours.then(|| crate::redact::word(value))
-            }
-        }
-    };
-    assay_conf::outline(ConfigLanguage::Ssh, text, &kept)
 }
 
 #[cfg(test)]
@@ -78,17 +53,23 @@ mod tests {
         let found = facts(&host("UseDNS=\"no\"\n"));
         assert_eq!(found.str("sshd.usedns"), Some("no"));
         assert_eq!(
-            found.map["sshd.usedns"].source,
+            found.map["sshd.usedns"].place.to_string(),
             "/etc/ssh/sshd_config.d/10-own.conf:1"
         );
-        assert_eq!(found.map["sshd.usepam"].source, "/etc/ssh/sshd_config:5");
+        assert_eq!(
+            found.map["sshd.usepam"].place.to_string(),
+            "/etc/ssh/sshd_config:5"
+        );
         assert_eq!(
             found.map["sshd.gssapiauthentication"].kind,
             FactKind::Default
         );
         let found = facts(&host("# nothing\n"));
         assert_eq!(found.str("sshd.usedns"), Some("yes"));
-        assert_eq!(found.map["sshd.usedns"].source, "/etc/ssh/sshd_config:6");
+        assert_eq!(
+            found.map["sshd.usedns"].place.to_string(),
+            "/etc/ssh/sshd_config:6"
+        );
     }
 
     #[test]
@@ -103,7 +84,7 @@ mod tests {
             .file("/etc/ssh/x y", "# one\nUseDNS \"yes\" # why\nUsePAM YES\n");
         let found = facts(&host);
         assert_eq!(found.str("sshd.usedns"), Some("yes"));
-        assert_eq!(found.map["sshd.usedns"].source, "/etc/ssh/x y:2");
+        assert_eq!(found.map["sshd.usedns"].place.to_string(), "/etc/ssh/x y:2");
         assert_eq!(found.str("sshd.usepam"), Some("yes"));
     }
 

@@ -52,14 +52,15 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         let key = format!("sysctl.{name}.configured");
         match all.certain(ScopeId::ROOT, name) {
             Ok(Some(said)) => {
-                let (value, source) = (scalar(&said.text()), said.place.to_string());
-                g.facts.known(key, value, FactKind::Configured, source);
+                let value = scalar(&said.text());
+                g.facts.known(key, value, FactKind::Configured, &said.place);
             }
             Ok(None) => {}
             // A later file may say it too.
             Err(problem) if all.value(ScopeId::ROOT, name).is_some() => {
-                let (reason, source) = (problem.trouble.to_string(), problem.place.to_string());
-                g.facts.unknown(key, reason, FactKind::Configured, source);
+                let reason = problem.trouble.to_string();
+                g.facts
+                    .unknown(key, reason, FactKind::Configured, &problem.place);
             }
             Err(_) => {}
         }
@@ -101,7 +102,7 @@ mod tests {
         collect(&mut g);
         assert_eq!(g.facts.u64("sysctl.vm.dirty_ratio"), Some(20));
         let fact = &g.facts.map["sysctl.vm.dirty_ratio.configured"];
-        assert_eq!(fact.source, "/etc/sysctl.d/20-b.conf:2");
+        assert_eq!(fact.place.to_string(), "/etc/sysctl.d/20-b.conf:2");
         assert_eq!(fact.kind, FactKind::Configured);
         assert_eq!(g.facts.u64("sysctl.vm.dirty_ratio.configured"), Some(7));
         // A later one that cannot be read might say something else: that is not the same as nothing.

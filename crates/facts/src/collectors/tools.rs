@@ -2,7 +2,7 @@
 //! advice is about.
 
 use crate::gather::Gather;
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
 
 /// Name in the key, and the command that says its version.
 const TOOLS: [(&str, &[&str]); 11] = [
@@ -37,7 +37,8 @@ pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
         let text = output.text() + &String::from_utf8_lossy(&output.stderr);
         let mut lines = text.lines().map(str::trim);
         if let Some(line) = lines.find(|line| !line.is_empty()) {
-            g.facts.known(key, line, FactKind::Runtime, argv.join(" "));
+            g.facts
+                .known(key, line, FactKind::Runtime, Place::command(*argv));
         }
     }
 }

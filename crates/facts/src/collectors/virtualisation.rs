@@ -2,7 +2,7 @@
 
 use crate::gather::Gather;
 use assay_host::HostError;
-use assay_model::FactKind;
+use assay_model::{FactKind, Place};
 use std::path::Path;
 
 const DMI: &str = "/sys/class/dmi/id";
@@ -36,19 +36,26 @@ fn detect(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_
     let argv = ["systemd-detect-virt", which];
     match g.try_ask(&argv) {
         Ok(output) if !output.text().trim().is_empty() => {
-            g.facts
-                .known(key, output.text().trim(), FactKind::Runtime, argv.join(" "));
+            g.facts.known(
+                key,
+                output.text().trim(),
+                FactKind::Runtime,
+                Place::command(argv),
+            );
         }
-        Ok(output) => g
-            .facts
-            .unknown(key, output.complaint(), FactKind::Runtime, argv.join(" ")),
+        Ok(output) => g.facts.unknown(
+            key,
+            output.complaint(),
+            FactKind::Runtime,
+            Place::command(argv),
+        ),
         Err(error @ (HostError::NoCommand { .. } | HostError::NotCaptured { .. })) => {
             by_hand(g, key);
             if matches!(error, HostError::NotCaptured { .. }) && !g.facts.map.contains_key(key) {
-                g.fault(key, &error, FactKind::Runtime, &argv.join(" "));
+                g.fault(key, &error, FactKind::Runtime, Place::command(argv));
             }
         }
-        Err(error) => g.fault(key, &error, FactKind::Runtime, &argv.join(" ")),
+        Err(error) => g.fault(key, &error, FactKind::Runtime, Place::command(argv)),
     }
 }
 

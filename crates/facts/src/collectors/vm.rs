@@ -3,7 +3,7 @@
 use crate::gather::{Gather, lossy};
 use crate::qemu::{self, Storage, VirtualDisk};
 use crate::{libvirt, proxmox};
-use assay_model::FactKind;
+use assay_model::{FactKind, Place, Span};
 use serde_json::Value;
 use std::path::Path;
 
@@ -43,6 +43,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
             Ok(line) => qemu::redact(&line, with_identity),
             Err(error) => {
                 g.fault(&key, &error, FactKind::Runtime, &path);
+                g.about(["vm", &pid]);
                 continue;
             }
         };
@@ -61,7 +62,7 @@ fn processes(g: &mut Gather<'_>, with_identity: bool) {
             &key,
             &machine.disks,
             FactKind::Runtime,
-            &path,
+            &|_| Place::from(&path),
             with_identity,
         );
     }
@@ -93,9 +94,13 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool) {
                 for (name, value) in domain.settings {
                     known(g, &key, &name, value, kind, &source);
                 }
-                disks(g, &key, &domain.disks, kind, &source, with_identity);
+                let place = |_: &str| Place::from(&source);
+                disks(g, &key, &domain.disks, kind, &place, with_identity);
             }
-            Err(reason) => g.facts.unknown(key, reason, FactKind::Configured, source),
+            Err(reason) => {
+                g.facts.unknown(&key, reason, FactKind::Configured, source);
+                g.about(["libvirt", &number.to_string()]);
+            }
         }
     }
 }
@@ -123,9 +128,29 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
             known(g, &key, "name", name, kind, &path);
         }
         for (name, value) in config.settings {
-            known(g, &key, &name, value, kind, &path);
+            let place = line_of(&path, &text, &name);
+            known(g, &key, &name, value, kind, place);
         }
-        disks(g, &key, &config.disks, kind, &path, with_identity);
+        let place = |id: &str| line_of(&path, &text, id);
+        disks(g, &key, &config.disks, kind, &place, with_identity);
+    }
+}
+
+/// Where a guest's own line for a key stands, of several the last; without one the file.
+fn line_of(path: &str, text: &str, key: &str) -> Place {
+    let own = text.lines().take_while(|line| !line.starts_with('['));
+    let said = own.enumerate().filter(|(_, line)| {
+        let name = line.split_once(':').map(|(name, _)| name.trim());
+        name == Some(key)
+    });
+    let found = said.last();
+    Place::File {
+        path: path.to_owned(),
+        line: found.map(|(at, _)| at + 1),
+        span: found.map(|(_, line)| Span {
+            column: 1,
+            length: line.trim_end().len(),
+        }),
     }
 }
 
@@ -135,9 +160,9 @@ fn known(
     name: &str,
     value: impl Into<Value>,
     kind: FactKind,
-    source: &str,
+    place: impl Into<Place>,
 ) {
-    g.facts.known(format!("{key}.{name}"), value, kind, source);
+    g.facts.known(format!("{key}.{name}"), value, kind, place);
 }
 
 fn disks(
@@ -145,24 +170,32 @@ fn disks(
     key: &str,
     disks: &[VirtualDisk],
     kind: FactKind,
-    source: &str,
+    source: &dyn Fn(&str) -> Place,
     with_identity: bool,
 ) {
+    let Some((of, number)) = key.split_once('.') else {
+        return;
+    };
     for disk in disks {
         let key = format!("{key}.disk.{}", disk.id);
-        known(g, &key, "bus", disk.bus.clone(), kind, source);
+        let source = source(&disk.id);
+        known(g, &key, "bus", disk.bus.clone(), kind, &source);
         for (name, value) in &disk.settings {
-            known(g, &key, name, value.clone(), kind, source);
+            known(g, &key, name, value.clone(), kind, &source);
         }
         let formats: Value = disk.formats.iter().cloned().collect();
-        known(g, &key, "formats", formats, kind, source);
+        known(g, &key, "formats", formats, kind, &source);
         let storage = match &disk.storage {
-            Storage::File(path) => qemu::redact_file(&path.to_string_lossy(), with_identity),
-            Storage::Elsewhere(driver) => driver.clone(),
-            Storage::Nothing => continue,
+            Storage::File(path) => Some(qemu::redact_file(&path.to_string_lossy(), with_identity)),
+            Storage::Elsewhere(driver) => Some(driver.clone()),
+            Storage::Nothing => None,
         };
-        known(g, &key, "storage", storage, kind, source);
+        if let Some(storage) = storage {
+            known(g, &key, "storage", storage, kind, &source);
+        }
+        g.about([of, number, "disk", &disk.id]);
     }
+    g.about([of, number]);
 }
 
 #[cfg(test)]

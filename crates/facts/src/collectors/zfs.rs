@@ -3,7 +3,7 @@
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
 use assay_host::{CommandOutput, kstat};
-use assay_model::{FactKind, Facts};
+use assay_model::{FactKind, Facts, Place};
 use serde_json::Value;
 use std::path::Path;
 
@@ -53,6 +53,88 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// What a check asks of data sets; some know only a part of it.
+const ASKED: &str = "type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,\
+primarycache,secondarycache,normalization,dedup,checksum,copies,refreservation,volsize,origin,encryption,\
+xattr,available,used,usedbysnapshots";
+
+/// All pools and data sets.
+pub(crate) fn everything(g: &mut Gather<'_>) {
+    let argv = [
+        "zpool",
+        "get",
+        "-Hp",
+        "-o",
+        "name,property,value,source",
+        "all",
+    ];
+    let Some(output) = g.ask("zfs.pool", &argv) else {
+        return;
+    };
+    let pools = named(&mut g.facts, "zfs.pool", &output.text(), &argv);
+    for pool in &pools {
+        layout(g, pool);
+        let key = format!("zfs.pool.{pool}");
+        let kinds = |g: &Gather<'_>| -> Vec<String> {
+            let at = (0..).map_while(|at| g.facts.str(&format!("{key}.vdev.{at}.kind")));
+            at.map(str::to_owned).collect()
+        };
+        let parity = kinds(g).iter().find_map(|kind| {
+            let raid = kind.starts_with("raidz") || kind.starts_with("draid");
+            raid.then(|| kind.clone())
+        });
+        if let Some(kind) = parity {
+            let place = Place::command(["zpool", "status", "-LP", pool]);
+            g.facts
+                .known(format!("{key}.parity"), kind, FactKind::Configured, place);
+        }
+        g.about(["zfs.pool", pool]);
+    }
+    let argv = [
+        "zfs",
+        "get",
+        "-Hp",
+        "-t",
+        "filesystem,volume",
+        "-o",
+        "name,property,value,source",
+        ASKED,
+    ];
+    let Some(output) = g.ask("zfs.dataset", &argv) else {
+        return;
+    };
+    for name in named(&mut g.facts, "zfs.dataset", &output.text(), &argv) {
+        let pool = name.split('/').next().unwrap_or(&name).to_owned();
+        let place = Place::command(argv);
+        g.facts.known(
+            format!("zfs.dataset.{name}.pool"),
+            pool,
+            FactKind::Runtime,
+            place,
+        );
+        g.about(["zfs.dataset", &name]);
+    }
+}
+
+/// `name property value source`, with tabs: the properties of each, and the names in their order.
+fn named(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let Some((name, rest)) = line.split_once('\t') else {
+            continue;
+        };
+        // A data set that has no such property says `-`.
+        if rest.split('\t').nth(1) == Some("-") {
+            continue;
+        }
+        properties(facts, &format!("{key}.{name}"), rest, argv);
+        if names.last().is_none_or(|last| last != name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
 /// Properties of a dataset and of its pool.
 pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
     let key = format!("zfs.dataset.{dataset}");
@@ -66,7 +148,7 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
         dataset,
     ];
     if let Some(output) = ask(g, &key, &argv) {
-        properties(&mut g.facts, &key, &output, &argv.join(" "));
+        properties(&mut g.facts, &key, &output, &argv);
     }
     let pool = dataset.split('/').next().unwrap_or(dataset);
     let key = format!("zfs.pool.{pool}");
@@ -80,8 +162,14 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
         pool,
     ];
     if let Some(output) = ask(g, &key, &argv) {
-        properties(&mut g.facts, &key, &output, &argv.join(" "));
+        properties(&mut g.facts, &key, &output, &argv);
     }
+    layout(g, pool);
+}
+
+/// The devices of a pool, and how it is.
+fn layout(g: &mut Gather<'_>, pool: &str) {
+    let key = format!("zfs.pool.{pool}");
     let argv = ["zpool", "status", "-LP", pool];
     if let Some(output) = ask(g, &format!("{key}.layout"), &argv) {
         let layout: Vec<Value> = zpool::layout(&output, pool)
@@ -92,14 +180,14 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
             format!("{key}.layout"),
             layout,
             FactKind::Configured,
-            argv.join(" "),
+            Place::command(argv),
         );
         if let Some(state) = zpool::state(&output) {
             g.facts.known(
                 format!("{key}.state"),
                 state,
                 FactKind::Runtime,
-                argv.join(" "),
+                Place::command(argv),
             );
         }
         vdevs(g, &key, pool, &zpool::vdevs(&output, pool));
@@ -112,8 +200,12 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     for (at, vdev) in vdevs.iter().enumerate() {
         let key = |name: &str| format!("{pool_key}.vdev.{at}.{name}");
         let mut known = |name: &str, value: Value, kind| {
-            g.facts
-                .known(key(name), value, kind, format!("zpool status -LP {pool}"));
+            g.facts.known(
+                key(name),
+                value,
+                kind,
+                Place::command(["zpool", "status", "-LP", pool]),
+            );
         };
         known("class", vdev.class.into(), FactKind::Configured);
         known("kind", vdev.kind.clone().into(), FactKind::Configured);
@@ -135,6 +227,7 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
                 .facts
                 .unknown(key("ashift"), why.clone(), kind, source.clone()),
         }
+        g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
     }
 }
 
@@ -155,25 +248,25 @@ fn ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
 
 /// A property of devices since OpenZFS 2.2; before that, and where it lacks one, only zdb tells it.
 /// With the command that was asked.
-fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, String) {
+fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, String>, Place) {
     let get = Ashifts::query(pool);
     let told = g.try_ask(&get).ok().filter(CommandOutput::success);
     let told = told.map(|output| Ashifts::of_properties(&output.text()));
     if let Some(whole) = told.as_ref().filter(|told| told.is_whole(vdevs)) {
-        return (Ok(whole.clone()), get.join(" "));
+        return (Ok(whole.clone()), Place::command(get));
     }
     let argv = ["zdb", "-C", pool];
     let why = match g.try_ask(&argv) {
         Ok(output) if output.success() => {
-            return (Ok(zpool::ashifts(&output.text())), argv.join(" "));
+            return (Ok(zpool::ashifts(&output.text())), Place::command(argv));
         }
         Ok(output) => output.complaint(),
         Err(error) => error.reason(),
     };
     // zdb is for root; a part is better than nothing.
     match told {
-        Some(part) => (Ok(part), get.join(" ")),
-        None => (Err(why), argv.join(" ")),
+        Some(part) => (Ok(part), Place::command(get)),
+        None => (Err(why), Place::command(argv)),
     }
 }
 
@@ -181,18 +274,21 @@ fn ashifts(g: &Gather<'_>, pool: &str, vdevs: &[Vdev]) -> (Result<Ashifts, Strin
 fn ask(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     match g.try_ask(argv) {
         Ok(output) if output.success() => return Some(output.text()),
-        Ok(output) => g
-            .facts
-            .unknown(key, output.complaint(), FactKind::Runtime, argv.join(" ")),
+        Ok(output) => g.facts.unknown(
+            key,
+            output.complaint(),
+            FactKind::Runtime,
+            Place::command(argv),
+        ),
         Err(error) => g
             .facts
-            .unknown(key, error.reason(), FactKind::Runtime, argv.join(" ")),
+            .unknown(key, error.reason(), FactKind::Runtime, Place::command(argv)),
     }
     None
 }
 
 /// `property value source`, with tabs; the source tells how it came to be so (zfsprops(7)).
-fn properties(facts: &mut Facts, key: &str, text: &str, command: &str) {
+fn properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
     for line in text.lines() {
         let mut fields = line.split('\t');
         let (Some(name), Some(value), Some(source)) = (fields.next(), fields.next(), fields.next())
@@ -204,15 +300,18 @@ fn properties(facts: &mut Facts, key: &str, text: &str, command: &str) {
             continue;
         }
         let (kind, how) = match source {
-            "default" => (FactKind::Default, String::new()),
-            "-" | "" => (FactKind::Runtime, String::new()),
-            other => (FactKind::Configured, format!(" ({other})")),
+            "default" => (FactKind::Default, None),
+            "-" | "" => (FactKind::Runtime, None),
+            other => (FactKind::Configured, Some(other.to_owned())),
         };
         facts.known(
             format!("{key}.{name}"),
             scalar(value),
             kind,
-            format!("{command}{how}"),
+            Place::Command {
+                argv: argv.iter().map(|&word| word.to_owned()).collect(),
+                how,
+            },
         );
     }
 }
@@ -332,8 +431,8 @@ mod tests {
         };
         assert!(unknown("zfs.pool.tank").contains("run as root"));
         assert!(!unknown("zfs.pool.tank.vdev.0.ashift").is_empty());
-        let source = &g.facts.map["zfs.pool.tank.vdev.0.ashift"].source;
-        assert_eq!(source, "zdb -C tank");
+        let place = &g.facts.map["zfs.pool.tank.vdev.0.ashift"].place;
+        assert_eq!(*place, Place::command(["zdb", "-C", "tank"]));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
             Rule::Lines(|line| is_plain(line.trim()).then(|| line.to_owned()))
         }
         _ if argv == lvm::LVS || argv == lvm::VGS || argv == lvm::PVS => Rule::Report,
+        ["zfs" | "zpool", "get", .., "name,property,value,source", _] => Rule::Lines(of_named),
         ["zfs" | "zpool", "get", ..] => Rule::Lines(property),
         ["zpool", "status", ..] => Rule::Lines(status),
         ["zdb", "-C", _] => Rule::Lines(zdb),
@@ -223,7 +224,8 @@ fn property(line: &str) -> Option<String> {
         return device(name, line);
     }
     // Features of a pool are properties too: `feature@lz4_compress`.
-    let named = is_plain(&name.replacen('@', "_", 1));
+    let small = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    let named = small && is_plain(&name.replacen('@', "_", 1));
     if name.contains(':') || !named || zfs::IDENTITY.contains(&name) {
         return None;
     }
@@ -240,6 +242,14 @@ fn property(line: &str) -> Option<String> {
     // From which dataset it is inherited is one of the names that stay.
     let source = source.map_or_else(String::new, |source| format!("\t{source}"));
     Some(format!("{name}\t{value}{source}"))
+}
+
+/// The same behind the name of a pool or data set; those of snapshots are not asked for.
+fn of_named(line: &str) -> Option<String> {
+    let Some((name, rest)) = line.split_once('\t') else {
+        return line.is_empty().then(String::new);
+    };
+    Some(format!("{name}\t{}", property(rest)?))
 }
 
 fn is_nothing(value: &str) -> bool {

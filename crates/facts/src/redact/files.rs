@@ -1,7 +1,8 @@
 //! Of each file that may be read, what may be kept of it. What no line here names is not read.
 
 use super::{LEFT_OUT, cmdline, mount};
-use crate::collectors::{dovecot, kernel, nginx, sshd, sysctl};
+use crate::collectors::services::{lines, postfix, ssh, swap};
+use crate::collectors::{dovecot, kernel, nginx, sysctl};
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
 
@@ -103,6 +104,13 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         }
         "/etc/os-release" => Rule::Lines(|line, _| kept(line, line.starts_with("PRETTY_NAME="))),
         "/etc/sysctl.conf" => Rule::Lines(|line, _| sysctl::redact(line)),
+        postfix::MAIN => Rule::Bytes(|bytes, _| postfix::redact_main(bytes)),
+        postfix::MASTER => Rule::Lines(|line, _| postfix::redact_master(line)),
+        swap::SWAPS => Rule::Lines(|line, _| swap::redact(line)),
+        lines::SESSION => Rule::Lines(|line, _| lines::redact_session(line)),
+        lines::SAMBA => Rule::Lines(|line, _| lines::redact_samba(line)),
+        _ if path.starts_with(lines::SPAM) => Rule::Lines(|line, _| lines::redact_spam(line)),
+        _ if path.starts_with(lines::VPN) => Rule::Lines(|line, _| lines::redact_vpn(line)),
         dovecot::FILE => Rule::Bytes(|bytes, _| dovecot::redact(bytes)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
         _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
@@ -112,7 +120,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         }),
         _ if path.starts_with(PROXMOX) => Rule::Lines(proxmox::redact),
         _ if path.starts_with(nginx::DIR) => Rule::Bytes(|bytes, _| nginx::redact(bytes)),
-        _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| sshd::redact(bytes)),
+        _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| ssh::redact(bytes)),
         _ if of_process(path, "comm") => Rule::Lines(comm),
         _ if of_process(path, "cmdline") => Rule::Bytes(qemu::redact),
         _ if of_open_file(path) => {
@@ -144,6 +152,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
     dir == "/proc/"
         || dir == PROXMOX
         || dir.starts_with(SSH)
+        || dir.starts_with(lines::VPN)
         || dir.starts_with(nginx::DIR)
         || of_process(dir.trim_end_matches('/'), "fd")
         || known.into_iter().any(|known| dir.starts_with(known))

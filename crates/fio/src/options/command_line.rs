@@ -1,5 +1,6 @@
 //! Command lines, as a person types them or copies them from a page.
 
+use super::shell::UNKNOWN;
 use super::{JobOptions, OptionsError, Source, canonical, is_flag};
 use assay_model::secrets;
 
@@ -62,6 +63,7 @@ pub struct Invocation {
 pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     let mut mended = Vec::new();
     let text = mend(text, &mut mended);
+    let text = super::shell::fill(&text, &mut mended);
     let mut found = Vec::new();
     for segment in segments(&text) {
         let words = shell_words::split(&segment).map_err(|_| {
@@ -91,6 +93,17 @@ pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     Ok(found)
 }
 
+/// The words of every command in `text`, of whatever program; what cannot be split is left out.
+#[must_use]
+pub fn commands(text: &str) -> Vec<Vec<String>> {
+    let mut mended = Vec::new();
+    let text = mend(text, &mut mended);
+    let text = super::shell::fill(&text, &mut mended);
+    let words = |segment: &String| shell_words::split(segment).ok();
+    let told = |words: Vec<String>| words.iter().map(|word| told(word)).collect();
+    segments(&text).iter().filter_map(words).map(told).collect()
+}
+
 /// Reads one call of fio that a shell has already split into words.
 ///
 /// # Errors
@@ -102,6 +115,12 @@ pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
     let mut call = invocation(arguments, &mut mended)?;
     call.mended = mended;
     Ok(call)
+}
+
+/// A word whose unknown parts are shown as such.
+fn told(word: &str) -> String {
+    let shown = word.replace(UNKNOWN, "$…");
+    secrets::text(&shown).escape_debug().to_string()
 }
 
 /// Undoes what web pages and word processors do to a command line.
@@ -210,7 +229,13 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         let Some((rest, pasted)) = dash(word) else {
-            result.job_files.push(word.clone());
+            match word.contains(UNKNOWN) {
+                true => mended.push(format!(
+                    "`{}` is not told by the text and left out",
+                    told(word)
+                )),
+                false => result.job_files.push(word.clone()),
+            }
             continue;
         };
         let (key, value) = match rest.split_once('=') {
@@ -243,6 +268,18 @@ fn invocation(words: &[String], mended: &mut Vec<String>) -> Result<Invocation, 
                 .ok_or_else(|| {
                     OptionsError::new(format!("--{} has no value", key.escape_debug()))
                 })?,
+        };
+        let value = match value.contains(UNKNOWN) {
+            false => value,
+            // Names are only shown.
+            true if key == "name" => told(&value),
+            true => {
+                mended.push(format!(
+                    "the value of {} is not told by the text; judged without it",
+                    key.escape_debug()
+                ));
+                continue;
+            }
         };
         if key == "name" {
             finish(job.take(), &mut global, &mut result)?;

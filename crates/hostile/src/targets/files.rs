@@ -96,7 +96,7 @@ pub(super) fn targets() -> Vec<Target> {
         Target {
             name: "url",
             seeds: texts(&["http://h:80/a?b#c", "http://[::1]:8080", "http://u:p@h/", "https://h/"]),
-            run: |bytes| drop(crate::url::Url::parse(&text(bytes))),
+            run: |bytes| drop(assay_http::url::Url::parse(&text(bytes))),
         },
         Target {
             name: "criterion",

@@ -2,11 +2,11 @@
 //! answer.
 
 use super::Request;
-use super::response::{Answer, Reader};
-use super::url::Url;
 use crate::Cancel;
 use crate::connect::{self, timespec};
 use crate::measured::{Done, LOOK, LoadError, Measured, REST, Tally, finish, thread_cpu};
+use assay_http::answer::{Answer, Memory, Reader, Wrong};
+use assay_http::{Method, Url};
 use assay_model::sample::Operation;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use std::io::{self, Read as _, Write as _};
@@ -53,6 +53,7 @@ struct Engine<'a> {
     /// Length of the first answer's body.
     length: Option<u64>,
     buffer: Vec<u8>,
+    memory: Memory,
 }
 
 pub fn run(
@@ -67,12 +68,18 @@ pub fn run(
             source: error.into(),
         }
     };
+    let bytes = assay_http::Request::new(&Method::Get, url, &[], &[], request.keep_alive)
+        .map_err(|why| LoadError::Request {
+            what: request.url.clone(),
+            why,
+        })?
+        .into_bytes();
     let begin = Instant::now();
     let used = thread_cpu();
     let mut engine = Engine {
         request,
         url,
-        bytes: url.request(request.keep_alive),
+        bytes,
         address: reachable(addresses, cancel).ok_or_else(|| LoadError::Request {
             what: request.url.clone(),
             why: "the host has no address".to_owned(),
@@ -91,6 +98,7 @@ pub fn run(
         tally: Tally::new(&request.timing, begin),
         length: None,
         buffer: vec![0; BUFFER],
+        memory: Memory::default(),
     };
     engine.work(cancel).map_err(io("epoll_wait"))?;
     let cpu = thread_cpu().saturating_sub(used);
@@ -257,7 +265,7 @@ impl Engine<'_> {
                     let ended = connection.reader.end();
                     return self.answered(at, ended);
                 }
-                Ok(n) => match connection.reader.feed(&self.buffer[..n]) {
+                Ok(n) => match connection.reader.feed(&self.buffer[..n], &mut self.memory) {
                     Ok(None) => {}
                     Ok(Some(answer)) => return self.answered(at, Ok(answer)),
                     Err(why) => return self.answered(at, Err(why)),
@@ -281,13 +289,13 @@ impl Engine<'_> {
         self.fail(at, LoadError::Connection { address, source });
     }
 
-    fn answered(&mut self, at: usize, answer: Result<Answer, &'static str>) {
+    fn answered(&mut self, at: usize, answer: Result<Answer, Wrong>) {
         let now = Instant::now();
         let (done, reusable) = match answer {
             Ok(answer) => (self.judge(&answer), answer.reusable),
             Err(why) => {
                 let what = self.request.url.clone();
-                let why = why.to_owned();
+                let why = why.to_string();
                 (Err(LoadError::WrongAnswer { what, why }), false)
             }
         };

@@ -15,6 +15,13 @@ pub(super) const RATIO: f64 = 1.1;
 /// this size does not repeat within one window.
 const WINDOW: Bytes = Bytes(128 << 10);
 
+/// With `verify` fio fills its buffers anew for every write (`fixup_options`, fio init.c).
+fn verified(options: &assay_fio::options::JobOptions) -> bool {
+    options
+        .given("verify")
+        .is_some_and(|method| !matches!(method, "0" | "none" | "null" | "pattern"))
+}
+
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     if let Some(file) = evidence.file
         && let Some(ratio) = file.compress_ratio.filter(|ratio| *ratio > RATIO)
@@ -46,7 +53,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
             "dedupe_percentage={} writes blocks that repeat",
             clean(percent)
         )
-    } else if options.is_on("refill_buffers", false) {
+    } else if options.is_on("refill_buffers", false) || verified(options) {
         return None;
     } else if !options.is_on("scramble_buffers", true) {
         "scramble_buffers=0 without refill_buffers writes one block again and again".to_owned()

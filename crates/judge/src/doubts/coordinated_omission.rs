@@ -12,7 +12,8 @@ pub const CODE: &str = "coordinated-omission";
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let options = evidence.options?;
-    let key = ["rate_iops", "rate", "rate_process"]
+    // Without a rate `rate_process` does nothing.
+    let key = ["rate_iops", "rate"]
         .into_iter()
         .find(|key| options.given(key).is_some())?;
     let mut seen = format!(

@@ -3,16 +3,13 @@
 //! flight (`iodepth_level`).
 
 use crate::doubts::{Evidence, clean, suspect, void};
+use assay_fio::options::{self, Kind};
 use assay_model::Doubt;
 use assay_model::sample::Worker;
 use std::fmt::Write as _;
 
 /// Name of the rule.
 pub const CODE: &str = "depth-not-reached";
-/// Engines whose `queue` returns only when the I/O is done (fio `engines/`, FIO_SYNCIO).
-const SYNCHRONOUS: [&str; 8] = [
-    "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "sg",
-];
 /// Percent of I/Os that were alone in flight from which the depth is void: above the share that
 /// the start of a run and its end can explain.
 const ALONE: f64 = 90.0;
@@ -33,7 +30,9 @@ fn by_options(evidence: &Evidence) -> Option<Doubt> {
         return None;
     }
     let engine = options.engine.as_str();
-    if SYNCHRONOUS.contains(&engine) {
+    // fio's own threads hand I/Os to the engine one by one each, several of them at once.
+    let offloaded = options.given("io_submit_mode") == Some("offload");
+    if options::engine(engine) == Some(Kind::Synchronous) && !offloaded {
         let named = match options.given("ioengine") {
             Some(_) => format!("ioengine={engine}"),
             None => format!("the default engine {engine}"),
@@ -44,6 +43,20 @@ fn by_options(evidence: &Evidence) -> Option<Doubt> {
                 "{named} does one I/O at a time: iodepth={depth} has no effect, the depth is 1"
             ),
             "Use ioengine=io_uring or libaio with direct=1, or set iodepth=1 and say so.",
+        ));
+    }
+    let one_file = options.count_of("nrfiles").unwrap_or(1) <= 1
+        && !options
+            .given("filename")
+            .is_some_and(|name| name.contains(':'));
+    if engine == "posixaio" && one_file {
+        return Some(void(
+            CODE,
+            format!(
+                "posixaio is done by threads of the C library, and glibc does the requests of one file \
+                 descriptor one after another: with one file iodepth={depth} is a depth of 1"
+            ),
+            "Use ioengine=io_uring or libaio with direct=1, or as many files as the depth (nrfiles).",
         ));
     }
     if engine == "libaio" && !options.direct {

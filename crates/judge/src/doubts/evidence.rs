@@ -1,7 +1,7 @@
 //! What a rule may look at.
 
 use assay_fio::json::DiskUtil;
-use assay_fio::options::{JobOptions, SyncOption};
+use assay_fio::options::{self, JobOptions, Kind, SyncOption};
 use assay_model::sample::{Counters, Operation, Operations, RatePoint, Worker};
 use assay_model::target::FileState;
 use assay_model::{Bytes, Facts, Nanos, TargetInfo};
@@ -141,7 +141,17 @@ impl Evidence<'_> {
                     | "io_uring_cmd"
                     | "sg"
                     | "rdma"
-            )
+                    | "dev-dax"
+                    | "libpmem"
+                    | "pmemblk"
+                    | "libzbc"
+                    | "libblkio"
+                    | "libcufile"
+                    | "libhipfile"
+                    | "dfs"
+                    | "mtd"
+                    | "xnvme"
+            ) || options::engine(&options.engine) == Some(Kind::NoData)
         })
     }
 

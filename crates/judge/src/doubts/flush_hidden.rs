@@ -17,6 +17,24 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     if evidence.source == Origin::Measured {
         return None;
     }
+    if evidence.results.is_empty()
+        && let Some(options) = evidence.options
+        && options.access.writes
+        && (options.fsync > 0 || options.fdatasync > 0)
+    {
+        let key = if options.fsync > 0 {
+            "fsync"
+        } else {
+            "fdatasync"
+        };
+        return Some(suspect(
+            CODE,
+            format!(
+                "{key}: fio reports the flush apart, so the latency of the write leaves it out"
+            ),
+            "Read the `sync` percentiles as well, or use sync=dsync, which measures both as one.",
+        ));
+    }
     for job in evidence.results {
         let (Some(write), Some(flushes)) = (job.write(), job.flush()) else {
             continue;

@@ -12,6 +12,18 @@ const TENTH: f64 = 0.1;
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let options = evidence.options?;
+    if evidence.results.is_empty()
+        && options.given("runtime").is_some()
+        && options.runtime.is_none()
+    {
+        return Some(suspect(
+            CODE,
+            "runtime=0 sets no time at all, and time_based without a time is refused: the job ends when \
+             everything is done once"
+                .to_owned(),
+            "Give a runtime, such as runtime=60 with time_based=1.",
+        ));
+    }
     let asked = options.runtime?;
     if options.is_on("time_based", false) {
         return None;

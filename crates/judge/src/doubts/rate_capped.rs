@@ -1,6 +1,6 @@
 //! A job that reaches its own rate limit measured the limit.
 
-use crate::doubts::{ENOUGH, Evidence, suspect};
+use crate::doubts::{ENOUGH, Evidence, clean, suspect};
 use assay_model::Doubt;
 
 /// Name of the rule.
@@ -8,6 +8,19 @@ pub const CODE: &str = "rate-capped";
 
 pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     let options = evidence.options?;
+    if let Some(pause) = options
+        .given("thinktime")
+        .filter(|_| options.count_of("thinktime") != Some(0))
+    {
+        return Some(suspect(
+            CODE,
+            format!(
+                "thinktime={} makes each job wait on purpose: the rate is that of the pauses",
+                clean(pause)
+            ),
+            "Leave thinktime out to see what the storage can do.",
+        ));
+    }
     let iops: f64 = evidence.directions().map(|io| io.per_s).sum();
     let rate: f64 = evidence.directions().map(|io| io.bytes_per_s).sum();
     let jobs = evidence.results.len().max(1) as f64;

@@ -66,7 +66,30 @@ fn each_option_that_spoils_a_command_is_found() {
             "--direct=0 --ioengine=io_uring --end_fsync=1",
             &["page-cache-write"],
         ),
-        ("--direct=0 --ioengine=io_uring --fsync=1", &[]),
+        (
+            "--direct=0 --ioengine=io_uring --fsync=1",
+            &["flush-hidden"],
+        ),
+        (
+            "--rw=write --bs=1m --direct=0 --ioengine=io_uring --end_fsync=1",
+            &[],
+        ),
+        ("--ioengine=posixaio", &["depth-not-reached"]),
+        ("--ioengine=posixaio --nrfiles=16", &[]),
+        ("--ioengine=libpmem", &["depth-not-reached"]),
+        (
+            "--ioengine=http",
+            &["engine-dependent", "depth-not-reached"],
+        ),
+        (
+            "--ioengine=dev-dax --direct=0 --iodepth=1 --rw=randread",
+            &[],
+        ),
+        ("--ioengine=io_urnig", &["unknown-option"]),
+        ("--refill_buffers=0 --verify=crc32c", &[]),
+        ("--rate_process=poisson", &[]),
+        ("--thinktime=1000", &["rate-capped"]),
+        ("--runtime=0", &["no-time-based"]),
         (
             "--rw=randread --direct=0 --ioengine=io_uring",
             &["page-cache-read"],
@@ -89,7 +112,10 @@ fn each_option_that_spoils_a_command_is_found() {
         ("--randrepeat=1", &["repeated-offsets"]),
         ("--randrepeat=1 --randseed=9", &[]),
         ("--norandommap", &[]),
-        ("--norandommap --runtime=0", &["no-random-map"]),
+        (
+            "--norandommap --runtime=0",
+            &["no-time-based", "no-random-map"],
+        ),
         ("--rw=write --numjobs=4", &["jobs-overlap"]),
         ("--rw=write --numjobs=4 --offset_increment=1g", &[]),
         (

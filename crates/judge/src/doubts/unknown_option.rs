@@ -1,7 +1,7 @@
 //! A misspelt option: fio refuses to run, so the figure beside such a command comes from another one.
 
-use crate::doubts::{Evidence, Origin, clean, suspect};
-use assay_fio::options::misspelt;
+use crate::doubts::{Evidence, Origin, clean, suspect, void};
+use assay_fio::options::{engine, misspelt, nearest_engine};
 use assay_model::Doubt;
 
 /// Name of the rule.
@@ -13,6 +13,25 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
         return None;
     }
     let options = evidence.options?;
+    // `external:/path` and paths are engines of one's own.
+    if engine(&options.engine).is_none() && !options.engine.contains('/') {
+        let meant = nearest_engine(&options.engine).map_or(
+            "`fio --enghelp` lists the engines.".to_owned(),
+            |meant| {
+                format!(
+                    "Write {meant}, if that is what was meant; `fio --enghelp` lists the engines."
+                )
+            },
+        );
+        return Some(void(
+            CODE,
+            format!(
+                "fio has no engine `{}` and does not run",
+                clean(&options.engine)
+            ),
+            &meant,
+        ));
+    }
     let (key, meant) = options
         .given
         .keys()

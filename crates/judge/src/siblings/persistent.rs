@@ -19,7 +19,7 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 /// By how much the root exceeds a standard normal number when equal disks stay in a state for half of
 /// the watch: 0.9 at 60 windows, less with less persistence (simulated, 10,000 series and more for each of
 /// 37 cases). It is taken off always.
-const EXCESS: f64 = 0.9;
+const EXCESS: f64 = 1.05;
 /// Below this the logarithm of a ratio is not known: 1 %.
 const RESOLUTION: f64 = 0.01;
 /// Correlations up to either bound that are tried, closer to each other where they are high.

@@ -167,6 +167,20 @@ fn a_throttled_half_of_a_mirror_is_found_in_a_minute() {
 }
 
 #[test]
+fn a_large_difference_that_changes_from_window_to_window_is_found() {
+    // Forty times slower in the middle, from two to a thousand times: as of a throttled leaf of a raidz.
+    let model = Model {
+        windows: 40,
+        slow: 40.0,
+        spread: 1.0,
+        ms: 4.0,
+        ..EQUAL
+    };
+    let ends = ends(model, 100, 12);
+    assert!(ends.found > 0.9, "{ends:?}");
+}
+
+#[test]
 fn disks_that_take_turns_are_compared_with_those_that_work() {
     // A mirror over three disks: two of them work at a time, and never all three.
     let model = Model {

@@ -3,7 +3,7 @@
 use super::spread;
 use assay_model::result::{Estimate, Interval};
 use assay_model::study::{
-    Better, Bound, Claim, Figure, Finding, JudgedClaim, Observation, Published, StudyRun,
+    Better, Bound, Claim, Figure, JudgedClaim, Observation, Published, StudyRun, Support,
 };
 
 /// What a claim is held against.
@@ -17,17 +17,17 @@ pub(super) struct Known<'a> {
 type Bounds = (Option<f64>, Option<f64>);
 
 /// What an interval says to bounds.
-fn holds(interval: (f64, f64), bounds: Bounds) -> Finding {
+fn holds(interval: (f64, f64), bounds: Bounds) -> Support {
     let (low, high) = (
         bounds.0.unwrap_or(f64::NEG_INFINITY),
         bounds.1.unwrap_or(f64::INFINITY),
     );
     if interval.1 < low || interval.0 > high {
-        Finding::Contradicted
+        Support::Contradicted
     } else if interval.0 >= low && interval.1 <= high {
-        Finding::Supported
+        Support::Supported
     } else {
-        Finding::Unresolved
+        Support::Unresolved
     }
 }
 
@@ -106,9 +106,9 @@ impl Known<'_> {
                     quotient(of, span(self.published(to, figure)?))
                 })();
                 let (finding, why) = match (&estimate, pairs.is_empty()) {
-                    (None, true) => (Finding::NotTried, self.missing(&[of, to], figure)),
+                    (None, true) => (Support::NotTried, self.missing(&[of, to], figure)),
                     (None, false) => (
-                        Finding::Unresolved,
+                        Support::Unresolved,
                         "a value is 0, so that there is no ratio".to_owned(),
                     ),
                     (Some(estimate), _) => told(estimate, bounds),
@@ -127,7 +127,7 @@ impl Known<'_> {
                 let estimate = spread::mean(&values, exact);
                 let published = self.published(of, figure).map(span);
                 let (finding, why) = match &estimate {
-                    None => (Finding::NotTried, self.missing(&[of], figure)),
+                    None => (Support::NotTried, self.missing(&[of], figure)),
                     Some(estimate) => told(estimate, bounds),
                 };
                 judged(claim, finding, estimate, published, bounds, why)
@@ -171,9 +171,9 @@ impl Known<'_> {
             let (of, to) = if lower { (to, of) } else { (of, to) };
             spread::ratio(&self.pairs(figure, of, to), exact)
         };
-        let mut finding = Finding::Supported;
+        let mut finding = Support::Supported;
         let mut why = "each is at least as good as the next".to_owned();
-        let mut worse = |found: Finding, told: String| {
+        let mut worse = |found: Support, told: String| {
             if found > finding {
                 (finding, why) = (found, told);
             }
@@ -181,24 +181,24 @@ impl Known<'_> {
         for (index, first) in best_first.iter().enumerate() {
             for (after, second) in best_first.iter().enumerate().skip(index + 1) {
                 match better(first, second) {
-                    None => worse(Finding::NotTried, self.missing(&[first, second], figure)),
+                    None => worse(Support::NotTried, self.missing(&[first, second], figure)),
                     Some(Estimate {
                         interval: Some(interval),
                         ..
                     }) => match holds(ends(interval), (Some(1.0), None)) {
-                        Finding::Contradicted => {
+                        Support::Contradicted => {
                             worse(
-                                Finding::Contradicted,
+                                Support::Contradicted,
                                 format!("{second} is better than {first}"),
                             );
                         }
-                        Finding::Unresolved if after == index + 1 => worse(
-                            Finding::Unresolved,
+                        Support::Unresolved if after == index + 1 => worse(
+                            Support::Unresolved,
                             format!("{first} and {second} cannot be told apart"),
                         ),
                         _ => {}
                     },
-                    Some(_) => worse(Finding::Unresolved, ONE_ROUND.to_owned()),
+                    Some(_) => worse(Support::Unresolved, ONE_ROUND.to_owned()),
                 }
             }
         }
@@ -215,8 +215,8 @@ impl Known<'_> {
             estimate: None,
             published: None,
             published_finding: published.map(|values| match values.is_sorted_by(|a, b| a >= b) {
-                true => Finding::Supported,
-                false => Finding::Contradicted,
+                true => Support::Supported,
+                false => Support::Contradicted,
             }),
             why,
         }
@@ -225,14 +225,14 @@ impl Known<'_> {
 
 const ONE_ROUND: &str = "one round has no interval";
 
-fn told(estimate: &Estimate, bounds: Bounds) -> (Finding, String) {
+fn told(estimate: &Estimate, bounds: Bounds) -> (Support, String) {
     let Some(interval) = estimate.interval else {
-        return (Finding::Unresolved, ONE_ROUND.to_owned());
+        return (Support::Unresolved, ONE_ROUND.to_owned());
     };
     let finding = holds(ends(interval), bounds);
     let why = match finding {
-        Finding::Supported => "the whole interval lies within what is claimed",
-        Finding::Contradicted => "the whole interval lies outside what is claimed",
+        Support::Supported => "the whole interval lies within what is claimed",
+        Support::Contradicted => "the whole interval lies outside what is claimed",
         _ => "the interval reaches from within what is claimed to outside",
     };
     (finding, why.to_owned())
@@ -240,7 +240,7 @@ fn told(estimate: &Estimate, bounds: Bounds) -> (Finding, String) {
 
 fn judged(
     claim: &Claim,
-    finding: Finding,
+    finding: Support,
     estimate: Option<Estimate>,
     published: Option<(f64, f64)>,
     bounds: Bounds,

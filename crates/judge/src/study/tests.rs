@@ -85,13 +85,13 @@ fn what_disturbs_a_round_falls_out_of_a_ratio() {
         ("b", "seq", &[1000.0, 100.0, 10.0]),
     ];
     let judged = only(&run(&[ratio("seq", Some(1.9), Some(2.1))], &values));
-    assert_eq!(judged.finding, Finding::Supported);
+    assert_eq!(judged.finding, Support::Supported);
     let claim = &judged.claims[0];
     let interval = claim.estimate.unwrap().interval.unwrap();
     assert!(interval.low > 1.95 && interval.high < 2.05, "{interval:?}");
     // The author's 300 to 100 is 3, outside of what is claimed here.
     assert_eq!(claim.published, Some(3.0));
-    assert_eq!(judged.published_finding, Some(Finding::Contradicted));
+    assert_eq!(judged.published_finding, Some(Support::Contradicted));
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn findings_follow_from_where_the_interval_lies() {
         ("b", "seq", &[100.0, 100.0, 100.0]),
     ];
     for (claim, finding) in [
-        (ratio("seq", Some(1.5), None), Finding::Supported),
-        (ratio("seq", Some(2.1), None), Finding::Unresolved),
-        (ratio("seq", Some(3.0), None), Finding::Contradicted),
-        (ratio("seq", None, Some(1.0)), Finding::Contradicted),
-        (ratio("rand", None, Some(1.0)), Finding::NotTried),
+        (ratio("seq", Some(1.5), None), Support::Supported),
+        (ratio("seq", Some(2.1), None), Support::Unresolved),
+        (ratio("seq", Some(3.0), None), Support::Contradicted),
+        (ratio("seq", None, Some(1.0)), Support::Contradicted),
+        (ratio("rand", None, Some(1.0)), Support::NotTried),
     ] {
         assert_eq!(
             only(&run(std::slice::from_ref(&claim), &values)).finding,
@@ -125,9 +125,9 @@ fn the_weightiest_claim_decides() {
     let untried = ratio("rand", Some(1.5), None);
     let contradicted = ratio("seq", None, Some(1.5));
     for (claims, finding) in [
-        (vec![supported.clone(), untried.clone()], Finding::NotTried),
-        (vec![untried, contradicted.clone()], Finding::Contradicted),
-        (vec![contradicted, supported], Finding::Contradicted),
+        (vec![supported.clone(), untried.clone()], Support::NotTried),
+        (vec![untried, contradicted.clone()], Support::Contradicted),
+        (vec![contradicted, supported], Support::Contradicted),
     ] {
         assert_eq!(only(&run(&claims, &values)).finding, finding);
     }
@@ -142,16 +142,16 @@ fn what_is_counted_needs_no_interval() {
         at_most: Some(at_most),
     };
     let once: [(&str, &str, &[f64]); 1] = [("a", "count", &[0.0])];
-    assert_eq!(only(&run(&[claim(0.0)], &once)).finding, Finding::Supported);
+    assert_eq!(only(&run(&[claim(0.0)], &once)).finding, Support::Supported);
     let different: [(&str, &str, &[f64]); 1] = [("a", "count", &[0.0, 3.0])];
     assert_eq!(
         only(&run(&[claim(2.0)], &different)).finding,
-        Finding::Unresolved
+        Support::Unresolved
     );
     // What is measured and not counted does.
     let once: [(&str, &str, &[f64]); 2] = [("a", "seq", &[9.0]), ("b", "seq", &[1.0])];
     let judged = only(&run(&[ratio("seq", Some(2.0), None)], &once));
-    assert_eq!(judged.finding, Finding::Unresolved);
+    assert_eq!(judged.finding, Support::Unresolved);
     assert!(judged.claims[0].why.contains("one round"));
 }
 
@@ -193,12 +193,12 @@ fn what_needs_kvm_stays_open_in_an_emulated_guest() {
     ];
     let mut run = run(&[ratio("seq", Some(1.5), None)], &values);
     run.study.conclusions[0].needs = Some(Needs::Kvm);
-    assert_eq!(only(&run).finding, Finding::Supported);
+    assert_eq!(only(&run).finding, Support::Supported);
     run.emulated = true;
     let judged = only(&run);
-    assert_eq!(judged.finding, Finding::Unresolved);
+    assert_eq!(judged.finding, Support::Unresolved);
     assert!(judged.why.contains("emulated"), "{}", judged.why);
-    assert_eq!(judged.claims[0].finding, Finding::Supported);
+    assert_eq!(judged.claims[0].finding, Support::Supported);
 }
 
 #[test]
@@ -254,12 +254,12 @@ fn an_order_is_told_where_neighbours_differ() {
         ("bare", "seq", &[210.0, 190.0, 205.0]),
     ];
     let finding = |names: &[&str]| only(&run(&[order(names)], &values)).finding;
-    assert_eq!(finding(&["a", "b"]), Finding::Supported);
-    assert_eq!(finding(&["b", "a"]), Finding::Contradicted);
-    assert_eq!(finding(&["a", "b", "bare"]), Finding::Unresolved);
-    assert_eq!(finding(&["a", "theirs"]), Finding::NotTried);
+    assert_eq!(finding(&["a", "b"]), Support::Supported);
+    assert_eq!(finding(&["b", "a"]), Support::Contradicted);
+    assert_eq!(finding(&["a", "b", "bare"]), Support::Unresolved);
+    assert_eq!(finding(&["a", "theirs"]), Support::NotTried);
     let judged = only(&run(&[order(&["b", "a"])], &values));
-    assert_eq!(judged.published_finding, Some(Finding::Contradicted));
+    assert_eq!(judged.published_finding, Some(Support::Contradicted));
 }
 
 fn values() -> impl Strategy<Value = Vec<f64>> {

@@ -70,7 +70,7 @@ pub struct StudyRun {
 /// What became of a conclusion or a claim; later ones outweigh earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum Support {
     /// The figures support it.
     Supported,
     /// It could not be tried here.
@@ -87,14 +87,14 @@ pub struct JudgedClaim {
     /// The claim.
     pub claim: Claim,
     /// What became of it.
-    pub finding: Finding,
+    pub finding: Support,
     /// The ratio or value it rests on, with its interval; none for an order or where nothing was
     /// measured.
     pub estimate: Option<Estimate>,
     /// The same from the published figures.
     pub published: Option<f64>,
     /// What the published figures say to it; none where there are none.
-    pub published_finding: Option<Finding>,
+    pub published_finding: Option<Support>,
     /// Why, in a sentence.
     pub why: String,
 }
@@ -105,9 +105,9 @@ pub struct JudgedConclusion {
     /// In our words.
     pub says: String,
     /// The weightiest finding among its claims.
-    pub finding: Finding,
+    pub finding: Support,
     /// The same from the published figures; none where they do not cover every claim.
-    pub published_finding: Option<Finding>,
+    pub published_finding: Option<Support>,
     /// Why it cannot be decided here whatever the claims say; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,

@@ -52,6 +52,16 @@ pub struct Segment {
     pub bytes: u64,
 }
 
+impl Plan {
+    /// Whether its own manual advises against it: btrfs(5), "RAID56 status and recommended practices".
+    #[must_use]
+    pub fn advised_against(&self) -> bool {
+        ["btrfs-raid5", "btrfs-raid6"]
+            .iter()
+            .any(|layout| self.layout.starts_with(layout))
+    }
+}
+
 /// One step of growth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {

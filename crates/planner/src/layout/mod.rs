@@ -11,7 +11,7 @@ mod wants;
 pub use describe::{BlockShare, Content, Growth, Plan, Scaling, Segment, describe};
 pub use enumerate::{Search, search};
 pub use stripes::{Placement, declustered};
-pub use wants::{Io, Want, pareto, rank};
+pub use wants::{Io, Want, best, pareto, rank};
 
 use crate::btrfs::Profile;
 use crate::durability::Assumptions;

@@ -7,6 +7,9 @@ use crate::error::PlanError;
 use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
 use assay_model::size::Convention::Decimal;
 
+/// Disks of a raidz vdev above which its width is worth a word; zpoolconcepts(7) recommends 3 to 9.
+const WIDE: usize = 12;
+
 /// Binomial coefficient as a float.
 fn choose(n: u64, k: u64) -> f64 {
     if k > n {
@@ -127,6 +130,17 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
         warnings.push(format!(
             "{} of the larger disks lie idle",
             Decimal.show(lost)
+        ));
+    }
+    let wide = normal
+        .iter()
+        .filter(|v| matches!(v.kind, Kind::Raidz { .. }))
+        .map(|v| v.disks.len())
+        .max();
+    if let Some(wide) = wide.filter(|wide| *wide > WIDE) {
+        warnings.push(format!(
+            "{wide} disks in one raidz vdev: rebuilds read all of them and it has the random speed of one \
+             disk; zpoolconcepts(7) recommends 3 to 9, several vdevs or dRAID beyond"
         ));
     }
     let widest = normal.iter().map(|v| v.kind.survives()).max()

@@ -118,8 +118,8 @@ impl Want {
 }
 
 /// Drops the layouts that miss a demand and sorts the rest: those that survive a failed disk first,
-/// unless a demand speaks of that; then those that can be built before bounds that no file system
-/// reaches; then by the speed asked for, then by usable space.
+/// unless a demand speaks of that; then those that can be built and that their own manual does not
+/// advise against; then by the speed asked for, then by usable space.
 pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
     plans.retain(|plan| wants.iter().all(|want| want.met(plan)));
     let any_loss = wants.iter().any(|want| want.field == Field::Survive);
@@ -132,7 +132,7 @@ pub fn rank(plans: &mut Vec<Plan>, wants: &[Want], io: Option<Io>) {
         };
         safe(b)
             .cmp(&safe(a))
-            .then(buildable(b).cmp(&buildable(a)))
+            .then(sensible(b).cmp(&sensible(a)))
             .then(speed(b).total_cmp(&speed(a)))
             .then(b.usable.cmp(&a.usable))
             .then(b.survives.cmp(&a.survives))
@@ -146,9 +146,39 @@ fn buildable(plan: &Plan) -> bool {
     plan.family != "declustered"
 }
 
+/// Whether it can be built and nobody who makes it advises against it.
+fn sensible(plan: &Plan) -> bool {
+    buildable(plan) && !plan.advised_against()
+}
+
+/// How much the figures of a layout are worth against those of another: what nobody builds, what its
+/// own manual advises against, a bound before the file system, and the space that a file system shows.
+fn standing(plan: &Plan) -> u8 {
+    match (sensible(plan), plan.exact) {
+        (false, _) if !buildable(plan) => 0,
+        (false, _) => 1,
+        (true, false) => 2,
+        (true, true) => 3,
+    }
+}
+
+/// Whether it is one of the pools that everybody builds: all disks in one raidz, or mirrors of two.
+fn standard(plan: &Plan) -> bool {
+    let layout = plan.layout.as_str();
+    let alone = plan.family == "zfs" && !layout.contains('+');
+    let mirrors = layout == "mirror:2" || layout.ends_with("*mirror:2");
+    alone && (mirrors || (layout.starts_with("raidz") && !layout.contains('*')))
+}
+
+/// Drops what is beaten by another in everything, and keeps the pools that everybody builds: who asks
+/// for the best wants to see by how much.
+pub fn best(plans: &mut Vec<Plan>) {
+    plans.retain(|plan| plan.pareto || standard(plan));
+}
+
 /// Marks the layouts that no other one beats in everything: usable space, failures survived,
-/// probability of loss, random and streaming speed. What nobody can build beats nothing that can be
-/// built.
+/// probability of loss, random and streaming speed. A layout only beats those whose figures are worth no
+/// more than its own: btrfs raid6, or a bound for md, hides no pool.
 pub fn pareto(plans: &mut [Plan]) {
     let value = |plan: &Plan| {
         [
@@ -160,10 +190,10 @@ pub fn pareto(plans: &mut [Plan]) {
         ]
     };
     let values: Vec<[f64; 5]> = plans.iter().map(value).collect();
-    let real: Vec<bool> = plans.iter().map(buildable).collect();
+    let worth: Vec<u8> = plans.iter().map(standing).collect();
     for (i, plan) in plans.iter_mut().enumerate() {
-        plan.pareto = !values.iter().zip(&real).any(|(other, other_real)| {
-            if real[i] && !other_real {
+        plan.pareto = !values.iter().zip(&worth).any(|(other, other_worth)| {
+            if *other_worth < worth[i] {
                 return false;
             }
             let no_worse = other.iter().zip(&values[i]).all(|(a, b)| a >= b);
@@ -175,6 +205,51 @@ pub fn pareto(plans: &mut [Plan]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn searched(disks: &[(usize, u64)]) -> Vec<Plan> {
+        let disks: Vec<crate::layout::Disk> = disks
+            .iter()
+            .flat_map(|&(count, size)| vec![crate::layout::Disk { size, price: None }; count])
+            .collect();
+        let context = crate::layout::Context::default();
+        let mut plans = crate::layout::search(&disks, &[], &context).unwrap().plans;
+        rank(&mut plans, &[], None);
+        pareto(&mut plans);
+        plans
+    }
+
+    #[test]
+    fn what_is_advised_against_hides_no_pool_and_is_never_first() {
+        const T: u64 = 4_000_000_000_000;
+        for disks in [
+            &[(6, T)][..],
+            &[(3, T)],
+            &[(2, T), (2, T / 2)],
+            &[(8, T / 4)],
+        ] {
+            let plans = searched(disks);
+            assert!(
+                !plans[0].advised_against(),
+                "{disks:?}: {}",
+                plans[0].layout
+            );
+            // Each one that is beaten is beaten by one of its own standing or better.
+            let values = |plan: &Plan| (plan.usable, plan.survives);
+            for plan in plans.iter().filter(|plan| !plan.pareto) {
+                let beaten = plans.iter().any(|other| {
+                    standing(other) >= standing(plan)
+                        && values(other).0 >= values(plan).0
+                        && values(other).1 >= values(plan).1
+                });
+                assert!(beaten, "{disks:?}: {}", plan.layout);
+            }
+        }
+        let mut plans = searched(&[(6, T)]);
+        best(&mut plans);
+        for wanted in ["raidz1:6", "raidz2:6", "raidz3:6", "3*mirror:2"] {
+            assert!(plans.iter().any(|plan| plan.layout == wanted), "{wanted}");
+        }
+    }
 
     #[test]
     fn demands_are_read_or_refused() {

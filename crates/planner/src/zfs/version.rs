@@ -84,6 +84,22 @@ impl Version {
         self >= Self::new(2, 3, 0)
     }
 
+    /// The ARC takes all memory but 1 GiB, at least five eighths (2.3.0); before, half of it.
+    #[must_use]
+    pub fn arc_takes_most(self) -> bool {
+        self >= Self::new(2, 3, 0)
+    }
+
+    /// Bytes that the ARC takes at most on Linux where `zfs_arc_max` is not set (`arc_default_max`,
+    /// module/os/linux/zfs/arc_os.c).
+    #[must_use]
+    pub fn arc_default_max(self, memory: u64) -> u64 {
+        match self.arc_takes_most() {
+            true => memory.saturating_sub(1 << 30).max(memory / 8 * 5),
+            false => memory / 2,
+        }
+    }
+
     /// Default `volblocksize`: 8 KiB, and 16 KiB since 2.2.0.
     #[must_use]
     pub fn default_volblocksize(self) -> u64 {

@@ -440,7 +440,7 @@ pub(crate) fn facts(facts: &Facts) -> Vec<(String, Vec<FactRow>)> {
             value,
             unknown,
             kind,
-            source: clean(&fact.source),
+            source: clean(&fact.place.to_string()),
         };
         match groups.last_mut().filter(|(name, _)| *name == group) {
             Some((_, rows)) => rows.push(row),

@@ -72,7 +72,11 @@ pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String
 }
 
 fn row(plan: &Plan) -> Vec<String> {
-    let star = if plan.pareto { " ★" } else { "" };
+    let star = match (plan.pareto, plan.advised_against()) {
+        (_, true) => " ⚠ advised against",
+        (true, false) => " ★",
+        (false, false) => "",
+    };
     let speeds = &plan.scaling;
     vec![
         format!("{}{star}", clean(&plan.layout)),

@@ -95,9 +95,15 @@ struct RowView {
     cells: Vec<String>,
 }
 
-/// A page with a picture and a table for each section.
+/// A page of the planner with a picture and a table for each section.
 #[must_use]
 pub fn sheet(title: &str, intro: &[String], sections: &[Section]) -> String {
+    sheet_of("assay plan", title, intro, sections)
+}
+
+/// The same of another verb.
+#[must_use]
+pub fn sheet_of(verb: &str, title: &str, intro: &[String], sections: &[Section]) -> String {
     let all = |lines: &[String]| -> Vec<String> { lines.iter().map(|one| clean(one)).collect() };
     let views = sections.iter().enumerate().map(|(at, one)| SectionView {
         heading: clean(&one.heading),
@@ -121,6 +127,7 @@ pub fn sheet(title: &str, intro: &[String], sections: &[Section]) -> String {
         STYLE,
         TEMPLATE,
         context! {
+            verb,
             intro => Serde(all(intro)),
             sections => Serde(views.collect::<Vec<_>>()),
         },

@@ -2,7 +2,7 @@
 
 use super::{View, words};
 use crate::html::charts::rate_tick;
-use assay_model::study::{Cell, Configuration, Figure, Finding, JudgedConclusion};
+use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Support};
 use assay_page::html::{Chart, Table, page};
 use assay_page::svg::intervals;
 use assay_page::text::clean;
@@ -35,12 +35,12 @@ struct ClaimView {
 }
 
 /// The class of a finding: its colour, never without its word.
-fn class(finding: Finding) -> &'static str {
+fn class(finding: Support) -> &'static str {
     match finding {
-        Finding::Supported => "met",
-        Finding::Contradicted => "missed",
-        Finding::Unresolved => "suspect",
-        Finding::NotTried => "untried",
+        Support::Supported => "met",
+        Support::Contradicted => "missed",
+        Support::Unresolved => "suspect",
+        Support::NotTried => "untried",
     }
 }
 
@@ -214,10 +214,10 @@ fn chart(view: &View<'_>, number: usize, figure: &Figure) -> Option<Chart> {
 pub fn html(view: &View<'_>) -> String {
     let (run, study) = (view.run, &view.run.study);
     let kinds = [
-        Finding::Supported,
-        Finding::Contradicted,
-        Finding::Unresolved,
-        Finding::NotTried,
+        Support::Supported,
+        Support::Contradicted,
+        Support::Unresolved,
+        Support::NotTried,
     ];
     let tiles: Vec<(usize, &str)> = kinds
         .into_iter()

@@ -1,7 +1,7 @@
 //! The studies there are, and those that were carried out.
 
 use super::{View, words};
-use assay_model::study::{Finding, Study};
+use assay_model::study::{Study, Support};
 use assay_page::Style;
 use assay_page::text::{clean, left};
 use assay_page::units::{count, time};
@@ -34,12 +34,12 @@ pub fn catalogue_json(studies: &[Study]) -> Value {
 /// `3 supported, 1 contradicted`.
 fn findings(view: &View<'_>) -> String {
     let kinds = [
-        Finding::Supported,
-        Finding::Contradicted,
-        Finding::Unresolved,
-        Finding::NotTried,
+        Support::Supported,
+        Support::Contradicted,
+        Support::Unresolved,
+        Support::NotTried,
     ];
-    let of = |kind: Finding| {
+    let of = |kind: Support| {
         let all = view.result.conclusions.iter();
         let n = all.filter(|one| one.finding == kind).count();
         (n > 0).then(|| format!("{n} {}", words::finding(kind)))

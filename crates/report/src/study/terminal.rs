@@ -1,7 +1,7 @@
 //! A study for a terminal: conclusions first.
 
 use super::{View, words};
-use assay_model::study::{Cell, Configuration, Figure, Finding, JudgedConclusion};
+use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Support};
 use assay_page::Style;
 use assay_page::text::{clean, left, right, width};
 use assay_page::units::time;
@@ -66,10 +66,10 @@ fn conclusion(out: &mut String, view: &View<'_>, one: &JudgedConclusion, style: 
     let study = &view.run.study;
     let word = words::finding(one.finding);
     let sgr = match one.finding {
-        Finding::Supported => "32",
-        Finding::Contradicted => "31",
-        Finding::Unresolved => "33",
-        Finding::NotTried => "2",
+        Support::Supported => "32",
+        Support::Contradicted => "31",
+        Support::Unresolved => "33",
+        Support::NotTried => "2",
     };
     out.push_str(&format!("  {}\n", style.paint(sgr, word)));
     let mut line = |indent: usize, label: &str, text: &str| {

@@ -3,7 +3,7 @@
 use assay_model::Bytes;
 use assay_model::result::Estimate;
 use assay_model::study::{
-    Bound, Claim, Configuration, Figure, Finding, JudgedClaim, NotTried, Published, Study,
+    Bound, Claim, Configuration, Figure, JudgedClaim, NotTried, Published, Study, Support,
 };
 use assay_model::units::{mb_per_s, significant};
 use assay_page::units::{NONE, latency, percent, plus_minus};
@@ -60,21 +60,21 @@ pub(super) fn published(figure: &Figure, one: &Published) -> String {
 }
 
 /// One word for a finding.
-pub(super) fn finding(finding: Finding) -> &'static str {
+pub(super) fn finding(finding: Support) -> &'static str {
     match finding {
-        Finding::Supported => "supported",
-        Finding::NotTried => "not tried",
-        Finding::Unresolved => "unresolved",
-        Finding::Contradicted => "contradicted",
+        Support::Supported => "supported",
+        Support::NotTried => "not tried",
+        Support::Unresolved => "unresolved",
+        Support::Contradicted => "contradicted",
     }
 }
 
 /// What the author's own figures say, in a few words; none where they say nothing.
-pub(super) fn published_finding(found: Option<Finding>) -> Option<&'static str> {
+pub(super) fn published_finding(found: Option<Support>) -> Option<&'static str> {
     Some(match found? {
-        Finding::Supported => "the published figures support it",
-        Finding::Contradicted => "the published figures contradict it",
-        Finding::Unresolved | Finding::NotTried => "the published figures do not settle it",
+        Support::Supported => "the published figures support it",
+        Support::Contradicted => "the published figures contradict it",
+        Support::Unresolved | Support::NotTried => "the published figures do not settle it",
     })
 }
 

@@ -46,7 +46,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> 
         }
     }
     let note = format!(
-        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it can only be explained). `assay advice ID` says why and how it is tested.",
+        "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
         clean(&target.name)
     );
     let _ = writeln!(out);

@@ -38,7 +38,13 @@ pub(super) fn page(
     out.labelled("Predicted", &advice.predicts);
     let risk = format!("{}. {}", risk(advice.risk.level), advice.risk.text);
     out.labelled("Risk", &risk);
-    here(&mut out, &entry.here);
+    match (&advice.trial, &advice.check) {
+        (None, Some(_)) => {
+            let ask = format!("`assay check --only {}` says it.", advice.id);
+            out.labelled("Here", &ask);
+        }
+        _ => here(&mut out, &entry.here),
+    }
     parameters(&mut out, advice);
     trial(&mut out, advice, given)?;
     out.gap();
@@ -46,6 +52,34 @@ pub(super) fn page(
     out.gap();
     out.line("2", &format!("From {}", clean(file)));
     Ok(out.text)
+}
+
+/// The page of a rule: why it is one, what to do, where it is written down.
+pub(super) fn explain(advice: &Advice, style: Style) -> String {
+    let mut out = Out {
+        text: String::new(),
+        style,
+        columns: style.width.clamp(40, 100),
+    };
+    let name = format!("{} ({}/{})", advice.title, advice.domain, advice.id);
+    out.line("1", &clean(&name));
+    out.paragraph(0, &advice.statement);
+    out.gap();
+    out.labelled("Standing", standing(advice));
+    out.paragraph(LABEL, &advice.literature.text);
+    out.labelled("Claimed", &claimed(advice));
+    let risk = format!("{}. {}", risk(advice.risk.level), advice.risk.text);
+    out.labelled("Risk", &risk);
+    if let Some(check) = &advice.check {
+        out.labelled("Severity", check.severity.name());
+        out.labelled("Violated", &check.violated);
+        for flip in &check.flips {
+            out.item(LABEL, flip);
+        }
+    }
+    out.gap();
+    out.markdown(&advice.page);
+    out.text
 }
 
 fn claimed(advice: &Advice) -> String {
@@ -97,7 +131,7 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     for item in evidence {
         let value = readable(item);
         let lead = format!("    {}", left(&clean(&item.key), key_width));
-        out.hanging(&lead, &format!("{value}  [{}]", item.source));
+        out.hanging(&lead, &format!("{value}  [{}]", item.place));
     }
 }
 

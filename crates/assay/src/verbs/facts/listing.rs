@@ -84,7 +84,7 @@ fn one(out: &mut String, style: Style, name: &str, column: usize, fact: &Fact) {
         FactKind::Configured => " (configured)",
         FactKind::Runtime => "",
     };
-    let source = format!("{}{kind}", clean(&fact.source));
+    let source = format!("{}{kind}", clean(&fact.place.to_string()));
     let mut lead = format!("  {}", left(name, column.saturating_sub(2)));
     // A long key gets a line of its own.
     if width(&lead) > column || !lead.ends_with("  ") {

@@ -5,6 +5,7 @@ use crate::cli::Status;
 use crate::context::{columns, wrap};
 use assay_model::size::Convention::Binary;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
+use assay_planner::zfs::Version;
 use assay_report::plan as picture;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   assay plan cache --memory 32GiB --l2arc 120GiB --block 4KiB
   assay plan cache --memory 64GiB --working-set 200GiB --l2arc 480G --block 16KiB
+  assay plan cache --memory 64GiB --working-set 200GiB --zfs 2.3
   assay plan cache --sync-writes 200MB/s --memory 64GiB
   assay plan cache --arcstats /proc/spl/kstat/zfs/arcstats --memory 64GiB
 
@@ -27,6 +29,10 @@ pub struct Args {
     /// Memory of the machine
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     memory: Option<u64>,
+    /// Version of OpenZFS, 0.7 to 2.4, for what its ARC takes [default: the one that runs here, else
+    /// 2.1.11]
+    #[arg(long, value_name = "VERSION")]
+    zfs: Option<Version>,
     /// Data that is read again and again
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     working_set: Option<u64>,
@@ -53,6 +59,13 @@ pub struct Args {
     json: bool,
 }
 
+/// The version of the module that is loaded here, when it is one that was read.
+fn running() -> Option<Version> {
+    let text = read::file(Path::new("/sys/module/zfs/version")).ok()?;
+    // `2.1.11-1`, `2.2.2-0ubuntu9`.
+    text.trim().split('-').next()?.parse().ok()
+}
+
 /// Runs the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let here = Path::new("/proc/spl/kstat/zfs/arcstats");
@@ -69,6 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     };
     let question = CacheQuestion {
         memory: args.memory,
+        zfs: args.zfs.or_else(running),
         working_set: args.working_set,
         l2arc: args.l2arc,
         block: args.block,

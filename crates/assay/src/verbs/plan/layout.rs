@@ -10,7 +10,7 @@ use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
-    Context, Disk, Io, Layout, Plan, Want, describe, pareto, rank, search,
+    Context, Disk, Io, Layout, Plan, Want, best, describe, pareto, rank, search,
 };
 use assay_planner::size;
 use assay_planner::zfs::Version;
@@ -28,6 +28,7 @@ Examples:
   assay plan layout 6x4T --want 'usable>=12TiB' --html plan.html
   assay plan layout --only raidz2:6 --ashift 12 6x10GiB --json
   assay plan layout --only 2*mirror:2+special/mirror:2 4x4T 2x400G
+  assay plan layout --only raidz2:6 6x4T --special 400G --special 400G
   assay plan layout --only draid2:4d:8c:1s 8x4TB
   assay plan layout --only btrfs-raid1 --metadata raid1 4T 2T 1T --json
   assay plan layout --only stripes:4+1 4T 2T 2T 1T 750G
@@ -56,10 +57,10 @@ pub struct Args {
     #[arg(long, value_name = "PROFILE")]
     metadata: Option<Profile>,
     /// Fast disk for a special vdev in each ZFS layout; repeat for a mirror
-    #[arg(long, value_name = "SIZE", value_parser = read::size, conflicts_with = "only")]
+    #[arg(long, value_name = "SIZE", value_parser = read::size)]
     special: Vec<u64>,
     /// Sector size of ZFS as a power of two, 9 to 16
-    #[arg(long, default_value_t = 12, value_name = "N")]
+    #[arg(long, default_value_t = 12, value_name = "N", value_parser = clap::value_parser!(u32).range(9..=16))]
     ashift: u32,
     /// recordsize or volblocksize to show the efficiency of; repeatable [default: 4 KiB to 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
@@ -85,12 +86,15 @@ pub struct Args {
     /// Show at most N layouts
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
-    /// Only layouts that no other one beats in everything
+    /// Only layouts that no other one beats in everything, and the pools that everybody builds
     #[arg(long)]
     best: bool,
     /// Share of disks that fail in a year
     #[arg(long, default_value = "1.5%", value_parser = read::share, value_name = "SHARE")]
     afr: f64,
+    /// Unreadable bits for each bit read, from the data sheet, such as 1e-14; 0 leaves them out
+    #[arg(long, default_value_t = 1e-15, value_name = "N")]
+    ure: f64,
     /// What one disk reads or writes during a rebuild
     #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
     disk_speed: u64,
@@ -160,10 +164,34 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlanError> {
     Ok(vec![Disk { size, price }; count])
 }
 
+/// A pool as it stands, with the disks of `--special` behind the others as one vdev.
+fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, PlanError> {
+    if special == 0 {
+        return Ok(spec.to_owned());
+    }
+    let other = ["btrfs-", "md-", "stripes:"];
+    if other.iter().any(|begin| spec.starts_with(begin)) {
+        return Err(PlanError::layout(
+            spec.escape_debug().to_string(),
+            "only ZFS has special vdevs: leave --special out",
+        ));
+    }
+    // A vdev without a number takes all disks that are left, and these are not among them.
+    let alone = !spec.contains([':', '+', '*']) && spec != "single";
+    let spec = match alone {
+        true => format!("{spec}:{disks}"),
+        false => spec.to_owned(),
+    };
+    Ok(match special {
+        1 => format!("{spec}+special/single"),
+        n => format!("{spec}+special/mirror:{n}"),
+    })
+}
+
 /// Runs the question.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut units = Vec::new();
-    let offered: Vec<Disk> = if args.here {
+    let mut offered: Vec<Disk> = if args.here {
         let mut argv = vec!["lsblk"];
         argv.extend(lsblk::ARGUMENTS);
         let found = lsblk::parse(&read::command(&argv)?)?;
@@ -200,6 +228,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         true => Context::default().blocks,
         false => args.block.clone(),
     };
+    let failures = Assumptions {
+        afr: args.afr,
+        ure_per_bit: args.ure,
+        ..Assumptions::default()
+    };
+    failures.check()?;
     let context = Context {
         blocks,
         volume: args.volume,
@@ -208,16 +242,19 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         whole_disk: args.whole_disk,
         disk_speed: args.disk_speed,
         fill: args.fill,
-        failures: Assumptions {
-            afr: args.afr,
-            ..Assumptions::default()
-        },
+        failures,
     };
     let mut bounded = None;
     let mut plans = match &args.only {
         Some(spec) => {
+            let spec = with_special(spec, offered.len(), args.special.len())?;
+            let special = |size: &u64| Disk {
+                size: *size,
+                price: None,
+            };
+            offered.extend(args.special.iter().map(special));
             assay_planner::layout::check_disks(&offered)?;
-            let layout = Layout::parse(spec, &offered, args.metadata, &context)?;
+            let layout = Layout::parse(&spec, &offered, args.metadata, &context)?;
             vec![describe(&layout, &offered, &context)?]
         }
         None => {
@@ -236,7 +273,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     rank(&mut plans, &wants, io);
     pareto(&mut plans);
     if args.best {
-        plans.retain(|plan| plan.pareto);
+        best(&mut plans);
     }
     let found = plans.len();
     plans.truncate(args.limit.max(1));

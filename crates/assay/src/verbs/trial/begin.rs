@@ -265,7 +265,7 @@ fn shown(candidate: &Candidate, journal: &Journal, style: Style) -> anyhow::Resu
             .applies
             .evidence()
             .iter()
-            .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.source)),
+            .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.place)),
     );
     let before = Before {
         now: now.as_deref(),
@@ -305,7 +305,7 @@ fn all_apply(candidates: &[Candidate]) -> bool {
             let seen: Vec<String> = reason
                 .evidence
                 .iter()
-                .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.source))
+                .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.place))
                 .chain(reason.absent.iter().map(|key| format!("there is no {key}")))
                 .collect();
             eprintln!(

@@ -181,7 +181,7 @@ pub fn login() -> TrialCase {
             .collect(),
     };
     let mut plan = plan(
-        "sshd-usedns",
+        "ssh-usedns",
         "SYNTHETIC: no reverse look-up at login",
         Change::SideBySide {
             now: server("yes"),

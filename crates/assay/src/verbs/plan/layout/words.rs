@@ -88,7 +88,7 @@ pub(super) fn table(plans: &[Plan], found: usize) -> String {
             text,
             "{}{} {layout:<27} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
             if plan.pareto { '*' } else { ' ' },
-            if advised_against(plan) { '!' } else { ' ' },
+            if plan.advised_against() { '!' } else { ' ' },
             format!(
                 "{}{}",
                 if plan.exact { "" } else { "~" },
@@ -117,16 +117,12 @@ pub(super) fn table(plans: &[Plan], found: usize) -> String {
     text
 }
 
-/// btrfs(5), "RAID56 status and recommended practices": not for production.
-pub(super) fn advised_against(plan: &Plan) -> bool {
-    ["btrfs-raid5", "btrfs-raid6"]
-        .iter()
-        .any(|layout| plan.layout.starts_with(layout))
-}
-
-/// The layout to show in full: the first that a file system really offers.
+/// The layout to show in full: the first that a file system really offers and its manual does not
+/// advise against.
 pub(super) fn shown(plans: &[Plan]) -> &Plan {
-    let real = plans.iter().find(|plan| plan.family != "declustered");
+    let real = plans
+        .iter()
+        .find(|plan| plan.family != "declustered" && !plan.advised_against());
     real.unwrap_or(&plans[0])
 }
 

@@ -1,0 +1,185 @@
+//! What somebody accepts: findings that are taken out of those that count, each with a reason. A rule
+//! is held against the machine all the same, and what is accepted is listed.
+//!
+//! ```toml
+//! [[accept]]
+//! rule = "ssh-usedns"
+//! subject = "sshd.scope.everywhere"   # as --json names it; every subject without it
+//! reason = "from= patterns with host names until the old gateway is gone"
+//! owner = "ops"
+//! expires = "2027-01-31"     # the last day on which it holds
+//! ```
+
+use assay_model::finding::{Accepted, Certainty, Checked, Finding};
+use jiff::civil::Date;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    rule: String,
+    #[serde(default)]
+    subject: Option<String>,
+    reason: String,
+    #[serde(default)]
+    owner: Option<String>,
+    #[serde(default)]
+    expires: Option<String>,
+}
+
+impl Entry {
+    fn means(&self, finding: &Finding) -> bool {
+        let subject = || finding.subject.to_string();
+        self.rule == finding.rule && self.subject.as_ref().is_none_or(|only| *only == subject())
+    }
+}
+
+/// Moves what the text accepts out of the findings that count. An entry that is malformed, that has
+/// expired by `today`, or that means nothing which was found accepts nothing and becomes a remark;
+/// so does a text that is no TOML.
+pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date) {
+    let table: toml::Table = match toml::from_str(text) {
+        Ok(table) => table,
+        Err(error) => {
+            let why = error.message();
+            let remark = format!("{path}: {why}; nothing of it is accepted");
+            return checked.remarks.push(remark);
+        }
+    };
+    for key in table.keys().filter(|key| *key != "accept") {
+        let remark = format!("{path}: `{key}` is not known; entries begin with [[accept]]");
+        checked.remarks.push(remark);
+    }
+    let entries = table.get("accept").and_then(toml::Value::as_array);
+    for (at, value) in entries.into_iter().flatten().enumerate() {
+        let nth = at + 1;
+        match entry(value, today) {
+            Ok(entry) if checked.findings.iter().any(|found| entry.means(found)) => {
+                take(checked, &entry);
+            }
+            Ok(entry) => checked.remarks.push(format!(
+                "{path}: entry {nth} accepts `{}`, which was not found: remove it",
+                entry.rule
+            )),
+            Err(why) => {
+                let remark = format!("{path}: entry {nth} accepts nothing: {why}");
+                checked.remarks.push(remark);
+            }
+        }
+    }
+}
+
+fn entry(value: &toml::Value, today: Date) -> Result<Entry, String> {
+    let entry: Entry = value
+        .clone()
+        .try_into()
+        .map_err(|error: toml::de::Error| error.message().to_owned())?;
+    if entry.reason.trim().is_empty() {
+        return Err(format!("`{}` has no reason", entry.rule));
+    }
+    if let Some(day) = &entry.expires {
+        let last: Date = day
+            .parse()
+            .map_err(|_| format!("`{day}` is no day; write it as 2027-01-31"))?;
+        if last < today {
+            return Err(format!("`{}` expired on {day}", entry.rule));
+        }
+    }
+    Ok(entry)
+}
+
+/// What could not be read is not accepted: it may be worse than what was.
+fn take(checked: &mut Checked, entry: &Entry) {
+    let findings = std::mem::take(&mut checked.findings);
+    for finding in findings {
+        match entry.means(&finding) && finding.certainty == Certainty::Violated {
+            true => checked.accepted.push(Accepted {
+                finding,
+                reason: entry.reason.clone(),
+                owner: entry.owner.clone(),
+                expires: entry.expires.clone(),
+            }),
+            false => checked.findings.push(finding),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::Subject;
+    use assay_model::finding::{Fix, Severity};
+
+    fn found(rule: &str, subject: &str) -> Finding {
+        Finding {
+            rule: rule.to_owned(),
+            domain: "ssh".to_owned(),
+            subject: Subject::new(["sshd.scope", subject]),
+            severity: Severity::High,
+            certainty: Certainty::Violated,
+            title: String::new(),
+            text: String::new(),
+            places: Vec::new(),
+            evidence: Vec::new(),
+            fix: Fix::AfterReading,
+            trial: None,
+        }
+    }
+
+    /// Findings that count, accepted ones and remarks.
+    fn after(text: &str) -> (usize, usize, usize) {
+        let mut checked = Checked {
+            findings: vec![found("a", "0"), found("a", "1"), found("b", "0")],
+            ..Checked::default()
+        };
+        let today = Date::constant(2026, 11, 22);
+        accept(&mut checked, "own.toml", text, today);
+        (
+            checked.findings.len(),
+            checked.accepted.len(),
+            checked.remarks.len(),
+        )
+    }
+
+    #[test]
+    fn the_life_of_an_entry() {
+        let entry = |lines: &str| after(&format!("[[accept]]\nrule = \"a\"\n{lines}\n"));
+        assert_eq!(entry("reason = \"r\""), (1, 2, 0));
+        assert_eq!(
+            entry("reason = \"r\"\nsubject = \"sshd.scope.1\""),
+            (2, 1, 0)
+        );
+        // The last day counts.
+        assert_eq!(entry("reason = \"r\"\nexpires = \"2026-11-22\""), (1, 2, 0));
+        assert_eq!(entry("reason = \"r\"\nexpires = 2026-11-30"), (1, 2, 0));
+        for refused in [
+            "reason = \"r\"\nexpires = \"2026-11-21\"",
+            "reason = \"r\"\nexpires = \"soon\"",
+            "reason = \" \"",
+            "",
+            "reason = \"r\"\nexpries = \"2027-01-01\"",
+            "reason = \"r\"\nsubject = \"sshd.scope.7\"",
+        ] {
+            assert_eq!(entry(refused), (3, 0, 1), "{refused}");
+        }
+        assert_eq!(
+            after("[[accept]]\nrule = \"c\"\nreason = \"r\"\n"),
+            (3, 0, 1)
+        );
+        assert_eq!(after("[[accept]\n"), (3, 0, 1));
+        assert_eq!(
+            after("[[suppress]]\nrule = \"a\"\nreason = \"r\"\n"),
+            (3, 0, 1)
+        );
+        let mut checked = Checked {
+            findings: vec![Finding {
+                certainty: Certainty::Unknown,
+                ..found("a", "0")
+            }],
+            ..Checked::default()
+        };
+        let text = "[[accept]]\nrule = \"a\"\nreason = \"r\"\n";
+        accept(&mut checked, "own.toml", text, Date::constant(2026, 1, 1));
+        assert_eq!((checked.findings.len(), checked.accepted.len()), (1, 0));
+    }
+}

@@ -1,0 +1,184 @@
+//! Every page with a `[check]` has machines on which it fires, on which it stays silent although they
+//! look alike, and to which it does not apply: small trees of files, as a captured machine is one. They
+//! go through the collectors.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the catalogue's own directories"
+)]
+
+use assay_advice::{Catalogue, findings};
+use assay_facts::{Options, collect};
+use assay_host::Root;
+use assay_model::advice::Advice;
+use assay_model::finding::{Certainty, Checked, Finding, Fix};
+use assay_model::{Facts, Place};
+use std::path::{Path, PathBuf};
+
+fn trees(advice: &Advice, case: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
+    let dir = root.join(&advice.domain).join(&advice.id).join(case);
+    let mut found: Vec<PathBuf> = std::fs::read_dir(&dir)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "{}: no machine", dir.display());
+    for tree in &found {
+        let origin = std::fs::read_to_string(tree.join("ORIGIN")).unwrap_or_default();
+        let told = origin.starts_with("recorded: ") || origin.starts_with("made: ");
+        assert!(
+            told,
+            "{}/ORIGIN: recorded or made, from what?",
+            tree.display()
+        );
+    }
+    found
+}
+
+fn facts(tree: &Path) -> Facts {
+    let root = Root::open(tree).unwrap_or_else(|error| panic!("{error}"));
+    let options = Options {
+        services: true,
+        ..Options::default()
+    };
+    collect(&root, &options)
+}
+
+fn of<'a>(checked: &'a Checked, id: &str) -> Vec<&'a Finding> {
+    let all = checked.findings.iter();
+    all.filter(|finding| finding.rule == id).collect()
+}
+
+fn checks() -> Vec<Advice> {
+    let catalogue = Catalogue::builtin().unwrap();
+    let mut all: Vec<Advice> = catalogue.all().into_iter().cloned().collect();
+    all.retain(|advice| advice.check.is_some());
+    all
+}
+
+/// What is wrong with a finding on a machine on which its page fires.
+fn faults(finding: &Finding) -> Vec<String> {
+    let mut faults = Vec::new();
+    if finding.certainty != Certainty::Violated {
+        faults.push(format!("not certain: {}", finding.text));
+    }
+    if finding.evidence.is_empty() {
+        faults.push("no evidence".to_owned());
+    }
+    let steps = match &finding.fix {
+        Fix::Steps(remedy) => remedy.steps.join(" ") + &remedy.undo.join(" "),
+        Fix::NotHere(why) => why.clone(),
+        Fix::AfterReading => "nothing to do".to_owned(),
+    };
+    for text in [&finding.title, &finding.text, &steps] {
+        if text.contains('{') {
+            faults.push(format!("not filled in: {text}"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_check_fires_and_is_silent_where_it_should() {
+    let all = checks();
+    let mut faulty: Vec<String> = Vec::new();
+    for advice in &all {
+        for tree in trees(advice, "fires") {
+            let checked = findings([advice], &facts(&tree));
+            let found = of(&checked, &advice.id);
+            if found.is_empty() {
+                faulty.push(format!("{}: nothing found", tree.display()));
+            }
+            let wrong = found.into_iter().flat_map(faults);
+            faulty.extend(wrong.map(|fault| format!("{}: {fault}", tree.display())));
+        }
+        for case in ["quiet", "not-applicable"] {
+            for tree in trees(advice, case) {
+                let checked = findings([advice], &facts(&tree));
+                for finding in of(&checked, &advice.id) {
+                    faulty.push(format!("{}: {}", tree.display(), finding.title));
+                }
+                let applied = checked.rules[0].applied;
+                if applied > 0 && case == "not-applicable" {
+                    faulty.push(format!("{}: applied {applied}", tree.display()));
+                }
+            }
+        }
+    }
+    assert!(faulty.is_empty(), "{faulty:#?}");
+    assert!(all.len() >= 30, "{}", all.len());
+}
+
+/// A line of a configuration file is named where there is one, and it is the line.
+#[test]
+fn lines_are_named() {
+    let mut lines = 0;
+    for advice in &checks() {
+        for tree in trees(advice, "fires") {
+            for finding in findings([advice], &facts(&tree)).findings {
+                for place in &finding.places {
+                    let Place::File {
+                        path,
+                        line: Some(line),
+                        ..
+                    } = place
+                    else {
+                        continue;
+                    };
+                    let file = tree.join(path.trim_start_matches('/'));
+                    let text = std::fs::read_to_string(&file).unwrap();
+                    let said = text.lines().nth(line - 1).unwrap_or_default();
+                    assert!(!said.trim().is_empty(), "{place} in {}", tree.display());
+                    lines += 1;
+                }
+            }
+        }
+    }
+    assert!(lines >= 15, "{lines}");
+}
+
+/// What cannot be read is told, by every rule that would have to know it, and never taken for fine.
+#[test]
+fn what_cannot_be_read_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = serde_json::json!({
+        "schema": 1,
+        "errors": { "/etc/ssh/sshd_config": { "errno": 13, "reason": "Permission denied" } },
+    });
+    std::fs::write(dir.path().join("assay-capture.json"), index.to_string()).unwrap();
+    let all = checks();
+    let checked = findings(&all, &facts(dir.path()));
+    let asks = |advice: &&Advice| {
+        let check = advice.check.as_ref().unwrap();
+        check
+            .about
+            .iter()
+            .any(|about| about.kind().starts_with("sshd."))
+    };
+    let expected = all.iter().filter(asks).count();
+    assert!(expected >= 5, "{expected}");
+    let unknown: Vec<&Finding> = checked
+        .findings
+        .iter()
+        .filter(|finding| finding.certainty == Certainty::Unknown)
+        .collect();
+    assert_eq!(unknown.len(), expected, "{unknown:#?}");
+    assert!(
+        unknown
+            .iter()
+            .all(|finding| finding.text.contains("Permission denied"))
+    );
+    assert_eq!(checked.worst(), None);
+}
+
+#[test]
+fn the_same_machine_gives_the_same_findings() {
+    let all = checks();
+    let tree = trees(&all[0], "fires").remove(0);
+    let once = findings(&all, &facts(&tree));
+    assert_eq!(once, findings(&all, &facts(&tree)));
+    let backwards = findings(all.iter().rev(), &facts(&tree));
+    assert_eq!(once.findings, backwards.findings);
+}

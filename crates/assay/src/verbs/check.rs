@@ -1,0 +1,211 @@
+//! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
+
+use super::advice::Own;
+use crate::cli::{Global, Status, Unreadable};
+use crate::context::{self, print};
+use anyhow::Context as _;
+use assay_advice::{Catalogue, accept, chosen, fails, findings};
+use assay_facts::{Options, Redacted};
+use assay_host::{Host, Live, Root};
+use assay_model::finding::{Checked, Severity};
+use assay_report::check as report;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay check                        what is wrong here, and what to do first
+  assay check --only ssh,zfs         only these domains or rules
+  assay check --fail-on high         exit status 1 only for high and critical
+  assay check --explain ssh-usedns   the page behind a finding
+  assay check --root box1            a captured machine, or an unpacked tree of files
+  assay check --json                 for programs; --format sarif, junit, markdown, html,
+                                     nagios or prometheus for others
+  assay check --accept own.toml      what you have accepted, each with a reason
+
+Nothing is changed, and nothing is sent. What could not be read is told as not known; it is
+never taken for fine.
+
+Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 nothing found, but
+something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.";
+
+/// Find what is wrong, obsolete or dangerous on this machine
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Check a captured directory instead of this machine
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Only these domains or rules
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// How to print: text, json, sarif, junit, markdown, html, nagios or prometheus
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORM", hide_possible_values = true)]
+    format: Format,
+    /// From which severity on the check fails: info, low, medium, high or critical
+    #[arg(long, value_enum, default_value_t = Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
+    fail_on: Threshold,
+    /// Show the page behind a rule, and check nothing
+    #[arg(long, value_name = "ID")]
+    explain: Option<String>,
+    /// What is accepted, each with a reason [default: $XDG_CONFIG_HOME/assay/accept.toml]
+    #[arg(long, value_name = "FILE")]
+    accept: Option<PathBuf>,
+    #[command(flatten)]
+    own: Own,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
+    Sarif,
+    Junit,
+    Markdown,
+    Html,
+    Nagios,
+    Prometheus,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum Threshold {
+    Info,
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl From<Threshold> for Severity {
+    fn from(threshold: Threshold) -> Self {
+        match threshold {
+            Threshold::Info => Self::Info,
+            Threshold::Low => Self::Low,
+            Threshold::Medium => Self::Medium,
+            Threshold::High => Self::High,
+            Threshold::Critical => Self::Critical,
+        }
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let catalogue = super::advice::catalogue(&args.own)?;
+    if let Some(id) = &args.explain {
+        print(&super::advice::explain(
+            catalogue.get(id)?,
+            context::style(global),
+        ))?;
+        return Ok(Status::Ok);
+    }
+    known(&catalogue, &args.only)?;
+    let captured = match &args.root {
+        // A file inside counts as the directory's: either way nothing can be said about it.
+        Some(dir) => Some(Root::open(dir).map_err(|error| Unreadable(error.to_string()))?),
+        None => None,
+    };
+    let host: &dyn Host = match &captured {
+        Some(root) => root,
+        None => &Live,
+    };
+    let facts = assay_facts::collect(
+        host,
+        &Options {
+            services: true,
+            ..Options::default()
+        },
+    );
+    let mut checked = findings(chosen(catalogue.all(), &args.only), &facts);
+    accepted(&mut checked, args)?;
+    // The line as the collectors saw it: secrets are left out of it.
+    let redacted = Redacted::new(host, false);
+    let line = |path: &str, number: usize| {
+        let text = redacted.read_text(Path::new(path)).ok()?;
+        text.lines().nth(number.checked_sub(1)?).map(str::to_owned)
+    };
+    show(&checked, args, global, &line)
+}
+
+fn show(
+    checked: &Checked,
+    args: &Args,
+    global: &Global,
+    line: &dyn Fn(&str, usize) -> Option<String>,
+) -> anyhow::Result<Status> {
+    let fail_on = args.fail_on.into();
+    let view = report::View {
+        checked,
+        fail_on,
+        line,
+    };
+    let format = if args.json { Format::Json } else { args.format };
+    let text = match format {
+        Format::Text => report::terminal(&view, context::style(global)),
+        Format::Json => format!("{:#}\n", report::json(&view)),
+        Format::Sarif => format!("{:#}\n", report::sarif(&view, env!("CARGO_PKG_VERSION"))),
+        Format::Junit => report::junit(&view),
+        Format::Markdown => report::markdown(&view),
+        Format::Html => report::html(&view),
+        Format::Prometheus => report::prometheus(&view),
+        Format::Nagios => {
+            let (line, status) = report::nagios(&view);
+            print(&line)?;
+            return Ok(match status {
+                0 => Status::Ok,
+                1 => Status::Findings,
+                2 => Status::Error,
+                _ => Status::Unreadable,
+            });
+        }
+    };
+    print(&text)?;
+    Ok(match (fails(checked, fail_on), checked.has_unknown()) {
+        (true, _) => Status::Findings,
+        (false, true) => Status::Unreadable,
+        (false, false) => Status::Ok,
+    })
+}
+
+/// Names after `--only` that mean nothing would check nothing, and look like a clean machine.
+fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
+    let all = catalogue.all();
+    for name in only {
+        let checks = || all.iter().filter(|page| page.check.is_some());
+        if !checks().any(|page| page.domain == *name || page.id == *name) {
+            let mut domains: Vec<&str> = checks().map(|page| page.domain.as_str()).collect();
+            domains.dedup();
+            anyhow::bail!(
+                "--only {name}: no rule and no domain is called so; the domains are {}",
+                domains.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The file that was named must be there; the usual one need not.
+fn accepted(checked: &mut Checked, args: &Args) -> anyhow::Result<()> {
+    let usual = context::own_advice().map(|dir| dir.with_file_name("accept.toml"));
+    let (path, named) = match (&args.accept, usual) {
+        (Some(path), _) => (path.clone(), true),
+        (None, Some(path)) => (path, false),
+        (None, None) => return Ok(()),
+    };
+    let path = std::path::absolute(&path).context("--accept")?;
+    let name = path.display().to_string();
+    let today = context::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    match Live.read_text(&path) {
+        Ok(text) => accept(checked, &name, &text, today),
+        Err(error) if error.is_absent() && !named => {}
+        Err(error) if named => anyhow::bail!("{name}: {}", error.reason()),
+        Err(error) => {
+            let why = error.reason();
+            checked
+                .remarks
+                .push(format!("{name}: {why}; nothing of it is accepted"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! `assay pins`: pins of public keys in the forms that are in use.
+
+use crate::cli::{Global, Status, Unreadable};
+use crate::context::{self, print};
+use crate::verbs::probe::{at, seed, unreadable};
+use anyhow::Context as _;
+use assay_host::{Host as _, Live};
+use assay_model::SCHEMA_VERSION;
+use assay_page::Style;
+use assay_page::text::clean;
+use assay_probe::pins::{HPKP, Pinned, of_file};
+use assay_probe::tls::{Question, Roots, certificates};
+use assay_probe::{Patience, Starttls, Target, Visit};
+use clap::builder::PossibleValuesParser;
+use std::io::Read as _;
+use std::path::Path;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay pins /etc/letsencrypt/live/example.org/cert.pem
+  assay pins next.csr backup.key           pins of keys that are not in use yet
+  assay pins example.org:443               what a server shows now
+  assay pins mail.example.org:25 --starttls smtp
+  openssl pkey -in key.pem -pubout | assay pins -
+
+A pin is the SHA-256 of a public key, the same for the certificate, the request and the key. Private keys
+are read for their public part and never shown. A file is named with a `/` or by a name that is there;
+everything else is HOST:PORT.
+
+Exit status: 0 done, 2 nothing to pin in it, 3 it cannot be read, or the server does not answer.";
+
+/// Pins of certificates, requests, keys and servers: DANE, curl, Android, iOS
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file (PEM or DER), `-` for standard input, or HOST:PORT
+    #[arg(value_name = "FILE|HOST:PORT", required = true)]
+    of: Vec<String>,
+    /// The host for the DNS record of a file
+    #[arg(long)]
+    host: Option<String>,
+    /// The protocol that TLS begins in
+    #[arg(long, value_name = "PROTOCOL",
+        value_parser = PossibleValuesParser::new(Starttls::ALL.map(Starttls::name)))]
+    starttls: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A key with its pin, and where it was found.
+struct Found {
+    of: String,
+    pinned: Pinned,
+    host: Option<(String, u16)>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let host = match &args.host {
+        Some(host) => Some(Target::parse(host, 443)?),
+        None => None,
+    };
+    let mut all = Vec::new();
+    for of in &args.of {
+        all.extend(look(of, args, host.as_ref())?);
+    }
+    let style = context::style(global);
+    print(&match args.json {
+        true => json(&all),
+        false => text(&all, style),
+    })?;
+    Ok(Status::Ok)
+}
+
+fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Found>> {
+    let path = Path::new(of);
+    if of != "-" && !of.contains('/') && Live.stat(path).is_err() {
+        return server(of, args);
+    }
+    let bytes = match of {
+        "-" => {
+            let mut bytes = Vec::new();
+            let stdin = std::io::stdin().lock();
+            stdin
+                .take(16 << 20)
+                .read_to_end(&mut bytes)
+                .context("standard input")?;
+            bytes
+        }
+        _ => Live
+            .read(path)
+            .map_err(|error| Unreadable(error.to_string()))?,
+    };
+    let found = of_file(&bytes).with_context(|| clean(of))?;
+    let found = found.into_iter().map(|pinned| Found {
+        of: of.to_owned(),
+        pinned,
+        host: host.map(|target| (target.host.clone(), target.port)),
+    });
+    Ok(found.collect())
+}
+
+fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
+    anyhow::ensure!(
+        of.contains(':'),
+        "{}: there is no such file; a server is named as HOST:PORT",
+        clean(of)
+    );
+    let named = args.starttls.as_deref();
+    let starttls = named.and_then(|name| Starttls::ALL.into_iter().find(|one| one.name() == name));
+    let target = Target::parse(of, 443)?;
+    let visit =
+        Visit::begin(&target, Patience::default(), seed()?).map_err(|error| unreadable(&error))?;
+    let question = Question {
+        starttls,
+        name: None,
+        roots: &Roots::these(&[]),
+        now: context::now(),
+    };
+    let chain = certificates(&visit, &question).map_err(|error| at(&target, &error))?;
+    let mut all = Vec::new();
+    for (place, der) in chain.iter().enumerate() {
+        for pinned in of_file(der).with_context(|| of.to_owned())? {
+            all.push(Found {
+                of: of.to_owned(),
+                pinned,
+                // Only the first is the server's own key, which the record is about.
+                host: (place == 0).then(|| (target.host.clone(), target.port)),
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn json(all: &[Found]) -> String {
+    let pins: Vec<_> = all
+        .iter()
+        .map(|found| {
+            serde_json::json!({
+                "of": found.of,
+                "kind": found.pinned.kind,
+                "subject": found.pinned.subject,
+                "key": found.pinned.key,
+                "pin": found.pinned.pin,
+                "tlsa": found.host.as_ref().map(|(host, port)| found.pinned.pin.tlsa(*port, host)),
+                "curl": found.pinned.pin.curl(),
+                "android": found.pinned.pin.android(),
+                "ios": found.pinned.pin.ios(),
+            })
+        })
+        .collect();
+    format!(
+        "{:#}\n",
+        serde_json::json!({ "schema": SCHEMA_VERSION, "pins": pins })
+    )
+}
+
+/// Pins are copied: their lines are never broken.
+fn text(all: &[Found], style: Style) -> String {
+    let mut out = String::new();
+    for found in all {
+        let subject = found
+            .pinned
+            .subject
+            .as_deref()
+            .map(|subject| format!(" of {}", clean(subject)));
+        let title = format!(
+            "{}: {}{}, {}",
+            clean(&found.of),
+            found.pinned.kind,
+            subject.unwrap_or_default(),
+            found.pinned.key
+        );
+        out.push_str(&style.bold(&title));
+        out.push('\n');
+        let (host, port) = found.host.clone().unwrap_or(("HOST".to_owned(), 443));
+        for (label, form) in [
+            ("DANE", found.pinned.pin.tlsa(port, &host)),
+            (
+                "curl",
+                format!("--pinnedpubkey '{}'", found.pinned.pin.curl()),
+            ),
+            ("Android", found.pinned.pin.android()),
+            ("iOS", found.pinned.pin.ios()),
+        ] {
+            out.push_str(&format!("  {label:<9}{form}\n"));
+        }
+        out.push('\n');
+    }
+    let where_to = "DANE: RFC 6698 and RFC 7671, needs DNSSEC. Android: pin-set in \
+        network_security_config.xml. iOS: NSAppTransportSecurity, NSPinnedDomains, \
+        NSPinnedLeafIdentities. Always pin a second key that is kept apart, or a lost key locks \
+        everybody out.";
+    style.paragraph(&mut out, "", 0, where_to);
+    style.paragraph(&mut out, "", 0, HPKP);
+    out
+}

@@ -1,0 +1,295 @@
+//! The command line of `assay web`, and what it means.
+
+use anyhow::{Context as _, ensure};
+use assay_http::{MOST_CONNECTIONS, Method, Trust};
+use assay_model::Nanos;
+use assay_web::{Asked, Search, Settings};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay web http://127.0.0.1/                     capacity with 1 to 10 connections, then what a
+                                                  user waits at 25, 50, 75 and 90 % of it
+  assay web http://localhost:8080/a.html --html r.html
+                                                  the same with curves, as a page
+  assay web http://127.0.0.1:81/ http://127.0.0.1:82/
+                                                  two servers in turns, and a ranking
+  assay web URL --concurrency search              1, 2, 4, … until more brings no more
+  assay web URL --concurrency 64 --at '' --rate 500,1000 --poisson
+                                                  one closed loop, two rates at random times
+  assay web https://localhost/ --insecure --new-connections --tls-resume
+                                                  a resumed handshake for each request
+  assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
+
+Only servers on this machine are loaded unasked; any other must serve
+/.well-known/assay-consent (see the book: web.md).
+Exit status: 0 measured, 1 no step counts, 2 error, 130 interrupted (what was measured is shown).";
+
+/// Load web servers: capacity, then what users wait at shares of it
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// http:// or https://; several are measured in turns and compared
+    #[arg(value_name = "URL", required = true)]
+    pub urls: Vec<String>,
+    /// Numbers of connections for the capacity, or `search`
+    #[arg(long, value_name = "LIST", default_value = "1,2,3,4,5,6,7,8,9,10")]
+    concurrency: String,
+    /// Shares of the capacity, in percent, at which the latency is measured
+    #[arg(long, value_name = "LIST", default_value = "25,50,75,90")]
+    at: String,
+    /// Requests per second at which it is measured as well
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true
+    )]
+    rate: String,
+    /// Random times with exponential gaps instead of even ones
+    #[arg(long)]
+    poisson: bool,
+    /// How often each step is repeated
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Time that is counted in a step [default: 1.5s for the capacity, 4s for latencies]
+    #[arg(long, value_name = "TIME")]
+    seconds: Option<Nanos>,
+    /// Time before it that is not counted
+    #[arg(long, value_name = "TIME", default_value = "300ms")]
+    washout: Nanos,
+    /// A request that takes longer has failed
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    limit: Nanos,
+    /// Threads of the generator [default: half of the CPUs for a server here, else all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// Most connections of an open loop
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
+    open_connections: Option<u32>,
+    /// Method
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
+    method: String,
+    /// A header, also a cookie; again for more
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// Body of the request
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    data: String,
+    /// Paths that are asked in turn instead of the URL's own; again for more
+    #[arg(long = "path", value_name = "PATH")]
+    paths: Vec<String>,
+    /// Ask the paths at random
+    #[arg(long)]
+    shuffle: bool,
+    /// Status of a good answer
+    #[arg(long, value_name = "STATUS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
+    status: u16,
+    /// The body must be the first one's, byte for byte (costs the generator CPU time)
+    #[arg(long)]
+    same_body: bool,
+    /// A new connection for each request
+    #[arg(long)]
+    new_connections: bool,
+    /// A new connection after so many requests
+    #[arg(long, value_name = "N", conflicts_with = "new_connections", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_connection: Option<u32>,
+    /// Believe any certificate
+    #[arg(long, conflicts_with = "ca")]
+    insecure: bool,
+    /// Believe certificates of the authorities in this PEM file
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Later connections resume the TLS session of earlier ones
+    #[arg(long)]
+    tls_resume: bool,
+    /// Only addresses of IPv4
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Only addresses of IPv6
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// Load all addresses of the name, not the first that answers
+    #[arg(long)]
+    all_addresses: bool,
+    /// Speed of the link, such as 1gbit or 100mbit
+    #[arg(long, value_name = "SPEED", value_parser = speed)]
+    link: Option<f64>,
+    /// Count the CPU time of this process and its descendants
+    #[arg(long, value_name = "PID", conflicts_with = "cgroup")]
+    pub server_pid: Option<u32>,
+    /// Count the CPU time of this control group
+    #[arg(long, value_name = "GROUP")]
+    pub cgroup: Option<String>,
+    /// For everything random [default: a new one, which --json tells]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print one JSON object: every step as it was counted, and what it means
+    #[arg(long)]
+    pub json: bool,
+    /// Also write a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Bits per second: a number with `kbit`, `mbit` or `gbit`.
+fn speed(text: &str) -> Result<f64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
+    let found = units.iter().find_map(|(unit, factor)| {
+        let number: f64 = lower.strip_suffix(unit)?.trim().parse().ok()?;
+        Some(number * factor)
+    });
+    found
+        .filter(|speed| *speed > 0.0 && speed.is_finite())
+        .ok_or_else(|| "a speed is written as 100mbit or 2.5gbit".to_owned())
+}
+
+/// Positive numbers with commas between them.
+fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
+    let words = text
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            let number: f64 = word
+                .parse()
+                .with_context(|| format!("{option}: `{word}` is no number; write it as 25,50"))?;
+            ensure!(
+                number > 0.0 && number.is_finite(),
+                "{option}: `{word}` is not more than 0"
+            );
+            Ok(number)
+        })
+        .collect()
+}
+
+impl Args {
+    /// How it is measured.
+    pub fn settings(&self, seed: u64) -> anyhow::Result<Settings> {
+        let connections = match self.concurrency.trim() {
+            "search" => Search::Doubling(1024),
+            list => {
+                let mut list = numbers("--concurrency", list)?
+                    .into_iter()
+                    .map(|number| {
+                        let whole = number.fract() == 0.0 && number <= f64::from(MOST_CONNECTIONS);
+                        ensure!(
+                            whole,
+                            "--concurrency: {number} is no number of connections up to {MOST_CONNECTIONS}"
+                        );
+                        Ok(number as u32)
+                    })
+                    .collect::<anyhow::Result<Vec<u32>>>()?;
+                list.sort_unstable();
+                list.dedup();
+                Search::List(list)
+            }
+        };
+        let shares: Vec<f64> = numbers("--at", &self.at)?
+            .iter()
+            .map(|percent| percent / 100.0)
+            .collect();
+        let rates = numbers("--rate", &self.rate)?;
+        let nothing = matches!(&connections, Search::List(list) if list.is_empty());
+        ensure!(
+            !nothing || shares.is_empty(),
+            "--at asks for shares of a capacity that --concurrency '' does not find"
+        );
+        ensure!(!nothing || !rates.is_empty(), "there is nothing to measure");
+        let seconds = |default: f64| self.seconds.map_or(default, Nanos::as_secs_f64);
+        ensure!(
+            seconds(1.0) >= 0.1 && seconds(1.0) <= 86_400.0,
+            "--seconds is from 100ms to 24h"
+        );
+        ensure!(self.limit.0 >= 1_000_000, "--limit is at least 1ms");
+        Ok(Settings {
+            connections,
+            shares,
+            rates,
+            poisson: self.poisson,
+            rounds: self.rounds,
+            seconds: (seconds(1.5), seconds(4.0)),
+            washout: self.washout.as_secs_f64(),
+            limit: self.limit.as_secs_f64(),
+            threads: self.threads,
+            open_connections: self.open_connections,
+            requests_per_connection: self.requests_per_connection,
+            shuffled: self.shuffle,
+            link: self.link,
+            seed: self.seed.unwrap_or(seed),
+        })
+    }
+
+    /// What is asked.
+    pub fn asked(&self) -> anyhow::Result<Asked> {
+        let headers = self.headers.iter().map(|header| {
+            let (name, value) = header
+                .split_once(':')
+                .with_context(|| format!("--header `{header}`: write it as `Name: value`"))?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        });
+        let trust = match &self.ca {
+            _ if self.insecure => Trust::Anything,
+            Some(path) => Trust::Authorities(read(path)?),
+            None => Trust::System,
+        };
+        Ok(Asked {
+            method: Method::parse(&self.method)
+                .map_err(|why| anyhow::anyhow!("--method `{}`: {why}", self.method))?,
+            headers: headers.collect::<anyhow::Result<_>>()?,
+            body: self.data.clone().into_bytes(),
+            keep_alive: !self.new_connections,
+            status: self.status,
+            same_body: self.same_body,
+            trust,
+            resume: self.tls_resume,
+            limit: Duration::from(self.limit),
+            family: match (self.ipv4, self.ipv6) {
+                (true, _) => Some(assay_web::Family::V4),
+                (_, true) => Some(assay_web::Family::V6),
+                _ => None,
+            },
+            all_addresses: self.all_addresses,
+            paths: self.paths.clone(),
+        })
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
+fn read(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_and_lists() {
+        assert_eq!(speed("100mbit"), Ok(1e8));
+        assert_eq!(speed("2.5 Gbit"), Ok(2.5e9));
+        for bad in ["", "100", "-1mbit", "xgbit", "100mb"] {
+            assert!(speed(bad).is_err(), "{bad}");
+        }
+        assert_eq!(numbers("--at", "25, 50,").unwrap(), [25.0, 50.0]);
+        assert!(numbers("--at", "").unwrap().is_empty());
+        for bad in ["x", "0", "-5", "1e999", "NaN"] {
+            assert!(numbers("--at", bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What is seen while a server is under load.
+
+use crate::progress::Meter;
+use assay_model::Nanos;
+use assay_model::units::significant;
+use assay_model::web::Pace;
+use assay_page::units::plural;
+use assay_web::Event;
+use std::time::Duration;
+
+/// A bar with the rate of the step under way, and a line for what was found.
+pub struct Progress<'a> {
+    meter: Meter,
+    urls: &'a [String],
+    step: String,
+    /// Good answers at the last look, and when.
+    last: (u64, Duration),
+}
+
+impl<'a> Progress<'a> {
+    /// Nothing is shown when `quiet`.
+    pub fn new(quiet: bool, urls: &'a [String], estimate: Duration) -> Self {
+        let mut meter = Meter::new(quiet, Nanos::from(estimate));
+        meter.expect(Nanos::from(estimate));
+        Self {
+            meter,
+            urls,
+            step: String::new(),
+            last: (0, Duration::ZERO),
+        }
+    }
+
+    /// Shows what happens.
+    pub fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begins {
+                target,
+                connections,
+                pace,
+                round,
+                left,
+            } => {
+                let pace = match pace {
+                    Pace::Closed => plural(u64::from(*connections), "connection", "connections"),
+                    Pace::Constant { per_s } | Pace::Poisson { per_s } => {
+                        format!("{} requests/s", significant(*per_s))
+                    }
+                };
+                self.step = format!("{}: {pace}, round {}", self.url(*target), round + 1);
+                self.last = (0, Duration::ZERO);
+                self.meter.expect(Nanos::from(*left));
+                self.meter.say(self.step.clone());
+            }
+            Event::Goes {
+                answers,
+                failures,
+                since,
+                left,
+            } => {
+                let (answers_then, then) = std::mem::replace(&mut self.last, (*answers, *since));
+                let seconds = since.saturating_sub(then).as_secs_f64().max(1e-3);
+                let rate = answers.saturating_sub(answers_then) as f64 / seconds;
+                let failed = match failures {
+                    0 => String::new(),
+                    failures => format!(", {failures} failed"),
+                };
+                self.meter.expect(Nanos::from(*left));
+                self.meter
+                    .say(format!("{}: {}/s{failed}", self.step, significant(rate)));
+            }
+            Event::Capacity { target, capacity } => self.meter.line(&match capacity {
+                Some(capacity) => format!(
+                    "{}: {} answers/s from {} on",
+                    self.url(*target),
+                    significant(capacity.rate),
+                    plural(u64::from(capacity.connections), "connection", "connections")
+                ),
+                None => format!("{}: no capacity was found", self.url(*target)),
+            }),
+            Event::Ended(_) => {}
+        }
+    }
+
+    fn url(&self, target: usize) -> String {
+        assay_page::text::clean(self.urls.get(target).map_or("", String::as_str))
+    }
+
+    /// Removes the bar.
+    pub fn end(&self) {
+        self.meter.end();
+    }
+}

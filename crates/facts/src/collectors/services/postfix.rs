@@ -1,0 +1,182 @@
+//! Postfix: main.cf with its defaults, and what services in master.cf say otherwise.
+
+use super::{Take, own};
+use crate::gather::Gather;
+use assay_conf::effective::{Program, ScopeId};
+use assay_model::change::ConfigLanguage;
+use assay_model::{FactKind, Place, secrets};
+
+pub(crate) const MAIN: &str = "/etc/postfix/main.cf";
+pub(crate) const MASTER: &str = "/etc/postfix/master.cf";
+
+/// Times, in seconds, and their defaults in Postfix 3.7 (postconf(5)).
+const TIMES: [(&str, u64); 6] = [
+    ("maximal_queue_lifetime", 5 * 86400),
+    ("bounce_queue_lifetime", 5 * 86400),
+    ("delay_warning_time", 0),
+    ("minimal_backoff_time", 300),
+    ("maximal_backoff_time", 4000),
+    ("queue_run_delay", 300),
+];
+
+/// What else is asked, of main.cf and of every service.
+const KEYS: [(&str, Take); 14] = [
+    ("smtpd_tls_security_level", Take::Word),
+    ("smtp_tls_security_level", Take::Word),
+    ("smtpd_tls_protocols", Take::List),
+    ("smtpd_tls_mandatory_protocols", Take::List),
+    ("smtp_tls_protocols", Take::List),
+    ("smtp_tls_mandatory_protocols", Take::List),
+    ("smtpd_tls_ciphers", Take::Word),
+    ("smtpd_tls_auth_only", Take::Word),
+    ("smtpd_sasl_auth_enable", Take::Word),
+    ("smtpd_relay_restrictions", Take::List),
+    ("smtpd_recipient_restrictions", Take::List),
+    ("mynetworks_style", Take::Word),
+    ("disable_vrfy_command", Take::Word),
+    ("soft_bounce", Take::Word),
+];
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    let Some(all) = g.configuration("postfix", Program::Postfix, MAIN) else {
+        return;
+    };
+    for (id, scope) in all.scopes() {
+        let name = match id {
+            ScopeId::ROOT => "main.cf".to_owned(),
+            _ => scope.head.join("/"),
+        };
+        let subject = ["postfix.service", &name];
+        own(g, &all, id, &subject, &KEYS);
+        for (key, default) in TIMES {
+            let fact = format!("postfix.service.{name}.{key}");
+            let said = all.get(id, key);
+            match said.iter().find(|said| said.scope == id) {
+                Some(said) => {
+                    let place = Place::from(&said.place);
+                    match seconds(&said.text(), key) {
+                        Some(value) => {
+                            g.facts.known(fact, value, FactKind::Configured, place);
+                        }
+                        None => g.facts.unknown(
+                            fact,
+                            "no time that is understood here",
+                            FactKind::Configured,
+                            place,
+                        ),
+                    }
+                }
+                None if id == ScopeId::ROOT => {
+                    let place = Place::Words("postconf(5), Postfix 3.7".to_owned());
+                    g.facts.known(fact, default, FactKind::Default, place);
+                }
+                None => {}
+            }
+        }
+        g.about(subject);
+    }
+}
+
+/// A time of Postfix; without a unit it has that of the parameter's default (postconf(5)).
+fn seconds(text: &str, key: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let usual = match key {
+        "maximal_queue_lifetime" | "bounce_queue_lifetime" => "d",
+        "delay_warning_time" => "h",
+        _ => "s",
+    };
+    let unit = match &text[digits..] {
+        "" => usual,
+        unit => unit,
+    };
+    let factor = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86400,
+        "w" => 7 * 86400,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+fn is_asked(name: &str) -> bool {
+    let keys = KEYS.iter().map(|(key, _)| *key);
+    keys.chain(TIMES.iter().map(|(key, _)| *key))
+        .any(|key| key == name)
+}
+
+/// Names of restrictions and levels are in lower case; what follows some of them is a table or a host.
+fn words(value: &str) -> String {
+    let plain = |word: &&str| {
+        let name = word.trim_start_matches('!');
+        let word = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        let version =
+            name.starts_with("TLSv1") || name.starts_with("SSLv") || name.starts_with(">=");
+        let time = name.len() <= 8 && name.starts_with(|c: char| c.is_ascii_digit());
+        let time = time && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        name.len() <= 40
+            && secrets::is_plain(name.trim_start_matches(">="))
+            && (name.bytes().all(word) || version || time)
+    };
+    let split = value.split([' ', ',', '\t']);
+    split
+        .filter(|word| !word.is_empty())
+        .filter(plain)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What a capture keeps of main.cf.
+pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
+    let kept = |name: &str, value: &str| is_asked(name).then(|| words(value));
+    assay_conf::outline(ConfigLanguage::Postfix, text, &kept)
+}
+
+/// What a capture keeps of a line of master.cf: the service, and the options that are asked for.
+pub(crate) fn redact_master(line: &str) -> String {
+    if line.trim_start().starts_with('#') {
+        return String::new();
+    }
+    let goes_on = line.starts_with([' ', '\t']);
+    let indent: String = line
+        .chars()
+        .take_while(|c| matches!(c, ' ' | '\t'))
+        .collect();
+    let mut fields = line.split_whitespace();
+    let mut kept: Vec<String> = Vec::new();
+    if !goes_on {
+        // Name, type, five switches and the command.
+        let head: Vec<&str> = fields.by_ref().take(8).collect();
+        let plain = |word: &str| {
+            let byte = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.:/?".contains(&byte)
+            };
+            word.len() <= 64 && word.bytes().all(byte)
+        };
+        if head.len() < 8 {
+            return String::new();
+        }
+        // A service that cannot be named is still one: what follows belongs to no other.
+        let named = |word: &str| if plain(word) { word } else { "left-out" }.to_owned();
+        kept.extend(head.into_iter().map(named));
+    }
+    while let Some(word) = fields.next() {
+        let option = match word.strip_prefix("-o") {
+            Some("") => fields.next().unwrap_or_default(),
+            Some(option) => option,
+            None => continue,
+        };
+        let asked = option.split_once('=').filter(|(name, _)| is_asked(name));
+        if let Some((name, value)) = asked {
+            let value = words(value).replace(' ', ",");
+            kept.push(format!("-o {name}={value}"));
+        }
+    }
+    match kept.is_empty() {
+        true => String::new(),
+        false => format!("{indent}{}", kept.join(" ")),
+    }
+}

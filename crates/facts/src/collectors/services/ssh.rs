@@ -1,0 +1,227 @@
+//! sshd for every `Match` block, and the client for every `Host` and `Match` block.
+
+use super::{Take, names, own};
+use crate::gather::Gather;
+use crate::redact::{LEFT_OUT, is_pattern};
+use assay_conf::effective::{Effective, Program};
+use assay_model::change::ConfigLanguage;
+use assay_model::secrets::is_plain;
+use assay_model::{FactKind, Place};
+
+pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
+pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
+
+/// What is asked of the server.
+const SERVER_KEYS: [(&str, Take); 28] = [
+    ("usedns", Take::Word),
+    ("gssapiauthentication", Take::Word),
+    ("kerberosauthentication", Take::Word),
+    ("hostbasedauthentication", Take::Word),
+    ("ignorerhosts", Take::Word),
+    ("kbdinteractiveauthentication", Take::Word),
+    ("passwordauthentication", Take::Word),
+    ("pubkeyauthentication", Take::Word),
+    ("permitemptypasswords", Take::Word),
+    ("permitrootlogin", Take::Word),
+    ("permituserenvironment", Take::Word),
+    ("strictmodes", Take::Word),
+    ("usepam", Take::Word),
+    ("exposeauthinfo", Take::Word),
+    ("loglevel", Take::Word),
+    ("maxauthtries", Take::Word),
+    ("trustedusercakeys", Take::Word),
+    ("authorizedprincipalsfile", Take::Word),
+    ("authorizedprincipalscommand", Take::Word),
+    ("authorizedprincipalscommanduser", Take::Word),
+    ("authorizedkeyscommanduser", Take::Word),
+    ("revokedkeys", Take::Word),
+    ("ciphers", Take::List),
+    ("macs", Take::List),
+    ("kexalgorithms", Take::List),
+    ("hostkeyalgorithms", Take::List),
+    ("pubkeyacceptedalgorithms", Take::List),
+    ("casignaturealgorithms", Take::List),
+];
+
+/// What is asked of the client.
+const CLIENT_KEYS: [(&str, Take); 13] = [
+    ("stricthostkeychecking", Take::Word),
+    ("forwardagent", Take::Word),
+    ("forwardx11trusted", Take::Word),
+    ("gssapiauthentication", Take::Word),
+    ("controlmaster", Take::Word),
+    ("controlpath", Take::Word),
+    ("identityfile", Take::Word),
+    ("certificatefile", Take::Word),
+    ("identitiesonly", Take::Word),
+    ("ciphers", Take::List),
+    ("macs", Take::List),
+    ("kexalgorithms", Take::List),
+    ("userknownhostsfile", Take::Word),
+];
+
+/// Keywords that sshd reads and forgets: `sDeprecated` in servconf.c of OpenSSH 9.2, whose `sshd -t`
+/// says "Deprecated option" of each.
+const SERVER_DEAD: [&str; 13] = [
+    "authorizedkeysfile2",
+    "checkmail",
+    "keyregenerationinterval",
+    "pamauthenticationviakbdint",
+    "reversemappingcheck",
+    "rhostsauthentication",
+    "rhostsrsaauthentication",
+    "rsaauthentication",
+    "serverkeybits",
+    "uselogin",
+    "useprivilegeseparation",
+    "verifyreversemapping",
+    "protocol",
+];
+
+pub(crate) fn server(g: &mut Gather<'_>) {
+    if let Some(all) = g.configuration("sshd", Program::Sshd, SERVER) {
+        scopes(g, &all, "sshd.scope", &SERVER_KEYS);
+        // The parser knows `protocol` as ignored without a word.
+        for (at, said) in all
+            .settings
+            .iter()
+            .filter(|said| SERVER_DEAD.contains(&said.key.as_str()))
+            .enumerate()
+        {
+            let number = at.to_string();
+            g.facts.known(
+                format!("sshd.dead.{number}.keyword"),
+                said.key.as_str(),
+                FactKind::Configured,
+                Place::from(&said.place),
+            );
+            g.about(["sshd.dead", &number]);
+        }
+    }
+}
+
+pub(crate) fn client(g: &mut Gather<'_>) {
+    if let Some(all) = g.configuration("ssh", Program::Ssh, CLIENT) {
+        scopes(g, &all, "ssh.scope", &CLIENT_KEYS);
+    }
+}
+
+fn scopes(g: &mut Gather<'_>, all: &Effective, kind: &str, keys: &[(&str, Take)]) {
+    for (id, name) in names(all) {
+        own(g, all, id, &[kind, &name], keys);
+    }
+}
+
+/// What a capture keeps of a file of either: users, hosts and addresses stand in the other lines.
+pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
+    let kept = |name: &str, value: &str| {
+        let name = name.to_ascii_lowercase();
+        match &name[..] {
+            "match" | "host" => Some(LEFT_OUT.to_owned()),
+            "include" => {
+                let patterns: Vec<&str> = value
+                    .split_whitespace()
+                    .filter(|pattern| is_pattern(pattern))
+                    .collect();
+                (!patterns.is_empty()).then(|| patterns.join(" "))
+            }
+            name => known(name).map(|take| harmless(name, value, take)),
+        }
+    };
+    assay_conf::outline(ConfigLanguage::Ssh, text, &kept)
+}
+
+fn known(name: &str) -> Option<Take> {
+    let one = match name {
+        "challengeresponseauthentication" => "kbdinteractiveauthentication",
+        "pubkeyacceptedkeytypes" => "pubkeyacceptedalgorithms",
+        name => name,
+    };
+    let all = SERVER_KEYS.iter().chain(&CLIENT_KEYS);
+    all.clone()
+        .find(|(key, _)| *key == one)
+        .map(|(_, take)| *take)
+        .or_else(|| SERVER_DEAD.contains(&one).then_some(Take::Word))
+}
+
+/// Names of algorithms are in lower case; a path says who it belongs to only below a home directory,
+/// so what is kept of one is whether it lies where anybody may write.
+fn harmless(name: &str, value: &str, take: Take) -> String {
+    let word = value.trim().trim_matches('"');
+    let algorithm = |text: &str| {
+        let text = text.trim_start_matches(['+', '-', '^']);
+        let name = text.split_once('@').map_or(text, |(name, _)| name);
+        let plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.*".contains(&byte);
+        let domain = text.len() == name.len() || text.ends_with("@openssh.com");
+        domain && name.len() <= 64 && name.bytes().all(plain)
+    };
+    match take {
+        Take::List => {
+            let known: Vec<&str> = word
+                .split(',')
+                .filter(|text| algorithm(text) || *text == "@openssh.com")
+                .collect();
+            known.join(",")
+        }
+        _ if word.is_empty() || word.eq_ignore_ascii_case("none") => word.to_owned(),
+        _ if matches!(
+            name,
+            "trustedusercakeys"
+                | "authorizedprincipalsfile"
+                | "authorizedprincipalscommand"
+                | "revokedkeys"
+                | "controlpath"
+                | "identityfile"
+                | "certificatefile"
+                | "userknownhostsfile"
+        ) =>
+        {
+            match word {
+                "/dev/null" => word.to_owned(),
+                _ if word.starts_with("/tmp/") || word.starts_with("/var/tmp/") => {
+                    "/tmp/(left-out)".to_owned()
+                }
+                _ if word.starts_with("/etc/ssh/") && is_plain(word) => word.to_owned(),
+                _ => "/(left-out)".to_owned(),
+            }
+        }
+        _ => kept_word(word),
+    }
+}
+
+/// Words that these keywords know, and numbers.
+fn kept_word(word: &str) -> String {
+    const WORDS: [&str; 24] = [
+        "yes",
+        "no",
+        "true",
+        "false",
+        "ask",
+        "accept-new",
+        "off",
+        "auto",
+        "autoask",
+        "prohibit-password",
+        "without-password",
+        "forced-commands-only",
+        "shosts-only",
+        "quiet",
+        "fatal",
+        "error",
+        "info",
+        "verbose",
+        "debug",
+        "debug1",
+        "debug2",
+        "debug3",
+        "root",
+        "nobody",
+    ];
+    let lower = word.to_ascii_lowercase();
+    let number = word.len() <= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    match number || WORDS.contains(&lower.as_str()) {
+        true => word.to_owned(),
+        false => "withheld".to_owned(),
+    }
+}

@@ -1,0 +1,468 @@
+//! Where an HTTP/1.1 response ends (RFC 9112, sections 6 and 7), fed piece by piece.
+//!
+//! `httparse` reads the heads. Servers send the same head again and again, but for its date once a
+//! second: one that begins with the bytes of the last good head means the same, and is not read again.
+
+/// Longest head taken, and longest line between chunks.
+const LONGEST_HEAD: usize = 64 << 10;
+const LONGEST_LINE: usize = 8 << 10;
+const HEADERS: usize = 256;
+/// Longest head that is remembered.
+const LONGEST_REMEMBERED: usize = 4 << 10;
+/// Bytes of a body that are kept where its hash is wanted.
+const KEPT: usize = 4 << 10;
+/// Most interim responses (1xx) before the response.
+const MOST_INTERIM: u32 = 64;
+
+/// A whole response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Bytes of the body, without the framing of chunks.
+    pub body: u64,
+    /// Whether the connection can carry another request.
+    pub reusable: bool,
+    /// BLAKE3 of the body, when it was asked for.
+    pub hash: Option<[u8; 32]>,
+}
+
+/// What is wrong with a response, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// The connection was closed before anything came.
+    Nothing,
+    /// The connection was closed in the middle.
+    Short,
+    /// It is not HTTP, or its framing is wrong.
+    Form(&'static str),
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "the connection was closed without an answer",
+            Self::Short => "the connection was closed in the middle of the answer",
+            Self::Form(why) => why,
+        })
+    }
+}
+
+impl From<&'static str> for Wrong {
+    fn from(why: &'static str) -> Self {
+        Self::Form(why)
+    }
+}
+
+/// The last head that was read, of all connections of a thread.
+#[derive(Debug, Default)]
+pub struct Memory {
+    bytes: Vec<u8>,
+    head_only: bool,
+    meaning: Option<(u16, Frame, bool)>,
+}
+
+impl Memory {
+    fn recall(&self, bytes: &[u8], head_only: bool) -> Option<(usize, u16, Frame, bool)> {
+        let (status, frame, reusable) = self.meaning?;
+        (self.head_only == head_only && bytes.starts_with(&self.bytes)).then_some((
+            self.bytes.len(),
+            status,
+            frame,
+            reusable,
+        ))
+    }
+}
+
+/// Reads one response.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// The head as far as it came, when it came in pieces.
+    head: Vec<u8>,
+    /// The request was HEAD: no body follows, whatever the head says.
+    head_only: bool,
+    interim: u32,
+    frame: Frame,
+    status: u16,
+    reusable: bool,
+    body: Body,
+    /// The head is over.
+    begun: bool,
+    /// Anything came.
+    started: bool,
+}
+
+/// What came of the body.
+#[derive(Debug, Default)]
+struct Body {
+    bytes: u64,
+    hasher: Option<Box<blake3::Hasher>>,
+    /// The first bytes, where a hash is wanted as well.
+    start: Vec<u8>,
+}
+
+impl Body {
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+            let room = KEPT.saturating_sub(self.start.len()).min(bytes.len());
+            self.start.extend_from_slice(&bytes[..room]);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Frame {
+    #[default]
+    Head,
+    /// So many bytes are left.
+    Length(u64),
+    Chunked(Chunk),
+    UntilEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Chunk {
+    /// In the line with the size; what was read of it, and bytes of the line.
+    Size {
+        size: Option<u64>,
+        extension: bool,
+        line: usize,
+    },
+    Data(u64),
+    /// Before the line end after the data.
+    DataEnd {
+        carriage_return: bool,
+    },
+    /// After the last chunk: whether the line has anything, and bytes of all lines.
+    Trailer {
+        empty: bool,
+        bytes: usize,
+    },
+}
+
+const SIZE: Chunk = Chunk::Size {
+    size: None,
+    extension: false,
+    line: 0,
+};
+
+impl Reader {
+    /// Forgets everything for the answer to another request: whether it was HEAD, whether a hash of the
+    /// body is wanted.
+    pub fn restart(&mut self, head_only: bool, hash: bool) {
+        self.head.clear();
+        self.head_only = head_only;
+        self.interim = 0;
+        self.frame = Frame::Head;
+        self.body.bytes = 0;
+        self.body.start.clear();
+        self.body.hasher = hash.then(Box::default);
+        self.begun = false;
+        self.started = false;
+    }
+
+    /// Whether anything of the response has come.
+    #[must_use]
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    /// The status, once the head is there.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.begun.then_some(self.status)
+    }
+
+    /// The first 4 KiB of the body, where its hash was asked for.
+    #[must_use]
+    pub fn start(&self) -> &[u8] {
+        &self.body.start
+    }
+
+    /// How many of the next bytes need not be looked at, because they are body for sure and nobody
+    /// wants them.
+    #[must_use]
+    pub fn uninteresting(&self) -> u64 {
+        match self.frame {
+            _ if self.body.hasher.is_some() => 0,
+            Frame::Length(left) | Frame::Chunked(Chunk::Data(left)) => left,
+            Frame::UntilEnd => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    /// So many uninteresting bytes came; gives the response when they end it.
+    pub fn skip(&mut self, bytes: u64) -> Option<Answer> {
+        self.body.bytes += bytes;
+        match &mut self.frame {
+            Frame::Length(left) => *left = left.saturating_sub(bytes),
+            Frame::Chunked(chunk) => {
+                if let Chunk::Data(left) = chunk {
+                    *left = left.saturating_sub(bytes);
+                    if *left == 0 {
+                        *chunk = Chunk::DataEnd {
+                            carriage_return: false,
+                        };
+                    }
+                }
+            }
+            Frame::Head | Frame::UntilEnd => {}
+        }
+        (self.frame == Frame::Length(0)).then(|| self.answer())
+    }
+
+    /// Takes the next bytes; gives the response when they end it.
+    ///
+    /// # Errors
+    /// It is not HTTP, its framing is wrong, or more came than it says.
+    pub fn feed(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<Answer>, Wrong> {
+        self.started |= !bytes.is_empty();
+        if self.begun {
+            return self.take_body(bytes);
+        }
+        if self.head.is_empty() {
+            return self.take_head(bytes, memory);
+        }
+        // A head that comes byte by byte is read when a line may have ended, not at each byte.
+        self.head.extend_from_slice(bytes);
+        if !bytes.contains(&b'\n') && self.head.len() <= LONGEST_HEAD {
+            return Ok(None);
+        }
+        let head = std::mem::take(&mut self.head);
+        self.take_head(&head, memory)
+    }
+
+    /// The connection has ended: gives the response if that is how it ends.
+    ///
+    /// # Errors
+    /// It is not whole.
+    pub fn end(&self) -> Result<Answer, Wrong> {
+        match (self.frame, self.started) {
+            (Frame::UntilEnd, _) => Ok(self.answer()),
+            (_, true) => Err(Wrong::Short),
+            (_, false) => Err(Wrong::Nothing),
+        }
+    }
+
+    fn answer(&self) -> Answer {
+        Answer {
+            status: self.status,
+            body: self.body.bytes,
+            reusable: self.reusable,
+            hash: self
+                .body
+                .hasher
+                .as_ref()
+                .map(|hasher| hasher.finalize().into()),
+        }
+    }
+
+    fn take_head(
+        &mut self,
+        mut bytes: &[u8],
+        memory: &mut Memory,
+    ) -> Result<Option<Answer>, Wrong> {
+        loop {
+            if let Some((length, status, frame, reusable)) = memory.recall(bytes, self.head_only) {
+                (self.status, self.frame, self.reusable) = (status, frame, reusable);
+                self.begun = true;
+                return self.take_body(&bytes[length..]);
+            }
+            let Some(length) = self.read_head(bytes, memory)? else {
+                self.head = bytes.to_vec();
+                return Ok(None);
+            };
+            bytes = &bytes[length..];
+            if self.begun {
+                return self.take_body(bytes);
+            }
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                return Err("more than 64 interim responses".into());
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads a head and tells its length; none when it is not whole. After an interim one (1xx) the
+    /// response has not begun.
+    fn read_head(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<usize>, Wrong> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let length = match response.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) if length <= LONGEST_HEAD => length,
+            Ok(httparse::Status::Partial) if bytes.len() <= LONGEST_HEAD => return Ok(None),
+            Ok(_) => return Err("a head of more than 64 KiB".into()),
+            Err(httparse::Error::TooManyHeaders) => return Err("more than 256 headers".into()),
+            Err(_) => return Err("it is not HTTP".into()),
+        };
+        let (status, version) = (response.code.unwrap_or(0), response.version.unwrap_or(0));
+        match status {
+            101 => return Err("the server changed to another protocol".into()),
+            100..200 => return Ok(Some(length)),
+            _ => {}
+        }
+        let (frame, reusable) = framing(status, version, response.headers, self.head_only)?;
+        (self.status, self.frame, self.reusable) = (status, frame, reusable);
+        self.begun = true;
+        if length <= LONGEST_REMEMBERED {
+            memory.bytes.clear();
+            memory.bytes.extend_from_slice(&bytes[..length]);
+            memory.head_only = self.head_only;
+            memory.meaning = Some((status, frame, reusable));
+        }
+        Ok(Some(length))
+    }
+
+    fn take_body(&mut self, bytes: &[u8]) -> Result<Option<Answer>, Wrong> {
+        let ended = match &mut self.frame {
+            Frame::Head => false,
+            Frame::UntilEnd => {
+                self.body.take(bytes);
+                false
+            }
+            Frame::Length(left) => {
+                let length = bytes.len() as u64;
+                if length > *left {
+                    return Err("more bytes than the head says".into());
+                }
+                *left -= length;
+                self.body.take(bytes);
+                *left == 0
+            }
+            Frame::Chunked(chunk) => chunks(chunk, bytes, &mut self.body)?,
+        };
+        Ok(ended.then(|| self.answer()))
+    }
+}
+
+/// How the body is framed, and whether the connection goes on after it.
+fn framing(
+    status: u16,
+    version: u8,
+    headers: &[httparse::Header<'_>],
+    head_only: bool,
+) -> Result<(Frame, bool), Wrong> {
+    let mut length: Option<u64> = None;
+    let mut chunked = false;
+    let mut coded = false;
+    let (mut close, mut keep) = (false, version == 1);
+    for header in headers {
+        let tokens = || {
+            header
+                .value
+                .split(|&byte| byte == b',')
+                .map(<[u8]>::trim_ascii)
+        };
+        let has = |token: &[u8]| tokens().any(|t| t.eq_ignore_ascii_case(token));
+        if header.name.eq_ignore_ascii_case("content-length") {
+            for token in tokens() {
+                let digits = !token.is_empty() && token.iter().all(u8::is_ascii_digit);
+                let number = std::str::from_utf8(token).ok().filter(|_| digits);
+                let number: u64 = number
+                    .and_then(|text| text.parse().ok())
+                    .ok_or("Content-Length is not a number")?;
+                if length.is_some_and(|length| length != number) {
+                    return Err("two values of Content-Length".into());
+                }
+                length = Some(number);
+            }
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            coded = true;
+            chunked = tokens()
+                .next_back()
+                .is_some_and(|t| t.eq_ignore_ascii_case(b"chunked"));
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            close |= has(b"close");
+            keep |= has(b"keep-alive");
+        }
+    }
+    let reusable = keep && !close;
+    Ok(match (status, chunked, coded, length) {
+        _ if head_only => (Frame::Length(0), reusable),
+        (204 | 304, ..) => (Frame::Length(0), reusable),
+        (_, true, ..) => (Frame::Chunked(SIZE), reusable),
+        (_, false, false, Some(length)) => (Frame::Length(length), reusable),
+        _ => (Frame::UntilEnd, false),
+    })
+}
+
+/// Whether these bytes end the last chunk.
+fn chunks(chunk: &mut Chunk, mut bytes: &[u8], body: &mut Body) -> Result<bool, Wrong> {
+    while let Some((&byte, rest)) = bytes.split_first() {
+        match chunk {
+            Chunk::Data(left) => {
+                let taken = (bytes.len() as u64).min(*left);
+                body.take(&bytes[..taken as usize]);
+                *left -= taken;
+                bytes = &bytes[taken as usize..];
+                if *left == 0 {
+                    *chunk = Chunk::DataEnd {
+                        carriage_return: false,
+                    };
+                }
+                continue;
+            }
+            Chunk::DataEnd { carriage_return } => match (*carriage_return, byte) {
+                (false, b'\r') => *carriage_return = true,
+                (true, b'\n') => *chunk = SIZE,
+                _ => return Err("a chunk is longer than its size says".into()),
+            },
+            Chunk::Size {
+                size,
+                extension,
+                line,
+            } => {
+                *line += 1;
+                match byte {
+                    b'\n' => {
+                        *chunk = match size.ok_or("a chunk without a size")? {
+                            0 => Chunk::Trailer {
+                                empty: true,
+                                bytes: 0,
+                            },
+                            size => Chunk::Data(size),
+                        };
+                    }
+                    _ if *line > LONGEST_LINE => return Err("a line of more than 8 KiB".into()),
+                    _ if *extension => {}
+                    b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' => {
+                        let digit = char::from(byte).to_digit(16).unwrap_or(0);
+                        let bigger = size.unwrap_or(0).checked_mul(16);
+                        let bigger = bigger.and_then(|size| size.checked_add(u64::from(digit)));
+                        *size = Some(bigger.ok_or("a chunk of more than 2^64 bytes")?);
+                    }
+                    b';' | b' ' | b'\t' | b'\r' => *extension = true,
+                    _ => return Err("the size of a chunk is not a number".into()),
+                }
+            }
+            Chunk::Trailer { empty, bytes } => {
+                *bytes += 1;
+                match byte {
+                    b'\n' if *empty => {
+                        return match rest.is_empty() {
+                            true => Ok(true),
+                            false => Err("more bytes after the last chunk".into()),
+                        };
+                    }
+                    b'\n' => *empty = true,
+                    b'\r' => {}
+                    _ if *bytes > LONGEST_HEAD => {
+                        return Err("a trailer of more than 64 KiB".into());
+                    }
+                    _ => *empty = false,
+                }
+            }
+        }
+        bytes = rest;
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+#[path = "answer/tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! One request before a load: what an answer looks like, and what it says of itself.
+
+use crate::answer::{Answer, Memory, Reader, Wrong};
+use crate::request::Request;
+use crate::stream::{Broken, Came, Stream};
+use crate::tls::Tls;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Most bytes of the heads that are kept: an interim one may come before the last.
+const HEADS: usize = 80 << 10;
+/// Most bytes that are read in all.
+const MOST: u64 = 1 << 30;
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probed {
+    /// Which address answered.
+    pub address: SocketAddr,
+    /// Its status, length and hash.
+    pub answer: Answer,
+    /// Headers in their order.
+    pub headers: Vec<(String, String)>,
+    /// The start of the body, at most 4 KiB.
+    pub start: Vec<u8>,
+    /// From the start of the connection to the end of the answer.
+    pub took: Duration,
+}
+
+impl Probed {
+    /// The first header of that name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No connection.
+    #[error("{address}: no connection: {source}")]
+    Connect {
+        /// Where.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// TLS was not agreed on.
+    #[error("{address}: TLS: {source}")]
+    Tls {
+        /// Where.
+        address: SocketAddr,
+        /// What rustls says.
+        source: rustls::Error,
+    },
+    /// It broke.
+    #[error("{address}: the connection broke: {source}")]
+    Broken {
+        /// Where.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Not a whole answer.
+    #[error("{address}: {why}")]
+    Wrong {
+        /// Where.
+        address: SocketAddr,
+        /// What is wrong with it.
+        why: Wrong,
+    },
+    /// It took too long.
+    #[error("{address}: no whole answer within {limit:?}")]
+    Slow {
+        /// Where.
+        address: SocketAddr,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Asks once and waits for the answer, with a BLAKE3 of its body.
+///
+/// # Errors
+/// There is no whole answer within `limit`, or `stop` said so.
+pub fn probe(
+    request: &Request,
+    address: SocketAddr,
+    tls: Option<&Tls>,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Probed, ProbeError> {
+    let mut probing = Probing {
+        address,
+        begin: Instant::now(),
+        limit,
+        stop,
+    };
+    let mut stream = Stream::begin(&address, tls).map_err(|error| probing.connect(error))?;
+    probing.wait(&stream, PollFlags::OUT)?;
+    if let Some(source) = stream
+        .tcp
+        .take_error()
+        .map_err(|e| probing.connect(e.into()))?
+    {
+        return Err(probing.connect(source.into()));
+    }
+    while !stream
+        .shake_hands()
+        .map_err(|error| probing.connect(error))?
+    {
+        probing.wait(&stream, PollFlags::IN)?;
+    }
+    let mut sent = 0;
+    while sent < request.bytes.len() {
+        sent += stream
+            .write(&request.bytes[sent..])
+            .map_err(|e| probing.broken(e))?;
+        if sent < request.bytes.len() {
+            probing.wait(&stream, PollFlags::OUT)?;
+        }
+    }
+    while !stream.flush().map_err(|error| probing.broken(error))? {
+        probing.wait(&stream, PollFlags::OUT)?;
+    }
+    probing.answer(&mut stream, request)
+}
+
+struct Probing<'a> {
+    address: SocketAddr,
+    begin: Instant,
+    limit: Duration,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl Probing<'_> {
+    fn connect(&self, error: Broken) -> ProbeError {
+        let address = self.address;
+        match error {
+            Broken::Io(source) => ProbeError::Connect { address, source },
+            Broken::Tls(source) => ProbeError::Tls { address, source },
+        }
+    }
+
+    fn broken(&self, error: Broken) -> ProbeError {
+        let address = self.address;
+        match error {
+            Broken::Io(source) => ProbeError::Broken { address, source },
+            Broken::Tls(source) => ProbeError::Tls { address, source },
+        }
+    }
+
+    fn wait(&self, stream: &Stream, flags: PollFlags) -> Result<(), ProbeError> {
+        let slice = Timespec {
+            tv_sec: 0,
+            tv_nsec: 20_000_000,
+        };
+        loop {
+            if (self.stop)() {
+                return Err(ProbeError::Interrupted);
+            }
+            if self.begin.elapsed() >= self.limit {
+                return Err(ProbeError::Slow {
+                    address: self.address,
+                    limit: self.limit,
+                });
+            }
+            match poll(&mut [PollFd::new(&stream.tcp, flags)], Some(&slice)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(self.broken(io::Error::from(error).into())),
+            }
+        }
+    }
+
+    fn answer(&mut self, stream: &mut Stream, request: &Request) -> Result<Probed, ProbeError> {
+        let (mut reader, mut memory) = (Reader::default(), Memory::default());
+        reader.restart(request.head, true);
+        let mut kept = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        let mut all = 0;
+        let answer = loop {
+            let read = match stream
+                .read(&mut buffer, 0)
+                .map_err(|error| self.broken(error))?
+            {
+                Came::Nothing => {
+                    self.wait(stream, PollFlags::IN)?;
+                    continue;
+                }
+                // A server that never stops, but fast.
+                Came::Bytes(..) if all > MOST || self.begin.elapsed() >= self.limit => {
+                    return Err(ProbeError::Slow {
+                        address: self.address,
+                        limit: self.limit,
+                    });
+                }
+                Came::Bytes(n, _) => {
+                    all += n as u64;
+                    let room = HEADS.saturating_sub(kept.len());
+                    kept.extend_from_slice(&buffer[..n.min(room)]);
+                    reader.feed(&buffer[..n], &mut memory)
+                }
+                Came::Skipped(..) | Came::End => reader.end().map(Some),
+            };
+            match read {
+                Ok(Some(answer)) => break answer,
+                Ok(None) => {}
+                Err(wrong) => {
+                    return Err(ProbeError::Wrong {
+                        address: self.address,
+                        why: wrong,
+                    });
+                }
+            }
+        };
+        Ok(Probed {
+            address: self.address,
+            answer,
+            headers: headers(&kept),
+            start: reader.start().to_vec(),
+            took: self.begin.elapsed(),
+        })
+    }
+}
+
+/// The headers of the last head.
+fn headers(mut bytes: &[u8]) -> Vec<(String, String)> {
+    loop {
+        let mut headers = [httparse::EMPTY_HEADER; 256];
+        let mut response = httparse::Response::new(&mut headers);
+        let Ok(httparse::Status::Complete(length)) = response.parse(bytes) else {
+            return Vec::new();
+        };
+        if response
+            .code
+            .is_some_and(|status| (100..200).contains(&status))
+        {
+            bytes = &bytes[length..];
+            continue;
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let headers = response.headers.iter();
+        return headers
+            .map(|h| (h.name.to_owned(), text(h.value)))
+            .collect();
+    }
+}

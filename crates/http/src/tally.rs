@@ -1,0 +1,313 @@
+//! What one thread counts. Times are nanoseconds from the start of the load.
+
+use crate::histogram::Latencies;
+use assay_model::Nanos;
+use assay_model::web::{FailureKind, Failures, Measured, Second};
+
+/// The counts of one thread.
+pub struct Tally {
+    /// Where the counted time begins.
+    from: u64,
+    /// Where it ends; earlier when the user interrupts.
+    until: u64,
+    answers: u64,
+    bytes: u64,
+    pub received: u64,
+    latency: Latencies,
+    service: Latencies,
+    lateness: Latencies,
+    connect: Latencies,
+    failures: [(u64, Option<String>); FailureKind::ALL.len()],
+    early: Option<(FailureKind, String)>,
+    due: u64,
+    unsent: u64,
+    waited: u64,
+    connections: u64,
+    pub reopened: u64,
+    resumed: u64,
+    seconds: Vec<Second>,
+    under_way: u32,
+    /// Requests under way times time, in nanoseconds, up to `looked`.
+    area: u128,
+    looked: u64,
+    pub cpu: u64,
+    pub cpu_waited: Option<u64>,
+    pub gave_up: bool,
+    pub interrupted: bool,
+    /// All answers and failures, the washout included.
+    pub total: (u64, u64),
+}
+
+impl Tally {
+    pub fn new(from: u64, until: u64) -> Self {
+        // A load of days is counted by the second as well: 24 bytes each.
+        let seconds = (until - from).div_ceil(1_000_000_000);
+        Self {
+            from,
+            until,
+            answers: 0,
+            bytes: 0,
+            received: 0,
+            latency: Latencies::default(),
+            service: Latencies::default(),
+            lateness: Latencies::default(),
+            connect: Latencies::default(),
+            failures: Default::default(),
+            early: None,
+            due: 0,
+            unsent: 0,
+            waited: 0,
+            connections: 0,
+            reopened: 0,
+            resumed: 0,
+            seconds: vec![Second::default(); usize::try_from(seconds).unwrap_or(0)],
+            under_way: 0,
+            area: 0,
+            looked: 0,
+            cpu: 0,
+            cpu_waited: None,
+            gave_up: false,
+            interrupted: false,
+            total: (0, 0),
+        }
+    }
+
+    fn counts(&self, at: u64) -> bool {
+        (self.from..self.until).contains(&at)
+    }
+
+    fn second(&mut self, at: u64) -> Option<&mut Second> {
+        let second = at.checked_sub(self.from)? / 1_000_000_000;
+        self.seconds.get_mut(usize::try_from(second).ok()?)
+    }
+
+    /// Time passes: requests under way are counted up to `now`.
+    pub fn pass(&mut self, now: u64) {
+        let (from, to) = (self.looked.max(self.from), now.min(self.until));
+        self.area += u128::from(self.under_way) * u128::from(to.saturating_sub(from));
+        self.looked = now.max(self.looked);
+    }
+
+    /// A request begins.
+    pub fn begin(&mut self, intended: u64) {
+        self.under_way += 1;
+        self.due += u64::from(self.counts(intended));
+    }
+
+    /// A request that was due had no connection.
+    pub fn waited(&mut self, intended: u64) {
+        self.waited += u64::from(self.counts(intended));
+    }
+
+    /// How late the generator was with something at `now`.
+    pub fn late(&mut self, now: u64, by: u64) {
+        if self.counts(now) {
+            self.lateness.record(by);
+        }
+    }
+
+    /// A good answer.
+    pub fn good(&mut self, intended: u64, begun: u64, now: u64, bytes: u64) {
+        self.under_way -= 1;
+        self.total.0 += 1;
+        let latency = now.saturating_sub(intended);
+        if self.counts(intended) {
+            self.latency.record(latency);
+            self.service.record(now.saturating_sub(begun));
+        }
+        if self.counts(now) {
+            self.answers += 1;
+            self.bytes += bytes;
+            if let Some(second) = self.second(now) {
+                second.answers += 1;
+                second.longest = second.longest.max(Nanos(latency));
+            }
+        }
+    }
+
+    /// A request has failed.
+    pub fn fail(
+        &mut self,
+        kind: FailureKind,
+        intended: u64,
+        now: u64,
+        why: impl FnOnce() -> String,
+    ) {
+        self.under_way -= 1;
+        self.total.1 += 1;
+        if self.counts(intended) {
+            let (count, first) = &mut self.failures[kind as usize];
+            *count += 1;
+            first.get_or_insert_with(why);
+        } else if self.early.is_none() {
+            self.early = Some((kind, why()));
+        }
+        if self.counts(now)
+            && let Some(second) = self.second(now)
+        {
+            second.failures += 1;
+        }
+    }
+
+    /// A connection was made in so long.
+    pub fn connected(&mut self, now: u64, took: u64, resumed: bool) {
+        if self.counts(now) {
+            self.connections += 1;
+            self.resumed += u64::from(resumed);
+            self.connect.record(took);
+        }
+    }
+
+    /// A request that was due and will not be sent.
+    pub fn unsent(&mut self, intended: u64) {
+        if self.counts(intended) {
+            self.due += 1;
+            self.unsent += 1;
+        }
+    }
+
+    /// Ends the counted time early.
+    pub fn cut(&mut self, now: u64) {
+        self.pass(now);
+        self.until = now.clamp(self.from, self.until);
+    }
+
+    /// Puts the threads together.
+    pub fn finish(tallies: Vec<Self>) -> Measured {
+        let mut out = Measured::default();
+        let mut hdr = <[Latencies; 4]>::default();
+        let mut failures: [(u64, Option<String>); FailureKind::ALL.len()] = Default::default();
+        let mut early = None;
+        let mut area = 0.0;
+        let mut waited = Some(0);
+        for tally in tallies {
+            let window = tally.until - tally.from;
+            out.window = out.window.max(Nanos(window));
+            out.answers += tally.answers;
+            out.bytes += tally.bytes;
+            out.received += tally.received;
+            out.due += tally.due;
+            out.unsent += tally.unsent;
+            out.waited += tally.waited;
+            out.connections += tally.connections;
+            out.reopened += tally.reopened;
+            out.resumed += tally.resumed;
+            out.cpu.0 += tally.cpu;
+            waited = waited.zip(tally.cpu_waited).map(|(a, b)| a + b);
+            out.threads += 1;
+            out.gave_up |= tally.gave_up;
+            out.interrupted |= tally.interrupted;
+            if window > 0 {
+                area += tally.area as f64 / window as f64;
+            }
+            for (all, one) in hdr.iter_mut().zip([
+                &tally.latency,
+                &tally.service,
+                &tally.lateness,
+                &tally.connect,
+            ]) {
+                all.merge(one);
+            }
+            for (all, one) in failures.iter_mut().zip(tally.failures) {
+                all.0 += one.0;
+                all.1 = all.1.take().or(one.1);
+            }
+            early = early.or(tally.early);
+            out.seconds.resize(
+                out.seconds.len().max(tally.seconds.len()),
+                Second::default(),
+            );
+            for (all, one) in out.seconds.iter_mut().zip(&tally.seconds) {
+                all.answers += one.answers;
+                all.failures += one.failures;
+                all.longest = all.longest.max(one.longest);
+            }
+        }
+        let shown = usize::try_from(out.window.0.div_ceil(1_000_000_000)).unwrap_or(usize::MAX);
+        out.seconds.truncate(shown);
+        out.under_way = area;
+        out.cpu_waited = waited.map(Nanos);
+        let [latency, service, lateness, connect] = hdr;
+        out.latency = latency.to_model();
+        out.service = service.to_model();
+        out.lateness = lateness.to_model();
+        out.connect = connect.to_model();
+        let kinds = FailureKind::ALL.into_iter().zip(failures);
+        out.failures = kinds
+            .filter(|(_, (count, _))| *count > 0)
+            .map(|(kind, (count, first))| Failures {
+                kind,
+                count,
+                first: first.unwrap_or_default(),
+            })
+            .collect();
+        if let (true, Some((kind, first)), []) = (out.gave_up, early, &out.failures[..]) {
+            // Given up before anything was counted: why must not be lost.
+            out.failures.push(Failures {
+                kind,
+                count: 1,
+                first,
+            });
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_counted_in_their_order() {
+        for (at, kind) in FailureKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at);
+        }
+    }
+
+    #[test]
+    fn the_washout_is_not_counted_and_what_begins_in_the_window_is_awaited() {
+        let mut tally = Tally::new(100, 1_100);
+        for intended in [50, 90, 600, 1_000, 1_100] {
+            tally.pass(intended);
+            tally.begin(intended);
+        }
+        tally.good(50, 50, 99, 7);
+        tally.good(90, 95, 150, 7); // ends in the window: counts for the rate alone
+        tally.good(600, 700, 900, 7);
+        tally.good(1_000, 1_000, 5_000, 7); // begins in it: counts for latency alone
+        tally.fail(FailureKind::Reset, 1_100, 6_000, String::new);
+        tally.cut(6_000);
+        let out = Tally::finish(vec![tally]);
+        assert_eq!((out.answers, out.bytes, out.due), (2, 14, 2));
+        let (latency, service) = (out.latency, out.service);
+        assert_eq!((latency.count(), service.count()), (2, 2));
+        assert_eq!(latency.percentile(50.0), Some(300));
+        assert_eq!(service.percentile(50.0), Some(200));
+        assert!(out.failures.is_empty() && out.window == Nanos(1_000));
+    }
+
+    #[test]
+    fn requests_under_way_are_counted_over_the_window() {
+        let mut tally = Tally::new(100, 1_100);
+        tally.begin(0);
+        tally.pass(600);
+        tally.begin(600);
+        tally.pass(2_000);
+        let out = Tally::finish(vec![tally]);
+        assert!((out.under_way - 1.5).abs() < 1e-9, "{}", out.under_way);
+    }
+
+    #[test]
+    fn what_never_began_in_time_is_still_said() {
+        let mut tally = Tally::new(100, 200);
+        tally.begin(1);
+        tally.fail(FailureKind::Refused, 1, 2, || "no".to_owned());
+        tally.gave_up = true;
+        tally.cut(50);
+        let out = Tally::finish(vec![tally]);
+        assert_eq!(
+            (out.window, out.failures[0].kind),
+            (Nanos(0), FailureKind::Refused)
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! TLS: what is trusted, and one configuration for all connections of a load.
+
+use crate::url::Url;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientSessionMemoryCache, Resumption};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// The authorities that this system trusts.
+    System,
+    /// The authorities in this PEM text alone.
+    Authorities(Vec<u8>),
+    /// Any certificate: for a test server that signed its own.
+    Anything,
+}
+
+/// TLS for one load.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) name: ServerName<'static>,
+}
+
+/// Why TLS cannot be spoken.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// No certificate can be checked against this name.
+    #[error("{name}: not a name that a certificate can be for")]
+    Name {
+        /// Host of the URL.
+        name: String,
+        /// Why.
+        source: rustls::pki_types::InvalidDnsNameError,
+    },
+    /// Nobody is trusted.
+    #[error(
+        "no authority to trust was found on this system; install ca-certificates, name a PEM file, or take any certificate"
+    )]
+    NoAuthority,
+    /// The PEM text is no certificate.
+    #[error("this is no list of certificates in PEM form: {0}")]
+    Pem(#[source] rustls::pki_types::pem::Error),
+    /// rustls refuses the configuration or a certificate.
+    #[error("TLS: {0}")]
+    Configuration(#[from] rustls::Error),
+}
+
+impl Tls {
+    /// For connections to the host of a URL. With `resume`, a second connection continues the session of
+    /// the first; without, each makes a full handshake.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn new(url: &Url, trust: &Trust, resume: bool) -> Result<Self, TlsError> {
+        let name =
+            ServerName::try_from(url.host().to_owned()).map_err(|source| TlsError::Name {
+                name: url.host().to_owned(),
+                source,
+            })?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let mut config = match trust {
+            Trust::Anything => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Anything(provider)))
+                .with_no_client_auth(),
+            Trust::System => builder
+                .with_root_certificates(system()?)
+                .with_no_client_auth(),
+            Trust::Authorities(pem) => builder
+                .with_root_certificates(authorities(pem)?)
+                .with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = match resume {
+            true => Resumption::store(Arc::new(ClientSessionMemoryCache::new(256))),
+            false => Resumption::disabled(),
+        };
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+        })
+    }
+}
+
+fn system() -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    let (good, _) = store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    match good {
+        0 => Err(TlsError::NoAuthority),
+        _ => Ok(store),
+    }
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        store.add(certificate.map_err(TlsError::Pem)?)?;
+    }
+    match store.is_empty() {
+        true => Err(TlsError::NoAuthority),
+        false => Ok(store),
+    }
+}
+
+/// Believes any certificate, but checks that the server holds its key.
+#[derive(Debug)]
+struct Anything(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

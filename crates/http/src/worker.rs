@@ -1,0 +1,527 @@
+//! One thread with its share of the connections: epoll, edge-triggered; for a small answer one wait, one
+//! read and one write.
+
+mod failure;
+mod used;
+
+use crate::answer::{Answer, Memory};
+use crate::connection::{Connection, Phase};
+use crate::load::{Live, Load, LoadError};
+use crate::schedule::Intents;
+use crate::stream::{BUFFER, Came, Stream};
+use crate::tally::Tally;
+use assay_model::web::FailureKind;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use used::Used;
+
+/// How often a thread looks for requests that take too long, and whether to stop.
+const LOOK: u64 = 10_000_000;
+/// As long as this nothing has to succeed: a service may still be starting.
+const PATIENCE: u64 = 1_000_000_000;
+/// After the end of an open loop, requests that were due are still sent for so long.
+const GRACE: u64 = 1_000_000_000;
+/// Events taken at once.
+const EVENTS: usize = 256;
+/// In a closed loop, every so many wake-ups the time they take is recorded.
+const SAMPLED: u32 = 16;
+
+/// The server said something, if only that it has closed.
+const SPOKEN: EventFlags = EventFlags::IN
+    .union(EventFlags::RDHUP)
+    .union(EventFlags::HUP)
+    .union(EventFlags::ERR);
+
+pub struct Worker<'a> {
+    load: &'a Load,
+    address: usize,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// In an open loop, the free ones; the one used last is taken first.
+    free: Vec<u32>,
+    /// A request was due and none was free.
+    starved: bool,
+    /// Until then none was free.
+    starved_until: u64,
+    intents: Option<Intents>,
+    tally: Tally,
+    memory: Memory,
+    buffer: Vec<u8>,
+    begin: Instant,
+    /// Time of the last wake-up.
+    now: u64,
+    /// When the counted time begins and ends.
+    window: (u64, u64),
+    turn: usize,
+    random: Option<ChaCha8Rng>,
+    limit: u64,
+    live: &'a Live,
+    stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(
+        load: &'a Load,
+        which: u32,
+        threads: u32,
+        begin: Instant,
+        live: &'a Live,
+        stop: &'a (dyn Fn() -> bool + Sync),
+    ) -> Result<Self, LoadError> {
+        let intents = Intents::new(load.pace, which, threads, load.seed);
+        let share = load.connections / threads + u32::from(which < load.connections % threads);
+        let phase = match intents {
+            Some(_) => Phase::Free,
+            None => Phase::Resting(0),
+        };
+        let washout = nanos(load.washout);
+        let window = (washout, washout.saturating_add(nanos(load.window)));
+        let random = load.shuffled.then(|| {
+            let mut random = ChaCha8Rng::seed_from_u64(load.seed);
+            random.set_stream(u64::from(which) | 1 << 32);
+            random
+        });
+        Ok(Self {
+            load,
+            address: which as usize,
+            epoll: epoll::create(CreateFlags::CLOEXEC).map_err(|error| LoadError::Io {
+                what: "epoll_create1",
+                source: error.into(),
+            })?,
+            connections: (0..share).map(|_| Connection::new(phase)).collect(),
+            free: match intents {
+                Some(_) => (0..share).rev().collect(),
+                None => Vec::new(),
+            },
+            starved: false,
+            starved_until: 0,
+            intents,
+            tally: Tally::new(window.0, window.1),
+            memory: Memory::default(),
+            buffer: vec![0; BUFFER],
+            begin,
+            now: 0,
+            window,
+            turn: which as usize % load.requests.len(),
+            random,
+            limit: nanos(load.limit),
+            live,
+            stop,
+        })
+    }
+
+    fn clock(&self) -> u64 {
+        nanos(self.begin.elapsed())
+    }
+
+    /// Carries the share of this thread out.
+    pub fn work(mut self) -> Result<Tally, LoadError> {
+        if self.intents.is_some() {
+            // Timers of the kernel may be 50 µs late for the sake of power (prctl(2)).
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        }
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        let (mut looked, mut wakes) = (0, 0u32);
+        let mut used: Option<Used> = None;
+        let mut told = (0, 0);
+        self.now = self.clock();
+        self.look();
+        self.send_due();
+        while !self.is_over() {
+            events.clear();
+            self.wait(&mut events).map_err(|error| LoadError::Io {
+                what: "epoll_wait",
+                source: error.into(),
+            })?;
+            self.now = self.clock();
+            self.tally.pass(self.now);
+            if used.is_none() && self.now >= self.window.0 {
+                used = Some(Used::now());
+            }
+            for event in &events {
+                // The kernel's structure is packed: fields are copied out.
+                let (data, flags) = ({ event.data }.u64(), { event.flags });
+                let (at, generation) = ((data >> 32) as usize, data as u32);
+                if self.connections[at].generation == generation {
+                    self.drive(at, flags);
+                }
+            }
+            wakes = wakes.wrapping_add(1);
+            if self.intents.is_some() {
+                self.send_due();
+            } else if wakes % SAMPLED == 0 && !events.is_empty() {
+                let took = self.clock() - self.now;
+                self.tally.late(self.now, took);
+            }
+            if self.now - looked >= LOOK {
+                looked = self.now;
+                self.look();
+                let total = self.tally.total;
+                self.live.add(total.0 - told.0, total.1 - told.1);
+                told = total;
+                if (self.stop)() {
+                    self.tally.interrupted = true;
+                    break;
+                }
+                if total == (0, total.1) && total.1 > 0 && self.now > PATIENCE.max(self.window.0) {
+                    self.tally.gave_up = true;
+                    break;
+                }
+            }
+            if self.now >= self.window.1
+                && let Some(used) = used.as_mut()
+            {
+                used.end(&mut self.tally);
+            }
+        }
+        let now = self.clock();
+        if now < self.window.1 {
+            self.tally.cut(now);
+        }
+        if let Some(mut used) = used {
+            used.end(&mut self.tally);
+        }
+        self.give_back_due(now);
+        Ok(self.tally)
+    }
+
+    /// What was due and is not sent, when the load ends.
+    fn give_back_due(&mut self, now: u64) {
+        let Some(intents) = &mut self.intents else {
+            return;
+        };
+        let end = self.window.1.min(now);
+        while intents.next() < end {
+            if self.starved || self.starved_until > intents.next() {
+                self.tally.waited(intents.next());
+            }
+            self.tally.unsent(intents.next());
+            intents.advance();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match &self.intents {
+            None => self.now >= self.window.1 && !self.connections.iter().any(Connection::is_busy),
+            Some(intents) => {
+                let all_sent = intents.next() >= self.window.1;
+                self.now >= self.window.1
+                    && (all_sent || self.now >= self.window.1 + GRACE.min(self.limit))
+                    && self.free.len() == self.connections.len()
+            }
+        }
+    }
+
+    /// Waits for events, and in an open loop for the next request that is due.
+    fn wait(&self, events: &mut Vec<Event>) -> rustix::io::Result<()> {
+        let mut time = LOOK;
+        if let Some(intents) = &self.intents
+            && !self.free.is_empty()
+            && intents.next() < self.window.1
+        {
+            time = time.min(intents.next().saturating_sub(self.clock()));
+        }
+        // epoll_wait(2) knows milliseconds alone, and its successor is not in every kernel that is used.
+        if time < LOOK && time > 0 {
+            match poll(
+                &mut [PollFd::new(&self.epoll, PollFlags::IN)],
+                Some(&timespec(time)),
+            ) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => time = 0,
+                Err(error) => return Err(error),
+            }
+        }
+        let room = rustix::buffer::spare_capacity(events);
+        match epoll::wait(&self.epoll, room, Some(&timespec(time))) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends requests that take too long, begins those whose rest is over.
+    fn look(&mut self) {
+        for at in 0..self.connections.len() {
+            let connection = &self.connections[at];
+            if let Phase::Resting(until) = connection.phase {
+                if self.now >= until {
+                    self.next(at);
+                }
+            } else if connection.is_busy()
+                && self.now - connection.begun.min(self.now) >= self.limit
+            {
+                let kind = match connection.phase {
+                    Phase::Connecting | Phase::Shaking => FailureKind::ConnectTimeout,
+                    _ => FailureKind::TimedOut,
+                };
+                let status = connection.reader.status();
+                let limit = self.load.limit;
+                self.fail(at, kind, || match status {
+                    None => format!("nothing within {limit:?}"),
+                    Some(status) => {
+                        format!("status {status}, and no end of the body within {limit:?}")
+                    }
+                });
+            }
+        }
+    }
+
+    /// In a closed loop, the next request of this connection.
+    fn next(&mut self, at: usize) {
+        if self.now >= self.window.1 {
+            self.connections[at].close();
+            self.connections[at].phase = Phase::Over;
+        } else {
+            self.begin(at, self.now, self.now);
+        }
+    }
+
+    /// In an open loop, sends what is due.
+    fn send_due(&mut self) {
+        while let Some(intents) = &mut self.intents
+            && intents.next() < self.window.1
+        {
+            let due = intents.next();
+            let now = nanos(self.begin.elapsed());
+            if due > now || now >= self.window.1 + GRACE.min(self.limit) {
+                return;
+            }
+            let Some(at) = self.free.pop() else {
+                self.starved = true;
+                return;
+            };
+            intents.advance();
+            if self.starved_until > due {
+                self.tally.waited(due);
+            }
+            self.tally
+                .late(due, now - due.max(self.starved_until).min(now));
+            self.begin(at as usize, due, now);
+        }
+    }
+
+    /// Begins a request, over the open stream if there is one.
+    fn begin(&mut self, at: usize, intended: u64, now: u64) {
+        let which = match &mut self.random {
+            Some(random) => (random.next_u64() % self.load.requests.len() as u64) as usize,
+            None => {
+                self.turn = (self.turn + 1) % self.load.requests.len();
+                self.turn
+            }
+        };
+        let request = &self.load.requests[which];
+        let connection = &mut self.connections[at];
+        connection.which = which;
+        connection.intended = intended;
+        connection.begun = now;
+        connection.sent = 0;
+        connection
+            .reader
+            .restart(request.head, request.expect.hash.is_some());
+        self.tally.begin(intended);
+        match connection.stream {
+            Some(_) => {
+                connection.phase = Phase::Sending;
+                self.send(at);
+            }
+            None => self.connect(at, now),
+        }
+    }
+
+    fn connect(&mut self, at: usize, now: u64) {
+        let address = self.load.addresses[self.address % self.load.addresses.len()];
+        self.address += 1;
+        let connection = &mut self.connections[at];
+        connection.generation = connection.generation.wrapping_add(1);
+        connection.answers = 0;
+        connection.sent = 0;
+        connection.hung_up = false;
+        connection.dialled = now;
+        let data = EventData::new_u64((at as u64) << 32 | u64::from(connection.generation));
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        connection.phase = Phase::Connecting;
+        let opened = Stream::begin(&address, self.load.tls.as_ref()).and_then(|stream| {
+            epoll::add(&self.epoll, &stream.tcp, data, flags).map_err(io::Error::from)?;
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => connection.stream = Some(stream),
+            Err(error) => self.broken(at, error),
+        }
+    }
+
+    /// Something happened on a connection: goes on as far as it goes without waiting.
+    fn drive(&mut self, at: usize, flags: EventFlags) {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        connection.hung_up |=
+            flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if connection.phase == Phase::Connecting {
+            match stream.tcp.take_error() {
+                Ok(None) => connection.phase = Phase::Shaking,
+                Ok(Some(error)) | Err(error) => return self.broken(at, error.into()),
+            }
+        }
+        if connection.phase == Phase::Shaking {
+            match stream.shake_hands() {
+                Ok(true) => {
+                    let took = self.now.saturating_sub(connection.dialled);
+                    self.tally.connected(self.now, took, stream.resumed());
+                    connection.phase = Phase::Sending;
+                }
+                Ok(false) => return,
+                Err(error) => return self.broken(at, error),
+            }
+        }
+        match connection.phase {
+            Phase::Sending => {
+                self.send(at);
+                // A server may speak before it was asked, and refuse a long request before all of it is
+                // sent: this event may be the only one that tells.
+                if self.connections[at].is_busy() && flags.intersects(SPOKEN) {
+                    self.receive(at);
+                }
+            }
+            Phase::Reading => self.receive(at),
+            // Closed while nothing was asked, or bytes that nobody asked for. TLS has some of its own.
+            Phase::Free if connection.hung_up => connection.close(),
+            Phase::Free if flags.contains(EventFlags::IN) && self.load.tls.is_none() => {
+                connection.close();
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        let bytes = &self.load.requests[connection.which].bytes;
+        while connection.sent < bytes.len() {
+            match stream.write(&bytes[connection.sent..]) {
+                Ok(0) => return,
+                Ok(n) => connection.sent += n,
+                Err(error) => return self.broken(at, error),
+            }
+        }
+        match stream.flush() {
+            Ok(true) => connection.phase = Phase::Reading,
+            Ok(false) => {}
+            Err(error) => self.broken(at, error),
+        }
+    }
+
+    fn receive(&mut self, at: usize) {
+        loop {
+            let connection = &mut self.connections[at];
+            let Some(stream) = &mut connection.stream else {
+                return;
+            };
+            let uninteresting = connection.reader.uninteresting();
+            let (read, drained) = match stream.read(&mut self.buffer, uninteresting) {
+                Ok(Came::Bytes(n, drained)) => {
+                    self.tally.received += n as u64;
+                    let fed = connection.reader.feed(&self.buffer[..n], &mut self.memory);
+                    (fed, drained)
+                }
+                Ok(Came::Skipped(n, drained)) => {
+                    self.tally.received += n;
+                    (Ok(connection.reader.skip(n)), drained)
+                }
+                Ok(Came::Nothing) => return,
+                Ok(Came::End) => {
+                    connection.hung_up = true;
+                    match connection.reader.end() {
+                        Ok(answer) => (Ok(Some(answer)), true),
+                        Err(wrong) => (Err(wrong), true),
+                    }
+                }
+                Err(error) => return self.broken(at, error),
+            };
+            match read {
+                Ok(Some(answer)) => return self.answered(at, &answer),
+                // A short read has emptied the socket (epoll(7)); the end, if it was there, is still to
+                // be read.
+                Ok(None) if drained && !connection.hung_up => return,
+                Ok(None) => {}
+                Err(wrong) => return self.wrong(at, wrong),
+            }
+        }
+    }
+
+    fn answered(&mut self, at: usize, answer: &Answer) {
+        let connection = &mut self.connections[at];
+        let request = &self.load.requests[connection.which];
+        let expect = &request.expect;
+        let bad = match () {
+            () if answer.status != expect.status => Some(FailureKind::WrongStatus),
+            () if expect.length.is_some_and(|length| length != answer.body) => {
+                Some(FailureKind::WrongBody)
+            }
+            () if expect.hash.is_some() && expect.hash != answer.hash => {
+                Some(FailureKind::WrongBody)
+            }
+            () => None,
+        };
+        let (intended, begun) = (connection.intended, connection.begun);
+        match bad {
+            None => self.tally.good(intended, begun, self.now, answer.body),
+            Some(kind) => self.tally.fail(kind, intended, self.now, || match kind {
+                FailureKind::WrongStatus => {
+                    format!("status {}, expected {}", answer.status, expect.status)
+                }
+                _ => match expect.length {
+                    Some(length) if length != answer.body => {
+                        format!("a body of {} bytes, expected {length}", answer.body)
+                    }
+                    _ => "a body with other content".to_owned(),
+                },
+            }),
+        }
+        connection.answers += 1;
+        let enough = self.load.requests_per_connection;
+        let over = !answer.reusable
+            || request.close
+            || connection.hung_up
+            || connection.phase == Phase::Sending
+            || enough.is_some_and(|most| connection.answers >= most);
+        if over {
+            connection.close();
+        }
+        self.ended(at, self.now);
+    }
+
+    /// The request of this connection has ended.
+    fn ended(&mut self, at: usize, rest_until: u64) {
+        let connection = &mut self.connections[at];
+        if self.intents.is_some() {
+            connection.phase = Phase::Free;
+            self.free.push(at as u32);
+            if std::mem::take(&mut self.starved) {
+                self.starved_until = self.now;
+            }
+        } else if rest_until > self.now {
+            connection.phase = Phase::Resting(rest_until);
+        } else {
+            self.next(at);
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn timespec(nanos: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (nanos % 1_000_000_000) as i64,
+    }
+}

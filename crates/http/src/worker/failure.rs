@@ -1,0 +1,82 @@
+//! What becomes of a request that did not succeed.
+
+use super::Worker;
+use crate::answer::Wrong;
+use crate::connection::{Connection, Phase};
+use crate::stream::Broken;
+use assay_model::web::FailureKind;
+use std::io;
+
+/// Rest after a failure without an answer, so that a dead server is not asked as fast as possible.
+const REST: u64 = 10_000_000;
+
+impl Worker<'_> {
+    pub(super) fn wrong(&mut self, at: usize, wrong: Wrong) {
+        match wrong {
+            Wrong::Nothing => self.broken(at, io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Wrong::Short => self.fail(at, FailureKind::ShortBody, || {
+                "the connection was closed in the middle of the answer".to_owned()
+            }),
+            Wrong::Form(why) => self.fail(at, FailureKind::NotHttp, || why.to_owned()),
+        }
+    }
+
+    /// The connection could not be made, or broke before the answer was there.
+    pub(super) fn broken(&mut self, at: usize, error: Broken) {
+        let connection = &mut self.connections[at];
+        let request = &self.load.requests[connection.which];
+        if connection.answers > 0 && !connection.reader.started() && request.repeatable {
+            // The server closed a connection at rest: the request is sent again on a new one, and the
+            // time counts (RFC 9112, section 9.3.1).
+            self.tally.reopened += 1;
+            connection.close();
+            let now = self.now;
+            return self.connect(at, now);
+        }
+        let (kind, why) = classify(&error, connection);
+        self.fail(at, kind, || why);
+    }
+
+    pub(super) fn fail(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
+        let connection = &mut self.connections[at];
+        connection.close();
+        let intended = connection.intended;
+        self.tally.fail(kind, intended, self.now, why);
+        self.ended(at, self.now + REST);
+    }
+}
+
+fn classify(error: &Broken, connection: &Connection) -> (FailureKind, String) {
+    use io::ErrorKind as K;
+    let error = match error {
+        Broken::Tls(error) => return (FailureKind::Tls, error.to_string()),
+        Broken::Io(error) => error,
+    };
+    let connecting = connection.phase == Phase::Connecting;
+    let kind = match error.kind() {
+        K::ConnectionRefused => FailureKind::Refused,
+        K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown => FailureKind::Unreachable,
+        K::AddrNotAvailable => FailureKind::NoPort,
+        K::TimedOut if connecting => FailureKind::ConnectTimeout,
+        K::TimedOut => FailureKind::TimedOut,
+        K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted if connecting => {
+            FailureKind::Refused
+        }
+        _ if connection.phase == Phase::Shaking => FailureKind::Tls,
+        K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted => {
+            match connection.reader.started() {
+                true => FailureKind::ShortBody,
+                false => FailureKind::Reset,
+            }
+        }
+        K::UnexpectedEof => FailureKind::EarlyClose,
+        _ => FailureKind::Local,
+    };
+    let why = match kind {
+        FailureKind::EarlyClose => "the connection was closed without an answer".to_owned(),
+        FailureKind::Tls => format!("in the handshake: {error}"),
+        FailureKind::ShortBody => format!("in the middle of the answer: {error}"),
+        _ => error.to_string(),
+    };
+    (kind, why)
+}

@@ -1,0 +1,169 @@
+//! Servers that want to keep, fill or mislead whoever asks them.
+#![allow(clippy::disallowed_methods, reason = "a test drives real servers")]
+
+mod common;
+
+use assay_http::{Expect, Live, run};
+use assay_model::web::{FailureKind, Pace};
+use common::{HELLO, expecting, kinds, load, say, server};
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Says a piece again and again until the other side is gone.
+fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
+    let many = piece.repeat((64 << 10) / piece.len() + 1);
+    let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
+    let begin = Instant::now();
+    let mut more = say(stream, first);
+    while more && begin.elapsed() < Duration::from_secs(10) {
+        more = say(stream, &many);
+    }
+    false
+}
+
+/// Byte by byte with pauses.
+fn slowly(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+    for byte in bytes {
+        thread::sleep(Duration::from_millis(20));
+        if stream.write_all(&[*byte]).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+fn reset(stream: &TcpStream) -> bool {
+    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+    false
+}
+
+type Server = fn(&mut TcpStream) -> bool;
+
+/// What a server does, and how that may be counted.
+const HOSTILE: [(&str, Server, &[FailureKind]); 14] = {
+    use FailureKind::{NotHttp, Reset, ShortBody, TimedOut, WrongBody, WrongStatus};
+    const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    [
+        (
+            "endless body",
+            |s| for_ever(s, b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
+            &[TimedOut],
+        ),
+        (
+            "endless length",
+            |s| {
+                for_ever(
+                    s,
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
+                    b"x",
+                )
+            },
+            &[TimedOut],
+        ),
+        (
+            "endless chunks",
+            |s| for_ever(s, CHUNKED, b"1\r\nx\r\n"),
+            &[TimedOut],
+        ),
+        (
+            "endless chunk size",
+            |s| for_ever(s, CHUNKED, b"0"),
+            &[NotHttp],
+        ),
+        (
+            "endless chunk extension",
+            |s| for_ever(s, CHUNKED, b"1;aaaaaaa"),
+            &[NotHttp],
+        ),
+        (
+            "endless trailer",
+            |s| for_ever(s, CHUNKED, b"0\r\nA: b\r\n"),
+            &[NotHttp],
+        ),
+        (
+            "endless head",
+            |s| for_ever(s, b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
+            &[NotHttp],
+        ),
+        (
+            "endless header",
+            |s| for_ever(s, b"HTTP/1.1 200 OK\r\nA: ", b"b"),
+            &[NotHttp],
+        ),
+        (
+            "endless interim",
+            |s| for_ever(s, b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+            &[NotHttp],
+        ),
+        ("slow", |s| slowly(s, HELLO), &[TimedOut]),
+        ("garbage", |s| for_ever(s, b"", b"\xff\x00\x13"), &[NotHttp]),
+        (
+            "many answers",
+            |s| for_ever(s, b"", HELLO),
+            &[NotHttp, WrongBody],
+        ),
+        (
+            "a reset in the middle",
+            |s| {
+                say(s, b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhell");
+                reset(s)
+            },
+            &[ShortBody, Reset],
+        ),
+        (
+            "it leads elsewhere",
+            |s| {
+                say(s, b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n")
+            },
+            &[WrongStatus],
+        ),
+    ]
+};
+
+/// Memory of this process in use, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        * 4096
+}
+
+#[test]
+fn attack_by_answers_that_never_end_or_lie() {
+    let expect = Expect {
+        length: Some(5),
+        ..Expect::default()
+    };
+    let (mut tried, mut held) = (0, 0);
+    for round in 0..assay_testing::factor().min(20) {
+        for (name, answer, may) in HOSTILE {
+            let url = server(move |_, stream| answer(stream));
+            let mut load = expecting(load(&url, 3), expect);
+            load.limit = Duration::from_millis(150);
+            load.washout = Duration::ZERO;
+            load.window = Duration::from_millis(200);
+            if round % 2 == 1 {
+                load.pace = Pace::Constant { per_s: 50.0 };
+            }
+            let (begin, before) = (Instant::now(), resident());
+            let measured = run(&load, &Live::default(), &|| false).unwrap();
+            let took = begin.elapsed();
+            let grown = resident().saturating_sub(before);
+            tried += 1;
+            let as_said = measured.answers == 0
+                && !measured.failures.is_empty()
+                && kinds(&measured).iter().all(|kind| may.contains(kind));
+            match as_said && took < Duration::from_secs(10) && grown < 64 << 20 {
+                true => held += 1,
+                false => eprintln!("{name}: {:?} in {took:?}, {grown} bytes", measured.failures),
+            }
+        }
+    }
+    assay_testing::attacked("hostile HTTP answers", tried, held);
+}

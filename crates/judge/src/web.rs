@@ -1,0 +1,232 @@
+//! What steps of an HTTP load mean: who limited, what speaks against a figure, capacity, ranking.
+
+mod doubts;
+mod limit;
+mod rank;
+#[cfg(test)]
+mod tests;
+
+pub use doubts::{ALL as DOUBTS, doubts};
+pub use limit::limit;
+
+use crate::estimate::{around, moments};
+use assay_model::doubt::{Doubt, Validity};
+use assay_model::result::Estimate;
+use assay_model::web::result::{Capacity, Judged, Limit, Limited, Percentiles, StepResult};
+use assay_model::web::{Measured, Pace, Step};
+use assay_model::{Histogram, Nanos};
+
+/// Within this share of the best rate, fewer connections do as well.
+const KNEE: f64 = 0.95;
+
+/// Judges steps of so many targets.
+#[must_use]
+pub fn judge(steps: &[Step], targets: usize) -> Judged {
+    let mut shapes: Vec<Vec<&Step>> = Vec::new();
+    for step in steps {
+        match shapes.iter_mut().find(|shape| alike(shape[0], step)) {
+            Some(shape) => shape.push(step),
+            None => shapes.push(vec![step]),
+        }
+    }
+    let results: Vec<StepResult> = shapes.iter().map(|shape| result(shape)).collect();
+    let capacity: Vec<Option<Capacity>> = (0..targets)
+        .map(|target| capacity(results.iter().filter(|result| result.target == target)))
+        .collect();
+    let rankings = rank::rankings(steps, &capacity);
+    Judged {
+        steps: results,
+        capacity,
+        rankings,
+    }
+}
+
+/// Steps of the same shape on the same target, of different rounds.
+fn alike(a: &Step, b: &Step) -> bool {
+    let open = |step: &Step| match step.pace {
+        Pace::Closed => None,
+        Pace::Constant { .. } => Some(false),
+        Pace::Poisson { .. } => Some(true),
+    };
+    let rate = |step: &Step| step.share.or(step.pace.rate());
+    a.target == b.target
+        && a.connections == b.connections
+        && open(a) == open(b)
+        && rate(a) == rate(b)
+}
+
+/// Whether a step counts.
+pub(crate) fn counts(step: &Step) -> bool {
+    Validity::of(&doubts(step)) != Validity::Void && step.measured.answers > 0
+}
+
+fn result(shape: &[&Step]) -> StepResult {
+    let first = shape[0];
+    let judged: Vec<(&Step, Vec<Doubt>)> = shape.iter().map(|step| (*step, doubts(step))).collect();
+    let valid: Vec<&Step> = shape.iter().copied().filter(|step| counts(step)).collect();
+    // What is shown of a shape that never counted is what was seen, and says that it does not count.
+    let shown = if valid.is_empty() { shape } else { &valid[..] };
+    let rates: Vec<f64> = valid.iter().map(|step| step.measured.rate()).collect();
+    let efficiency: Vec<f64> = valid
+        .iter()
+        .filter_map(|step| per_cpu_second(step))
+        .collect();
+    let all = merged(shown);
+    let mean = |of: &dyn Fn(&Step) -> Option<f64>| {
+        let values: Vec<f64> = shown.iter().filter_map(|step| of(step)).collect();
+        moments(&values).map(|(mean, _)| mean)
+    };
+    let seconds = |time: Nanos| time.0 as f64 / 1e9;
+    let server_cpus = mean(&|step| {
+        let server = step.server.as_ref().ok()?;
+        (server.window.0 > 0).then(|| seconds(server.cpu) / seconds(server.window))
+    });
+    let rate = estimate(&rates);
+    StepResult {
+        target: first.target,
+        connections: first.connections,
+        pace: first.pace,
+        share: first.share,
+        rounds: valid.len() as u32,
+        rounds_void: (shape.len() - valid.len()) as u32,
+        rate,
+        bytes_per_s: mean(&|step| {
+            let window = seconds(step.measured.window);
+            (window > 0.0).then(|| step.measured.bytes as f64 / window)
+        })
+        .unwrap_or(0.0),
+        latency: percentiles(&all, &all.latency),
+        service: percentiles(&all, &all.service),
+        due: all.due,
+        failed: all.failed(),
+        failures: all.failures.clone(),
+        histogram: all.latency,
+        server_cpus,
+        generator_cpus: mean(&|step| {
+            let window = seconds(step.measured.window);
+            (window > 0.0).then(|| seconds(step.measured.cpu) / window)
+        })
+        .unwrap_or(0.0),
+        per_cpu_second: estimate(&efficiency),
+        per_percent: rate.zip(server_cpus).and_then(|(rate, cpus)| {
+            let all = f64::from(first.machine.cpus);
+            (cpus > 0.0 && all > 0.0).then(|| rate.value / (cpus / all * 100.0))
+        }),
+        link: mean(&|step| {
+            step.link
+                .as_ref()
+                .ok()
+                .map(|link| link.received.max(link.sent))
+        }),
+        limit: most_often(shown.iter().map(|step| limit(step))),
+        doubts: each_once(judged.into_iter().flat_map(|(_, doubts)| doubts)),
+    }
+}
+
+/// Good answers for each second of the server's CPU time.
+pub(crate) fn per_cpu_second(step: &Step) -> Option<f64> {
+    let server = step.server.as_ref().ok()?;
+    let rate = step.measured.rate();
+    (server.cpu.0 > 0).then(|| rate / (server.cpu.0 as f64 / server.window.0.max(1) as f64))
+}
+
+/// The mean of positive figures of rounds, with an interval on the log scale.
+fn estimate(values: &[f64]) -> Option<Estimate> {
+    let (mean, _) = moments(values)?;
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (_, error) = moments(&logs)?;
+    let freedom = values.len() as f64 - 1.0;
+    Some(Estimate {
+        value: mean,
+        interval: error.and_then(|error| around(mean, error, freedom)),
+        rounds: values.len() as u32,
+    })
+}
+
+/// The counts of several rounds as those of one.
+fn merged(steps: &[&Step]) -> Measured {
+    let mut all = Measured::default();
+    for step in steps {
+        let one = &step.measured;
+        all.latency.merge(&one.latency);
+        all.service.merge(&one.service);
+        all.due += one.due;
+        all.unsent += one.unsent;
+        for failures in &one.failures {
+            match all
+                .failures
+                .iter_mut()
+                .find(|own| own.kind == failures.kind)
+            {
+                Some(own) => own.count += failures.count,
+                None => all.failures.push(failures.clone()),
+            }
+        }
+    }
+    all
+}
+
+fn percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
+    let requests = histogram.count() + all.failed();
+    // A percentile with fewer than one request beyond it is the slowest one, whatever its name.
+    let told = |percent: f64, fewest: u64| match requests >= fewest {
+        true => all.percentile(histogram, percent),
+        false => None,
+    };
+    Percentiles {
+        p50: told(50.0, 2),
+        p90: told(90.0, 10),
+        p99: told(99.0, 100),
+        p999: told(99.9, 1000),
+    }
+}
+
+/// Fewest connections that come within a share of the best closed loop.
+fn capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
+    let closed: Vec<(u32, f64)> = results
+        .filter(|result| result.pace == Pace::Closed)
+        .filter_map(|result| Some((result.connections, result.rate?.value)))
+        .collect();
+    let best = closed.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let enough = closed.iter().filter(|(_, rate)| *rate >= KNEE * best);
+    let (connections, rate) = enough.min_by_key(|(connections, _)| *connections)?;
+    (*rate > 0.0).then_some(Capacity {
+        connections: *connections,
+        rate: *rate,
+    })
+}
+
+/// What most rounds say; all of them when they do not agree.
+fn most_often(limits: impl Iterator<Item = Limit>) -> Limit {
+    let limits: Vec<Limit> = limits.collect();
+    let count = |who: Limited| limits.iter().filter(|limit| limit.who == who).count();
+    let most = limits.iter().max_by_key(|limit| count(limit.who));
+    match most {
+        Some(limit) if count(limit.who) * 2 > limits.len() => limit.clone(),
+        _ => Limit {
+            who: Limited::NotKnown,
+            evidence: match limits.is_empty() {
+                true => "nothing was measured".to_owned(),
+                false => {
+                    let each = limits.iter().map(|limit| limit.who.name());
+                    format!(
+                        "the rounds do not agree: {}",
+                        each.collect::<Vec<_>>().join(", ")
+                    )
+                }
+            },
+        },
+    }
+}
+
+fn each_once(doubts: impl Iterator<Item = Doubt>) -> Vec<Doubt> {
+    let mut all: Vec<Doubt> = Vec::new();
+    for doubt in doubts {
+        match all.iter_mut().find(|own| own.code == doubt.code) {
+            Some(own) if own.severity < doubt.severity => *own = doubt,
+            Some(_) => {}
+            None => all.push(doubt),
+        }
+    }
+    all
+}

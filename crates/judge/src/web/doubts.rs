@@ -1,0 +1,258 @@
+//! What speaks against the figures of a step.
+
+use super::limit::percent;
+use crate::doubts::{suspect, void};
+use assay_model::web::{Measured, Pace, Step};
+use assay_model::{Doubt, Nanos};
+
+/// All rules; each has a section of its name in the book.
+pub const ALL: [&str; 9] = [
+    "nothing-answered",
+    "interrupted",
+    "requests-failed",
+    "late-sends",
+    "generator-full",
+    "littles-law",
+    "rate-not-reached",
+    "few-answers",
+    "foreign-work",
+];
+
+/// A generator that sends later than this in one request of a hundred changes what it measures.
+const LATE: Nanos = Nanos(1_000_000);
+/// And so does one whose lateness is a larger share of the latency it reports.
+const LATE_SHARE: f64 = 0.05;
+/// A thread busier than this has no time left to be on time: what is missing to 1 is the kernel's.
+const FULL: f64 = 0.90;
+/// A thread that waits for a CPU more than this is not given what it needs, however little it does.
+const STARVED: f64 = 0.5;
+/// Requests under way = rate × time (Little's law). The counts are exact, so a larger difference means
+/// that one of the three is wrong.
+const LITTLE: f64 = 0.02;
+/// The law holds for requests that begin and end in the window: their time must be short against it.
+const EDGES: f64 = 100.0;
+/// An open loop that reaches less than this of its rate did not do what it was asked.
+pub(super) const REACHED: f64 = 0.995;
+/// A larger share of failures than this is more than an accident.
+const FAILED: f64 = 0.001;
+/// From this share on, the requests that succeeded are a selection.
+const FAILED_MOST: f64 = 0.01;
+/// Fewer answers than this have no p99.
+const FEW: u64 = 100;
+/// CPUs that others may use, as a share of all, before they slow down what is measured.
+const FOREIGN: f64 = 0.10;
+/// CPU time that the hypervisor may take.
+const STOLEN: f64 = 0.05;
+
+/// All that speaks against a step.
+#[must_use]
+pub fn doubts(step: &Step) -> Vec<Doubt> {
+    const RULES: [fn(&Step) -> Option<Doubt>; 9] = [
+        nothing_answered,
+        interrupted,
+        requests_failed,
+        late_sends,
+        generator_full,
+        littles_law,
+        rate_not_reached,
+        few_answers,
+        foreign_work,
+    ];
+    RULES.iter().filter_map(|rule| rule(step)).collect()
+}
+
+fn nothing_answered(step: &Step) -> Option<Doubt> {
+    let measured = &step.measured;
+    let first = measured
+        .failures
+        .iter()
+        .max_by_key(|failures| failures.count);
+    (measured.answers == 0).then(|| {
+        let why = match first {
+            Some(first) => format!(
+                "{} ({})",
+                first.kind.describe(),
+                crate::doubts::clean(&first.first)
+            ),
+            None => "no request ended in the time that was counted".to_owned(),
+        };
+        void(
+            "nothing-answered",
+            format!("not one good answer: {why}"),
+            "Ask the server once by hand, with curl, and mend what it says.",
+        )
+    })
+}
+
+fn interrupted(step: &Step) -> Option<Doubt> {
+    step.measured.interrupted.then(|| {
+        suspect(
+            "interrupted",
+            format!(
+                "it was interrupted after {} of counting",
+                step.measured.window
+            ),
+            "Let it run to its end.",
+        )
+    })
+}
+
+fn requests_failed(step: &Step) -> Option<Doubt> {
+    let measured = &step.measured;
+    let share = measured.failed() as f64 / measured.due.max(1) as f64;
+    if measured.answers == 0 || share <= FAILED {
+        return None;
+    }
+    let mut kinds: Vec<String> = measured
+        .failures
+        .iter()
+        .map(|failures| format!("{} {}", failures.count, failures.kind.describe()))
+        .collect();
+    if measured.unsent > 0 {
+        kinds.push(format!("{} never sent", measured.unsent));
+    }
+    let evidence = format!(
+        "{} of {} requests did not succeed: {}",
+        measured.failed(),
+        measured.due,
+        kinds.join(", ")
+    );
+    let remedy = "The rate counts good answers alone, and a failed request is slower than any other in \
+                  the percentiles. Find out why they fail before comparing.";
+    Some(match share > FAILED_MOST && step.pace == Pace::Closed {
+        true => void("requests-failed", evidence, remedy),
+        false => suspect("requests-failed", evidence, remedy),
+    })
+}
+
+/// Lateness that one send of a hundred exceeds.
+pub(super) fn lateness(measured: &Measured) -> Option<Nanos> {
+    measured.lateness.percentile(99.0).map(Nanos)
+}
+
+fn late_sends(step: &Step) -> Option<Doubt> {
+    let measured = &step.measured;
+    step.pace.rate()?;
+    let late = lateness(measured)?;
+    let remedy =
+        "Give the generator CPUs of its own, another machine or more threads, or ask for less.";
+    if late > LATE {
+        let evidence = format!("one send of a hundred was more than {late} late");
+        return Some(void("late-sends", evidence, remedy));
+    }
+    let usual = measured.lateness.percentile(50.0)?;
+    let latency = measured.latency.percentile(50.0)?;
+    (usual as f64 > LATE_SHARE * latency as f64).then(|| {
+        suspect(
+            "late-sends",
+            format!(
+                "half of the sends were more than {} late, and the median latency of {} has that in it",
+                Nanos(usual),
+                Nanos(latency)
+            ),
+            "Read the service time beside it, which begins when a request was really sent.",
+        )
+    })
+}
+
+/// Share of its time that the generator's threads were on a CPU, and share that they waited for one.
+pub(super) fn generator(measured: &Measured) -> Option<(f64, f64)> {
+    let time = measured.window.0 as f64 * f64::from(measured.threads);
+    (time > 0.0).then(|| {
+        let waited = measured.cpu_waited.map_or(0, |waited| waited.0);
+        (measured.cpu.0 as f64 / time, waited as f64 / time)
+    })
+}
+
+/// Whether there is no time left, or too little of it is given.
+pub(super) fn is_full(busy: f64, waited: f64) -> bool {
+    busy + waited >= FULL || waited >= STARVED
+}
+
+fn generator_full(step: &Step) -> Option<Doubt> {
+    let (busy, waited) = generator(&step.measured)?;
+    is_full(busy, waited).then(|| {
+        void(
+            "generator-full",
+            format!(
+                "the generator's threads (it has {}) were on a CPU for {} of the time and waited for one for {}",
+                step.measured.threads,
+                percent(busy),
+                percent(waited)
+            ),
+            "Give it more threads (--threads) or CPUs of its own, or measure from another machine.",
+        )
+    })
+}
+
+fn littles_law(step: &Step) -> Option<Doubt> {
+    let measured = &step.measured;
+    let mean = measured.service.mean()?;
+    if measured.failed() > 0 || measured.interrupted || mean * EDGES > measured.window.0 as f64 {
+        return None;
+    }
+    let law = measured.rate() * mean / 1e9;
+    let off = (law / measured.under_way - 1.0).abs();
+    (off > LITTLE).then(|| {
+        void(
+            "littles-law",
+            format!(
+                "{:.2} requests were under way on average, and rate × time says {law:.2}",
+                measured.under_way
+            ),
+            "A rate, a latency or a count is wrong; please report this with the --json output.",
+        )
+    })
+}
+
+fn rate_not_reached(step: &Step) -> Option<Doubt> {
+    let asked = step.pace.rate()?;
+    let measured = &step.measured;
+    // Random times have a spread of their own: what was due counts, not what was meant.
+    let due = measured.due as f64 * 1e9 / measured.window.0.max(1) as f64;
+    (measured.answers > 0 && measured.rate() < REACHED * due).then(|| {
+        suspect(
+            "rate-not-reached",
+            format!(
+                "{:.0} of {due:.0} requests per second were answered in time ({asked:.0} asked for)",
+                measured.rate()
+            ),
+            "Latencies at this rate grow with the time that it lasts. Ask for less.",
+        )
+    })
+}
+
+fn few_answers(step: &Step) -> Option<Doubt> {
+    let count = step.measured.latency.count();
+    (count > 0 && count < FEW).then(|| {
+        suspect(
+            "few-answers",
+            format!("{count} answers have no p99"),
+            "Measure longer (--seconds).",
+        )
+    })
+}
+
+fn foreign_work(step: &Step) -> Option<Doubt> {
+    let machine = &step.machine;
+    let time = machine.window.0 as f64 * f64::from(machine.cpus);
+    if time <= 0.0 {
+        return None;
+    }
+    let stolen = machine.stolen.0 as f64 / time;
+    let foreign = step
+        .foreign_cpus()
+        .map(|cpus| cpus / f64::from(machine.cpus));
+    let remedy = "Stop other work, or measure when the machine is quiet.";
+    if let Some(foreign) = foreign.filter(|foreign| *foreign > FOREIGN) {
+        let evidence = format!(
+            "neither the server nor the generator used {} of this machine's CPUs",
+            percent(foreign)
+        );
+        return Some(suspect("foreign-work", evidence, remedy));
+    }
+    (stolen > STOLEN).then(|| {
+        let evidence = format!("the hypervisor took {} of the CPU time", percent(stolen));
+        suspect("foreign-work", evidence, remedy)
+    })
+}

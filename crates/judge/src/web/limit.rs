@@ -1,0 +1,260 @@
+//! Who limited a step? A list of decisions, first match wins: from what would make the later evidence
+//! meaningless (no local port, an accept queue that overflowed, a generator that was full) to what remains
+//! when nothing else explains it.
+
+use super::doubts::{REACHED, generator, is_full, lateness};
+use assay_model::units::significant;
+use assay_model::web::result::{Limit, Limited};
+use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
+use assay_model::{Histogram, Nanos};
+
+/// Share of the requests from which a kind of failure or a wait is the story.
+const MATTERS: f64 = 0.01;
+/// Share of a link's speed from which it is full: headers of Ethernet are not in the counters.
+const LINK_FULL: f64 = 0.90;
+/// A thread of the server busier than this is full.
+const BUSY: f64 = 0.90;
+/// All CPUs of the machine busier than this: none is left.
+const MACHINE: f64 = 0.95;
+/// A connection that took longer waited for another try of its first packet (1 s, RFC 6298).
+const ANOTHER_TRY: u64 = 900_000_000;
+/// A generator that sends later than this is not on time.
+const LATE: Nanos = Nanos(1_000_000);
+
+/// Who kept this step from going faster.
+#[must_use]
+pub fn limit(step: &Step) -> Limit {
+    const DECISIONS: [fn(&Step) -> Option<Limit>; 8] = [
+        ports,
+        accept_queue,
+        generator_full,
+        network,
+        late,
+        rate,
+        server,
+        schedule,
+    ];
+    let found = DECISIONS.iter().find_map(|decide| decide(step));
+    found.unwrap_or_else(|| rest(step))
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn because(who: Limited, evidence: String) -> Option<Limit> {
+    Some(Limit { who, evidence })
+}
+
+fn ports(step: &Step) -> Option<Limit> {
+    let measured = &step.measured;
+    let none = measured.failed_by(FailureKind::NoPort);
+    (none as f64 > MATTERS * measured.due as f64).then(|| Limit {
+        who: Limited::Ports,
+        evidence: format!(
+            "{none} of {} requests found no local port left (EADDRNOTAVAIL)",
+            measured.due
+        ),
+    })
+}
+
+fn accept_queue(step: &Step) -> Option<Limit> {
+    let (measured, machine) = (&step.measured, &step.machine);
+    let full = machine.listen_overflows;
+    // The first packet is dropped and sent again, or the last one of the handshake: then the client
+    // believes in a connection on which nobody answers.
+    let late = |histogram: &Histogram| {
+        histogram
+            .percentile(99.0)
+            .is_some_and(|p99| p99 > ANOTHER_TRY)
+    };
+    let timeouts =
+        measured.failed_by(FailureKind::ConnectTimeout) + measured.failed_by(FailureKind::TimedOut);
+    let matters = full as f64 > MATTERS * measured.connections as f64;
+    (full > 0 && matters && (late(&measured.connect) || late(&measured.service) || timeouts > 0)).then(|| Limit {
+        who: Limited::AcceptQueue,
+        evidence: format!(
+            "the accept queue overflowed {full} times while {} connections were made, and {timeouts} requests \
+             ran into their limit",
+            measured.connections
+        ),
+    })
+}
+
+fn generator_full(step: &Step) -> Option<Limit> {
+    let (busy, waited) = generator(&step.measured)?;
+    if !is_full(busy, waited) {
+        return None;
+    }
+    because(
+        Limited::Generator,
+        format!(
+            "its threads were on a CPU for {} of the time and waited for one for {}",
+            percent(busy),
+            percent(waited)
+        ),
+    )
+}
+
+fn network(step: &Step) -> Option<Limit> {
+    let link = step.link.as_ref().ok()?;
+    let (used, speed) = (link.received.max(link.sent), link.speed?);
+    (used >= LINK_FULL * speed).then(|| Limit {
+        who: Limited::Network,
+        evidence: format!(
+            "{} carried {} of {}",
+            link.interface,
+            mbit(used),
+            mbit(speed)
+        ),
+    })
+}
+
+fn mbit(bits: f64) -> String {
+    format!("{} Mbit/s", significant(bits / 1e6))
+}
+
+/// A generator that had a CPU and was late all the same: it was stopped, or its timers are coarse.
+fn late(step: &Step) -> Option<Limit> {
+    step.pace.rate()?;
+    let late = lateness(&step.measured).filter(|late| *late > LATE)?;
+    because(
+        Limited::Schedule,
+        format!("one send of a hundred was more than {late} late, with a connection at hand"),
+    )
+}
+
+/// What was asked for was served.
+fn rate(step: &Step) -> Option<Limit> {
+    let asked = step.pace.rate()?;
+    let measured = &step.measured;
+    let due = measured.due as f64 * 1e9 / measured.window.0.max(1) as f64;
+    let waited = measured.waited as f64 > MATTERS * measured.due as f64;
+    (measured.failed() == 0 && measured.rate() >= REACHED * due && !waited).then(|| Limit {
+        who: Limited::Rate,
+        evidence: format!(
+            "{:.0} of {asked:.0} requests per second were served, and no connection was lacking",
+            measured.rate()
+        ),
+    })
+}
+
+fn busiest(server: &ServerUse) -> Option<f64> {
+    server.busiest.filter(|busiest| *busiest >= BUSY)
+}
+
+fn server(step: &Step) -> Option<Limit> {
+    let server = step.server.as_ref().ok()?;
+    let used = server.cpu.0 as f64 / server.window.0.max(1) as f64;
+    if let Some(busiest) = busiest(server) {
+        let evidence = format!(
+            "{}: {used:.2} CPUs, its busiest of {} threads {}",
+            server.what,
+            server.active,
+            percent(busiest)
+        );
+        return because(Limited::Server, evidence);
+    }
+    // Many threads, none of them full, and no CPU left for more.
+    let machine = &step.machine;
+    let all = machine.window.0 as f64 * f64::from(machine.cpus);
+    let busy = machine.busy.0 as f64 / all.max(1.0);
+    let waited = server.waited.map_or(0.0, |waited| {
+        waited.0 as f64 / server.window.0.max(1) as f64
+    });
+    (busy >= MACHINE && used >= 0.5 * f64::from(machine.cpus)).then(|| Limit {
+        who: Limited::Server,
+        evidence: format!(
+            "{}: {used:.2} of {} CPUs, all of which were {} busy; its threads waited {waited:.2} CPUs long",
+            server.what,
+            machine.cpus,
+            percent(busy)
+        ),
+    })
+}
+
+fn schedule(step: &Step) -> Option<Limit> {
+    step.pace.rate()?;
+    let measured = &step.measured;
+    // Without a look at the server's CPU a slow server and too few connections look the same.
+    let server = step.server.as_ref().ok()?;
+    (measured.waited as f64 > MATTERS * measured.due as f64 && busiest(server).is_none()).then(
+        || Limit {
+            who: Limited::Schedule,
+            evidence: format!(
+                "{} of {} requests waited for one of {} connections, while {} used {:.2} CPUs",
+                measured.waited,
+                measured.due,
+                step.connections,
+                server.what,
+                server.cpu.0 as f64 / server.window.0.max(1) as f64
+            ),
+        },
+    )
+}
+
+/// Nothing is full. In a closed loop every request is somewhere: with the generator idle and the network
+/// not able to hold it, it is with the server.
+fn rest(step: &Step) -> Limit {
+    let measured = &step.measured;
+    let seen = |step: &Step| {
+        let busy = generator(measured).map_or(0.0, |(busy, waited)| busy + waited);
+        let server = match &step.server {
+            Ok(server) => {
+                let share = |time: Nanos| time.0 as f64 / server.window.0.max(1) as f64;
+                let waited = match server.waited.map(share) {
+                    Some(waited) if waited >= 0.05 => format!(" and {waited:.2} waiting for one"),
+                    _ => String::new(),
+                };
+                format!("the server's CPU {:.2}{waited}", share(server.cpu))
+            }
+            Err(why) => format!("the server's CPU not known ({why})"),
+        };
+        let link = match &step.link {
+            Ok(LinkUse {
+                speed: Some(speed),
+                received,
+                sent,
+                ..
+            }) => {
+                format!("the link {}", percent(received.max(*sent) / speed))
+            }
+            Ok(link) => format!("{} has no speed of its own", link.interface),
+            Err(why) => format!("the link not known ({why})"),
+        };
+        format!("generator {}, {server}, {link}", percent(busy))
+    };
+    if measured.answers == 0 {
+        let first = measured
+            .failures
+            .iter()
+            .max_by_key(|failures| failures.count);
+        let why = first.map_or("nothing ended", |failures| failures.kind.describe());
+        return Limit {
+            who: Limited::NotKnown,
+            evidence: format!("not one good answer ({why})"),
+        };
+    }
+    let local = step.link.as_ref().is_ok_and(|link| link.interface == "lo");
+    let roomy = step.link.as_ref().is_ok_and(|link| {
+        link.speed
+            .is_some_and(|speed| link.received.max(link.sent) < 0.5 * speed)
+    });
+    let all_there = measured.under_way >= 0.9 * f64::from(step.connections);
+    if (local || roomy) && all_there && step.server.is_ok() {
+        return Limit {
+            who: Limited::Server,
+            evidence: format!(
+                "{:.1} of {} connections had a request at the server all the time, and no thread of it was full: \
+                 {}",
+                measured.under_way,
+                step.connections,
+                seen(step)
+            ),
+        };
+    }
+    Limit {
+        who: Limited::NotKnown,
+        evidence: seen(step),
+    }
+}

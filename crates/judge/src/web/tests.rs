@@ -1,0 +1,324 @@
+//! Steps as a load makes them, and what is said of them.
+
+use super::*;
+use assay_model::doubt::Severity;
+use assay_model::web::result::RankedBy;
+use assay_model::web::{FailureKind, Failures, LinkUse, MachineUse, ServerUse};
+
+const S: u64 = 1_000_000_000;
+
+/// A sound closed loop: 10 connections, 1 ms each, 10,000 per second for 2 s, the server's one thread
+/// full.
+fn closed() -> Step {
+    let latency: Histogram = [(1_000_000, 20_000)].into_iter().collect();
+    Step {
+        target: 0,
+        round: 0,
+        connections: 10,
+        pace: Pace::Closed,
+        share: None,
+        measured: Measured {
+            window: Nanos(2 * S),
+            answers: 20_000,
+            bytes: 20_000_000,
+            latency: latency.clone(),
+            service: latency,
+            due: 20_000,
+            under_way: 10.0,
+            cpu: Nanos(S / 5),
+            cpu_waited: Some(Nanos(0)),
+            threads: 1,
+            ..Measured::default()
+        },
+        server: Ok(ServerUse {
+            what: "nginx".to_owned(),
+            window: Nanos(2 * S),
+            cpu: Nanos(2 * S),
+            waited: Some(Nanos(0)),
+            busiest: Some(0.99),
+            active: 1,
+        }),
+        link: Ok(LinkUse {
+            interface: "lo".to_owned(),
+            received: 1e8,
+            sent: 1e8,
+            speed: None,
+        }),
+        machine: MachineUse {
+            cpus: 4,
+            window: Nanos(2 * S),
+            busy: Nanos(2 * S + S / 4),
+            ..MachineUse::default()
+        },
+    }
+}
+
+fn open() -> Step {
+    let mut step = closed();
+    step.pace = Pace::Constant { per_s: 10_000.0 };
+    step.share = Some(0.5);
+    step.measured.lateness = [(20_000, 20_000)].into_iter().collect();
+    step.connections = 64;
+    step
+}
+
+fn idle_server(step: &mut Step) {
+    let server = step.server.as_mut().unwrap();
+    (server.cpu, server.busiest) = (Nanos(S / 10), Some(0.05));
+}
+
+fn fail(step: &mut Step, kind: FailureKind, count: u64) {
+    step.measured.failures.push(Failures {
+        kind,
+        count,
+        first: "x".to_owned(),
+    });
+    step.measured.due += count;
+}
+
+fn codes(step: &Step) -> Vec<(String, Severity)> {
+    doubts(step)
+        .into_iter()
+        .map(|doubt| (doubt.code, doubt.severity))
+        .collect()
+}
+
+#[test]
+fn a_sound_step_has_no_doubt() {
+    assert_eq!(codes(&closed()), []);
+    assert_eq!(codes(&open()), []);
+}
+
+#[test]
+fn each_rule_speaks_for_its_case_alone() {
+    let void = Severity::Void;
+    let one = |change: &dyn Fn(&mut Step), base: Step, code: &str, severity: Severity| {
+        let mut step = base;
+        change(&mut step);
+        assert_eq!(codes(&step), [(code.to_owned(), severity)]);
+        assert!(ALL_IN_BOOK.contains(&format!("### `{code}`")), "{code}");
+    };
+    one(
+        &|step| step.measured.lateness = [(2_000_000, 20_000)].into_iter().collect(),
+        open(),
+        "late-sends",
+        void,
+    );
+    one(
+        &|step| step.measured.lateness = [(90_000, 20_000)].into_iter().collect(),
+        open(),
+        "late-sends",
+        Severity::Suspect,
+    );
+    one(
+        &|step| step.measured.cpu = Nanos(2 * S),
+        closed(),
+        "generator-full",
+        void,
+    );
+    one(
+        &|step| step.measured.cpu_waited = Some(Nanos(2 * S)),
+        closed(),
+        "generator-full",
+        void,
+    );
+    one(
+        &|step| step.measured.under_way = 9.0,
+        closed(),
+        "littles-law",
+        void,
+    );
+    one(
+        &|step| step.measured.due = 21_000,
+        open(),
+        "rate-not-reached",
+        Severity::Suspect,
+    );
+    one(
+        &|step| fail(step, FailureKind::Reset, 100),
+        closed(),
+        "requests-failed",
+        Severity::Suspect,
+    );
+    one(
+        &|step| fail(step, FailureKind::Reset, 1000),
+        closed(),
+        "requests-failed",
+        void,
+    );
+    one(
+        &|step| step.measured.interrupted = true,
+        closed(),
+        "interrupted",
+        Severity::Suspect,
+    );
+    one(
+        &|step| step.machine.busy = Nanos(4 * S),
+        closed(),
+        "foreign-work",
+        Severity::Suspect,
+    );
+    one(
+        &|step| step.machine.stolen = Nanos(S),
+        closed(),
+        "foreign-work",
+        Severity::Suspect,
+    );
+    one(
+        &|step| {
+            step.measured.answers = 0;
+            step.measured.latency = Histogram::default();
+            step.measured.service = Histogram::default();
+        },
+        closed(),
+        "nothing-answered",
+        void,
+    );
+    one(
+        &|step| {
+            step.measured.latency = [(1_000_000, 50)].into_iter().collect();
+        },
+        closed(),
+        "few-answers",
+        Severity::Suspect,
+    );
+}
+
+const ALL_IN_BOOK: &str = include_str!("../../../../docs/src/web.md");
+
+#[test]
+fn every_rule_is_in_the_book() {
+    for code in DOUBTS {
+        assert!(ALL_IN_BOOK.contains(&format!("### `{code}`")), "{code}");
+    }
+}
+
+#[test]
+fn who_limited() {
+    let who = |base: Step, change: &dyn Fn(&mut Step)| {
+        let mut step = base;
+        change(&mut step);
+        limit(&step).who
+    };
+    assert_eq!(who(closed(), &|_| {}), Limited::Server);
+    assert_eq!(who(closed(), &idle_server), Limited::Server);
+    assert_eq!(who(open(), &idle_server), Limited::Rate);
+    assert_eq!(
+        who(closed(), &|step| step.measured.cpu = Nanos(2 * S)),
+        Limited::Generator
+    );
+    assert_eq!(
+        who(closed(), &|step| fail(step, FailureKind::NoPort, 5000)),
+        Limited::Ports
+    );
+    let shaped = |step: &mut Step| {
+        idle_server(step);
+        step.link = Ok(LinkUse {
+            interface: "eth0".to_owned(),
+            received: 95e6,
+            sent: 1e6,
+            speed: Some(100e6),
+        });
+    };
+    assert_eq!(who(closed(), &shaped), Limited::Network);
+    let queue = |step: &mut Step| {
+        step.machine.listen_overflows = 700;
+        step.measured.connections = 900;
+        step.measured.connect = [(1_010_000_000, 900)].into_iter().collect();
+    };
+    assert_eq!(who(closed(), &queue), Limited::AcceptQueue);
+    let few = |step: &mut Step| {
+        idle_server(step);
+        step.measured.waited = 15_000;
+    };
+    assert_eq!(who(open(), &few), Limited::Schedule);
+    let late = |step: &mut Step| {
+        idle_server(step);
+        step.measured.lateness = [(30_000_000, 20_000)].into_iter().collect();
+    };
+    assert_eq!(who(open(), &late), Limited::Schedule);
+    let unseen = |step: &mut Step| {
+        step.server = Err("another machine".to_owned());
+        step.link = Err("no such interface".to_owned());
+    };
+    assert_eq!(who(closed(), &unseen), Limited::NotKnown);
+}
+
+#[test]
+fn capacity_is_where_more_connections_bring_no_more() {
+    let steps: Vec<Step> = [(1, 5_000), (2, 9_700), (4, 10_000), (8, 9_900)]
+        .into_iter()
+        .map(|(connections, rate)| {
+            let mut step = closed();
+            step.connections = connections;
+            step.measured.answers = rate * 2;
+            step.measured.under_way = rate as f64 / 1000.0;
+            step
+        })
+        .collect();
+    let judged = judge(&steps, 1);
+    let capacity = judged.capacity[0].unwrap();
+    assert_eq!((capacity.connections, capacity.rate), (2, 9_700.0));
+    assert!(judged.rankings.is_empty() && judged.steps.len() == 4);
+    // 9,700 answers for 2 s of CPU in 2 s, of 4 CPUs.
+    let two = &judged.steps[1];
+    assert!((two.per_cpu_second.unwrap().value - 9_700.0).abs() < 1e-6);
+    assert!((two.per_percent.unwrap() - 9_700.0 / 25.0).abs() < 1e-6);
+}
+
+#[test]
+fn void_rounds_do_not_count() {
+    let mut late = closed();
+    late.measured.cpu = Nanos(2 * S);
+    late.round = 1;
+    let judged = judge(&[closed(), late.clone()], 1);
+    assert_eq!(
+        (judged.steps[0].rounds, judged.steps[0].rounds_void),
+        (1, 1)
+    );
+    let judged = judge(&[late], 1);
+    assert!(judged.capacity[0].is_none() && judged.steps[0].rate.is_none());
+}
+
+#[test]
+fn ranks_that_are_not_told_apart_say_so() {
+    let figures = [
+        [10_000, 10_300, 9_900, 10_100],
+        [9_950, 10_350, 9_850, 10_050],
+        [5_000, 5_100, 4_900, 5_000],
+    ];
+    let mut steps = Vec::new();
+    for (target, rates) in figures.iter().enumerate() {
+        for (round, rate) in rates.iter().enumerate() {
+            let mut step = closed();
+            (step.target, step.round) = (target, round as u32);
+            step.measured.answers = rate * 2;
+            step.measured.under_way = *rate as f64 / 1000.0;
+            steps.push(step);
+        }
+    }
+    let judged = judge(&steps, 3);
+    let [capacity, efficiency] = &judged.rankings[..] else {
+        panic!("two rankings")
+    };
+    assert_eq!(
+        (capacity.by, efficiency.by),
+        (RankedBy::Capacity, RankedBy::Efficiency)
+    );
+    let places: Vec<_> = capacity
+        .places
+        .iter()
+        .map(|place| (place.target, place.apart))
+        .collect();
+    assert_eq!(places, [(0, Some(false)), (1, Some(true)), (2, None)]);
+}
+
+#[test]
+fn percentiles_need_enough_requests() {
+    let mut step = closed();
+    step.measured.latency = [(1_000_000, 50)].into_iter().collect();
+    let judged = judge(&[step], 1);
+    let latency = judged.steps[0].latency;
+    assert!(latency.p90.is_some() && latency.p99.is_none());
+    assert!(judged.steps[0].service.p999.is_some());
+}

@@ -1,0 +1,151 @@
+//! Which host is meant, and where it is.
+
+use crate::error::ProbeError;
+use serde::Serialize;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A host and a port that the user named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// A name or an address, without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Target {
+    /// Reads `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`.
+    ///
+    /// # Errors
+    /// [`ProbeError::Address`] says what is wrong.
+    pub fn parse(given: &str, default_port: u16) -> Result<Self, ProbeError> {
+        let wrong = |expected| ProbeError::Address {
+            given: given.escape_debug().to_string(),
+            expected,
+        };
+        let port = |text: &str| match text.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(port),
+            _ => Err(wrong("the port is a number from 1 to 65535")),
+        };
+        let (host, port) = if given.parse::<Ipv6Addr>().is_ok() {
+            (given, default_port)
+        } else if let Some(rest) = given.strip_prefix('[') {
+            let (host, rest) = rest.split_once(']').ok_or(wrong("the `]` is missing"))?;
+            if host.parse::<Ipv6Addr>().is_err() {
+                return Err(wrong("what stands in brackets is no IPv6 address"));
+            }
+            match rest.strip_prefix(':') {
+                Some(text) => (host, port(text)?),
+                None if rest.is_empty() => (host, default_port),
+                None => return Err(wrong("something follows the `]`")),
+            }
+        } else if let Some((host, text)) = given.split_once(':') {
+            (host, port(text)?)
+        } else {
+            (given, default_port)
+        };
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        if host.is_empty() || host.len() > 253 || !host.bytes().all(plain) {
+            return Err(wrong(
+                "a host name has 1 to 253 letters, digits, dots, hyphens (a name in another script \
+                 is given in its xn-- form)",
+            ));
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
+    }
+
+    /// The name that is put into a handshake, none for an address (RFC 6066 section 3).
+    #[must_use]
+    pub fn server_name(&self) -> Option<&str> {
+        let is_address = self.host.parse::<IpAddr>().is_ok();
+        (!is_address).then(|| self.host.trim_end_matches('.'))
+    }
+
+    /// Its addresses, in the order of the resolver. A resolver that does not answer is left behind.
+    ///
+    /// # Errors
+    /// There is none, or the resolver takes longer than `within`.
+    pub fn resolve(&self, within: Duration) -> Result<Vec<SocketAddr>, ProbeError> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok(vec![(address, self.port).into()]);
+        }
+        let (sender, receiver) = mpsc::channel();
+        let asked = (self.host.clone(), self.port);
+        std::thread::spawn(move || {
+            let _ = sender.send(asked.to_socket_addrs().map(Vec::from_iter));
+        });
+        let answer = receiver
+            .recv_timeout(within)
+            .map_err(|_| ProbeError::ResolveTime {
+                host: self.host.clone(),
+                after: within,
+            })?;
+        let none = || io::Error::from(io::ErrorKind::NotFound);
+        let mut addresses = answer
+            .and_then(|found| match found.is_empty() {
+                true => Err(none()),
+                false => Ok(found),
+            })
+            .map_err(|source| ProbeError::Resolve {
+                host: self.host.clone(),
+                source,
+            })?;
+        // A name with more addresses than that would only cost time.
+        addresses.truncate(16);
+        Ok(addresses)
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports() {
+        let parse = |text: &str| Target::parse(text, 443).map(|target| target.to_string());
+        for (given, read) in [
+            ("example.org", "example.org:443"),
+            ("example.org:8443", "example.org:8443"),
+            ("192.0.2.1:25", "192.0.2.1:25"),
+            ("::1", "[::1]:443"),
+            ("[::1]", "[::1]:443"),
+            ("[2001:db8::7]:22", "[2001:db8::7]:22"),
+        ] {
+            assert_eq!(parse(given).unwrap(), read);
+        }
+        for given in [
+            "", ":443", "a:0", "a:65536", "a:b:c", "[::1", "[::1]x", "[a]:1", "a b", "a\n",
+            "http://a", "ä.de",
+        ] {
+            assert!(parse(given).is_err(), "{given}");
+        }
+        let long = "a".repeat(254);
+        assert!(parse(&long).is_err());
+    }
+
+    #[test]
+    fn an_address_is_no_server_name() {
+        let name = |host: &str| {
+            let target = Target::parse(host, 1).unwrap();
+            target.server_name().map(str::to_owned)
+        };
+        assert_eq!(name("127.0.0.1"), None);
+        assert_eq!(name("::1"), None);
+        assert_eq!(name("example.org."), Some("example.org".to_owned()));
+    }
+}

@@ -1,0 +1,197 @@
+//! Certificates: what is in them, and whether they are for a name.
+
+use crate::pins::{Pin, spki_pin};
+use jiff::Timestamp;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::net::IpAddr;
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::public_key::PublicKey;
+
+/// What a certificate says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Certificate {
+    /// Distinguished name of its owner.
+    pub subject: String,
+    /// Distinguished name of who signed it.
+    pub issuer: String,
+    /// DNS names and addresses it is for.
+    pub names: Vec<String>,
+    /// Valid from.
+    pub not_before: Timestamp,
+    /// Valid until.
+    pub not_after: Timestamp,
+    /// Its key: `RSA 2048`, `EC secp256r1`, `Ed25519`.
+    pub key: String,
+    /// Bits of an RSA or DSA key.
+    pub key_bits: Option<usize>,
+    /// Algorithm of its signature.
+    pub signature: String,
+    /// Owner and signer are the same name.
+    pub self_signed: bool,
+    /// SHA-256 of the certificate, in hex.
+    pub fingerprint: String,
+    /// Pin of its key.
+    pub pin: Pin,
+}
+
+/// A certificate in DER that cannot be read; `why` says what the parser found.
+#[derive(Debug, thiserror::Error)]
+#[error("a certificate that cannot be read ({why})")]
+pub struct Unreadable {
+    /// What the parser found.
+    pub why: String,
+}
+
+impl Certificate {
+    /// Reads DER.
+    ///
+    /// # Errors
+    /// It is no certificate.
+    pub fn read(der: &[u8]) -> Result<Self, Unreadable> {
+        let unreadable = |why: String| Unreadable { why };
+        let (_, read) =
+            X509Certificate::from_der(der).map_err(|error| unreadable(error.to_string()))?;
+        let time = |time: x509_parser::time::ASN1Time| {
+            Timestamp::from_second(time.timestamp()).map_err(|error| unreadable(error.to_string()))
+        };
+        let key = read.public_key();
+        let (name, bits) = key_name(key);
+        let alternatives = read.subject_alternative_name().ok().flatten();
+        let alternatives = alternatives.map(|extension| extension.value.general_names.iter());
+        Ok(Self {
+            subject: read.subject().to_string(),
+            issuer: read.issuer().to_string(),
+            names: alternatives
+                .into_iter()
+                .flatten()
+                .filter_map(general_name)
+                .collect(),
+            not_before: time(read.validity().not_before)?,
+            not_after: time(read.validity().not_after)?,
+            key: name,
+            key_bits: bits,
+            signature: signature_name(&read.signature_algorithm.algorithm),
+            self_signed: read.subject().as_raw() == read.issuer().as_raw(),
+            fingerprint: hex(&Sha256::digest(der)),
+            pin: spki_pin(key.raw),
+        })
+    }
+
+    /// Whether it is for this name or address: RFC 9525 section 6. The common name does not count.
+    #[must_use]
+    pub fn is_for(&self, host: &str) -> bool {
+        self.names.iter().any(|name| matches(name, host))
+    }
+}
+
+fn general_name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let six = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            Some(four.or_else(|_| six()).ok()?.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// RFC 9525 section 6.3: a wildcard is the whole leftmost label and stands for one.
+fn matches(pattern: &str, host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return pattern.parse() == Ok(address);
+    }
+    match pattern.strip_prefix("*.") {
+        Some(parent) => host.split_once('.').is_some_and(|(label, rest)| {
+            !label.is_empty() && rest.contains('.') && rest.eq_ignore_ascii_case(parent)
+        }),
+        None => pattern.eq_ignore_ascii_case(host),
+    }
+}
+
+pub(crate) fn key_name(
+    key: &x509_parser::x509::SubjectPublicKeyInfo<'_>,
+) -> (String, Option<usize>) {
+    match key.parsed() {
+        Ok(PublicKey::RSA(rsa)) => {
+            let bits = crate::tls::bits(rsa.modulus);
+            (format!("RSA {bits}"), Some(bits))
+        }
+        Ok(PublicKey::DSA(_)) => ("DSA".to_owned(), None),
+        Ok(PublicKey::EC(_)) => {
+            let curve = key.algorithm.parameters.as_ref();
+            let oid = curve
+                .and_then(|any| any.as_oid().ok())
+                .map(|oid| oid.to_id_string());
+            let name = match oid.as_deref() {
+                Some("1.2.840.10045.3.1.1") => "secp192r1",
+                Some("1.3.132.0.33") => "secp224r1",
+                Some("1.2.840.10045.3.1.7") => "secp256r1",
+                Some("1.3.132.0.34") => "secp384r1",
+                Some("1.3.132.0.35") => "secp521r1",
+                Some("1.3.132.0.10") => "secp256k1",
+                Some(other) => other,
+                None => "curve of its own",
+            };
+            (format!("EC {name}"), None)
+        }
+        _ => {
+            let oid = key.algorithm.algorithm.to_id_string();
+            let name = match oid.as_str() {
+                "1.3.101.112" => "Ed25519",
+                "1.3.101.113" => "Ed448",
+                "2.16.840.1.101.3.4.3.17" => "ML-DSA-44",
+                "2.16.840.1.101.3.4.3.18" => "ML-DSA-65",
+                "2.16.840.1.101.3.4.3.19" => "ML-DSA-87",
+                other => other,
+            };
+            (name.to_owned(), None)
+        }
+    }
+}
+
+fn signature_name(oid: &x509_parser::der_parser::Oid<'_>) -> String {
+    let id = oid.to_id_string();
+    let name = match id.as_str() {
+        "1.2.840.113549.1.1.2" => "md2WithRSA",
+        "1.2.840.113549.1.1.4" => "md5WithRSA",
+        "1.2.840.113549.1.1.5" => "sha1WithRSA",
+        "1.2.840.113549.1.1.10" => "rsaPSS",
+        "1.2.840.113549.1.1.11" => "sha256WithRSA",
+        "1.2.840.113549.1.1.12" => "sha384WithRSA",
+        "1.2.840.113549.1.1.13" => "sha512WithRSA",
+        "1.2.840.10040.4.3" => "sha1WithDSA",
+        "1.2.840.10045.4.1" => "sha1WithECDSA",
+        "1.2.840.10045.4.3.2" => "sha256WithECDSA",
+        "1.2.840.10045.4.3.3" => "sha384WithECDSA",
+        "1.2.840.10045.4.3.4" => "sha512WithECDSA",
+        "1.3.101.112" => "Ed25519",
+        "1.3.101.113" => "Ed448",
+        _ => return id,
+    };
+    name.to_owned()
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_one_label() {
+        assert!(matches("example.org", "EXAMPLE.org."));
+        assert!(matches("*.example.org", "www.example.org"));
+        assert!(!matches("*.example.org", "example.org"));
+        assert!(!matches("*.example.org", "a.b.example.org"));
+        assert!(!matches("*.org", "example.org"));
+        assert!(!matches("w*.example.org", "www.example.org"));
+        assert!(matches("192.0.2.1", "192.0.2.1"));
+        assert!(matches("2001:db8::1", "2001:db8:0:0::1"));
+        assert!(!matches("*.0.2.1", "192.0.2.1"));
+    }
+}

@@ -1,0 +1,411 @@
+//! Heartbleed over UDP: a hello of DTLS with its cookie (RFC 6347 section 4.2.1), then the two heartbeats.
+
+use crate::error::ProbeError;
+use crate::heartbleed::{Heartbeats, LONGEST, Pair};
+use crate::remark::Remark;
+use crate::tls::{Hello, Share, Version, alert_name, groups, suite_name};
+use crate::visit::{Visit, Where, now};
+use serde::Serialize;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+use tls_parser::TlsExtension;
+
+/// All that was found out about DTLS on a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Where.
+    #[serde(flatten)]
+    pub place: Where,
+    /// The version it chose, `DTLS 1.0` or `DTLS 1.2`; none when it refused.
+    pub version: Option<&'static str>,
+    /// The suite it chose.
+    pub suite: Option<String>,
+    /// Heartbleed.
+    pub heartbeats: Heartbeats,
+    /// What is wrong.
+    pub remarks: Vec<Remark>,
+    /// What did not come out.
+    pub unknown: Vec<String>,
+}
+
+/// A packet may be lost: what is sent is sent again after so long (RFC 6347 section 4.2.4.1).
+const AGAIN: Duration = Duration::from_millis(1000);
+
+/// Datagrams that are looked at, whatever a server sends.
+const DATAGRAMS: usize = 200;
+
+/// Tries Heartbleed on a port of UDP.
+///
+/// # Errors
+/// Nothing that is DTLS answers in time.
+pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
+    let mut talk = Talk::begin(visit)?;
+    let mut report = Report {
+        place: visit.place().clone(),
+        version: None,
+        suite: None,
+        heartbeats: Heartbeats::NotOffered,
+        remarks: Vec::new(),
+        unknown: Vec::new(),
+    };
+    let hello = match talk.hello(visit)? {
+        Heard::Hello(hello) => hello,
+        Heard::Alert(alert) => {
+            let why = format!("the server refuses our hello with {}", alert_name(alert));
+            report.unknown.push(format!("Heartbleed: {why}"));
+            report.heartbeats = Heartbeats::Unknown { why };
+            return Ok(report);
+        }
+        Heard::Cookie(_) | Heard::Heartbeat(_) => {
+            return Err(ProbeError::foreign("DTLS", "a cookie again and again"));
+        }
+    };
+    report.version = Some(match hello.version {
+        0xfeff => "DTLS 1.0",
+        _ => "DTLS 1.2",
+    });
+    report.suite = Some(suite_name(hello.suite));
+    if hello.heartbeat {
+        report.heartbeats = talk.heartbeats(visit, hello.version)?;
+    }
+    match &report.heartbeats {
+        Heartbeats::Vulnerable => report.remarks.push(crate::tls::heartbleed_remark()),
+        Heartbeats::Unknown { why } => report.unknown.push(format!("Heartbleed: {why}")),
+        _ => {}
+    }
+    Ok(report)
+}
+
+/// What a datagram may hold that is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// HelloVerifyRequest: the cookie.
+    Cookie(Vec<u8>),
+    /// ServerHello.
+    Hello(ServerHello),
+    /// The body of a heartbeat.
+    Heartbeat(Vec<u8>),
+    /// The number of an alert that ends the handshake.
+    Alert(u8),
+}
+
+/// A ServerHello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerHello {
+    version: u16,
+    suite: u16,
+    heartbeat: bool,
+}
+
+/// What is in a datagram: records, of which those that are encrypted, damaged or of other kinds are
+/// passed over. None when it is no DTLS at all.
+#[must_use]
+pub fn datagram(mut bytes: &[u8]) -> Option<Vec<Heard>> {
+    let mut heard = Vec::new();
+    let mut is_dtls = false;
+    while let Ok((rest, header)) = tls_parser::parse_dtls_record_header(bytes) {
+        let length = usize::from(header.length);
+        if !matches!(header.version.0, 0xfeff | 0xfefd) || length > rest.len() {
+            break;
+        }
+        is_dtls = true;
+        let (body, rest) = rest.split_at(length);
+        bytes = rest;
+        if header.epoch != 0 {
+            continue;
+        }
+        match (header.content_type.0, body) {
+            (21, [level, description, ..]) if *level == 2 => heard.push(Heard::Alert(*description)),
+            (22, _) => heard.extend(handshake(body)),
+            (24, _) => heard.push(Heard::Heartbeat(body.to_vec())),
+            _ => {}
+        }
+    }
+    is_dtls.then_some(heard)
+}
+
+/// The messages of a record, as far as they are whole: header of 12 bytes with kind, length, number,
+/// offset and length of the fragment (RFC 6347 section 4.2.2).
+fn handshake(mut body: &[u8]) -> Vec<Heard> {
+    let mut heard = Vec::new();
+    while let Some((head, rest)) = body.split_at_checked(12) {
+        let number =
+            |at: usize| u32::from_be_bytes([0, head[at], head[at + 1], head[at + 2]]) as usize;
+        let (length, offset, fragment) = (number(1), number(6), number(9));
+        let Some((message, rest)) = rest.split_at_checked(fragment) else {
+            break;
+        };
+        body = rest;
+        if offset != 0 || length != fragment {
+            continue;
+        }
+        match (head[0], message) {
+            (3, [_, _, size, cookie @ ..]) if cookie.len() == usize::from(*size) => {
+                heard.push(Heard::Cookie(cookie.to_vec()));
+            }
+            (2, _) => heard.extend(server_hello(message).map(Heard::Hello)),
+            _ => {}
+        }
+    }
+    heard
+}
+
+fn server_hello(message: &[u8]) -> Option<ServerHello> {
+    // It differs from that of TLS only in its first two bytes, by which the parser would refuse it.
+    let (version, rest) = message.split_first_chunk::<2>()?;
+    let like_tls = [&[3, 3], rest].concat();
+    let (_, hello) = tls_parser::parse_tls_handshake_server_hello(&like_tls).ok()?;
+    let extensions = hello.ext.unwrap_or_default();
+    let (_, extensions) = tls_parser::parse_tls_server_hello_extensions(extensions).ok()?;
+    Some(ServerHello {
+        version: u16::from_be_bytes(*version),
+        suite: hello.cipher.0,
+        heartbeat: extensions
+            .iter()
+            .any(|extension| matches!(extension, TlsExtension::Heartbeat(1))),
+    })
+}
+
+/// A conversation by datagrams.
+struct Talk {
+    socket: UdpSocket,
+    address: SocketAddr,
+    until: Instant,
+    time: Duration,
+    sequence: u64,
+    received: usize,
+}
+
+impl Talk {
+    fn begin(visit: &Visit) -> Result<Self, ProbeError> {
+        let address = visit.place().address;
+        let (until, time) = visit.until()?;
+        let own: SocketAddr = match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(own)
+            .and_then(|socket| socket.connect(address).map(|()| socket))
+            .map_err(|source| ProbeError::Connect { address, source })?;
+        Ok(Self {
+            socket,
+            address,
+            until,
+            time,
+            sequence: 0,
+            received: 0,
+        })
+    }
+
+    /// Sends a body in a record of epoch 0.
+    fn send(&mut self, kind: u8, version: u16, body: &[u8]) -> Result<(), ProbeError> {
+        let mut out = vec![kind];
+        out.extend_from_slice(&version.to_be_bytes());
+        out.extend_from_slice(&self.sequence.to_be_bytes());
+        out.extend_from_slice(&u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes());
+        out.extend_from_slice(body);
+        self.sequence += 1;
+        let address = self.address;
+        let sent = self.socket.send(&out);
+        sent.map(drop)
+            .map_err(|source| ProbeError::Connect { address, source })
+    }
+
+    /// What the next datagram holds; none when none comes in that time.
+    fn hear(
+        &mut self,
+        waiting_for: &'static str,
+        within: Duration,
+    ) -> Result<Option<Vec<Heard>>, ProbeError> {
+        let left = self.until.saturating_duration_since(now());
+        if left.is_zero() || self.received >= DATAGRAMS {
+            return Err(ProbeError::Time {
+                waiting_for,
+                after: self.time,
+            });
+        }
+        let io = |source| ProbeError::Io {
+            waiting_for,
+            source,
+        };
+        let wait = left.min(within).max(Duration::from_millis(1));
+        self.socket.set_read_timeout(Some(wait)).map_err(io)?;
+        let mut buffer = vec![0; 16 << 10];
+        match self.socket.recv(&mut buffer) {
+            Ok(length) => {
+                self.received += 1;
+                let bytes = &buffer[..length];
+                datagram(bytes)
+                    .map(Some)
+                    .ok_or_else(|| ProbeError::foreign("DTLS", crate::error::shown(bytes)))
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut
+                | io::ErrorKind::Interrupted => Ok(None),
+                io::ErrorKind::ConnectionRefused => Err(ProbeError::Connect {
+                    address: self.address,
+                    source: error,
+                }),
+                _ => Err(io(error)),
+            },
+        }
+    }
+
+    /// Says hello until the server answers with its own.
+    fn hello(&mut self, visit: &Visit) -> Result<Heard, ProbeError> {
+        let suites = Version::Tls12.suites();
+        let hello = Hello {
+            version: Version::Tls12,
+            suites: &suites,
+            groups: &groups(Version::Tls12),
+            server_name: visit.place().target.server_name(),
+            share: Share::Empty,
+            heartbeat: true,
+            compression: false,
+            random: visit.random(),
+        };
+        let mut cookie = Vec::new();
+        let mut number = 0;
+        loop {
+            // The first hello is said in DTLS 1.0, for all to read: RFC 5246 appendix E.1 has it so for TLS.
+            self.send(22, 0xfeff, &message(number, &hello.body(Some(&cookie))))?;
+            while let Some(heard) = self.hear("a ServerHello of DTLS", AGAIN)? {
+                let mut fresh = false;
+                for one in heard {
+                    match one {
+                        Heard::Cookie(given) if given != cookie && number < 4 => {
+                            cookie = given;
+                            number += 1;
+                            fresh = true;
+                        }
+                        Heard::Cookie(_) | Heard::Heartbeat(_) => {}
+                        Heard::Hello(_) | Heard::Alert(_) => return Ok(one),
+                    }
+                }
+                if fresh {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn heartbeats(&mut self, visit: &Visit, version: u16) -> Result<Heartbeats, ProbeError> {
+        let pair = Pair::new(visit.random());
+        let mut settled: Option<Instant> = None;
+        // OpenSSL writes its answer into the buffer of its flight, which goes out when the flight is
+        // sent again: so the flight has to be over, and the next heartbeats must not come before that.
+        while let Ok(Some(_)) = self.hear("the end of a flight", AGAIN / 4) {}
+        let mut within = AGAIN;
+        loop {
+            within *= 2;
+            self.send(24, version, &pair.short())?;
+            self.send(24, version, &pair.whole())?;
+            loop {
+                // The server may send its flight again and again in between.
+                if settled.is_some_and(|at| at <= now()) {
+                    return Ok(Heartbeats::Fixed);
+                }
+                let heard = match self.hear("the answer to a heartbeat", within) {
+                    Ok(Some(heard)) => heard,
+                    Ok(None) => break,
+                    Err(ProbeError::Time { .. }) if settled.is_some() => {
+                        return Ok(Heartbeats::Fixed);
+                    }
+                    Err(ProbeError::Time { .. }) => {
+                        return Ok(Heartbeats::Unknown {
+                            why: "the server offers heartbeats, and answered neither a correct one nor \
+                                  one without padding before keys are agreed on"
+                                .to_owned(),
+                        });
+                    }
+                    Err(error) => return Err(error),
+                };
+                for one in heard {
+                    match one {
+                        Heard::Heartbeat(body) if body.len() > LONGEST => {}
+                        Heard::Heartbeat(body) => match pair.read(&body) {
+                            Some(Heartbeats::Vulnerable) => return Ok(Heartbeats::Vulnerable),
+                            // Datagrams overtake each other: only after a while is the other one known
+                            // not to come.
+                            Some(_) => {
+                                settled.get_or_insert_with(|| now() + AGAIN / 2);
+                            }
+                            None => {}
+                        },
+                        Heard::Alert(alert) => {
+                            return Ok(Heartbeats::Refused {
+                                alert: alert_name(alert),
+                            });
+                        }
+                        Heard::Cookie(_) | Heard::Hello(_) => {}
+                    }
+                }
+            }
+            if settled.is_some() {
+                return Ok(Heartbeats::Fixed);
+            }
+        }
+    }
+}
+
+/// A handshake message in one fragment.
+fn message(number: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let mut out = vec![1];
+    out.extend_from_slice(&length[1..]);
+    out.extend_from_slice(&[0, number, 0, 0, 0]);
+    out.extend_from_slice(&length[1..]);
+    out.extend_from_slice(body);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u8, epoch: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![kind, 0xfe, 0xff, 0, epoch, 0, 0, 0, 0, 0, 7, 0];
+        out.push(u8::try_from(body.len()).unwrap());
+        out.extend_from_slice(body);
+        out
+    }
+
+    #[test]
+    fn a_datagram_holds_records() {
+        let verify = [3, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 5, 0xfe, 0xff, 2, 8, 9];
+        let mut bytes = record(22, 0, &verify);
+        bytes.extend(record(24, 0, &[2, 0, 0]));
+        bytes.extend(record(24, 1, &[9, 9, 9]));
+        bytes.extend(record(21, 0, &[2, 40]));
+        let expected = vec![
+            Heard::Cookie(vec![8, 9]),
+            Heard::Heartbeat(vec![2, 0, 0]),
+            Heard::Alert(40),
+        ];
+        assert_eq!(datagram(&bytes), Some(expected));
+        assert_eq!(datagram(b"HTTP/1.1 400 Bad Request\r\n"), None);
+        assert_eq!(datagram(&[]), None);
+    }
+
+    /// As gnutls-serv of GnuTLS 3.7.9 answers.
+    #[test]
+    fn the_hello_of_a_real_server_is_read() {
+        let cookie = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-cookie.bin"));
+        assert!(matches!(cookie.unwrap()[..], [Heard::Cookie(_)]));
+        let hello = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-hello.bin"));
+        let expected = ServerHello {
+            version: 0xfefd,
+            suite: 0xc02f,
+            heartbeat: true,
+        };
+        assert_eq!(hello.unwrap(), [Heard::Hello(expected)]);
+    }
+
+    #[test]
+    fn a_fragment_is_passed_over() {
+        let part = [2, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1];
+        assert_eq!(datagram(&record(22, 0, &part)), Some(vec![]));
+    }
+}

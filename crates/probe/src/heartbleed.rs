@@ -1,0 +1,205 @@
+//! Heartbleed (CVE-2014-0160), found without receiving a byte of foreign memory.
+//!
+//! A heartbeat (RFC 6520) names the length of its payload and ends with at least 16 bytes of padding.
+//! The fault was that nobody looked whether as much had come as was named. So a heartbeat is sent whose
+//! length is *right* and whose padding is missing: section 4 wants it to be dropped, fixed versions drop
+//! it, vulnerable ones give back our own bytes. A correct heartbeat goes behind it. Whoever answers
+//! that one alone has shown that it answers heartbeats and dropped the short one; nobody has to guess
+//! from silence.
+//!
+//! A record that is longer than an honest answer is not read at all.
+
+use crate::error::ProbeError;
+use crate::tls::{Answer, Door, Offer, Until, Version, groups, header, is_refusal, record_of};
+use serde::Serialize;
+
+/// Bytes of each payload. With the 16 that padding has at least, OpenSSL's first check of the length
+/// is passed, so that it is the second one that is tried.
+pub(crate) const PAYLOAD: usize = 32;
+
+/// Bytes of padding at least, RFC 6520 section 4.
+const PADDING: usize = 16;
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Heartbeats {
+    /// The server takes no part in heartbeats: nothing can bleed.
+    NotOffered,
+    /// The server gave back a heartbeat without padding, as vulnerable OpenSSL does.
+    Vulnerable,
+    /// The server answered a correct heartbeat and dropped the one without padding.
+    Fixed,
+    /// The server ended the handshake with an alert instead, where vulnerable OpenSSL answers.
+    Refused {
+        /// The name of the alert.
+        alert: String,
+    },
+    /// It takes part in heartbeats, but answered neither; or it could not be tried.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A request whose length is right; `padding` bytes follow it.
+pub(crate) fn request(payload: &[u8; PAYLOAD], padding: usize) -> Vec<u8> {
+    let mut out = vec![1, 0, PAYLOAD as u8];
+    out.extend_from_slice(payload);
+    out.resize(out.len() + padding, 0);
+    out
+}
+
+/// The two payloads, made from one random.
+pub(crate) struct Pair {
+    short: [u8; PAYLOAD],
+    whole: [u8; PAYLOAD],
+}
+
+impl Pair {
+    pub fn new(random: [u8; 32]) -> Self {
+        Self {
+            short: random,
+            whole: random.map(|byte| !byte),
+        }
+    }
+
+    /// Without padding.
+    pub fn short(&self) -> Vec<u8> {
+        request(&self.short, 0)
+    }
+
+    /// As it has to be.
+    pub fn whole(&self) -> Vec<u8> {
+        request(&self.whole, PADDING)
+    }
+
+    /// What an answer means, none when it means nothing.
+    pub fn read(&self, answer: &[u8]) -> Option<Heartbeats> {
+        let [2, high, low, rest @ ..] = answer else {
+            return None;
+        };
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let payload = rest.get(..length)?;
+        if payload == self.short {
+            Some(Heartbeats::Vulnerable)
+        } else if payload == self.whole {
+            Some(Heartbeats::Fixed)
+        } else {
+            None
+        }
+    }
+}
+
+/// The longest answer to [`request`] that is read: kind, length, payload, padding. RFC 6520 leaves the
+/// amount of padding to the sender; more than 256 bytes of it would be strange.
+pub(crate) const LONGEST: usize = 3 + PAYLOAD + 256;
+
+/// Tries it on a version before 1.3 with a suite that the server takes.
+pub(crate) fn on_tls(door: &Door<'_>, version: Version, suite: u16) -> Heartbeats {
+    match attempt(door, version, suite) {
+        Ok(outcome) => outcome,
+        Err(error) => Heartbeats::Unknown {
+            why: error.to_string(),
+        },
+    }
+}
+
+fn attempt(door: &Door<'_>, version: Version, suite: u16) -> Result<Heartbeats, ProbeError> {
+    let offer = Offer {
+        version,
+        suites: &[suite],
+        groups: &groups(version),
+        share: None,
+        extras: true,
+    };
+    let (mut connection, answer) = door.say(offer, Until::Done)?;
+    match answer {
+        Answer::Flight(flight) if flight.heartbeat => {}
+        Answer::Flight(_) => return Ok(Heartbeats::NotOffered),
+        Answer::Alert(alert) if is_refusal(alert) => return Ok(Heartbeats::NotOffered),
+        Answer::Alert(alert) => {
+            return Err(ProbeError::foreign("TLS", crate::tls::alert_name(alert)));
+        }
+    }
+    let pair = Pair::new(door.visit.random());
+    connection.expect("the answer to a heartbeat");
+    let mut requests = record_of(24, version.number(), &pair.short());
+    requests.extend(record_of(24, version.number(), &pair.whole()));
+    connection.send(&requests)?;
+    loop {
+        let head = match connection.take(5) {
+            Ok(head) => [head[0], head[1], head[2], head[3], head[4]],
+            Err(error) => return Ok(silent(&error)),
+        };
+        let (kind, length) = header(head)?;
+        match kind {
+            24 if length > LONGEST => {
+                return Ok(Heartbeats::Unknown {
+                    why: format!(
+                        "the server answers a heartbeat of {PAYLOAD} bytes with {length}, which were not read"
+                    ),
+                });
+            }
+            24 => {
+                let body = connection.take(length)?;
+                if let Some(outcome) = pair.read(&body) {
+                    return Ok(outcome);
+                }
+            }
+            21 => {
+                let body = connection.take(length)?;
+                return Ok(Heartbeats::Refused {
+                    alert: crate::tls::alert_name(body.get(1).copied().unwrap_or(0)),
+                });
+            }
+            _ => drop(connection.take(length)?),
+        }
+    }
+}
+
+/// Silence is no proof of anything; that the server hung up is none of a fault either.
+fn silent(error: &ProbeError) -> Heartbeats {
+    let why = match error {
+        ProbeError::Closed { .. } => {
+            "the server offers heartbeats, and hung up at one without padding".to_owned()
+        }
+        _ => "the server offers heartbeats, and answered neither a correct one nor one without padding \
+              before keys are agreed on"
+            .to_owned(),
+    };
+    Heartbeats::Unknown { why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is asked for that was not sent.
+    #[test]
+    fn a_request_names_the_length_it_has() {
+        let pair = Pair::new([5; 32]);
+        for (request, padding) in [(pair.short(), 0), (pair.whole(), PADDING)] {
+            let named = usize::from(u16::from_be_bytes([request[1], request[2]]));
+            assert_eq!(named + 3 + padding, request.len());
+        }
+    }
+
+    #[test]
+    fn only_our_own_bytes_mean_something() {
+        let pair = Pair::new([5; 32]);
+        let answer = |payload: &[u8]| {
+            let mut answer = vec![2, 0, payload.len() as u8];
+            answer.extend_from_slice(payload);
+            answer.extend([0xaa; PADDING]);
+            answer
+        };
+        assert_eq!(pair.read(&answer(&[5; 32])), Some(Heartbeats::Vulnerable));
+        assert_eq!(pair.read(&answer(&[!5; 32])), Some(Heartbeats::Fixed));
+        assert_eq!(pair.read(&answer(&[9; 32])), None);
+        assert_eq!(pair.read(&answer(&[5; 31])), None);
+        assert_eq!(pair.read(&[2, 0xff, 0xff, 5]), None);
+        assert_eq!(pair.read(&[1, 0, 0]), None);
+        assert_eq!(pair.read(&[]), None);
+    }
+}

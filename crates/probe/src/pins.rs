@@ -1,0 +1,225 @@
+//! Pins of public keys: SHA-256 over the SubjectPublicKeyInfo in DER, the same for a certificate, for a
+//! request and for the key itself. The forms in which it is used today.
+
+use crate::certificate::{Certificate, hex, key_name};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{
+    CertificateDer, CertificateSigningRequestDer, PrivateKeyDer, SubjectPublicKeyInfoDer,
+};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+/// SHA-256 of a public key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pin {
+    /// As curl, Android and iOS write it.
+    pub base64: String,
+    /// As DANE writes it.
+    pub hex: String,
+}
+
+/// The pin of a SubjectPublicKeyInfo in DER.
+#[must_use]
+pub fn spki_pin(spki: &[u8]) -> Pin {
+    let digest = Sha256::digest(spki);
+    Pin {
+        base64: BASE64_STANDARD.encode(digest),
+        hex: hex(&digest),
+    }
+}
+
+/// What a pin was taken of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pinned {
+    /// `certificate`, `request`, `private key` or `public key`.
+    pub kind: &'static str,
+    /// Its owner, where it says so.
+    pub subject: Option<String>,
+    /// Algorithm and size.
+    pub key: String,
+    /// The pin.
+    pub pin: Pin,
+}
+
+/// Why there is no pin.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// Nothing in it is understood.
+    #[error(
+        "no certificate, request or key in it; PEM or DER is read (a PKCS#12 file first goes through \
+         `openssl pkcs12 -in FILE -nokeys`)"
+    )]
+    Nothing,
+    /// The key needs a passphrase.
+    #[error(
+        "the key is encrypted, and assay asks for no passphrase: pin its certificate, or the output of \
+         `openssl pkey -in FILE -pubout`"
+    )]
+    Encrypted,
+    /// The public part of the key cannot be computed here.
+    #[error(
+        "the public part of this kind of key cannot be computed here ({why}): pin the output of \
+         `openssl pkey -in FILE -pubout`"
+    )]
+    Key {
+        /// What the library says.
+        why: String,
+    },
+    /// A part of it is damaged.
+    #[error("the {kind} in it cannot be read: {why}")]
+    Damaged {
+        /// What it is said to be.
+        kind: &'static str,
+        /// What the parser found.
+        why: String,
+    },
+}
+
+/// Pins of everything in a file, in its order of kinds: certificates, requests, keys. PEM, or one
+/// object in DER.
+///
+/// # Errors
+/// Nothing in it can be read, or a part is damaged.
+pub fn of_file(bytes: &[u8]) -> Result<Vec<Pinned>, PinError> {
+    let holds = |label: &str| {
+        let label = label.as_bytes();
+        bytes.windows(label.len()).any(|part| part == label)
+    };
+    if !holds("-----BEGIN ") {
+        return of_der(bytes).map(|pinned| vec![pinned]);
+    }
+    if holds("-----BEGIN ENCRYPTED PRIVATE KEY") || holds("Proc-Type: 4,ENCRYPTED") {
+        return Err(PinError::Encrypted);
+    }
+    let mut all = Vec::new();
+    let damaged = |kind| {
+        move |error: rustls::pki_types::pem::Error| PinError::Damaged {
+            kind,
+            why: error.to_string(),
+        }
+    };
+    for der in CertificateDer::pem_slice_iter(bytes) {
+        all.push(certificate(&der.map_err(damaged("certificate"))?)?);
+    }
+    for der in CertificateSigningRequestDer::pem_slice_iter(bytes) {
+        all.push(request(&der.map_err(damaged("request"))?)?);
+    }
+    for der in SubjectPublicKeyInfoDer::pem_slice_iter(bytes) {
+        all.push(public_key(&der.map_err(damaged("public key"))?)?);
+    }
+    for der in PrivateKeyDer::pem_slice_iter(bytes) {
+        all.push(private_key(&der.map_err(damaged("private key"))?)?);
+    }
+    match all.is_empty() {
+        true => Err(PinError::Nothing),
+        false => Ok(all),
+    }
+}
+
+fn of_der(bytes: &[u8]) -> Result<Pinned, PinError> {
+    let key = || PrivateKeyDer::try_from(bytes.to_vec()).ok();
+    certificate(bytes)
+        .or_else(|_| request(bytes))
+        .or_else(|_| public_key(bytes))
+        .or_else(|_| private_key(&key().ok_or(PinError::Nothing)?))
+}
+
+fn certificate(der: &[u8]) -> Result<Pinned, PinError> {
+    let read = Certificate::read(der).map_err(|error| PinError::Damaged {
+        kind: "certificate",
+        why: error.why,
+    })?;
+    Ok(Pinned {
+        kind: "certificate",
+        subject: Some(read.subject),
+        key: read.key,
+        pin: read.pin,
+    })
+}
+
+fn request(der: &[u8]) -> Result<Pinned, PinError> {
+    let (_, read) = X509CertificationRequest::from_der(der).map_err(|error| PinError::Damaged {
+        kind: "request",
+        why: error.to_string(),
+    })?;
+    let info = &read.certification_request_info;
+    Ok(Pinned {
+        kind: "request",
+        subject: Some(info.subject.to_string()),
+        ..spki("request", &info.subject_pki)
+    })
+}
+
+fn public_key(der: &[u8]) -> Result<Pinned, PinError> {
+    match SubjectPublicKeyInfo::from_der(der) {
+        Ok(([], key)) => Ok(spki("public key", &key)),
+        Ok(_) => Err(PinError::Nothing),
+        Err(error) => Err(PinError::Damaged {
+            kind: "public key",
+            why: error.to_string(),
+        }),
+    }
+}
+
+fn private_key(key: &PrivateKeyDer<'_>) -> Result<Pinned, PinError> {
+    let signing = rustls::crypto::ring::sign::any_supported_type(key);
+    let signing = signing.map_err(|error| PinError::Key {
+        why: error.to_string(),
+    })?;
+    let public = signing.public_key().ok_or(PinError::Key {
+        why: "it has no public part".to_owned(),
+    })?;
+    public_key(&public).map(|pinned| Pinned {
+        kind: "private key",
+        ..pinned
+    })
+}
+
+fn spki(kind: &'static str, key: &SubjectPublicKeyInfo<'_>) -> Pinned {
+    Pinned {
+        kind,
+        subject: None,
+        key: key_name(key).0,
+        pin: spki_pin(key.raw),
+    }
+}
+
+impl Pin {
+    /// A record of DANE: end entity, public key, SHA-256 (RFC 6698 section 2, RFC 7671 section 5.1).
+    #[must_use]
+    pub fn tlsa(&self, port: u16, host: &str) -> String {
+        let host = host.trim_end_matches('.');
+        format!("_{port}._tcp.{host}. IN TLSA 3 1 1 {}", self.hex)
+    }
+
+    /// For `curl --pinnedpubkey`.
+    #[must_use]
+    pub fn curl(&self) -> String {
+        format!("sha256//{}", self.base64)
+    }
+
+    /// A `pin` of Android's network security configuration.
+    #[must_use]
+    pub fn android(&self) -> String {
+        format!("<pin digest=\"SHA-256\">{}</pin>", self.base64)
+    }
+
+    /// An entry of `NSPinnedLeafIdentities` in iOS's `NSPinnedDomains`.
+    #[must_use]
+    pub fn ios(&self) -> String {
+        format!(
+            "<dict><key>SPKI-SHA256-BASE64</key><string>{}</string></dict>",
+            self.base64
+        )
+    }
+}
+
+/// What became of pins in HTTP headers.
+pub const HPKP: &str = "HPKP (Public-Key-Pins, RFC 7469) is gone: Chrome removed it in 72, Firefox switched it off in 72, and \
+    no browser obeys it. Do not send the header: pins belong into programs that you ship yourself, \
+    and into DNS as TLSA records.";

@@ -1,0 +1,127 @@
+//! SSH: what a server offers, its host keys and their sizes. Nobody logs in, and no key is agreed on.
+
+mod judge;
+mod wire;
+
+pub use wire::{Algorithms, HostKey, algorithms, host_key};
+
+use crate::error::{ProbeError, shown};
+use crate::remark::Remark;
+use crate::visit::{Connection, Visit, Where};
+use serde::Serialize;
+
+/// All that was found out about SSH on a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Where.
+    #[serde(flatten)]
+    pub place: Where,
+    /// What the server calls itself. Whether it is out of date cannot be told by it: distributions
+    /// mend faults without changing it.
+    pub banner: String,
+    /// What it offers.
+    pub algorithms: Algorithms,
+    /// Its host keys, one of each kind.
+    pub host_keys: Vec<HostKey>,
+    /// What is wrong, the worst first.
+    pub remarks: Vec<Remark>,
+    /// What did not come out.
+    pub unknown: Vec<String>,
+    /// How many connections it took.
+    pub connections: u32,
+}
+
+/// As the first line of our own (RFC 4253 section 4.2).
+const OWN: &[u8] = b"SSH-2.0-assay\r\n";
+
+/// Finds it out: a connection for what is offered and one for each kind of host key.
+///
+/// # Errors
+/// This is not SSH, or nothing answers.
+pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
+    let (_, banner, algorithms) = begin(visit)?;
+    let mut host_keys: Vec<HostKey> = Vec::new();
+    let mut unknown = Vec::new();
+    for kind in wire::kinds(&algorithms) {
+        match key_of(visit, kind, &algorithms) {
+            Ok(key) if host_keys.contains(&key) => {}
+            Ok(key) => host_keys.push(key),
+            Err(error) => unknown.push(format!("the host key for {kind}: {error}")),
+        }
+    }
+    let mut report = Report {
+        place: visit.place().clone(),
+        banner,
+        algorithms,
+        host_keys,
+        remarks: Vec::new(),
+        unknown,
+        connections: visit.connections(),
+    };
+    report.remarks = judge::judge(&report);
+    Ok(report)
+}
+
+/// The two first lines and the two lists.
+fn begin(visit: &Visit) -> Result<(Connection<'_>, String, Algorithms), ProbeError> {
+    let mut connection = visit.open()?;
+    connection.expect("the first line of SSH");
+    let banner = banner(&mut connection)?;
+    connection.send(OWN)?;
+    connection.expect("what the server of SSH offers");
+    let offered = wire::packet(&mut connection)?;
+    let algorithms = algorithms(&offered)?;
+    Ok((connection, banner, algorithms))
+}
+
+/// RFC 4253 section 4.2: the line that counts has 255 bytes at most, others may stand before it.
+fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
+    for _ in 0..50 {
+        let line = connection.line(1024)?;
+        if line.starts_with(b"SSH-") {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            return match text.starts_with("SSH-2.0-") || text.starts_with("SSH-1.99-") {
+                true => Ok(text),
+                false => Err(ProbeError::foreign("SSH 2", shown(&line))),
+            };
+        }
+        // A greeting of another protocol would be followed by silence.
+        let other = [b"220 ".as_slice(), b"220-", b"+OK", b"* OK", b"HTTP/"];
+        if other.iter().any(|start| line.starts_with(start)) {
+            return Err(ProbeError::foreign("SSH", shown(&line)));
+        }
+    }
+    Err(ProbeError::foreign(
+        "SSH",
+        "many lines before the one of SSH",
+    ))
+}
+
+/// Begins an exchange of keys with this kind of host key alone, and reads the key from the answer.
+fn key_of(visit: &Visit, kind: &str, algorithms: &Algorithms) -> Result<HostKey, ProbeError> {
+    let exchange = wire::exchange(algorithms, visit)?;
+    let (mut connection, _, _) = begin(visit)?;
+    connection.send(&wire::framed(&wire::offer(
+        kind,
+        exchange.name,
+        algorithms,
+        visit.random(),
+    )))?;
+    connection.send(&wire::framed(&exchange.begin))?;
+    connection.expect("the host key");
+    for _ in 0..8 {
+        let message = wire::packet(&mut connection)?;
+        match message.first() {
+            // SSH_MSG_KEXDH_REPLY and its like.
+            Some(31) => return host_key(&message),
+            // SSH_MSG_DISCONNECT.
+            Some(1) => return Err(ProbeError::foreign("SSH", "the server ends the exchange")),
+            // SSH_MSG_IGNORE, SSH_MSG_DEBUG.
+            _ => {}
+        }
+    }
+    Err(ProbeError::foreign(
+        "SSH",
+        "no host key among many messages",
+    ))
+}

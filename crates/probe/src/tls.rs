@@ -1,0 +1,327 @@
+//! TLS: versions, suites, groups, certificates, and what is wrong with them.
+
+mod answer;
+mod ask;
+mod enumerate;
+mod hello;
+mod judge;
+mod trust;
+mod version;
+
+pub(crate) use answer::bits;
+pub use answer::{Answer, Assembler, Exchange, Flight, Until, alert_name, header, is_refusal};
+pub(crate) use ask::{Door, Offer};
+pub use enumerate::{Order, State};
+pub use hello::{Hello, Share, record as record_of};
+pub(crate) use judge::heartbleed as heartbleed_remark;
+pub use trust::Roots;
+pub(crate) use trust::handshake;
+pub use version::{Version, group_name, groups, suite_name};
+
+use crate::certificate::Certificate;
+use crate::heartbleed::{self, Heartbeats};
+use crate::remark::Remark;
+use crate::starttls::Starttls;
+use crate::visit::{Visit, Where};
+use enumerate::Found;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// All that was found out about TLS on a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Where.
+    #[serde(flatten)]
+    pub place: Where,
+    /// How TLS begins there, when not at once.
+    pub starttls: Option<&'static str>,
+    /// Every version, the newest first.
+    pub versions: Vec<VersionReport>,
+    /// Every chain of certificates that the server has.
+    pub chains: Vec<Chain>,
+    /// Heartbleed.
+    pub heartbeats: Heartbeats,
+    /// What is wrong, the worst first.
+    pub remarks: Vec<Remark>,
+    /// What did not come out: never to be taken for fine.
+    pub unknown: Vec<String>,
+    /// How many connections it took.
+    pub connections: u32,
+}
+
+/// A version of TLS on a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VersionReport {
+    /// Which.
+    pub version: Version,
+    /// Whether it is spoken.
+    pub state: State,
+    /// Why not, or what of it is not known.
+    pub why: Option<String>,
+    /// Suites by their names in the IANA registry, in the order in which the server chose them.
+    pub suites: Vec<String>,
+    /// Who chooses.
+    pub order: Option<Order>,
+    /// Groups that keys are agreed on with; none when they could not be found out.
+    pub groups: Option<Vec<String>>,
+    /// Bits of the smallest prime of suites with Diffie-Hellman over a finite field.
+    pub prime_bits: Option<usize>,
+    /// The server compresses (RFC 3749).
+    pub compression: bool,
+    /// RFC 5746; none in TLS 1.3, which has no renegotiation.
+    pub secure_renegotiation: Option<bool>,
+    /// RFC 7627; none in TLS 1.3, which has it built in.
+    pub extended_master_secret: Option<bool>,
+}
+
+/// Certificates as the server sends them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Chain {
+    /// The server's own first. Those that cannot be read are left out and told in `unknown`.
+    pub certificates: Vec<Certificate>,
+    /// Why no root of this machine stands behind it; none when one does.
+    pub untrusted: Option<String>,
+    /// In DER.
+    #[serde(skip)]
+    pub der: Vec<Vec<u8>>,
+}
+
+/// What is to be found out.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// How TLS begins.
+    pub starttls: Option<Starttls>,
+    /// The name for SNI and for the certificate, when it is another than that of the host.
+    pub name: Option<&'a str>,
+    /// What is trusted.
+    pub roots: &'a Roots,
+    /// By which certificates are judged.
+    pub now: Timestamp,
+}
+
+/// Finds out everything about TLS on a port: about a connection for each suite of each version and some
+/// twenty more, never more than two at once.
+#[must_use]
+pub fn scan(visit: &Visit, question: &Question<'_>) -> Report {
+    let door = door(visit, question);
+    let versions = all_versions(&door);
+    let mut unknown = Vec::new();
+    for found in &versions {
+        if let Some(why) = unclear(found) {
+            unknown.push(format!("{}: {why}", found.version.name()));
+        }
+    }
+    let chains = chains(&door, question, &versions, &mut unknown);
+    let heartbeats = heartbeats(&door, &versions);
+    if let Heartbeats::Unknown { why } = &heartbeats {
+        unknown.push(format!("Heartbleed: {why}"));
+    }
+    let mut report = Report {
+        place: visit.place().clone(),
+        starttls: question.starttls.map(Starttls::name),
+        versions: versions.iter().map(reported).collect(),
+        chains,
+        heartbeats,
+        remarks: Vec::new(),
+        unknown,
+        connections: 0,
+    };
+    let host = door.name.as_deref().unwrap_or(&visit.place().target.host);
+    report.remarks = judge::judge(&report, &versions, host, question.now);
+    report.connections = visit.connections();
+    report
+}
+
+/// Only the certificates: two connections.
+///
+/// # Errors
+/// There is no TLS, or it cannot be spoken with.
+pub fn certificates(
+    visit: &Visit,
+    question: &Question<'_>,
+) -> Result<Vec<Vec<u8>>, crate::error::ProbeError> {
+    let door = door(visit, question);
+    let first = match trust::chain_of_tls13(&door) {
+        Ok(chain) if !chain.is_empty() => return Ok(chain),
+        other => other.err(),
+    };
+    let mut last = first;
+    for version in &Version::ALL[1..] {
+        let offer = Offer {
+            version: *version,
+            suites: &version.suites(),
+            groups: &groups(*version),
+            share: None,
+            extras: false,
+        };
+        match door.ask(offer, Until::Done) {
+            Ok(Answer::Flight(flight)) if !flight.chain.is_empty() => return Ok(flight.chain),
+            Ok(_) => {}
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or(crate::error::ProbeError::foreign(
+        "TLS",
+        "the server shows no certificate in any version",
+    )))
+}
+
+fn door<'v>(visit: &'v Visit, question: &Question<'_>) -> Door<'v> {
+    let named = question.name.or(visit.place().target.server_name());
+    Door {
+        visit,
+        starttls: question.starttls,
+        name: named.map(str::to_owned),
+    }
+}
+
+/// Two versions at a time. The last word about those that were hung up on is spoken afterwards.
+fn all_versions(door: &Door<'_>) -> Vec<Found> {
+    let queue = Mutex::new(Version::ALL.iter().rev().copied().collect::<Vec<_>>());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || {
+        let mut found = Vec::new();
+        while let Some(version) = next() {
+            found.push(enumerate::version(door, version));
+        }
+        found
+    };
+    let mut versions = std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let mut own = work();
+        own.extend(other.join().unwrap_or_default());
+        own
+    });
+    versions.sort_by_key(|found| std::cmp::Reverse(found.version));
+    if versions.iter().any(|found| found.hung_up) {
+        let spoken = versions.iter().find(|found| !found.suites.is_empty());
+        let any_spoken = spoken.is_some();
+        let answers = spoken.is_some_and(|found| enumerate::still_answers(door, found));
+        for found in versions.iter_mut().filter(|found| found.hung_up) {
+            match (answers, found.suites.is_empty()) {
+                (true, true) => {
+                    found.state = State::Refused;
+                    found.why = Some("the server hung up".to_owned());
+                }
+                (true, false) => {}
+                // Nothing was ever answered, so nothing can be concluded.
+                (false, _) if !any_spoken => found.why = Some("the server hung up".to_owned()),
+                (false, _) => {
+                    found.why = Some("the server hung up, and answers no more".to_owned());
+                }
+            }
+        }
+    }
+    versions
+}
+
+/// What of a version is not known, for the list of what did not come out.
+fn unclear(found: &Found) -> Option<String> {
+    match (found.state, &found.why) {
+        (State::Refused, _) => None,
+        (State::Unknown, why) => Some(why.clone().unwrap_or("no answer".to_owned())),
+        (State::Offered, Some(why)) => Some(format!("not all suites are known: {why}")),
+        (State::Offered, None) if !found.groups_known && found.version != Version::Ssl3 => {
+            Some("which groups there are did not come out".to_owned())
+        }
+        (State::Offered, None) => None,
+    }
+}
+
+fn reported(found: &Found) -> VersionReport {
+    let is_old = found.version < Version::Tls13;
+    let first = found.first.as_ref();
+    let names = |ids: &[u16], name: fn(u16) -> String| ids.iter().map(|id| name(*id)).collect();
+    VersionReport {
+        version: found.version,
+        state: found.state,
+        why: found.why.clone(),
+        suites: names(&found.suites, suite_name),
+        order: found.order,
+        groups: found.groups_known.then(|| names(&found.groups, group_name)),
+        prime_bits: found.prime,
+        compression: first.is_some_and(|flight| flight.compression != 0),
+        secure_renegotiation: first
+            .filter(|_| is_old)
+            // SSLv3 is asked without extensions.
+            .filter(|_| found.version != Version::Ssl3)
+            .map(|flight| flight.secure_renegotiation),
+        extended_master_secret: first
+            .filter(|_| is_old && found.version != Version::Ssl3)
+            .map(|flight| flight.extended_master_secret),
+    }
+}
+
+fn chains(
+    door: &Door<'_>,
+    question: &Question<'_>,
+    versions: &[Found],
+    unknown: &mut Vec<String>,
+) -> Vec<Chain> {
+    let mut all: Vec<Vec<Vec<u8>>> = Vec::new();
+    let mut add = |chain: Vec<Vec<u8>>| {
+        if !chain.is_empty() && !all.contains(&chain) {
+            all.push(chain);
+        }
+    };
+    let has_13 = versions
+        .iter()
+        .any(|found| found.version == Version::Tls13 && !found.suites.is_empty());
+    if has_13 {
+        match trust::chain_of_tls13(door) {
+            Ok(chain) => add(chain),
+            Err(error) => unknown.push(format!("the certificates of TLS 1.3: {error}")),
+        }
+    }
+    for chain in versions.iter().flat_map(|found| &found.chains) {
+        add(chain.clone());
+    }
+    all.into_iter()
+        .map(|der| {
+            let mut certificates = Vec::new();
+            for one in &der {
+                match Certificate::read(one) {
+                    Ok(read) => certificates.push(read),
+                    Err(error) => unknown.push(error.to_string()),
+                }
+            }
+            Chain {
+                certificates,
+                untrusted: question.roots.objection(&der, question.now),
+                der,
+            }
+        })
+        .collect()
+}
+
+fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
+    // Which version answers first differs only in numbers: the same code reads heartbeats.
+    let offers = |found: &&Found| found.first.as_ref().is_some_and(|first| first.heartbeat);
+    match versions.iter().find(offers) {
+        Some(found) => match found.suites.first() {
+            Some(suite) => heartbleed::on_tls(door, found.version, *suite),
+            None => Heartbeats::NotOffered,
+        },
+        // Where one answered, its extensions tell. Where none did, one that is not known could have.
+        None if versions.iter().all(|found| found.first.is_none())
+            && versions.iter().any(|found| found.state == State::Unknown) =>
+        {
+            Heartbeats::Unknown {
+                why: "no version of TLS came about".to_owned(),
+            }
+        }
+        None => Heartbeats::NotOffered,
+    }
+}
+
+impl Report {
+    /// Whether any version is spoken, or refused in TLS: else this is no TLS, or nothing came.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.versions
+            .iter()
+            .any(|version| version.state != State::Unknown)
+    }
+}

@@ -1,0 +1,340 @@
+//! What a server says to a hello: the record layer, its messages put together, and what they hold.
+
+use crate::error::{ProbeError, shown};
+use serde::Serialize;
+use tls_parser::{TlsExtension, TlsMessageHandshake};
+
+/// How far to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The ServerHello.
+    Hello,
+    /// The certificate and the key exchange, in versions before 1.3.
+    Done,
+}
+
+/// Parameters with which keys would be agreed on, before TLS 1.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exchange {
+    /// A named group.
+    Group(u16),
+    /// A prime of so many bits.
+    Prime(usize),
+}
+
+/// The first flight of a server, as far as it is not encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flight {
+    /// The version chosen.
+    pub version: u16,
+    /// The suite chosen.
+    pub suite: u16,
+    /// The compression chosen, 0 for none.
+    pub compression: u8,
+    /// The server asks for a hello with another key share (TLS 1.3).
+    pub retry: bool,
+    /// The group of the key share (TLS 1.3).
+    pub group: Option<u16>,
+    /// The server takes part in heartbeats.
+    pub heartbeat: bool,
+    /// RFC 5746.
+    pub secure_renegotiation: bool,
+    /// RFC 7627.
+    pub extended_master_secret: bool,
+    /// Certificates in DER, the server's own first.
+    pub chain: Vec<Vec<u8>>,
+    /// For ephemeral suites before TLS 1.3.
+    pub exchange: Option<Exchange>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The server goes on.
+    Flight(Box<Flight>),
+    /// The server refuses; the number of its alert.
+    Alert(u8),
+}
+
+/// The header of a record: its kind, its length.
+///
+/// # Errors
+/// This is no record of TLS.
+pub fn header(bytes: [u8; 5]) -> Result<(u8, usize), ProbeError> {
+    let [kind, major, _, high, low] = bytes;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    // RFC 5246 section 6.2.3: encrypted ones may be 2,048 bytes longer.
+    if !(20..=24).contains(&kind) || major != 3 || length > (1 << 14) + 2048 {
+        return Err(ProbeError::foreign("TLS", shown(&bytes)));
+    }
+    Ok((kind, length))
+}
+
+/// RFC 8446 section 4.1.3: a ServerHello with this random is a HelloRetryRequest.
+const RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+/// Longer messages than any honest chain.
+const LONGEST_MESSAGE: usize = 128 << 10;
+
+/// Puts messages together from records. Holds at most what it was given.
+#[derive(Debug)]
+pub struct Assembler {
+    until: Until,
+    pending: Vec<u8>,
+    flight: Flight,
+    seen_hello: bool,
+}
+
+impl Assembler {
+    /// One that stops as soon as it has seen enough.
+    #[must_use]
+    pub fn new(until: Until) -> Self {
+        Self {
+            until,
+            pending: Vec::new(),
+            flight: Flight::default(),
+            seen_hello: false,
+        }
+    }
+
+    /// Takes the body of a record; the answer when it is complete.
+    ///
+    /// # Errors
+    /// What came is not TLS.
+    pub fn record(&mut self, kind: u8, body: &[u8]) -> Result<Option<Answer>, ProbeError> {
+        match kind {
+            21 => match body {
+                // A warning, such as unrecognized_name, ends nothing.
+                [1, description, ..] if *description != 0 => Ok(None),
+                [_, description, ..] => Ok(Some(Answer::Alert(*description))),
+                _ => Err(ProbeError::foreign("TLS", "an alert without a number")),
+            },
+            22 => self.handshake(body),
+            // TLS 1.3 says for compatibility that ciphers change.
+            20 => Ok(None),
+            // Encrypted: nothing that could still be read follows.
+            23 if self.seen_hello => Ok(Some(self.flight())),
+            _ => Err(ProbeError::foreign(
+                "TLS",
+                format!("a record of kind {kind} before the handshake"),
+            )),
+        }
+    }
+
+    fn flight(&mut self) -> Answer {
+        Answer::Flight(Box::new(std::mem::take(&mut self.flight)))
+    }
+
+    fn handshake(&mut self, body: &[u8]) -> Result<Option<Answer>, ProbeError> {
+        self.pending.extend_from_slice(body);
+        while let [kind, a, b, c, ..] = *self.pending.as_slice() {
+            let length = u32::from_be_bytes([0, a, b, c]) as usize;
+            if length > LONGEST_MESSAGE {
+                let what = format!("a handshake message of {length} bytes");
+                return Err(ProbeError::foreign("TLS", what));
+            }
+            if self.pending.len() < 4 + length {
+                return Ok(None);
+            }
+            let rest = self.pending.split_off(4 + length);
+            let message = std::mem::replace(&mut self.pending, rest);
+            if self.message(kind, &message[4..])? {
+                return Ok(Some(self.flight()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a message; `true` when it was the last that is wanted.
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<bool, ProbeError> {
+        match kind {
+            2 => {
+                self.hello(body)?;
+                self.seen_hello = true;
+                Ok(self.until == Until::Hello || self.flight.version == 0x0304)
+            }
+            _ if !self.seen_hello => Err(ProbeError::foreign(
+                "TLS",
+                format!("a handshake message of kind {kind} before the hello"),
+            )),
+            11 => {
+                self.flight.chain = chain(body)?;
+                Ok(false)
+            }
+            12 => {
+                self.flight.exchange = exchange(self.flight.suite, body);
+                Ok(false)
+            }
+            14 => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    fn hello(&mut self, body: &[u8]) -> Result<(), ProbeError> {
+        let broken = || ProbeError::foreign("TLS", "a ServerHello that cannot be read");
+        let (_, hello) =
+            tls_parser::parse_tls_handshake_server_hello(body).map_err(|_| broken())?;
+        let flight = &mut self.flight;
+        flight.version = hello.version.0;
+        flight.suite = hello.cipher.0;
+        flight.compression = hello.compression.0;
+        flight.retry = hello.random == RETRY;
+        let Some(extensions) = hello.ext else {
+            return Ok(());
+        };
+        let (_, extensions) =
+            tls_parser::parse_tls_server_hello_extensions(extensions).map_err(|_| broken())?;
+        for extension in extensions {
+            match extension {
+                TlsExtension::SupportedVersions(versions) => {
+                    flight.version = versions.first().map_or(flight.version, |first| first.0);
+                }
+                TlsExtension::KeyShare([high, low, ..]) => {
+                    flight.group = Some(u16::from_be_bytes([*high, *low]));
+                }
+                TlsExtension::Heartbeat(mode) => flight.heartbeat = mode == 1,
+                TlsExtension::RenegotiationInfo(_) => flight.secure_renegotiation = true,
+                TlsExtension::ExtendedMasterSecret => flight.extended_master_secret = true,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn chain(body: &[u8]) -> Result<Vec<Vec<u8>>, ProbeError> {
+    match tls_parser::parse_tls_handshake_msg_certificate(body) {
+        Ok((_, TlsMessageHandshake::Certificate(read))) => Ok(read
+            .cert_chain
+            .iter()
+            .map(|one| one.data.to_vec())
+            .collect()),
+        _ => Err(ProbeError::foreign(
+            "TLS",
+            "certificates that cannot be read",
+        )),
+    }
+}
+
+/// The parameters in a ServerKeyExchange; what they are depends on the suite.
+fn exchange(suite: u16, body: &[u8]) -> Option<Exchange> {
+    use tls_parser::{ECParametersContent, parse_dh_params, parse_ec_parameters};
+    let name = super::version::suite_name(suite);
+    // With a shared key its hint stands before the parameters (RFC 4279 section 3).
+    if name.contains("PSK") {
+        return None;
+    }
+    if name.contains("_ECDH") {
+        let (_, parameters) = parse_ec_parameters(body).ok()?;
+        return match parameters.params_content {
+            ECParametersContent::NamedGroup(group) => Some(Exchange::Group(group.0)),
+            _ => None,
+        };
+    }
+    if name.starts_with("TLS_DH") {
+        let (_, parameters) = parse_dh_params(body).ok()?;
+        return Some(Exchange::Prime(bits(parameters.dh_p)));
+    }
+    None
+}
+
+/// Bits of a number in big endian.
+pub(crate) fn bits(number: &[u8]) -> usize {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    match number.get(zeros) {
+        Some(first) => (number.len() - zeros) * 8 - first.leading_zeros() as usize,
+        None => 0,
+    }
+}
+
+/// Whether an alert means that the server does not want what was offered, rather than that it could
+/// not read it.
+#[must_use]
+pub fn is_refusal(alert: u8) -> bool {
+    // handshake_failure, illegal_parameter, protocol_version, insufficient_security, internal_error
+    // (OpenSSL 3 when its security level leaves nothing), missing_extension.
+    matches!(alert, 40 | 47 | 70 | 71 | 80 | 109)
+}
+
+/// The name of an alert, RFC 8446 section 6 and RFC 5246 section 7.2.
+#[must_use]
+pub fn alert_name(alert: u8) -> String {
+    let name = match alert {
+        0 => "close_notify",
+        10 => "unexpected_message",
+        20 => "bad_record_mac",
+        22 => "record_overflow",
+        40 => "handshake_failure",
+        42 => "bad_certificate",
+        47 => "illegal_parameter",
+        50 => "decode_error",
+        51 => "decrypt_error",
+        70 => "protocol_version",
+        71 => "insufficient_security",
+        80 => "internal_error",
+        86 => "inappropriate_fallback",
+        90 => "user_canceled",
+        109 => "missing_extension",
+        110 => "unsupported_extension",
+        112 => "unrecognized_name",
+        116 => "certificate_required",
+        120 => "no_application_protocol",
+        _ => return format!("alert {alert}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_a_number() {
+        assert_eq!(bits(&[]), 0);
+        assert_eq!(bits(&[0, 0]), 0);
+        assert_eq!(bits(&[0, 1]), 1);
+        assert_eq!(bits(&[0x80, 0]), 16);
+    }
+
+    /// A minimal ServerHello of TLS 1.2 in every cut.
+    #[test]
+    fn messages_may_be_cut_anywhere() {
+        let mut body = vec![3, 3];
+        body.extend([1; 32]);
+        body.extend([0, 0xc0, 0x2f, 0]);
+        let mut message = vec![2, 0, 0, u8::try_from(body.len()).unwrap()];
+        message.extend(body);
+        for cut in 0..message.len() {
+            let mut assembler = Assembler::new(Until::Hello);
+            assert_eq!(assembler.record(22, &message[..cut]).unwrap(), None);
+            match assembler.record(22, &message[cut..]).unwrap() {
+                Some(Answer::Flight(flight)) => {
+                    assert_eq!((flight.version, flight.suite), (0x0303, 0xc02f));
+                }
+                other => panic!("{cut}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_tls_is_told() {
+        assert!(header(*b"SSH-2").is_err());
+        assert!(header(*b"HTTP/").is_err());
+        assert!(header([22, 3, 3, 0xff, 0xff]).is_err());
+        assert_eq!(header([22, 3, 1, 0, 4]).unwrap(), (22, 4));
+        let mut assembler = Assembler::new(Until::Done);
+        assert!(assembler.record(22, &[2, 0xff, 0xff, 0xff]).is_err());
+        assert!(
+            Assembler::new(Until::Done)
+                .record(22, &[11, 0, 0, 0])
+                .is_err()
+        );
+        assert!(Assembler::new(Until::Done).record(21, &[]).is_err());
+        let warned = Assembler::new(Until::Done).record(21, &[1, 112]).unwrap();
+        assert_eq!(warned, None);
+    }
+}

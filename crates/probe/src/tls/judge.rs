@@ -1,0 +1,403 @@
+//! What is wrong with what was found, each with its primary source.
+
+use super::enumerate::{Found, State};
+use super::version::{Version, group_bits};
+use super::{Chain, Report};
+use crate::certificate::Certificate;
+use crate::heartbleed::Heartbeats;
+use crate::remark::Severity::{Danger, Note, Weak};
+use crate::remark::{Remark, ranked};
+use jiff::{SignedDuration, Timestamp};
+
+/// Certificates that end so soon should have been renewed: automatic renewal is done with a third of
+/// the time left, and the shortest that are common live for 90 days.
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// All judgements of a report, the worst first.
+pub(super) fn judge(report: &Report, found: &[Found], host: &str, now: Timestamp) -> Vec<Remark> {
+    let mut out = Vec::new();
+    if report.heartbeats == Heartbeats::Vulnerable {
+        out.push(heartbleed());
+    }
+    versions(report, &mut out);
+    suites(report, &mut out);
+    agreement(report, found, &mut out);
+    for chain in &report.chains {
+        certificates(chain, host, now, &mut out);
+    }
+    ranked(out)
+}
+
+/// Heartbleed, on whatever transport.
+pub(crate) fn heartbleed() -> Remark {
+    Remark::new(
+        "heartbleed",
+        Danger,
+        "the server gives back a heartbeat that has no padding, as OpenSSL 1.0.1 to 1.0.1f does: \
+         anybody can read its memory, 64 KiB at a time, keys and passwords included (tested without \
+         receiving any of it)",
+        "CVE-2014-0160; RFC 6520 section 4",
+        "update OpenSSL where it is linked, restart the service, then renew keys, certificates, passwords",
+    )
+}
+
+fn versions(report: &Report, out: &mut Vec<Remark>) {
+    let state = |wanted: Version| {
+        let found = report.versions.iter().find(|one| one.version == wanted);
+        found.map_or(State::Unknown, |one| one.state)
+    };
+    if state(Version::Ssl3) == State::Offered {
+        out.push(Remark::new(
+            "tls-ssl3",
+            Danger,
+            "SSLv3 is spoken: whoever is on the way can decrypt it (POODLE)",
+            "RFC 7568",
+            "switch SSLv3 off",
+        ));
+    }
+    let old: Vec<&str> = [Version::Tls10, Version::Tls11]
+        .into_iter()
+        .filter(|version| state(*version) == State::Offered)
+        .map(Version::name)
+        .collect();
+    if !old.is_empty() {
+        out.push(Remark::new(
+            "tls-old-version",
+            Weak,
+            format!(
+                "{} spoken: deprecated since 2021, handshakes rest on SHA-1 and MD5",
+                are(&old)
+            ),
+            "RFC 8996 sections 3 to 5",
+            "allow TLS 1.2 and 1.3 only",
+        ));
+    }
+    if state(Version::Tls12) == State::Refused && state(Version::Tls13) == State::Refused {
+        out.push(Remark::new(
+            "tls-no-current-version",
+            Danger,
+            "neither TLS 1.2 nor TLS 1.3 is spoken",
+            "RFC 9325 section 3.1.1",
+            "update the service or put a proxy before it",
+        ));
+    } else if state(Version::Tls13) == State::Refused {
+        out.push(Remark::new(
+            "tls-no-13",
+            Note,
+            "TLS 1.3 is not spoken: it should be, and preferred",
+            "RFC 9325 section 3.1.1",
+            "switch it on, or update the library of TLS",
+        ));
+    }
+    for version in &report.versions {
+        if version.compression {
+            out.push(Remark::new(
+                "tls-compression",
+                Danger,
+                format!(
+                    "{} compresses: secrets can be guessed from sizes (CRIME)",
+                    version.version.name()
+                ),
+                "RFC 9325 section 3.3; CVE-2012-4929",
+                "switch compression of TLS off",
+            ));
+        }
+    }
+    let insecure: Vec<&str> = report
+        .versions
+        .iter()
+        .filter(|version| version.secure_renegotiation == Some(false))
+        .map(|version| version.version.name())
+        .collect();
+    if !insecure.is_empty() {
+        out.push(Remark::new(
+            "tls-renegotiation",
+            Weak,
+            format!(
+                "renegotiation is not protected in {}: others may put requests before a user's",
+                insecure.join(", ")
+            ),
+            "RFC 5746; RFC 9325 section 3.5",
+            "update the library of TLS",
+        ));
+    }
+}
+
+/// A family of suites that nobody should take any more.
+struct Family {
+    id: &'static str,
+    severity: crate::remark::Severity,
+    has: fn(&str) -> bool,
+    says: &'static str,
+    source: &'static str,
+    remedy: &'static str,
+}
+
+/// A suite is told once, for the first family that has it.
+const FAMILIES: [Family; 9] = [
+    Family {
+        id: "tls-null",
+        severity: Danger,
+        has: |name| {
+            name.contains("_WITH_NULL")
+                || name == "TLS_SHA256_SHA256"
+                || name == "TLS_SHA384_SHA384"
+        },
+        says: "without any encryption",
+        source: "RFC 9325 section 4.1",
+        remedy: "remove NULL (eNULL) from the list of ciphers",
+    },
+    Family {
+        id: "tls-anonymous",
+        severity: Danger,
+        has: |name| name.contains("_anon_"),
+        says: "without a certificate: anybody on the way can be the server",
+        source: "RFC 5246 appendix F.1.1.1",
+        remedy: "add !aNULL to the list of ciphers",
+    },
+    Family {
+        id: "tls-export",
+        severity: Danger,
+        has: |name| name.contains("EXPORT"),
+        says: "weakened for export to 40 or 56 bits (FREAK, Logjam)",
+        source: "RFC 9325 section 4.1; CVE-2015-0204; CVE-2015-4000",
+        remedy: "add !EXPORT to the list of ciphers",
+    },
+    Family {
+        id: "tls-rc4",
+        severity: Danger,
+        has: |name| name.contains("_RC4_"),
+        says: "with RC4, whose output tells about the text",
+        source: "RFC 7465",
+        remedy: "add !RC4 to the list of ciphers",
+    },
+    Family {
+        id: "tls-des",
+        severity: Danger,
+        has: |name| name.contains("_DES_") || name.contains("_DES40_") || name.contains("_RC2_"),
+        says: "with DES or RC2: 56 bits or fewer are tried out",
+        source: "RFC 8996 section 1.1; RFC 9325 section 4.1",
+        remedy: "remove DES (LOW) from the list of ciphers",
+    },
+    Family {
+        id: "tls-3des",
+        severity: Weak,
+        has: |name| name.contains("_3DES_") || name.contains("_IDEA_"),
+        says: "with blocks of 64 bits, which repeat after some 32 GiB (Sweet32)",
+        source: "RFC 9325 section 4.1; RFC 8996 section 1.1 (IDEA); CVE-2016-2183",
+        remedy: "add !3DES:!IDEA to the list of ciphers",
+    },
+    Family {
+        id: "tls-md5",
+        severity: Weak,
+        has: |name| name.ends_with("_MD5"),
+        says: "with MD5",
+        source: "RFC 6151",
+        remedy: "add !MD5 to the list of ciphers",
+    },
+    Family {
+        id: "tls-static-key",
+        severity: Weak,
+        has: |name| {
+            name.starts_with("TLS_RSA_WITH")
+                || name.starts_with("TLS_DH_")
+                || name.starts_with("TLS_ECDH_")
+        },
+        says: "without forward secrecy: who records today and has the key later reads it all",
+        source: "RFC 10015 sections 2 and 4; RFC 9325 section 4.1",
+        remedy: "add !kRSA to the list of ciphers, or keep to those with ECDHE",
+    },
+    Family {
+        id: "tls-dhe",
+        severity: Note,
+        has: |name| name.starts_with("TLS_DHE_"),
+        says: "with Diffie-Hellman over a finite field, which TLS 1.2 must no longer use",
+        source: "RFC 10015 section 3",
+        remedy: "add !DHE to the list of ciphers: clients of the last ten years have ECDHE",
+    },
+];
+
+fn suites(report: &Report, out: &mut Vec<Remark>) {
+    let mut names: Vec<&str> = Vec::new();
+    for version in &report.versions {
+        for name in &version.suites {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+    }
+    for family in &FAMILIES {
+        let (hit, rest): (Vec<&str>, Vec<&str>) =
+            names.into_iter().partition(|name| (family.has)(name));
+        names = rest;
+        if let [first, ..] = hit[..] {
+            let suites = match hit.len() {
+                1 => format!("{first} is taken"),
+                count => format!("{first} and {} more are taken", count - 1),
+            };
+            out.push(Remark::new(
+                family.id,
+                family.severity,
+                format!("{suites}: {}", family.says),
+                family.source,
+                family.remedy,
+            ));
+        }
+    }
+}
+
+fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
+    let smallest = report
+        .versions
+        .iter()
+        .filter_map(|one| one.prime_bits)
+        .min();
+    if let Some(bits) = smallest.filter(|bits| *bits < 2048) {
+        out.push(Remark::new(
+            "tls-small-prime",
+            if bits <= 1024 { Danger } else { Weak },
+            format!("Diffie-Hellman with a prime of {bits} bits (Logjam)"),
+            "RFC 9325 section 4.5; CVE-2015-4000",
+            "remove DHE from the list of ciphers, or make parameters of 2,048 bits at least",
+        ));
+    }
+    let mut weak: Vec<String> = found
+        .iter()
+        .flat_map(|one| &one.groups)
+        .filter(|group| group_bits(**group).is_some_and(|bits| bits < 112))
+        // ffdhe2048 has 103 by a strict count, and RFC 9325 allows 2,048 bits.
+        .filter(|group| **group != 256)
+        .map(|group| super::group_name(*group))
+        .collect();
+    weak.sort();
+    weak.dedup();
+    if !weak.is_empty() {
+        out.push(Remark::new(
+            "tls-small-curve",
+            Weak,
+            format!("keys are agreed on with small curves: {}", weak.join(", ")),
+            "RFC 9325 section 4.5; RFC 8422 section 5.1.1",
+            "allow x25519, secp256r1 and larger ones only",
+        ));
+    }
+}
+
+fn certificates(chain: &Chain, host: &str, now: Timestamp, out: &mut Vec<Remark>) {
+    let Some(leaf) = chain.certificates.first() else {
+        return;
+    };
+    dates(leaf, now, out);
+    if !leaf.is_for(host) {
+        let names = match leaf.names.is_empty() {
+            true => "none in subjectAltName; the common name does not count".to_owned(),
+            false => shortened(&leaf.names),
+        };
+        out.push(Remark::new(
+            "tls-name",
+            Danger,
+            format!("the certificate is not for {host}, its names: {names}"),
+            "RFC 9525 section 6",
+            "get a certificate that has the name (or name the host as clients do)",
+        ));
+    }
+    if let Some(why) = &chain.untrusted
+        && leaf.not_before <= now
+        && now <= leaf.not_after
+    {
+        let sent = chain.certificates.len();
+        out.push(Remark::new(
+            "tls-untrusted",
+            Weak,
+            format!("clients that trust what this machine trusts refuse the chain of {sent}: {why}"),
+            "RFC 5280 section 6",
+            "send the intermediate certificates too; with a root of your own, give it to all clients",
+        ));
+    }
+    for (at, certificate) in chain.certificates.iter().enumerate() {
+        strength(at, certificate, out);
+    }
+}
+
+fn dates(leaf: &Certificate, now: Timestamp, out: &mut Vec<Remark>) {
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
+    if now > leaf.not_after {
+        out.push(Remark::new(
+            "tls-expired",
+            Danger,
+            format!("the certificate expired on {}", day(leaf.not_after)),
+            "RFC 5280 section 4.1.2.5",
+            "renew it, and find out why nobody did",
+        ));
+    } else if now < leaf.not_before {
+        out.push(Remark::new(
+            "tls-not-yet",
+            Danger,
+            format!(
+                "the certificate is valid only from {}",
+                day(leaf.not_before)
+            ),
+            "RFC 5280 section 4.1.2.5",
+            "look at the clocks of the server and of this machine",
+        ));
+    } else if leaf.not_after.duration_since(now) < SOON
+        // One that lives for a week only is renewed in its last days.
+        && leaf.not_after.duration_since(leaf.not_before) > SOON * 2
+    {
+        out.push(Remark::new(
+            "tls-expires",
+            Weak,
+            format!("the certificate expires on {}", day(leaf.not_after)),
+            "RFC 5280 section 4.1.2.5",
+            "renew it; when that is automatic, look why it has not happened yet",
+        ));
+    }
+}
+
+fn strength(at: usize, certificate: &Certificate, out: &mut Vec<Remark>) {
+    let which = match at {
+        0 => "the certificate".to_owned(),
+        _ => format!("the intermediate certificate {}", certificate.subject),
+    };
+    if let Some(bits) = certificate.key_bits.filter(|bits| *bits < 2048) {
+        out.push(Remark::new(
+            "tls-small-key",
+            if bits <= 1024 { Danger } else { Weak },
+            format!("{which} has a key of {bits} bits"),
+            "RFC 9325 section 4.5",
+            "make a new key of 2,048 bits or on P-256, and a certificate for it",
+        ));
+    }
+    // Nobody checks the signature of a certificate on itself.
+    let old = ["md2", "md5", "sha1"];
+    if !certificate.self_signed
+        && old
+            .iter()
+            .any(|hash| certificate.signature.starts_with(hash))
+    {
+        out.push(Remark::new(
+            "tls-signature",
+            Danger,
+            format!(
+                "{which} is signed by {}: collisions are computed",
+                certificate.signature
+            ),
+            "RFC 9325 section 4.5; RFC 9155",
+            "get a certificate that is signed with SHA-256",
+        ));
+    }
+}
+
+fn are(names: &[&str]) -> String {
+    match names {
+        [one] => format!("{one} is"),
+        _ => format!("{} are", names.join(" and ")),
+    }
+}
+
+fn shortened(names: &[String]) -> String {
+    let some: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
+    match names.len() - some.len() {
+        0 => some.join(", "),
+        more => format!("{} and {more} more", some.join(", ")),
+    }
+}

@@ -1,0 +1,223 @@
+//! Real servers on the loopback interface, and scripted ones.
+#![allow(
+    dead_code,
+    clippy::disallowed_methods,
+    reason = "tests start servers and own their files; each uses a part of this"
+)]
+
+use assay_host::process::{Dies, Running};
+use assay_probe::tls::{Question, Roots};
+use assay_probe::{Patience, Starttls, Target, Visit};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Long enough for a machine with much to do, short enough for a test that waits for it.
+pub const PATIENCE: Patience = Patience {
+    answer: Duration::from_secs(10),
+    total: Duration::from_secs(120),
+};
+
+pub fn lacks(programs: &[&str]) -> bool {
+    let missing = assay_rigs::lacks(programs, false);
+    if let Some(part) = &missing {
+        assay_testing::skipped(part, "a real server for the probe");
+    }
+    missing.is_some()
+}
+
+/// A directory with a certificate for localhost, 127.0.0.1 and ::1.
+pub struct Keys {
+    pub dir: tempfile::TempDir,
+}
+
+impl Keys {
+    /// `kind` is what `openssl req -newkey` takes.
+    pub fn new(kind: &[&str]) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("assay-probe-")
+            .tempdir()
+            .unwrap();
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let keys = Self { dir };
+        let mut words = vec![
+            "req",
+            "-x509",
+            "-nodes",
+            "-days",
+            "365",
+            "-subj",
+            "/CN=localhost",
+        ];
+        words.extend([
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1",
+        ]);
+        words.extend(["-addext", "basicConstraints=critical,CA:FALSE"]);
+        words.extend(kind);
+        let (key, cert) = (keys.key(), keys.cert());
+        words.extend([
+            "-keyout",
+            key.to_str().unwrap(),
+            "-out",
+            cert.to_str().unwrap(),
+        ]);
+        openssl(&words);
+        keys
+    }
+
+    pub fn rsa() -> Self {
+        Self::new(&["-newkey", "rsa:2048"])
+    }
+
+    pub fn key(&self) -> PathBuf {
+        self.dir.path().join("key.pem")
+    }
+
+    pub fn cert(&self) -> PathBuf {
+        self.dir.path().join("cert.pem")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+/// openssl without the distribution's configuration, which forbids what is tested here.
+pub fn openssl(words: &[&str]) -> Vec<u8> {
+    let output = Command::new("openssl")
+        .args(words)
+        .env("OPENSSL_CONF", "/dev/null")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "openssl {words:?}: {said}");
+    output.stdout
+}
+
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+pub fn free_udp_port() -> u16 {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+/// A server that ends with the test.
+pub struct Server {
+    pub running: Running,
+    pub port: u16,
+}
+
+impl Server {
+    pub fn start(mut command: Command, log: &Path) -> Running {
+        let log = std::fs::File::create(log).unwrap();
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        command.stdin(Stdio::null());
+        Running::start(command, Dies::WithAssay).unwrap()
+    }
+
+    /// Starts it and waits until it accepts connections.
+    pub fn listening(command: Command, log: &Path, port: u16) -> Self {
+        let running = Self::start(command, log);
+        let began = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            let said = std::fs::read_to_string(log).unwrap_or_default();
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "no server: {said}"
+            );
+            assert!(!running.wait(Duration::ZERO).unwrap(), "it ended: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { running, port }
+    }
+}
+
+/// `openssl s_server` with these options.
+pub fn s_server(keys: &Keys, options: &[&str]) -> Server {
+    let port = free_port();
+    let mut command = Command::new("openssl");
+    command.args(["s_server", "-quiet", "-accept", &port.to_string()]);
+    command
+        .arg("-cert")
+        .arg(keys.cert())
+        .arg("-key")
+        .arg(keys.key());
+    command.args(options).env("OPENSSL_CONF", "/dev/null");
+    Server::listening(command, &keys.path("s_server.log"), port)
+}
+
+pub fn target(port: u16) -> Target {
+    Target::parse("127.0.0.1", port).unwrap()
+}
+
+pub fn visit(port: u16) -> Visit {
+    Visit::begin(&target(port), PATIENCE, [1; 32]).unwrap()
+}
+
+pub fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// A scan of a port on this machine that trusts the certificates in these files.
+pub fn scan(
+    port: u16,
+    starttls: Option<Starttls>,
+    trusted: &[PathBuf],
+) -> assay_probe::tls::Report {
+    scan_patiently(port, starttls, trusted, PATIENCE)
+}
+
+pub fn scan_patiently(
+    port: u16,
+    starttls: Option<Starttls>,
+    trusted: &[PathBuf],
+    patience: Patience,
+) -> assay_probe::tls::Report {
+    let visit = Visit::begin(&target(port), patience, [1; 32]).unwrap();
+    let roots: Vec<Vec<u8>> = trusted.iter().map(|path| der(path)).collect();
+    let question = Question {
+        starttls,
+        name: Some("localhost"),
+        roots: &Roots::these(&roots),
+        now: now(),
+    };
+    assay_probe::tls::scan(&visit, &question)
+}
+
+pub fn der(pem: &Path) -> Vec<u8> {
+    openssl(&["x509", "-in", pem.to_str().unwrap(), "-outform", "DER"])
+}
+
+/// A server of our own: what it does with each connection is told.
+pub fn scripted(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// Reads a record of TLS: kind and body.
+pub fn read_record(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head)?;
+    let mut body = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+    stream.read_exact(&mut body)?;
+    Ok((head[0], body))
+}
+
+pub fn write_record(stream: &mut TcpStream, kind: u8, body: &[u8]) -> std::io::Result<()> {
+    stream.write_all(&assay_probe::tls::record_of(kind, 0x0303, body))
+}

@@ -1,0 +1,159 @@
+//! What a check found: for people (text, Markdown, HTML) and for other programs (JSON, SARIF, JUnit,
+//! a monitoring plugin's line, Prometheus). One file for each form; the same findings give the same
+//! bytes.
+
+mod html;
+mod junit;
+mod markdown;
+mod numbers;
+mod sarif;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use html::html;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use numbers::{nagios, prometheus};
+pub use sarif::sarif;
+pub use terminal::terminal;
+
+use assay_model::finding::{Certainty, Checked, Finding, Fix, Severity};
+use assay_model::{Place, SCHEMA_VERSION};
+use serde_json::{Value, json};
+
+/// What is shown, and with what.
+pub struct View<'a> {
+    /// What was found.
+    pub checked: &'a Checked,
+    /// From which severity on a finding fails the check.
+    pub fail_on: Severity,
+    /// The line of a file, where it can be read.
+    pub line: &'a dyn Fn(&str, usize) -> Option<String>,
+}
+
+/// The document for programs.
+#[must_use]
+pub fn json(view: &View<'_>) -> Value {
+    let mut findings = json!(view.checked.findings);
+    for (value, finding) in findings
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .zip(&view.checked.findings)
+    {
+        value["fingerprint"] = finding.fingerprint().into();
+        value["subject"] = finding.subject.to_string().into();
+    }
+    json!({
+        "schema": SCHEMA_VERSION,
+        "fail_on": view.fail_on,
+        "worst": view.checked.worst(),
+        "findings": findings,
+        "accepted": view.checked.accepted,
+        "remarks": view.checked.remarks,
+        "rules": view.checked.rules,
+    })
+}
+
+/// Groups of findings in the order in which somebody should look at them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    First,
+    Next,
+    Later,
+    NotHere,
+    Unknown,
+}
+
+impl Group {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::First,
+        Self::Next,
+        Self::Later,
+        Self::NotHere,
+        Self::Unknown,
+    ];
+
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::First => "Do this first",
+            Self::Next => "Do this next",
+            Self::Later => "When there is time",
+            Self::NotHere => "Nothing can be done here",
+            Self::Unknown => "Not known",
+        }
+    }
+
+    fn of(finding: &Finding) -> Self {
+        match (finding.certainty, &finding.fix, finding.severity) {
+            (Certainty::Unknown, ..) => Self::Unknown,
+            (_, Fix::NotHere(_), _) => Self::NotHere,
+            (_, _, Severity::Critical | Severity::High) => Self::First,
+            (_, _, Severity::Medium) => Self::Next,
+            (_, _, Severity::Low | Severity::Info) => Self::Later,
+        }
+    }
+
+    pub(crate) fn members(self, checked: &Checked) -> Vec<&Finding> {
+        let all = checked.findings.iter();
+        all.filter(|finding| Self::of(finding) == self).collect()
+    }
+}
+
+/// What could not be read, each with the rules that would have to know it.
+pub(crate) fn unknowns(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for finding in Group::Unknown.members(checked) {
+        match found.iter_mut().find(|(text, _)| *text == finding.text) {
+            Some((_, rules)) if rules.contains(&finding.rule.as_str()) => {}
+            Some((_, rules)) => rules.push(&finding.rule),
+            None => found.push((&finding.text, vec![&finding.rule])),
+        }
+    }
+    found
+}
+
+/// `2 high, 1 low`; `nothing` when nothing is violated.
+pub(crate) fn counts(checked: &Checked) -> String {
+    let counts: Vec<String> = Severity::ALL
+        .into_iter()
+        .map(|severity| (severity, checked.count(severity)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(severity, count)| format!("{count} {}", severity.name()))
+        .collect();
+    match counts.is_empty() {
+        true => "nothing".to_owned(),
+        false => counts.join(", "),
+    }
+}
+
+/// How much was looked at.
+pub(crate) fn scope(checked: &Checked) -> String {
+    let applied = checked.rules.iter().filter(|rule| rule.applied > 0);
+    format!(
+        "{} of {} rules have something to look at here",
+        applied.count(),
+        checked.rules.len()
+    )
+}
+
+/// What a finding is about, for people; the machine needs no name.
+pub(crate) fn subject(finding: &Finding) -> String {
+    match finding.subject.is_machine() {
+        true => String::new(),
+        false => finding.subject.label(),
+    }
+}
+
+/// The first place that is a line of a file.
+pub(crate) fn line_place(finding: &Finding) -> Option<(&str, usize, Option<assay_model::Span>)> {
+    finding.places.iter().find_map(|place| match place {
+        Place::File {
+            path,
+            line: Some(line),
+            span,
+        } => Some((path.as_str(), *line, *span)),
+        _ => None,
+    })
+}

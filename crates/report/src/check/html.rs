@@ -1,0 +1,101 @@
+//! A check as one page.
+
+use super::{Group, View, counts, scope, subject, unknowns};
+use assay_model::finding::{Finding, Fix};
+use assay_page::html::page;
+use assay_page::text::clean;
+use minijinja::context;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = "
+article.finding { border-left: .3rem solid var(--rule); padding: 0 0 0 1rem; margin: 0 0 1.6rem; max-width: 60rem }
+article.finding h3 { margin: 0 0 .2rem }
+article.critical, article.high { border-color: var(--bad) }
+article.medium { border-color: var(--warn) }
+";
+
+#[derive(Serialize)]
+struct GroupView {
+    heading: &'static str,
+    findings: Vec<FindingView>,
+}
+
+#[derive(Serialize)]
+struct FindingView {
+    severity: &'static str,
+    rule: String,
+    about: String,
+    title: String,
+    text: String,
+    places: Vec<String>,
+    steps: Vec<String>,
+    undo: Vec<String>,
+    not_here: Option<String>,
+}
+
+/// The page.
+#[must_use]
+pub fn html(view: &View<'_>) -> String {
+    let checked = view.checked;
+    let groups: Vec<GroupView> = Group::ALL
+        .into_iter()
+        .filter(|group| *group != Group::Unknown)
+        .map(|group| GroupView {
+            heading: group.heading(),
+            findings: group.members(checked).into_iter().map(finding).collect(),
+        })
+        .filter(|group| !group.findings.is_empty())
+        .collect();
+    let unknown: Vec<(String, String)> = unknowns(checked)
+        .into_iter()
+        .map(|(what, rules)| (clean(what), rules.join(", ")))
+        .collect();
+    let accepted: Vec<(String, String, String)> = checked
+        .accepted
+        .iter()
+        .map(|one| {
+            let rule = one.finding.rule.clone();
+            (rule, clean(&subject(&one.finding)), clean(&one.reason))
+        })
+        .collect();
+    let remarks: Vec<String> = checked.remarks.iter().map(|text| clean(text)).collect();
+    page(
+        "Check",
+        STYLE,
+        TEMPLATE,
+        context! {
+            found => counts(checked),
+            scope => scope(checked),
+            groups => Serde(groups),
+            unknown,
+            accepted,
+            remarks,
+        },
+    )
+}
+
+fn finding(finding: &Finding) -> FindingView {
+    let all = |steps: &[String]| steps.iter().map(|step| clean(step)).collect();
+    let (steps, undo, not_here) = match &finding.fix {
+        Fix::Steps(remedy) => (all(&remedy.steps), all(&remedy.undo), None),
+        Fix::NotHere(why) => (Vec::new(), Vec::new(), Some(clean(why))),
+        Fix::AfterReading => (Vec::new(), Vec::new(), None),
+    };
+    FindingView {
+        severity: finding.severity.name(),
+        rule: finding.rule.clone(),
+        about: clean(&subject(finding)),
+        title: clean(&finding.title),
+        text: clean(&finding.text),
+        places: finding
+            .places
+            .iter()
+            .map(|place| clean(&place.to_string()))
+            .collect(),
+        steps,
+        undo,
+        not_here,
+    }
+}

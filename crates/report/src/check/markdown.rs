@@ -1,0 +1,95 @@
+//! A check as Markdown.
+
+use super::{Group, View, counts, scope, subject, unknowns};
+use assay_model::finding::{Finding, Fix};
+use assay_page::markdown::plain;
+use assay_page::text::clean;
+use std::fmt::Write as _;
+
+/// The document.
+#[must_use]
+pub fn markdown(view: &View<'_>) -> String {
+    let checked = view.checked;
+    let mut out = format!(
+        "# Check\n\nFound: {}. {}.\n",
+        counts(checked),
+        scope(checked)
+    );
+    for group in Group::ALL {
+        let members = group.members(checked);
+        if members.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n## {}", group.heading());
+        if group == Group::Unknown {
+            out.push('\n');
+            for (what, rules) in unknowns(checked) {
+                let _ = writeln!(out, "- {} (asked by {})", plain(what), rules.join(", "));
+            }
+            continue;
+        }
+        members
+            .into_iter()
+            .for_each(|finding| one(&mut out, finding));
+    }
+    if !checked.accepted.is_empty() {
+        out.push_str("\n## Accepted\n\n");
+        for accepted in &checked.accepted {
+            let finding = &accepted.finding;
+            let _ = writeln!(
+                out,
+                "- {} `{}` {}: {}",
+                finding.severity.name(),
+                finding.rule,
+                plain(&subject(finding)),
+                plain(&accepted.reason)
+            );
+        }
+    }
+    for remark in &checked.remarks {
+        let _ = writeln!(out, "\n> {}", plain(remark));
+    }
+    out
+}
+
+fn one(out: &mut String, finding: &Finding) {
+    let about = match subject(finding) {
+        about if about.is_empty() => String::new(),
+        about => format!(", {}", plain(&about)),
+    };
+    let _ = write!(
+        out,
+        "\n### {}\n\n{}, `{}`{about}\n\n{}\n",
+        plain(&finding.title),
+        finding.severity.name(),
+        finding.rule,
+        plain(&finding.text),
+    );
+    let places: Vec<String> = finding
+        .places
+        .iter()
+        .map(|place| code(&place.to_string()))
+        .collect();
+    if !places.is_empty() {
+        let _ = writeln!(out, "\nRead from {}.", places.join(", "));
+    }
+    match &finding.fix {
+        Fix::Steps(remedy) => {
+            for (label, steps) in [("Do", &remedy.steps), ("Undo", &remedy.undo)] {
+                let _ = writeln!(out, "\n{label}:\n");
+                for step in steps {
+                    let _ = writeln!(out, "- {}", plain(step));
+                }
+            }
+        }
+        Fix::NotHere(why) => {
+            let _ = writeln!(out, "\n{}", plain(why));
+        }
+        Fix::AfterReading => {}
+    }
+}
+
+/// Text as code, which no backquote in it ends.
+fn code(text: &str) -> String {
+    format!("`{}`", clean(text).replace('`', "'"))
+}

@@ -1,0 +1,132 @@
+//! A check as SARIF 2.1.0 (OASIS), which code scanning services read. All rules are declared and an
+//! empty run is written too: without them a service cannot close what is gone.
+
+use super::View;
+use assay_model::finding::{Accepted, Certainty, Finding, Severity};
+use assay_model::{Place, Span};
+use serde_json::{Value, json};
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
+
+/// The document.
+#[must_use]
+pub fn sarif(view: &View<'_>, version: &str) -> Value {
+    let checked = view.checked;
+    let rules: Vec<Value> = checked
+        .rules
+        .iter()
+        .map(|rule| {
+            json!({
+                "id": rule.rule,
+                "shortDescription": { "text": rule.statement },
+                "defaultConfiguration": { "level": level(rule.severity) },
+                "properties": { "tags": [rule.domain] },
+            })
+        })
+        .collect();
+    let found = checked.findings.iter().map(|finding| result(view, finding));
+    let accepted = checked.accepted.iter().map(|one| {
+        let mut result = result(view, &one.finding);
+        result["suppressions"] = json!([suppression(one)]);
+        result
+    });
+    let results: Vec<Value> = found.chain(accepted).collect();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "assay", "version": version, "rules": rules } },
+            "columnKind": "utf16CodeUnits",
+            "results": results,
+        }],
+    })
+}
+
+/// Owner and last day are no fields of the format.
+fn suppression(accepted: &Accepted) -> Value {
+    json!({
+        "kind": "external",
+        "status": "accepted",
+        "justification": accepted.reason,
+        "properties": { "owner": accepted.owner, "expires": accepted.expires },
+    })
+}
+
+fn result(view: &View<'_>, finding: &Finding) -> Value {
+    let rules = &view.checked.rules;
+    let index = rules.iter().position(|rule| rule.rule == finding.rule);
+    let (kind, level) = match finding.certainty {
+        Certainty::Violated => ("fail", level(finding.severity)),
+        // A result that fails nothing has no level (section 3.27.10).
+        Certainty::Unknown => ("open", "none"),
+    };
+    let locations: Vec<Value> = finding
+        .places
+        .iter()
+        .filter_map(|place| location(view, place))
+        .collect();
+    json!({
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "kind": kind,
+        "level": level,
+        "message": { "text": format!("{}. {}", finding.title.trim_end_matches('.'), finding.text) },
+        "locations": locations,
+        "partialFingerprints": { "assay/v1": finding.fingerprint() },
+        "properties": { "severity": finding.severity, "subject": finding.subject.to_string() },
+    })
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical | Severity::High => "error",
+        Severity::Medium => "warning",
+        Severity::Low | Severity::Info => "note",
+    }
+}
+
+/// Only files have locations; commands and interfaces are told in words.
+fn location(view: &View<'_>, place: &Place) -> Option<Value> {
+    match place {
+        Place::File { path, line, span } => {
+            let mut physical = json!({ "artifactLocation": { "uri": uri(path) } });
+            if let Some(line) = line {
+                let text = (view.line)(path, *line);
+                physical["region"] = region(*line, *span, text.as_deref());
+            }
+            Some(json!({ "physicalLocation": physical }))
+        }
+        Place::Command { .. } | Place::Interface { .. } => {
+            Some(json!({ "logicalLocations": [{ "fullyQualifiedName": place.to_string() }] }))
+        }
+        Place::Words(_) => None,
+    }
+}
+
+/// Columns are counted in units of UTF-16, spans in bytes.
+fn region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
+    let mut region = json!({ "startLine": line });
+    if let Some((span, text)) = span.zip(text) {
+        let begin = span.column.saturating_sub(1);
+        let units = |end: usize| Some(text.get(..end.min(text.len()))?.encode_utf16().count() + 1);
+        if let (Some(from), Some(to)) = (units(begin), units(begin + span.length)) {
+            region["startColumn"] = from.into();
+            region["endColumn"] = to.into();
+        }
+        region["snippet"] = json!({ "text": text });
+    }
+    region
+}
+
+/// A path as the address of a file: what an address cannot hold is written as `%XX` (RFC 3986).
+fn uri(path: &str) -> String {
+    let mut out = String::from("file://");
+    for byte in path.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

@@ -1,0 +1,218 @@
+//! A check on a terminal: grouped by what to do first.
+
+use super::{Group, View, counts, line_place, scope, subject, unknowns};
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use assay_model::finding::{Accepted, Finding, Fix, Severity};
+use assay_model::{Place, Span};
+use assay_page::Style;
+use assay_page::text::{clean, wrap};
+use std::fmt::Write as _;
+
+/// Lines are hard to read when they are longer.
+const WIDEST: usize = 100;
+/// Before what belongs to a finding.
+const INDENT: usize = 2;
+/// What a value may be long in a list of evidence.
+const LONGEST_VALUE: usize = 60;
+
+/// The whole text.
+#[must_use]
+pub fn terminal(view: &View<'_>, style: Style) -> String {
+    let style = Style {
+        width: style.columns().min(WIDEST),
+        ..style
+    };
+    let checked = view.checked;
+    let mut out = String::new();
+    let unknown = unknowns(checked);
+    let found = counts(checked);
+    let mut head = format!("Found: {found}. {}.", scope(checked));
+    if !unknown.is_empty() {
+        let _ = write!(head, " {} could not be read.", things(unknown.len()));
+    }
+    style.paragraph(&mut out, "", 0, &head);
+    for group in Group::ALL {
+        let members = group.members(checked);
+        if members.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n{}", style.bold(group.heading()));
+        match group {
+            Group::Unknown => {
+                for (what, rules) in &unknown {
+                    style.paragraph(&mut out, "  - ", 4, &clean(what));
+                    let rules = format!("asked by {}", rules.join(", "));
+                    style.paragraph(&mut out, "", 4, &rules);
+                }
+            }
+            _ => members
+                .into_iter()
+                .for_each(|finding| one(&mut out, view, style, finding)),
+        }
+    }
+    accepted(&mut out, style, &checked.accepted);
+    if !checked.remarks.is_empty() {
+        let _ = writeln!(
+            out,
+            "\n{}",
+            style.bold("What is accepted, and is not in order")
+        );
+        for remark in &checked.remarks {
+            style.paragraph(&mut out, "  - ", 4, &clean(remark));
+        }
+    }
+    out
+}
+
+fn things(count: usize) -> String {
+    match count {
+        1 => "1 thing".to_owned(),
+        count => format!("{count} things"),
+    }
+}
+
+fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
+    let colour = match finding.severity {
+        Severity::Critical | Severity::High => "1;31",
+        Severity::Medium => "1;33",
+        Severity::Low | Severity::Info => "1;36",
+    };
+    let about = match subject(finding) {
+        about if about.is_empty() => String::new(),
+        about => format!("  {}", clean(&about)),
+    };
+    let name = style.paint(colour, finding.severity.name());
+    let _ = writeln!(out, "\n{name}  {}{about}", style.dim(&finding.rule));
+    let mut title = String::new();
+    style.paragraph(&mut title, "", INDENT, &clean(&finding.title));
+    for line in title.lines() {
+        let _ = writeln!(out, "{}", style.bold(line));
+    }
+    place(out, view, style, finding);
+    style.paragraph(out, "", INDENT, &clean(&finding.text));
+    match &finding.fix {
+        Fix::Steps(remedy) => {
+            steps(out, style, "  Do:   ", &remedy.steps);
+            steps(out, style, "  Undo: ", &remedy.undo);
+        }
+        Fix::NotHere(why) => style.paragraph(out, "  Here: ", 8, &clean(why)),
+        Fix::AfterReading => {}
+    }
+    if let Some(id) = &finding.trial {
+        let words = format!("assay trial {id} (untested here: the page says what it measures)");
+        style.paragraph(out, "  Test: ", 8, &words);
+    }
+}
+
+fn steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
+    for (at, step) in steps.iter().enumerate() {
+        let label = if at == 0 { label } else { "" };
+        // Commands can be copied: they are broken between words only.
+        let lines = wrap(&clean(step), style.columns().saturating_sub(10));
+        for (row, line) in lines.iter().enumerate() {
+            let lead = match (row, label.is_empty()) {
+                (0, false) => format!("{label}- "),
+                (0, true) => "        - ".to_owned(),
+                _ => " ".repeat(10),
+            };
+            let _ = writeln!(out, "{lead}{line}");
+        }
+    }
+}
+
+/// The line that says so with the statement marked; where there is none, what was read and where.
+fn place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
+    let marked = line_place(finding).and_then(|(path, number, span)| {
+        let line = (view.line)(path, number)?;
+        snippet(style, path, number, &line, span)
+    });
+    match marked {
+        Some(text) => out.push_str(&text),
+        None => {
+            for seen in finding.evidence.iter().take(3) {
+                let value = match &seen.value {
+                    serde_json::Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let mut value = clean(&value);
+                if value.chars().count() > LONGEST_VALUE {
+                    value = value.chars().take(LONGEST_VALUE).collect::<String>() + "…";
+                }
+                let words = format!("{} = {value}  [{}]", seen.key, short(&seen.place));
+                style.paragraph(out, "  --> ", 6, &clean(&words));
+            }
+        }
+    }
+}
+
+/// A command may be long; its first words tell which it is.
+fn short(place: &Place) -> String {
+    match place {
+        Place::Command { argv, how } if argv.len() > 3 => {
+            let how = how
+                .as_ref()
+                .map_or_else(String::new, |how| format!(" ({how})"));
+            format!("{} …{how}", argv[..2].join(" "))
+        }
+        place => place.to_string(),
+    }
+}
+
+fn snippet(
+    style: Style,
+    path: &str,
+    number: usize,
+    line: &str,
+    span: Option<Span>,
+) -> Option<String> {
+    let line = clean(&line.replace('\t', " "));
+    if line.trim().is_empty() {
+        return None;
+    }
+    let begin = span.map_or(0, |span| span.column.saturating_sub(1));
+    let end = span
+        .map_or(line.len(), |span| begin + span.length)
+        .min(line.len());
+    let marked = match line.get(begin..end) {
+        Some(text) if !text.trim().is_empty() => begin..begin + text.trim_end().len(),
+        _ => 0..line.len(),
+    };
+    let path = clean(path);
+    let snippet = Snippet::source(line.as_str())
+        .line_start(number)
+        .path(path.as_str())
+        .annotation(AnnotationKind::Primary.span(marked));
+    let renderer = match style.color {
+        true => Renderer::styled(),
+        false => Renderer::plain(),
+    };
+    let group = annotate_snippets::Group::with_level(Level::WARNING).element(snippet);
+    let text = renderer
+        .term_width(style.columns().saturating_sub(INDENT))
+        .render(&[group]);
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    Some(lines.map(|line| format!("  {line}\n")).collect())
+}
+
+fn accepted(out: &mut String, style: Style, accepted: &[Accepted]) {
+    if accepted.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{}", style.bold("Accepted"));
+    for one in accepted {
+        let finding = &one.finding;
+        let mut words = format!("{} {}", finding.severity.name(), finding.rule);
+        let about = subject(finding);
+        if !about.is_empty() {
+            let _ = write!(words, " {about}");
+        }
+        let _ = write!(words, ": {}", one.reason);
+        if let Some(owner) = &one.owner {
+            let _ = write!(words, " ({owner})");
+        }
+        if let Some(day) = &one.expires {
+            let _ = write!(words, ", until {day}");
+        }
+        style.paragraph(out, "  - ", 4, &clean(&words));
+    }
+}

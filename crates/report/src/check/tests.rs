@@ -1,0 +1,171 @@
+use super::*;
+use assay_model::finding::{Accepted, Looked, Remedy};
+use assay_model::{FactKind, Span, Subject};
+use assay_page::Style;
+
+const EVIL: &str = "<b>\u{1b}[31m|`\"&\u{202e}\n";
+
+fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
+    Finding {
+        rule: rule.to_owned(),
+        domain: "ssh".to_owned(),
+        subject: Subject::new(["sshd.scope", EVIL]),
+        severity,
+        certainty,
+        title: format!("title of {rule} {EVIL}"),
+        text: format!("text {EVIL}"),
+        places: vec![Place::File {
+            path: "/etc/a b".to_owned(),
+            line: Some(2),
+            span: Some(Span {
+                column: 3,
+                length: 4,
+            }),
+        }],
+        evidence: vec![assay_model::finding::Seen {
+            key: "k".to_owned(),
+            value: EVIL.into(),
+            kind: FactKind::Configured,
+            place: Place::from("/sys/x"),
+        }],
+        fix: Fix::Steps(Remedy {
+            steps: vec![EVIL.to_owned()],
+            undo: vec![EVIL.to_owned()],
+        }),
+        trial: None,
+    }
+}
+
+fn checked() -> Checked {
+    let rule = |rule: &str| Looked {
+        rule: rule.to_owned(),
+        domain: "ssh".to_owned(),
+        statement: "s".to_owned(),
+        severity: Severity::High,
+        applied: 1,
+    };
+    Checked {
+        findings: vec![
+            finding("a", Severity::High, Certainty::Violated),
+            finding("b", Severity::Low, Certainty::Violated),
+            finding("a", Severity::High, Certainty::Unknown),
+        ],
+        accepted: vec![Accepted {
+            finding: finding("c", Severity::Medium, Certainty::Violated),
+            reason: EVIL.to_owned(),
+            owner: None,
+            expires: Some("2027-01-01".to_owned()),
+        }],
+        remarks: vec![EVIL.to_owned()],
+        rules: vec![rule("a"), rule("b"), rule("c"), rule("d")],
+    }
+}
+
+fn with<T>(checked: &Checked, show: impl FnOnce(&View<'_>) -> T) -> T {
+    show(&View {
+        checked,
+        fail_on: Severity::Medium,
+        line: &|_, _| Some("a\u{fc}bcdef\u{202e}".to_owned()),
+    })
+}
+
+#[test]
+fn text_from_outside_changes_no_form() {
+    let checked = checked();
+    let style = Style {
+        color: false,
+        width: 80,
+    };
+    let forms = [
+        with(&checked, |view| terminal(view, style)),
+        with(&checked, markdown),
+        with(&checked, html),
+        with(&checked, junit),
+        with(&checked, |view| nagios(view).0),
+        with(&checked, prometheus),
+    ];
+    for form in &forms {
+        let bad = ['\u{1b}', '\u{202e}'];
+        assert!(!form.contains(bad), "{form}");
+    }
+    let [_, markdown, html, junit, nagios, _] = &forms;
+    assert!(!html.contains("<b>") && !junit.contains("<b>") && !markdown.contains("<b>"));
+    assert_eq!(
+        (nagios.lines().count(), nagios.matches('|').count()),
+        (1, 1)
+    );
+}
+
+#[test]
+fn numbers_and_statuses() {
+    let mut checked = checked();
+    let (line, status) = with(&checked, nagios);
+    assert!(
+        status == 2 && line.contains("high=1;;;0") && line.contains("unknown=1"),
+        "{line}"
+    );
+    let text = with(&checked, junit);
+    assert!(text.contains("tests=\"5\" failures=\"1\""), "{text}");
+    checked.findings.remove(0);
+    assert_eq!(with(&checked, nagios).1, 3);
+    checked.findings.pop();
+    assert_eq!(with(&checked, nagios).1, 0);
+}
+
+#[test]
+fn results_point_to_rules_lines_and_columns() {
+    let checked = checked();
+    let document = with(&checked, |view| sarif(view, "1"));
+    let run = &document["runs"][0];
+    let results = run["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    let physical = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(physical["artifactLocation"]["uri"], "file:///etc/a%20b");
+    // Bytes 2 to 6 of a line whose second letter has two bytes.
+    let region = &physical["region"];
+    assert_eq!(
+        (&region["startLine"], &region["startColumn"]),
+        (&2.into(), &Value::Null)
+    );
+    assert_eq!(results[2]["level"], "none");
+    assert_eq!(results[3]["suppressions"][0]["status"], "accepted");
+    let fingerprints = |at: usize| results[at]["partialFingerprints"]["assay/v1"].clone();
+    assert_ne!(fingerprints(0), fingerprints(1));
+    let line = |_: &str, _: usize| Some("UsePAM no".to_owned());
+    let view = View {
+        checked: &checked,
+        fail_on: Severity::Low,
+        line: &line,
+    };
+    let document = sarif(&view, "1");
+    let region = &document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(
+        (&region["startColumn"], &region["endColumn"]),
+        (&3.into(), &7.into())
+    );
+}
+
+#[test]
+fn a_line_is_marked_where_the_statement_stands() {
+    let checked = checked();
+    let style = Style {
+        color: false,
+        width: 80,
+    };
+    let line = |_: &str, _: usize| Some("  UsePAM no".to_owned());
+    let view = View {
+        checked: &checked,
+        fail_on: Severity::Low,
+        line: &line,
+    };
+    let text = terminal(&view, style);
+    let lines: Vec<&str> = text.lines().collect();
+    let source = lines
+        .iter()
+        .position(|line| line.contains("UsePAM no"))
+        .unwrap();
+    let at = lines[source].find("UseP").unwrap();
+    assert_eq!(lines[source + 1].find('^'), Some(at));
+    assert!(lines[source + 1].trim_end().ends_with("^^^^"));
+    assert!(lines[source - 2].contains("/etc/a b:2:3"), "{text}");
+}

@@ -1,0 +1,278 @@
+//! Measurements of web servers: terminal, JSON and a page from the same figures.
+
+mod page;
+
+pub use page::page;
+
+use assay_model::units::{mb_per_s, significant};
+use assay_model::web::result::{Judged, Percentiles, RankedBy, Ranking, StepResult};
+use assay_model::web::{Pace, Step};
+use assay_model::{Doubt, Nanos, SCHEMA_VERSION, Severity};
+use assay_page::style::Style;
+use assay_page::table::Columns;
+use assay_page::text::clean;
+use assay_page::units::{NONE, grouped, latency, plural, relative_half_width};
+use std::fmt::Write as _;
+
+/// What was measured, with what it means.
+pub struct Web<'a> {
+    /// URLs, in the order of their numbers.
+    pub urls: &'a [String],
+    /// What a reader must know of each.
+    pub remarks: &'a [Vec<String>],
+    /// How it was measured: settings, versions.
+    pub settings: serde_json::Value,
+    /// As carried out.
+    pub steps: &'a [Step],
+    /// What they mean.
+    pub judged: &'a Judged,
+    /// The user interrupted it.
+    pub interrupted: bool,
+}
+
+/// One JSON object: raw steps and what they mean.
+#[must_use]
+pub fn json(web: &Web) -> String {
+    let value = serde_json::json!({
+        "schema": SCHEMA_VERSION,
+        "kind": "web",
+        "urls": web.urls,
+        "remarks": web.remarks,
+        "settings": web.settings,
+        "interrupted": web.interrupted,
+        "judged": web.judged,
+        "steps": web.steps,
+    });
+    format!("{value:#}\n")
+}
+
+/// A step's name: `4 connections`, `50 %: 5,000/s`.
+fn name(step: &StepResult) -> String {
+    let rate = |per_s: f64| format!("{}/s", significant(per_s));
+    match (step.pace, step.share) {
+        (Pace::Closed, _) => plural(u64::from(step.connections), "connection", "connections"),
+        (Pace::Constant { per_s } | Pace::Poisson { per_s }, Some(share)) => {
+            format!("{:.0} %: {}", share * 100.0, rate(per_s))
+        }
+        (Pace::Constant { per_s } | Pace::Poisson { per_s }, None) => rate(per_s),
+    }
+}
+
+fn nanos(value: Option<Nanos>) -> String {
+    value.map_or_else(|| NONE.to_owned(), |nanos| latency(nanos.0 as f64))
+}
+
+/// The value with the half-width of its interval: `5,000 ±2 %`.
+fn rate(step: &StepResult) -> String {
+    let Some(estimate) = step.rate else {
+        return "void".to_owned();
+    };
+    match relative_half_width(&estimate) {
+        Some(half) => format!("{} ±{:.0} %", significant(estimate.value), half * 100.0),
+        None => significant(estimate.value),
+    }
+}
+
+/// Columns of a step after its name.
+const HEAD: [&str; 10] = [
+    "answers/s",
+    "MB/s",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "failed",
+    "server CPU",
+    "own CPU",
+    "per CPU s",
+];
+
+fn cells(step: &StepResult) -> Vec<String> {
+    let Percentiles {
+        p50,
+        p90,
+        p99,
+        p999,
+    } = step.latency;
+    let mut cells = vec![rate(step), mb_per_s(step.bytes_per_s)];
+    cells.extend([p50, p90, p99, p999].map(nanos));
+    cells.extend([
+        match step.failed {
+            0 => "0".to_owned(),
+            failed => grouped(failed),
+        },
+        step.server_cpus
+            .map_or_else(|| NONE.to_owned(), |cpus| format!("{cpus:.2}")),
+        format!("{:.2}", step.generator_cpus),
+        step.per_cpu_second
+            .map_or_else(|| NONE.to_owned(), |estimate| significant(estimate.value)),
+    ]);
+    cells
+}
+
+/// What it comes to, in sentences: capacity, ranks.
+fn sentences(web: &Web) -> Vec<String> {
+    let mut out = Vec::new();
+    let url = |target: usize| clean(web.urls.get(target).map_or("?", String::as_str));
+    for (target, capacity) in web.judged.capacity.iter().enumerate() {
+        out.push(match capacity {
+            Some(capacity) => format!(
+                "{}: {} good answers per second, from {} on.",
+                url(target),
+                significant(capacity.rate),
+                plural(u64::from(capacity.connections), "connection", "connections")
+            ),
+            None => format!(
+                "{}: no capacity was found, because no step of the first stage counts.",
+                url(target)
+            ),
+        });
+    }
+    out.extend(
+        web.judged
+            .rankings
+            .iter()
+            .map(|ranking| ranked(ranking, &url)),
+    );
+    if web.interrupted {
+        out.push("Interrupted: this is what was measured until then.".to_owned());
+    }
+    out
+}
+
+fn ranked(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
+    let (by, unit) = match ranking.by {
+        RankedBy::Capacity => ("capacity", "/s"),
+        RankedBy::Efficiency => ("efficiency", " per CPU second"),
+    };
+    let mut text = format!("By {by}: ");
+    for place in &ranking.places {
+        let _ = write!(
+            text,
+            "{} {}{unit}",
+            url(place.target),
+            significant(place.value.value)
+        );
+        match place.apart {
+            Some(true) => text.push_str(", then "),
+            Some(false) => text.push_str(", not told apart from "),
+            None => text.push('.'),
+        }
+    }
+    text
+}
+
+/// For a terminal.
+#[must_use]
+pub fn terminal(web: &Web, style: Style) -> String {
+    let mut out = String::new();
+    for (target, url) in web.urls.iter().enumerate() {
+        let steps: Vec<&StepResult> = web
+            .judged
+            .steps
+            .iter()
+            .filter(|step| step.target == target)
+            .collect();
+        let _ = writeln!(out, "{}", style.bold(&clean(url)));
+        for remark in web.remarks.get(target).into_iter().flatten() {
+            style.paragraph(&mut out, "", 2, &clean(remark));
+        }
+        table(&mut out, &steps, style);
+        out.push('\n');
+        limits(&mut out, &steps, style);
+        out.push('\n');
+    }
+    for sentence in sentences(web) {
+        style.paragraph(&mut out, "", 0, &sentence);
+    }
+    out
+}
+
+fn table(out: &mut String, steps: &[&StepResult], style: Style) {
+    let mut rows: Vec<Vec<String>> =
+        vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
+    for step in steps {
+        rows.push(std::iter::once(name(step)).chain(cells(step)).collect());
+    }
+    // A narrow terminal shows what matters most.
+    for dropped in ["own CPU", "MB/s", "p99.9", "p90", "per CPU s"] {
+        if Columns::fit(&sides(rows[0].len()), &rows).width() + 2 <= style.columns() {
+            break;
+        }
+        if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
+            for row in &mut rows {
+                row.remove(at);
+            }
+        }
+    }
+    let columns = Columns::fit(&sides(rows[0].len()), &rows);
+    for (at, row) in rows.iter().enumerate() {
+        let line = columns.line(row);
+        let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
+    }
+}
+
+fn sides(columns: usize) -> String {
+    format!("l{}", "r".repeat(columns.saturating_sub(1)))
+}
+
+/// Who limited, once for steps in a row that say the same, and the doubts.
+fn limits(out: &mut String, steps: &[&StepResult], style: Style) {
+    let mut at = 0;
+    while at < steps.len() {
+        let who = steps[at].limit.who;
+        let mut end = at;
+        while end + 1 < steps.len() && steps[end + 1].limit.who == who {
+            end += 1;
+        }
+        let which = match end == at {
+            true => name(steps[at]),
+            false => format!("{} to {}", name(steps[at]), name(steps[end])),
+        };
+        let text = format!(
+            "{which}: limited by {}: {}",
+            who.name(),
+            clean(&steps[end].limit.evidence)
+        );
+        style.paragraph(out, "", 2, &text);
+        at = end + 1;
+    }
+    doubts(out, steps, style);
+}
+
+/// Each doubt once, with the steps that have it and the evidence of the first.
+fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
+    let mut told: Vec<(&Doubt, Vec<String>)> = Vec::new();
+    for step in steps {
+        for doubt in &step.doubts {
+            let same = |own: &&mut (&Doubt, Vec<String>)| {
+                (&own.0.code, own.0.severity) == (&doubt.code, doubt.severity)
+            };
+            match told.iter_mut().find(same) {
+                Some((_, names)) => names.push(name(step)),
+                None => told.push((doubt, vec![name(step)])),
+            }
+        }
+    }
+    for (doubt, names) in told {
+        let severity = match doubt.severity {
+            Severity::Void => "void",
+            Severity::Suspect => "suspect",
+        };
+        let which = match &names[..] {
+            [one] => format!("{one}: "),
+            [first, ..] => format!("{} steps, {first}: ", names.len()),
+            [] => String::new(),
+        };
+        let text = format!(
+            "{} ({severity}): {which}{}. {}",
+            doubt.code,
+            clean(&doubt.evidence),
+            doubt.remedy
+        );
+        style.paragraph(out, "", 2, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

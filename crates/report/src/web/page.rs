@@ -1,0 +1,274 @@
+//! The page: a section of pictures for each server, and one that compares them.
+
+use super::{HEAD, Web, cells, name, nanos, rate, sentences};
+use crate::plan::{Line, Part, Section, sheet_of};
+use assay_model::units::significant;
+use assay_model::web::Pace;
+use assay_model::web::result::{Percentiles, RankedBy, StepResult};
+use assay_page::svg::curves;
+use assay_page::text::clean;
+
+/// Points of a curve; more cannot be seen.
+const POINTS: usize = 200;
+
+/// One self-contained page.
+#[must_use]
+pub fn page(web: &Web) -> String {
+    let mut sections = Vec::new();
+    for (target, url) in web.urls.iter().enumerate() {
+        let of = |closed: bool| -> Vec<&StepResult> {
+            let steps = web.judged.steps.iter();
+            steps
+                .filter(|step| step.target == target && (step.pace == Pace::Closed) == closed)
+                .collect()
+        };
+        let (closed, open) = (of(true), of(false));
+        let remarks = web.remarks.get(target).map_or(&[][..], Vec::as_slice);
+        if !closed.is_empty() {
+            sections.push(throughput(url, &closed, remarks));
+            sections.push(efficiency(url, &closed));
+        }
+        sections.extend(
+            [("closed", &closed), ("open", &open)]
+                .into_iter()
+                .filter_map(|(kind, steps)| {
+                    latency(url, &format!("{kind}-{target}"), kind == "open", steps)
+                }),
+        );
+        let all: Vec<&StepResult> = closed.iter().chain(&open).copied().collect();
+        sections.push(limits(url, &all));
+        let doubts = doubts(url, &all);
+        if !doubts.rows.is_empty() {
+            sections.push(doubts);
+        }
+    }
+    sections.extend(
+        web.judged
+            .rankings
+            .iter()
+            .map(|ranking| ranking_section(web, ranking)),
+    );
+    let title = match web.urls {
+        [one] => format!("Load on {one}"),
+        urls => format!("Load on {} servers", urls.len()),
+    };
+    sheet_of("assay web", &title, &sentences(web), &sections)
+}
+
+fn columns() -> Vec<&'static str> {
+    std::iter::once("step").chain(HEAD).collect()
+}
+
+/// A bar as long as the figure, with the ends of its interval.
+fn bar(step: &StepResult, estimate: Option<assay_model::result::Estimate>, says: String) -> Line {
+    Line {
+        label: name(step),
+        lanes: vec![vec![Part {
+            colour: if step.rounds == 0 { "idle" } else { "data" },
+            amount: estimate.map_or(0.0, |estimate| estimate.value),
+            says,
+        }]],
+        interval: estimate
+            .and_then(|estimate| estimate.interval)
+            .map(|interval| (interval.low, interval.high)),
+        ..Line::default()
+    }
+}
+
+fn throughput(url: &str, steps: &[&StepResult], remarks: &[String]) -> Section {
+    let rows = steps.iter().map(|step| Line {
+        cells: cells(step),
+        ..bar(step, step.rate, format!("{} answers/s", rate(step)))
+    });
+    Section {
+        heading: format!("How much {} can do", clean(url)),
+        about: "Good answers per second in a closed loop, by connections. The line is the 95 % interval \
+                over rounds."
+            .to_owned(),
+        columns: columns(),
+        rows: rows.collect(),
+        notes: remarks.to_vec(),
+        ..Section::default()
+    }
+}
+
+fn efficiency(url: &str, steps: &[&StepResult]) -> Section {
+    let rows = steps
+        .iter()
+        .filter(|step| step.per_cpu_second.is_some())
+        .map(|step| {
+            let figure = step.per_cpu_second.map_or(0.0, |estimate| estimate.value);
+            Line {
+                cells: vec![
+                    significant(figure),
+                    step.per_percent.map_or_else(String::new, significant),
+                    step.server_cpus
+                        .map_or_else(String::new, |cpus| format!("{cpus:.2}")),
+                ],
+                ..bar(
+                    step,
+                    step.per_cpu_second,
+                    format!("{} answers", significant(figure)),
+                )
+            }
+        });
+    Section {
+        heading: format!("What an answer of {} costs", clean(url)),
+        about: "Good answers for each second of the server's CPU time.".to_owned(),
+        columns: vec![
+            "step",
+            "per CPU second",
+            "per second and % of all CPUs",
+            "CPUs",
+        ],
+        rows: rows.collect(),
+        notes: match steps.iter().any(|step| step.per_cpu_second.is_some()) {
+            true => Vec::new(),
+            false => vec!["The CPU time of the server is not known.".to_owned()],
+        },
+        ..Section::default()
+    }
+}
+
+/// Curves of the latency, with a table of percentiles from the intended and from the real start.
+fn latency(url: &str, id: &str, open: bool, steps: &[&StepResult]) -> Option<Section> {
+    let drawn: Vec<&&StepResult> = steps
+        .iter()
+        .filter(|step| !step.histogram.is_empty())
+        .collect();
+    if drawn.is_empty() {
+        return None;
+    }
+    let of = drawn.iter().map(|step| curves::Curve {
+        label: name(step),
+        points: curves::points(&step.histogram, POINTS),
+    });
+    let heading = match open {
+        true => format!("What a user of {} waits", clean(url)),
+        false => format!("Latency of {} in a closed loop", clean(url)),
+    };
+    let about = match open {
+        true => {
+            "Latency from the time at which a request was due, in an open loop; the horizontal axis is \
+                 the share of good answers that took no longer."
+        }
+        false => {
+            "Latency from the first byte out. A closed loop waits with the server, so that nobody \
+                  queues: this is not what users wait."
+        }
+    };
+    let panel = curves::Panel {
+        id: id.to_owned(),
+        title: heading.clone(),
+        description: about.to_owned(),
+        curves: of.collect(),
+        large: true,
+    };
+    let ends = panel.curves.iter().filter_map(|curve| curve.points.last());
+    let nines = ends.map(|(nines, _)| *nines).fold(1.0, f64::max);
+    let drawing = curves::draw(&panel, &curves::scale(panel.curves.iter(), true), nines);
+    let rows = drawn.iter().map(|step| {
+        let four = |p: Percentiles| [p.p50, p.p90, p.p99, p.p999].map(nanos);
+        let mut cells = four(step.latency).to_vec();
+        if open {
+            cells.extend(four(step.service));
+        }
+        cells.push(step.failed.to_string());
+        Line {
+            label: name(step),
+            cells,
+            ..Line::default()
+        }
+    });
+    let mut columns = vec!["step", "p50", "p90", "p99", "p99.9"];
+    if open {
+        columns.extend(["service p50", "p90", "p99", "p99.9"]);
+    }
+    columns.push("failed");
+    Some(Section {
+        heading,
+        about: about.to_owned(),
+        columns,
+        rows: rows.collect(),
+        drawing: Some(drawing),
+        ..Section::default()
+    })
+}
+
+fn limits(url: &str, steps: &[&StepResult]) -> Section {
+    let rows = steps.iter().map(|step| Line {
+        label: name(step),
+        cells: vec![
+            step.limit.who.name().to_owned(),
+            step.limit.evidence.clone(),
+        ],
+        ..Line::default()
+    });
+    Section {
+        heading: format!("Who limited {}", clean(url)),
+        about: "What kept each step from going faster, and what shows it.".to_owned(),
+        columns: vec!["step", "who", "evidence"],
+        rows: rows.collect(),
+        drawing: Some(String::new()),
+        ..Section::default()
+    }
+}
+
+fn doubts(url: &str, steps: &[&StepResult]) -> Section {
+    let rows = steps.iter().flat_map(|step| {
+        step.doubts.iter().map(|doubt| Line {
+            label: name(step),
+            cells: vec![
+                doubt.code.clone(),
+                doubt.evidence.clone(),
+                doubt.remedy.clone(),
+            ],
+            ..Line::default()
+        })
+    });
+    Section {
+        heading: format!("What speaks against figures of {}", clean(url)),
+        about: "Each doubt has a section in the book.".to_owned(),
+        columns: vec!["step", "doubt", "evidence", "remedy"],
+        rows: rows.collect(),
+        drawing: Some(String::new()),
+        ..Section::default()
+    }
+}
+
+fn ranking_section(web: &Web, ranking: &assay_model::web::result::Ranking) -> Section {
+    let (heading, unit) = match ranking.by {
+        RankedBy::Capacity => ("Servers by capacity", "answers/s"),
+        RankedBy::Efficiency => ("Servers by efficiency", "answers per CPU second"),
+    };
+    let rows = ranking.places.iter().map(|place| Line {
+        label: clean(web.urls.get(place.target).map_or("?", String::as_str)),
+        lanes: vec![vec![Part {
+            colour: "data",
+            amount: place.value.value,
+            says: format!("{} {unit}", significant(place.value.value)),
+        }]],
+        interval: place
+            .value
+            .interval
+            .map(|interval| (interval.low, interval.high)),
+        cells: vec![
+            significant(place.value.value),
+            match place.apart {
+                Some(true) => "yes".to_owned(),
+                Some(false) => "no".to_owned(),
+                None => String::new(),
+            },
+        ],
+        ..Line::default()
+    });
+    Section {
+        heading: heading.to_owned(),
+        about: "At the capacity of each. Ranks are compared round by round; where two are not told apart, \
+                their order is chance."
+            .to_owned(),
+        columns: vec!["server", unit, "apart from the next"],
+        rows: rows.collect(),
+        ..Section::default()
+    }
+}

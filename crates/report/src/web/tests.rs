@@ -1,0 +1,157 @@
+//! What is shown holds every figure once, in any width, and nothing of a hostile name is markup.
+
+use super::*;
+use assay_model::Histogram;
+use assay_model::result::{Estimate, Interval};
+use assay_model::web::result::{Capacity, Limit, Limited, Place};
+
+fn step(target: usize, pace: Pace, connections: u32) -> StepResult {
+    let estimate = Estimate {
+        value: 12_345.0,
+        interval: Some(Interval {
+            low: 12_000.0,
+            high: 12_700.0,
+            confidence: 0.95,
+        }),
+        rounds: 3,
+    };
+    StepResult {
+        target,
+        connections,
+        pace,
+        share: pace.rate().map(|_| 0.5),
+        rounds: 3,
+        rounds_void: 0,
+        rate: Some(estimate),
+        bytes_per_s: 1e6,
+        latency: Percentiles {
+            p50: Some(Nanos(81_000)),
+            p90: Some(Nanos(120_000)),
+            p99: None,
+            p999: None,
+        },
+        service: Percentiles::default(),
+        histogram: [(81_000, 500), (120_000, 50)]
+            .into_iter()
+            .collect::<Histogram>(),
+        due: 600,
+        failed: 7,
+        failures: Vec::new(),
+        server_cpus: Some(0.98),
+        generator_cpus: 0.31,
+        per_cpu_second: Some(estimate),
+        per_percent: Some(61.7),
+        link: None,
+        limit: Limit {
+            who: Limited::Server,
+            evidence: "<b>nginx</b> was busy".to_owned(),
+        },
+        doubts: vec![assay_model::Doubt {
+            code: "requests-failed".to_owned(),
+            severity: assay_model::Severity::Suspect,
+            evidence: "7 of 600".to_owned(),
+            remedy: "Find out why.".to_owned(),
+        }],
+    }
+}
+
+fn judged() -> Judged {
+    let place = |target, apart| Place {
+        target,
+        value: Estimate {
+            value: 5.0,
+            interval: None,
+            rounds: 1,
+        },
+        apart,
+    };
+    Judged {
+        steps: vec![
+            step(0, Pace::Closed, 1),
+            step(0, Pace::Closed, 4),
+            step(0, Pace::Constant { per_s: 6000.0 }, 64),
+            step(1, Pace::Closed, 1),
+        ],
+        capacity: vec![
+            Some(Capacity {
+                connections: 4,
+                rate: 12_345.0,
+            }),
+            None,
+        ],
+        rankings: vec![Ranking {
+            by: RankedBy::Efficiency,
+            places: vec![place(1, Some(false)), place(0, None)],
+        }],
+    }
+}
+
+fn with<T>(of: impl FnOnce(&Web) -> T) -> T {
+    let judged = judged();
+    of(&Web {
+        urls: &[
+            "http://a/<script>".to_owned(),
+            "http://b/\u{202e}".to_owned(),
+        ],
+        remarks: &[vec!["it is a cache".to_owned()], Vec::new()],
+        settings: serde_json::json!({ "seed": 1 }),
+        steps: &[],
+        judged: &judged,
+        interrupted: false,
+    })
+}
+
+#[test]
+fn a_terminal_of_any_width() {
+    for width in [40, 80, 100, 160] {
+        let text = with(|web| {
+            terminal(
+                web,
+                Style {
+                    color: false,
+                    width,
+                },
+            )
+        });
+        for said in [
+            "answers/s",
+            "12,345",
+            "81.0 µs",
+            "limited by server",
+            "requests-failed",
+        ] {
+            let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(flat.contains(said), "{width}: {said}\n{text}");
+        }
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("1 connection to 4 connections") && !text.contains('\u{202e}'));
+        assert_eq!(text.contains("per CPU s"), width >= 100, "{text}");
+    }
+}
+
+#[test]
+fn json_has_all_and_reads_back() {
+    let value: serde_json::Value = serde_json::from_str(&with(json)).unwrap();
+    let judged: Judged = serde_json::from_value(value["judged"].clone()).unwrap();
+    assert_eq!(judged, super::tests::judged());
+    assert_eq!(
+        (value["kind"].as_str(), value["settings"]["seed"].as_u64()),
+        (Some("web"), Some(1))
+    );
+}
+
+#[test]
+fn the_page_is_whole_and_escapes() {
+    let page = with(page);
+    assert!(page.trim_end().ends_with("</html>") && page.contains("assay web"));
+    assert!(!page.contains("<script>") && !page.contains("<b>nginx") && !page.contains('\u{202e}'));
+    assert!(page.contains("&lt;b&gt;nginx") && page.matches("<svg").count() >= 5);
+    for said in [
+        "it is a cache",
+        "What a user of",
+        "not told apart",
+        "per CPU second",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a server may be loaded. One on this machine may; any other must say so itself, in a file that
+//! only who runs it can put there.
+//!
+//! The file is `/.well-known/assay-consent` on the same scheme, host and port:
+//!
+//! ```text
+//! assay-consent 1
+//! until 2026-12-31
+//! most-requests-per-second 5000
+//! most-connections 100
+//! ```
+//!
+//! The first two lines must be there; the two limits may. A line that this assay does not know is a
+//! refusal, because it may be a limit.
+
+use jiff::civil::Date;
+
+/// Where the file is.
+pub const PATH: &str = "/.well-known/assay-consent";
+
+/// What a server agrees to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Consent {
+    /// The last day on which it holds (UTC).
+    pub until: Date,
+    /// Limits.
+    pub most_requests_per_second: Option<f64>,
+    /// Limits.
+    pub most_connections: Option<u32>,
+}
+
+impl Consent {
+    /// Reads the file, on that day.
+    ///
+    /// # Errors
+    /// Why it is no consent, for people.
+    pub fn read(text: &str, today: Date) -> Result<Self, String> {
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        if lines.next() != Some("assay-consent 1") {
+            return Err("it does not begin with the line `assay-consent 1`".to_owned());
+        }
+        let (mut until, mut rate, mut connections) = (None, None, None);
+        for line in lines {
+            let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let value = value.trim();
+            let bad = || format!("its line `{}` cannot be read", line.escape_debug());
+            match name {
+                "until" => until = Some(value.parse::<Date>().map_err(|_| bad())?),
+                "most-requests-per-second" => {
+                    let value: f64 = value.parse().map_err(|_| bad())?;
+                    rate = Some(value).filter(|value| *value > 0.0 && value.is_finite());
+                    rate.ok_or_else(bad)?;
+                }
+                "most-connections" => {
+                    let value: u32 = value.parse().map_err(|_| bad())?;
+                    connections = Some(value).filter(|value| *value > 0);
+                    connections.ok_or_else(bad)?;
+                }
+                _ => return Err(bad()),
+            }
+        }
+        let until = until.ok_or("it has no line `until YYYY-MM-DD`")?;
+        if until < today {
+            return Err(format!("it held until {until}"));
+        }
+        Ok(Self {
+            until,
+            most_requests_per_second: rate,
+            most_connections: connections,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Consent, String> {
+        Consent::read(text, "2026-11-22".parse().unwrap())
+    }
+
+    #[test]
+    fn what_is_consent() {
+        let all = "assay-consent 1\r\nuntil 2026-11-22\n\nmost-requests-per-second 5000\n\
+                   most-connections 100\n";
+        let consent = read(all).unwrap();
+        assert_eq!(consent.most_requests_per_second, Some(5000.0));
+        assert_eq!(consent.most_connections, Some(100));
+        assert!(read("assay-consent 1\nuntil 2030-01-01").is_ok());
+    }
+
+    #[test]
+    fn what_is_none() {
+        for bad in [
+            "",
+            "<html>assay-consent 1</html>",
+            "assay-consent 2\nuntil 2030-01-01",
+            "assay-consent 1",
+            "assay-consent 1\nuntil 2026-11-21",
+            "assay-consent 1\nuntil tomorrow",
+            "assay-consent 1\nuntil 2030-01-01\nonly-at-night yes",
+            "assay-consent 1\nuntil 2030-01-01\nmost-connections -1",
+            "assay-consent 1\nuntil 2030-01-01\nmost-connections 0",
+            "assay-consent 1\nuntil 2030-01-01\nmost-requests-per-second NaN",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! A whole measurement of web servers: whether they may be loaded at all, how much they can do, what a user
+//! waits at shares of that, and what the servers, this machine and the network did meanwhile.
+//!
+//! The steps follow from [`Settings`] alone, but for the capacity, which is found first. Nothing is judged
+//! here but that capacity; nothing is printed.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it reads the kernel's counters around a load, on one clock with it"
+)]
+
+pub mod consent;
+mod link;
+mod machine;
+mod procfs;
+mod server;
+mod session;
+mod target;
+
+pub use consent::Consent;
+pub use server::{Server, ServerError};
+pub use session::{Event, Search, Settings, carry_out, estimate};
+pub use target::{Asked, Family, Target, TargetError, find};

@@ -1,0 +1,105 @@
+//! What the machine of the generator did between two looks.
+
+use crate::procfs::{counter, read};
+use assay_model::Nanos;
+use assay_model::web::MachineUse;
+use std::time::Instant;
+
+/// Ticks of `/proc/stat` in a second (USER_HZ, proc_stat(5): 100 on all that Linux runs on).
+const TICK: u64 = 10_000_000;
+
+/// Counters at one time.
+pub struct Look {
+    at: Instant,
+    busy: u64,
+    stolen: u64,
+    cpus: u32,
+    overflows: u64,
+    drops: u64,
+    retransmitted: u64,
+    segments: u64,
+}
+
+impl Look {
+    pub fn now() -> Self {
+        let stat = read("/proc/stat").unwrap_or_default();
+        let (busy, stolen) = ticks(&stat).unwrap_or_default();
+        // Of the network namespace of this thread.
+        let netstat = read("/proc/thread-self/net/netstat").unwrap_or_default();
+        let snmp = read("/proc/thread-self/net/snmp").unwrap_or_default();
+        let count = |text: &str, prefix: &str, name: &str| counter(text, prefix, name).unwrap_or(0);
+        Self {
+            at: Instant::now(),
+            busy,
+            stolen,
+            cpus: stat.lines().filter(|line| is_cpu(line)).count() as u32,
+            overflows: count(&netstat, "TcpExt", "ListenOverflows"),
+            drops: count(&netstat, "TcpExt", "ListenDrops"),
+            retransmitted: count(&snmp, "Tcp", "RetransSegs"),
+            segments: count(&snmp, "Tcp", "OutSegs"),
+        }
+    }
+
+    /// What happened since an earlier look.
+    pub fn since(&self, then: &Self) -> MachineUse {
+        MachineUse {
+            cpus: self.cpus,
+            window: Nanos::from(self.at - then.at),
+            busy: Nanos(self.busy.saturating_sub(then.busy) * TICK),
+            stolen: Nanos(self.stolen.saturating_sub(then.stolen) * TICK),
+            listen_overflows: self.overflows.saturating_sub(then.overflows),
+            listen_drops: self.drops.saturating_sub(then.drops),
+            retransmitted: self.retransmitted.saturating_sub(then.retransmitted),
+            segments: self.segments.saturating_sub(then.segments),
+        }
+    }
+}
+
+/// CPUs of this machine that are in use.
+pub fn cpus() -> u32 {
+    Look::now().cpus.max(1)
+}
+
+fn is_cpu(line: &str) -> bool {
+    line.strip_prefix("cpu")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Ticks in which a CPU worked for this machine, and ticks that the hypervisor took.
+fn ticks(stat: &str) -> Option<(u64, u64)> {
+    // user nice system idle iowait irq softirq steal …; guests are in user.
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let values: Vec<u64> = line
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [user, nice, system, _, _, irq, softirq, steal, ..] = values[..] else {
+        return None;
+    };
+    Some((user + nice + system + irq + softirq, steal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_and_stolen_time_is_not_work() {
+        let stat = "cpu  10 1 5 900 40 2 3 7 0 0\ncpu0 5 0 2 450 20 1 1 3 0 0\ncpu1 1\nintr 5\n";
+        assert_eq!(ticks(stat), Some((21, 7)));
+        assert_eq!(stat.lines().filter(|line| is_cpu(line)).count(), 2);
+        assert_eq!(ticks("cpu 1 2\n"), None);
+    }
+
+    #[test]
+    fn this_machine_does_something() {
+        let then = Look::now();
+        let begin = Instant::now();
+        let mut x = 0u64;
+        while begin.elapsed().as_millis() < 60 {
+            x = std::hint::black_box(x + 1);
+        }
+        let used = Look::now().since(&then);
+        assert!(used.cpus > 0 && used.busy.0 > 0 && used.window.0 >= 60_000_000);
+    }
+}

@@ -1,0 +1,326 @@
+//! CPU time of a server on this machine: the processes that hold the listening socket with all that
+//! descend from them, a process that the user names, or a control group.
+
+use crate::procfs::{numbers, read};
+use assay_model::Nanos;
+use assay_model::web::ServerUse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Where the CPU time of a server is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// These processes and their descendants, as they are at each look.
+    Processes(Vec<u32>),
+    /// A directory of the control group hierarchy (version 2).
+    Group(PathBuf),
+    /// It cannot be.
+    Unknown(String),
+}
+
+/// A server that the user named and that is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// No such process.
+    #[error("--server-pid {pid}: there is no such process")]
+    Process {
+        /// As given.
+        pid: u32,
+    },
+    /// No such group.
+    #[error("{}: no control group of version 2 whose CPU time can be read: {source}", path.display())]
+    Group {
+        /// As given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Server {
+    /// A process that the user names.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn process(pid: u32) -> Result<Self, ServerError> {
+        match read(format!("/proc/{pid}/stat")) {
+            Some(_) => Ok(Self::Processes(vec![pid])),
+            None => Err(ServerError::Process { pid }),
+        }
+    }
+
+    /// A control group that the user names: an absolute path, or one below `/sys/fs/cgroup`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn group(path: &str) -> Result<Self, ServerError> {
+        let path = match path.starts_with("/sys/fs/cgroup") {
+            true => PathBuf::from(path),
+            false => PathBuf::from("/sys/fs/cgroup").join(path.trim_start_matches('/')),
+        };
+        match std::fs::read_to_string(path.join("cpu.stat")) {
+            Ok(_) => Ok(Self::Group(path)),
+            Err(source) => Err(ServerError::Group { path, source }),
+        }
+    }
+
+    /// Who listens on this address of this machine.
+    #[must_use]
+    pub fn listening(address: &SocketAddr) -> Self {
+        let inodes = listeners(address.port());
+        if inodes.is_empty() {
+            return Self::Unknown("nobody here listens on its port".to_owned());
+        }
+        let mut processes = Vec::new();
+        let mut hidden = false;
+        for pid in numbers("/proc") {
+            let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+                hidden = true;
+                continue;
+            };
+            let holds = entries.flatten().any(|entry| {
+                let link = std::fs::read_link(entry.path()).ok();
+                let link = link.as_deref().and_then(|link| link.to_str());
+                let inode = link.and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+                inode.is_some_and(|inode| inodes.contains(inode))
+            });
+            if holds {
+                processes.push(pid);
+            }
+        }
+        match processes.is_empty() {
+            false => Self::Processes(processes),
+            true if hidden => {
+                Self::Unknown("only root sees whose socket it is; --server-pid names it".to_owned())
+            }
+            true => Self::Unknown("no process holds its socket".to_owned()),
+        }
+    }
+
+    /// Whether its CPU time can be told.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::Unknown(_))
+    }
+}
+
+/// Inodes of sockets that listen on a port, of the network namespace of this thread.
+fn listeners(port: u16) -> BTreeSet<String> {
+    let tables = ["tcp", "tcp6"].map(|table| read(format!("/proc/thread-self/net/{table}")));
+    let lines: Vec<String> = tables.into_iter().flatten().collect();
+    let found = lines
+        .iter()
+        .flat_map(|table| table.lines().skip(1))
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let own = u16::from_str_radix(words.get(1)?.rsplit(':').next()?, 16).ok()?;
+            // 0A is TCP_LISTEN (include/net/tcp_states.h).
+            (own == port && *words.get(3)? == "0A")
+                .then(|| words.get(9).map(|inode| (*inode).to_owned()))?
+        });
+    found.collect()
+}
+
+/// CPU time of each thread: on a CPU and waiting for one, in nanoseconds.
+type Threads = BTreeMap<(u32, u32), (u64, u64)>;
+
+/// Counters at one time.
+pub struct Look {
+    at: Instant,
+    seen: Result<Seen, String>,
+}
+
+enum Seen {
+    Threads(Threads, String),
+    Group(u64, String),
+}
+
+impl Look {
+    pub fn at(server: &Server) -> Self {
+        let at = Instant::now();
+        let seen = match server {
+            Server::Unknown(why) => Err(why.clone()),
+            Server::Group(path) => group(path),
+            Server::Processes(roots) => processes(roots),
+        };
+        Self { at, seen }
+    }
+
+    /// What was used since an earlier look. What a process that ended in between had used is lost: its
+    /// threads are gone.
+    pub fn since(&self, then: &Self) -> Result<ServerUse, String> {
+        let window = Nanos::from(self.at - then.at);
+        match (&self.seen, &then.seen) {
+            (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+            (Ok(Seen::Group(now, what)), Ok(Seen::Group(before, _))) => Ok(ServerUse {
+                what: what.clone(),
+                window,
+                cpu: Nanos(now.saturating_sub(*before)),
+                waited: None,
+                busiest: None,
+                active: 0,
+            }),
+            (Ok(Seen::Threads(now, what)), Ok(Seen::Threads(before, _))) => {
+                let used: Vec<(u64, u64)> = now
+                    .iter()
+                    .map(|(thread, (cpu, waited))| {
+                        let (cpu_then, waited_then) = before.get(thread).copied().unwrap_or((0, 0));
+                        (
+                            cpu.saturating_sub(cpu_then),
+                            waited.saturating_sub(waited_then),
+                        )
+                    })
+                    .collect();
+                // One that waits for a CPU has work as well.
+                let busiest = used
+                    .iter()
+                    .map(|(cpu, waited)| cpu + waited)
+                    .max()
+                    .unwrap_or(0);
+                Ok(ServerUse {
+                    what: what.clone(),
+                    window,
+                    cpu: Nanos(used.iter().map(|(cpu, _)| cpu).sum()),
+                    waited: Some(Nanos(used.iter().map(|(_, waited)| waited).sum())),
+                    busiest: (window.0 > 0).then(|| busiest as f64 / window.0 as f64),
+                    active: used.iter().filter(|(cpu, _)| *cpu > 0).count() as u32,
+                })
+            }
+            _ => Err("it was looked at in two ways".to_owned()),
+        }
+    }
+}
+
+fn group(path: &std::path::Path) -> Result<Seen, String> {
+    let text = read(path.join("cpu.stat")).ok_or("its control group is gone")?;
+    let used = text
+        .lines()
+        .find_map(|line| line.strip_prefix("usage_usec ")?.trim().parse::<u64>().ok());
+    let used = used.ok_or("its control group tells no CPU time")?;
+    Ok(Seen::Group(
+        used * 1000,
+        format!("group {}", path.display()),
+    ))
+}
+
+fn processes(roots: &[u32]) -> Result<Seen, String> {
+    let all = tree(roots);
+    let mut threads = Threads::new();
+    let mut name = None;
+    let mut alive = BTreeSet::new();
+    for pid in all {
+        for thread in numbers(format!("/proc/{pid}/task")) {
+            if let Some(times) = read(format!("/proc/{pid}/task/{thread}/schedstat"))
+                .and_then(|text| schedstat(&text))
+            {
+                threads.insert((pid, thread), times);
+                alive.insert(pid);
+            }
+        }
+        if name.is_none() {
+            name = read(format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned());
+        }
+    }
+    if threads.is_empty() {
+        return Err("its processes are gone".to_owned());
+    }
+    let what = match alive.len() {
+        1 => name.unwrap_or_default(),
+        n => format!("{} ({n} processes)", name.unwrap_or_default()),
+    };
+    Ok(Seen::Threads(threads, what))
+}
+
+/// Time on a CPU and time ready and waiting (Documentation/scheduler/sched-stats.rst).
+fn schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.split_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+/// Processes with all that descend from them, oldest first; never assay itself.
+fn tree(roots: &[u32]) -> Vec<u32> {
+    let parents: BTreeMap<u32, u32> = numbers("/proc")
+        .into_iter()
+        .filter_map(|pid| Some((pid, parent(&read(format!("/proc/{pid}/stat"))?)?)))
+        .collect();
+    let own = std::process::id();
+    let below = |pid: u32| {
+        let mut at = pid;
+        // A chain of parents ends at 0; a loop would be a race with a reused number.
+        for _ in 0..64 {
+            if roots.contains(&at) {
+                return true;
+            }
+            match parents.get(&at) {
+                Some(parent) if *parent != 0 => at = *parent,
+                _ => return false,
+            }
+        }
+        false
+    };
+    let found = parents
+        .keys()
+        .copied()
+        .filter(|pid| *pid != own || roots.contains(pid));
+    found.filter(|pid| below(*pid)).collect()
+}
+
+/// Field 4 of /proc/PID/stat; the name before it may hold anything.
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        assert_eq!(parent("12 (a) S 9 (b)) R 7 12 12 0"), Some(7));
+        assert_eq!(parent("12 (nginx) S 1 12"), Some(1));
+        assert_eq!(parent("12 (nginx"), None);
+        assert_eq!(schedstat("5 6 7\n"), Some((5, 6)));
+    }
+
+    #[test]
+    fn who_listens_here_is_found_and_its_work_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Server::listening(&address);
+        assert_eq!(server, Server::Processes(vec![std::process::id()]));
+        let then = Look::at(&server);
+        let begin = Instant::now();
+        let mut x = 0u64;
+        while begin.elapsed().as_millis() < 60 {
+            x = std::hint::black_box(x + 1);
+        }
+        let used = Look::at(&server).since(&then).unwrap();
+        assert!(used.cpu.0 > 0 && used.busiest.unwrap() > 0.0 && used.active >= 1);
+        drop(listener);
+        assert!(!Server::listening(&address).is_known());
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        assert!(matches!(
+            Server::process(u32::MAX),
+            Err(ServerError::Process { .. })
+        ));
+        assert!(matches!(
+            Server::group("no/such/group"),
+            Err(ServerError::Group { .. })
+        ));
+        let unknown = Server::Unknown("far away".to_owned());
+        let (a, b) = (Look::at(&unknown), Look::at(&unknown));
+        assert_eq!(b.since(&a), Err("far away".to_owned()));
+    }
+}

@@ -1,0 +1,450 @@
+//! The steps of a whole measurement, in rounds in which all targets take turns.
+
+use crate::link::{self, Link};
+use crate::machine;
+use crate::server::{self, Server};
+use crate::target::Target;
+use assay_http::{Live, Load, LoadError};
+use assay_judge::web::judge;
+use assay_model::web::result::Capacity;
+use assay_model::web::{Pace, Step};
+use serde::Serialize;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Which numbers of connections are tried for the capacity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Search {
+    /// These.
+    List(Vec<u32>),
+    /// 1, 2, 4, … until twice as many bring less than 5 % more, at most this many.
+    Doubling(u32),
+}
+
+/// More connections bring more when they bring this much.
+const GAIN: f64 = 1.05;
+/// Connections that an open loop may use: enough that a short stall of the server makes nobody wait for
+/// one, few enough for a server with default limits.
+const OPEN: u32 = 256;
+/// Pause between steps, for the server to close what is left.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often a load under way is told of.
+const TOLD: Duration = Duration::from_millis(200);
+
+/// All that is decided before the start.
+#[derive(Clone, Debug, Serialize)]
+pub struct Settings {
+    /// For the capacity.
+    pub connections: Search,
+    /// Shares of the capacity at which the latency is measured, in an open loop.
+    pub shares: Vec<f64>,
+    /// Requests per second at which it is measured as well.
+    pub rates: Vec<f64>,
+    /// The times of an open loop are random.
+    pub poisson: bool,
+    /// How often each step is repeated.
+    pub rounds: u32,
+    /// Time that is counted in a step of the first and of the second stage.
+    pub seconds: (f64, f64),
+    /// Time before it that is not counted.
+    pub washout: f64,
+    /// A request that takes longer has failed.
+    pub limit: f64,
+    /// Threads of the generator; none: half of the CPUs for a server on this machine, else all.
+    pub threads: Option<u32>,
+    /// Connections of an open loop, at most.
+    pub open_connections: Option<u32>,
+    /// A connection is closed after so many requests.
+    pub requests_per_connection: Option<u32>,
+    /// Requests are picked at random.
+    pub shuffled: bool,
+    /// Bits per second that the link carries.
+    pub link: Option<f64>,
+    /// For everything random.
+    pub seed: u64,
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A step begins, so many of so many; the time that is left is an estimate.
+    Begins {
+        /// Which target.
+        target: usize,
+        /// Connections.
+        connections: u32,
+        /// Pace.
+        pace: Pace,
+        /// From 0.
+        round: u32,
+        /// From the start of this step to the end of all.
+        left: Duration,
+    },
+    /// A load is under way: good answers and failures so far, and for how long.
+    Goes {
+        /// Good answers.
+        answers: u64,
+        /// Failures.
+        failures: u64,
+        /// Since the step began.
+        since: Duration,
+        /// As in `Begins`.
+        left: Duration,
+    },
+    /// A step has ended.
+    Ended(&'a Step),
+    /// The capacity of a target was found.
+    Capacity {
+        /// Which target.
+        target: usize,
+        /// None when no round counts.
+        capacity: Option<Capacity>,
+    },
+}
+
+/// A target with what is looked at around its loads.
+struct Bench<'a> {
+    target: &'a Target,
+    server: &'a Server,
+    link: Result<Link, String>,
+    threads: u32,
+}
+
+/// Carries all steps out. What was measured before `stop` said so, or before something failed, is in
+/// `steps` all the same.
+///
+/// # Errors
+/// A load cannot be carried out at all.
+pub fn carry_out(
+    targets: &[Target],
+    servers: &[Server],
+    settings: &Settings,
+    steps: &mut Vec<Step>,
+    stop: &(dyn Fn() -> bool + Sync),
+    tell: &mut (dyn FnMut(Event<'_>) + Send),
+) -> Result<(), LoadError> {
+    let cpus = machine::cpus();
+    let benches: Vec<Bench<'_>> = targets
+        .iter()
+        .zip(servers)
+        .map(|(target, server)| Bench {
+            target,
+            server,
+            link: Link::to(&target.addresses[0], settings.link),
+            threads: settings.threads.unwrap_or(match target.here {
+                true => (cpus / 2).max(1),
+                false => cpus,
+            }),
+        })
+        .collect();
+    let mut session = Session {
+        benches,
+        settings,
+        steps,
+        stop,
+        tell,
+        left: estimate(targets.len(), settings),
+        slot: 0,
+    };
+    session.capacity()?;
+    session.latency()
+}
+
+/// Time that it all takes, about.
+#[must_use]
+pub fn estimate(targets: usize, settings: &Settings) -> Duration {
+    let first = match &settings.connections {
+        Search::List(list) => list.len(),
+        // A server on one machine is full at some ten connections.
+        Search::Doubling(most) => (most.ilog2() as usize + 1).min(5),
+    };
+    let second = settings.shares.len() + settings.rates.len();
+    let each = |steps: usize, seconds: f64| {
+        steps as f64 * (seconds + settings.washout + PAUSE.as_secs_f64())
+    };
+    let once = each(first, settings.seconds.0) + each(second, settings.seconds.1);
+    let all = once * f64::from(settings.rounds) * targets as f64;
+    Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX)
+}
+
+struct Session<'a> {
+    benches: Vec<Bench<'a>>,
+    settings: &'a Settings,
+    steps: &'a mut Vec<Step>,
+    stop: &'a (dyn Fn() -> bool + Sync),
+    tell: &'a mut (dyn FnMut(Event<'_>) + Send),
+    left: Duration,
+    slot: u64,
+}
+
+/// A step before it is carried out.
+#[derive(Clone, Copy)]
+struct Shape {
+    target: usize,
+    round: u32,
+    connections: u32,
+    pace: Pace,
+    share: Option<f64>,
+}
+
+impl Session<'_> {
+    /// Closed loops.
+    fn capacity(&mut self) -> Result<(), LoadError> {
+        let targets = self.benches.len();
+        match self.settings.connections.clone() {
+            Search::List(list) => {
+                for round in 0..self.settings.rounds {
+                    for &connections in &list {
+                        self.all_targets(round, connections)?;
+                    }
+                }
+            }
+            Search::Doubling(most) => {
+                let mut connections = 1;
+                let mut best = vec![0.0; targets];
+                loop {
+                    for round in 0..self.settings.rounds {
+                        self.all_targets(round, connections)?;
+                    }
+                    let judged = judge(self.steps, targets);
+                    let mut more = false;
+                    for (target, best) in best.iter_mut().enumerate() {
+                        let here = judged
+                            .steps
+                            .iter()
+                            .find(|step| step.target == target && step.connections == connections);
+                        let rate = here
+                            .and_then(|step| step.rate)
+                            .map_or(0.0, |rate| rate.value);
+                        more |= rate > *best * GAIN;
+                        *best = best.max(rate);
+                    }
+                    if !more || connections >= most || (self.stop)() {
+                        break;
+                    }
+                    connections = connections.saturating_mul(2).min(most);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn all_targets(&mut self, round: u32, connections: u32) -> Result<(), LoadError> {
+        for target in self.turns(round) {
+            let most = self.benches[target]
+                .target
+                .consent
+                .and_then(|c| c.most_connections);
+            self.step(Shape {
+                target,
+                round,
+                connections: connections.min(most.unwrap_or(u32::MAX)),
+                pace: Pace::Closed,
+                share: None,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Each round begins with another target, so that none is always the one after a certain other.
+    fn turns(&self, round: u32) -> Vec<usize> {
+        let n = self.benches.len();
+        (0..n).map(|at| (at + round as usize) % n.max(1)).collect()
+    }
+
+    /// Open loops at shares of the capacity.
+    fn latency(&mut self) -> Result<(), LoadError> {
+        let capacity = judge(self.steps, self.benches.len()).capacity;
+        for (target, capacity) in capacity.iter().enumerate() {
+            (self.tell)(Event::Capacity {
+                target,
+                capacity: *capacity,
+            });
+        }
+        for round in 0..self.settings.rounds {
+            let shares = self.settings.shares.iter().map(|share| (Some(*share), 0.0));
+            let rates = self.settings.rates.iter().map(|rate| (None, *rate));
+            for (share, rate) in shares.chain(rates) {
+                for target in self.turns(round) {
+                    let consent = self.benches[target].target.consent;
+                    let asked = match (share, capacity[target]) {
+                        (Some(share), Some(capacity)) => share * capacity.rate,
+                        (Some(_), None) => continue,
+                        (None, _) => rate,
+                    };
+                    let most = consent.and_then(|c| c.most_requests_per_second);
+                    let per_s = asked.min(most.unwrap_or(f64::INFINITY));
+                    let few = consent.and_then(|c| c.most_connections).unwrap_or(u32::MAX);
+                    let open = self.settings.open_connections.unwrap_or(OPEN);
+                    self.step(Shape {
+                        target,
+                        round,
+                        connections: open.min(few),
+                        pace: match self.settings.poisson {
+                            true => Pace::Poisson { per_s },
+                            false => Pace::Constant { per_s },
+                        },
+                        share,
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, shape: Shape) -> Result<(), LoadError> {
+        if (self.stop)() {
+            return Ok(());
+        }
+        let consent = self.benches[shape.target].target.consent;
+        if let (Pace::Closed, Some(most)) =
+            (shape.pace, consent.and_then(|c| c.most_requests_per_second))
+        {
+            // A closed loop goes as fast as it can: what was agreed on is kept by an open one.
+            return self.step(Shape {
+                pace: Pace::Constant { per_s: most },
+                ..shape
+            });
+        }
+        let settings = self.settings;
+        let seconds = match shape.pace {
+            Pace::Closed => settings.seconds.0,
+            _ => settings.seconds.1,
+        };
+        let whole = Duration::from_secs_f64(seconds + settings.washout) + PAUSE;
+        self.slot += 1;
+        (self.tell)(Event::Begins {
+            target: shape.target,
+            connections: shape.connections,
+            pace: shape.pace,
+            round: shape.round,
+            left: self.left,
+        });
+        let bench = &self.benches[shape.target];
+        let load = Load {
+            requests: bench.target.requests.clone(),
+            shuffled: settings.shuffled,
+            addresses: bench.target.addresses.clone(),
+            tls: bench.target.tls.clone(),
+            connections: shape.connections,
+            requests_per_connection: settings.requests_per_connection,
+            pace: shape.pace,
+            washout: Duration::from_secs_f64(settings.washout),
+            window: Duration::from_secs_f64(seconds),
+            limit: Duration::from_secs_f64(settings.limit),
+            threads: bench.threads,
+            seed: settings.seed.wrapping_add(self.slot),
+        };
+        let step = measure(bench, &load, shape, self.stop, self.tell, self.left)?;
+        (self.tell)(Event::Ended(&step));
+        self.left = self.left.saturating_sub(whole);
+        // What was interrupted before anything was counted says nothing.
+        if !step.measured.interrupted || step.measured.answers > 0 {
+            self.steps.push(step);
+        }
+        if !(self.stop)() {
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+}
+
+/// Carries one load out and looks at what is around it.
+fn measure(
+    bench: &Bench<'_>,
+    load: &Load,
+    shape: Shape,
+    stop: &(dyn Fn() -> bool + Sync),
+    tell: &mut (dyn FnMut(Event<'_>) + Send),
+    left: Duration,
+) -> Result<Step, LoadError> {
+    let live = Live::default();
+    let interface = bench
+        .link
+        .as_ref()
+        .map(|link| link.interface.clone())
+        .unwrap_or_default();
+    let look = || {
+        (
+            server::Look::at(bench.server),
+            machine::Look::now(),
+            link::Look::at(&interface),
+        )
+    };
+    let looks = Mutex::new(None);
+    let over = Mutex::new(false);
+    let begin = Instant::now();
+    let measured = thread::scope(|scope| {
+        let (looks, over, live, look) = (&looks, &over, &live, &look);
+        scope.spawn(move || {
+            let mut first = None;
+            let mut last = None;
+            let (mut told, end) = (begin, load.washout + load.window);
+            loop {
+                let since = begin.elapsed();
+                if first.is_none() && since >= load.washout {
+                    first = Some(look());
+                }
+                let ended = over.lock().map_or(true, |over| *over);
+                if last.is_none() && (ended || since >= end) {
+                    last = Some(look());
+                }
+                if ended {
+                    break;
+                }
+                if told.elapsed() >= TOLD {
+                    told = Instant::now();
+                    let (answers, failures) = live.read();
+                    tell(Event::Goes {
+                        answers,
+                        failures,
+                        since,
+                        left: left.saturating_sub(since),
+                    });
+                }
+                let next = match (&first, &last) {
+                    (None, _) => load.washout.saturating_sub(since),
+                    (_, None) => end.saturating_sub(since),
+                    _ => TOLD,
+                };
+                thread::sleep(next.clamp(Duration::from_micros(200), Duration::from_millis(20)));
+            }
+            if let Ok(mut looks) = looks.lock() {
+                *looks = first.zip(last);
+            }
+        });
+        let measured = assay_http::run(load, live, stop);
+        if let Ok(mut over) = over.lock() {
+            *over = true;
+        }
+        measured
+    })?;
+    let looks = looks.into_inner().unwrap_or_default();
+    let (server, machine, link) = match &looks {
+        Some((first, last)) => (
+            last.0.since(&first.0),
+            last.1.since(&first.1),
+            match &bench.link {
+                Ok(link) => last.2.since(&first.2, link),
+                Err(why) => Err(why.clone()),
+            },
+        ),
+        None => {
+            let why = "it ended before anything was counted".to_owned();
+            (Err(why.clone()), Default::default(), Err(why))
+        }
+    };
+    Ok(Step {
+        target: shape.target,
+        round: shape.round,
+        connections: shape.connections,
+        pace: shape.pace,
+        share: shape.share,
+        measured,
+        server,
+        link,
+        machine,
+    })
+}

@@ -1,0 +1,360 @@
+//! A server to be measured: its addresses, whether it may be loaded, what a good answer is.
+
+use crate::consent::{self, Consent};
+use crate::link;
+use assay_http::{Expect, Method, ProbeError, Probed, Request, Tls, TlsError, Trust, Url, probe};
+use jiff::civil::Date;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What is asked of every target.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Method.
+    pub method: Method,
+    /// Headers beside assay's own.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+    /// Many requests over one connection.
+    pub keep_alive: bool,
+    /// Status of a good answer.
+    pub status: u16,
+    /// The body must be the first one's, byte for byte.
+    pub same_body: bool,
+    /// Whose certificates are believed.
+    pub trust: Trust,
+    /// TLS sessions are continued by later connections.
+    pub resume: bool,
+    /// A request that takes longer has failed.
+    pub limit: Duration,
+    /// Only addresses of this family.
+    pub family: Option<Family>,
+    /// Load all addresses of a name, instead of the first that answers.
+    pub all_addresses: bool,
+    /// Paths asked in turn or at random, instead of the URL's own.
+    pub paths: Vec<String>,
+}
+
+/// Kind of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// A server that may be loaded and answers.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// As the user named it.
+    pub url: Url,
+    /// Where it is loaded.
+    pub addresses: Vec<SocketAddr>,
+    /// TLS, if it is spoken.
+    pub tls: Option<Tls>,
+    /// What is sent.
+    pub requests: Vec<Request>,
+    /// The first answer.
+    pub first: Probed,
+    /// On this machine.
+    pub here: bool,
+    /// What it agreed to; none where nothing has to be asked.
+    pub consent: Option<Consent>,
+    /// What a reader must know: a cache, compression.
+    pub remarks: Vec<String>,
+}
+
+/// Why a target cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// No URL.
+    #[error("{text}: {why}")]
+    Url {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No such host.
+    #[error("{url}: no address for this host: {source}")]
+    Resolve {
+        /// URL.
+        url: String,
+        /// The resolver's answer.
+        source: io::Error,
+    },
+    /// It has addresses, but none of the family that was asked for.
+    #[error("{url}: none of its addresses is of the family asked for")]
+    Family {
+        /// URL.
+        url: String,
+    },
+    /// TLS cannot be spoken.
+    #[error("{url}: {source}")]
+    Tls {
+        /// URL.
+        url: String,
+        /// Why.
+        source: TlsError,
+    },
+    /// A request that cannot be.
+    #[error("{url}: {why}")]
+    Request {
+        /// URL.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It does not answer.
+    #[error("{url}: {source}")]
+    Silent {
+        /// URL.
+        url: String,
+        /// How it does not.
+        source: ProbeError,
+    },
+    /// It answers with something else.
+    #[error("{url}: it answers with status {status}, not {expected}{}", led(.location))]
+    Status {
+        /// URL.
+        url: String,
+        /// What came.
+        status: u16,
+        /// What was to come.
+        expected: u16,
+        /// Where it leads.
+        location: Option<String>,
+    },
+    /// It did not agree.
+    #[error(
+        "{url} ({address}) is another machine, and nothing there agrees to a load: {consent} {why}. \
+         Who runs it can put two lines there: `assay-consent 1` and `until YYYY-MM-DD`"
+    )]
+    NoConsent {
+        /// URL.
+        url: String,
+        /// Which of its addresses.
+        address: SocketAddr,
+        /// URL of the file.
+        consent: String,
+        /// Why that is no consent.
+        why: String,
+    },
+}
+
+fn led(location: &Option<String>) -> String {
+    match location {
+        Some(location) => format!("; it leads to {location}: name that URL"),
+        None => "; name the status of a good answer with --status".to_owned(),
+    }
+}
+
+/// Finds a server: its addresses, its consent on that day, its first answer.
+///
+/// # Errors
+/// See [`TargetError`].
+pub fn find(
+    text: &str,
+    asked: &Asked,
+    today: Date,
+    stop: &dyn Fn() -> bool,
+) -> Result<Target, TargetError> {
+    let url = Url::parse(text).map_err(|why| TargetError::Url {
+        text: text.to_owned(),
+        why,
+    })?;
+    let shown = url.to_string();
+    let addresses = addresses(&url, asked)?;
+    let tls = match url.is_tls() {
+        true => Some(
+            Tls::new(&url, &asked.trust, asked.resume).map_err(|source| TargetError::Tls {
+                url: shown.clone(),
+                source,
+            })?,
+        ),
+        false => None,
+    };
+    // Nothing but the question for consent is sent to a server that has not agreed.
+    let mut consent: Option<Consent> = None;
+    for address in &addresses {
+        if !link::is_here(address) {
+            let one = ask_consent(&url, *address, tls.as_ref(), asked, today, stop)?;
+            consent = Some(match consent {
+                Some(other) => stricter(&other, &one),
+                None => one,
+            });
+        }
+    }
+    let urls: Vec<Url> = match asked.paths.is_empty() {
+        true => vec![url.clone()],
+        false => asked
+            .paths
+            .iter()
+            .map(|path| {
+                url.with_path(path).ok_or_else(|| TargetError::Request {
+                    url: shown.clone(),
+                    why: format!("`{}` is no path", path.escape_debug()),
+                })
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    let mut requests = Vec::new();
+    let mut first = None;
+    let mut used = addresses[0];
+    for (at, url) in urls.iter().enumerate() {
+        let (method, headers, body) = (&asked.method, &asked.headers, &asked.body);
+        let request = Request::new(method, url, headers, body, asked.keep_alive);
+        let request = request.map_err(|why| TargetError::Request {
+            url: url.to_string(),
+            why,
+        })?;
+        let candidates = if at == 0 { &addresses[..] } else { &[used] };
+        let probed = answer(url, &request, candidates, tls.as_ref(), asked, stop)?;
+        used = probed.address;
+        requests.push(request.expecting(Expect {
+            status: asked.status,
+            length: Some(probed.answer.body),
+            hash: probed.answer.hash.filter(|_| asked.same_body),
+        }));
+        first.get_or_insert(probed);
+    }
+    let Some(first) = first else {
+        return Err(TargetError::Family { url: shown });
+    };
+    let addresses = match asked.all_addresses {
+        true => addresses,
+        false => vec![used],
+    };
+    Ok(Target {
+        here: addresses.iter().all(link::is_here),
+        remarks: remarks(&first, asked.keep_alive),
+        url,
+        addresses,
+        tls,
+        requests,
+        first,
+        consent,
+    })
+}
+
+fn addresses(url: &Url, asked: &Asked) -> Result<Vec<SocketAddr>, TargetError> {
+    let all = url.resolve().map_err(|source| TargetError::Resolve {
+        url: url.to_string(),
+        source,
+    })?;
+    let wanted: Vec<SocketAddr> = all
+        .into_iter()
+        .filter(|address| match asked.family {
+            None => true,
+            Some(Family::V4) => address.is_ipv4(),
+            Some(Family::V6) => address.is_ipv6(),
+        })
+        .collect();
+    match wanted.is_empty() {
+        true => Err(TargetError::Family {
+            url: url.to_string(),
+        }),
+        false => Ok(wanted),
+    }
+}
+
+/// The first answer of a URL, of the first address that answers.
+fn answer(
+    url: &Url,
+    request: &Request,
+    addresses: &[SocketAddr],
+    tls: Option<&Tls>,
+    asked: &Asked,
+    stop: &dyn Fn() -> bool,
+) -> Result<Probed, TargetError> {
+    let mut last = None;
+    for address in addresses {
+        match probe(request, *address, tls, asked.limit, stop) {
+            Ok(probed) if probed.answer.status == asked.status => return Ok(probed),
+            Ok(probed) => {
+                return Err(TargetError::Status {
+                    url: url.to_string(),
+                    status: probed.answer.status,
+                    expected: asked.status,
+                    location: probed.header("location").map(str::to_owned),
+                });
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(TargetError::Silent {
+        url: url.to_string(),
+        source: last.unwrap_or(ProbeError::Interrupted),
+    })
+}
+
+fn ask_consent(
+    url: &Url,
+    address: SocketAddr,
+    tls: Option<&Tls>,
+    asked: &Asked,
+    today: Date,
+    stop: &dyn Fn() -> bool,
+) -> Result<Consent, TargetError> {
+    let Some(file) = url.with_path(consent::PATH) else {
+        unreachable!("the path is part of the program");
+    };
+    let refused = |why: String| TargetError::NoConsent {
+        url: url.to_string(),
+        address,
+        consent: file.to_string(),
+        why,
+    };
+    let request = Request::new(&Method::Get, &file, &[], &[], false).map_err(refused)?;
+    let limit = asked.limit.min(Duration::from_secs(10));
+    let probed = probe(&request, address, tls, limit, stop)
+        .map_err(|error| refused(format!("cannot be read: {error}")))?;
+    match probed.answer.status {
+        200 => Consent::read(&String::from_utf8_lossy(&probed.start), today)
+            .map_err(|why| refused(format!("is there, but {why}"))),
+        status => Err(refused(format!("is not there (status {status})"))),
+    }
+}
+
+/// What both allow.
+fn stricter(a: &Consent, b: &Consent) -> Consent {
+    let least = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    };
+    Consent {
+        until: a.until.min(b.until),
+        most_requests_per_second: least(a.most_requests_per_second, b.most_requests_per_second),
+        most_connections: least(
+            a.most_connections.map(f64::from),
+            b.most_connections.map(f64::from),
+        )
+        .map(|least| least as u32),
+    }
+}
+
+/// What an answer says of itself that changes what is measured.
+fn remarks(first: &Probed, keep_alive: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let cached = ["age", "x-cache", "cf-cache-status"];
+    for name in cached {
+        if let Some(value) = first.header(name) {
+            remarks.push(format!(
+                "the answer comes from a cache or passed one ({name}: {value})"
+            ));
+            break;
+        }
+    }
+    if let Some(coding) = first.header("content-encoding") {
+        remarks.push(format!(
+            "the body is compressed ({coding}): bytes are counted as they come"
+        ));
+    }
+    if keep_alive && !first.answer.reusable {
+        remarks.push("the server closes the connection after each answer".to_owned());
+    }
+    remarks
+}
