@@ -30,16 +30,32 @@ pub fn outline(
     let mut out = Vec::new();
     let mut at = 0;
     for piece in &pieces {
-        out.extend(newlines(&text[at..piece.place.start]));
+        let between = &text[at..piece.place.start];
+        out.extend(newlines(between));
         let blank_between = out
             .last()
             .is_some_and(|&byte| !matches!(byte, b' ' | b'\n'));
         out.extend(blank_between.then_some(b' '));
+        if matches!(out.last(), None | Some(b'\n')) {
+            out.extend(indentation(between));
+        }
         out.extend(&piece.new);
         at = piece.place.end;
     }
     out.extend(newlines(&text[at..]));
     out
+}
+
+/// Blanks before what comes next, where nothing else stands before it in its line: it keeps its column.
+fn indentation(between: &[u8]) -> &[u8] {
+    let line = between
+        .rsplit(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    match line.iter().all(|&byte| matches!(byte, b' ' | b'\t')) {
+        true => line,
+        false => &[],
+    }
 }
 
 fn newlines(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
@@ -133,6 +149,6 @@ mod tests {
             b"Match User secret\n  a b # secret\nc d",
             &keep,
         );
-        assert_eq!(new, b"Match -\na b\n");
+        assert_eq!(new, b"Match -\n  a b\n");
     }
 }

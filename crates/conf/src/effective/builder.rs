@@ -4,6 +4,7 @@ use super::files::{Fault, Files};
 use super::{Effective, Place, Problem, Program, Scope, ScopeId, Setting, Trouble};
 use crate::lang::parse;
 use crate::tree::Block;
+use assay_model::Span;
 use assay_model::change::ConfigLanguage as Language;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -36,9 +37,17 @@ impl Source {
     }
 
     pub fn place(&self, span: &Range<usize>) -> Place {
+        let line = self.starts.partition_point(|&start| start <= span.start);
+        let start = self.starts[line.saturating_sub(1)];
+        let rest = self.text.get(span.clone()).unwrap_or_default();
+        let length = rest.iter().position(|&byte| byte == b'\n');
         Place {
             path: self.path.clone(),
-            line: self.starts.partition_point(|&start| start <= span.start),
+            line,
+            within: Span {
+                column: span.start - start + 1,
+                length: length.unwrap_or(rest.len()),
+            },
             span: span.clone(),
         }
     }
@@ -60,11 +69,7 @@ impl<'a> Builder<'a> {
         let root = Scope {
             parent: None,
             head: Vec::new(),
-            place: Place {
-                path: main.to_owned(),
-                line: 1,
-                span: 0..0,
-            },
+            place: Source::new(main, Vec::new()).place(&(0..0)),
         };
         let out = Effective {
             program,
@@ -92,6 +97,17 @@ impl<'a> Builder<'a> {
         self.out.files.push(path.to_owned());
         self.read = self.read.saturating_add(text.len());
         Ok(Source::new(path, text))
+    }
+
+    /// How many bytes may still be read, or put together to values from others: one that names itself
+    /// twice doubles with each line.
+    pub fn room(&self) -> usize {
+        MOST_BYTES.saturating_sub(self.read)
+    }
+
+    /// Takes room for a value that was put together.
+    pub fn take(&mut self, bytes: usize) {
+        self.read = self.read.saturating_add(bytes);
     }
 
     /// Reads a file that another one includes; `None` when that is a problem, which is noted.

@@ -32,6 +32,7 @@ mod ssh;
 pub mod ssh_match;
 mod walk;
 
+use assay_model::{Place as FactPlace, Span};
 use builder::Builder;
 use files::{Fault, Files};
 use std::ops::Range;
@@ -65,6 +66,8 @@ pub struct Place {
     pub path: PathBuf,
     /// Line, from 1.
     pub line: usize,
+    /// The statement within that line.
+    pub within: Span,
     /// Bytes in the file, from the key's first to the statement's last.
     pub span: Range<usize>,
 }
@@ -72,6 +75,16 @@ pub struct Place {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.path.display(), self.line)
+    }
+}
+
+impl From<&Place> for FactPlace {
+    fn from(place: &Place) -> Self {
+        Self::File {
+            path: place.path.to_string_lossy().into_owned(),
+            line: Some(place.line),
+            span: (place.within.length > 0).then_some(place.within),
+        }
     }
 }
 
@@ -161,8 +174,9 @@ pub enum Trouble {
         /// The path or pattern.
         include: String,
     },
-    /// Files include each other without end; the program refuses the configuration.
-    #[error("the includes do not end, or are more than 16 MiB")]
+    /// Files include each other without end, or values that name others grow without end; the program
+    /// refuses the configuration.
+    #[error("the includes do not end, or they and the values are more than 16 MiB")]
     Endless,
     /// A file is not of its language; the program most likely refuses the configuration.
     #[error(transparent)]
