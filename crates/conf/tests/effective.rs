@@ -415,3 +415,22 @@ fn attack_includes_that_take_all_memory() {
     }
     assay_testing::attacked("includes that take all memory", tried, held);
 }
+
+/// A value that names itself twice is twice as long with every line.
+#[test]
+fn attack_values_that_take_all_memory() {
+    let path = PathBuf::from("/etc/dovecot/dovecot.conf");
+    let text = format!("a = x\n{}b = 1\n", "a = $a $a\n".repeat(200));
+    let all = read(
+        Program::Dovecot,
+        &Memory([(path, Ok(text.into_bytes()))].into()),
+    );
+    let kept: usize = all.settings.iter().map(|said| said.value.len()).sum();
+    assert!(kept < 64 << 20, "{kept}");
+    let told = all
+        .problems
+        .iter()
+        .any(|problem| problem.trouble == Trouble::Endless);
+    assert_eq!(all.settings.iter().any(|said| said.key == "b"), !told);
+    assay_testing::attacked("values that take all memory", 1, u64::from(told));
+}

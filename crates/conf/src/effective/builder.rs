@@ -99,6 +99,17 @@ impl<'a> Builder<'a> {
         Ok(Source::new(path, text))
     }
 
+    /// How many bytes may still be read, or put together to values from others: one that names itself
+    /// twice doubles with each line.
+    pub fn room(&self) -> usize {
+        MOST_BYTES.saturating_sub(self.read)
+    }
+
+    /// Takes room for a value that was put together.
+    pub fn take(&mut self, bytes: usize) {
+        self.read = self.read.saturating_add(bytes);
+    }
+
     /// Reads a file that another one includes; `None` when that is a problem, which is noted.
     pub fn open_included(&mut self, path: &Path, scope: ScopeId, from: &Place) -> Option<Source> {
         if self.stopped {

@@ -76,7 +76,17 @@ impl Rules for Dovecot {
         let quoted = matches!(written, Some(b'"' | b'\''));
         let file = said.quote.is_none() && said.value.starts_with(b"<");
         let value = match !quoted && !file && said.value.contains(&b'$') {
-            true => expanded(&builder.out, &said.key, &said.value, scope),
+            true => {
+                let words = expanded(&builder.out, &said.key, &said.value, scope);
+                let length = words.iter().map(|word| word.len() + 1).sum();
+                if length > builder.room() {
+                    builder.stop(scope, &place);
+                    return;
+                }
+                let value = words.join(&b' ');
+                builder.take(length);
+                value
+            }
             false => said.value.clone(),
         };
         builder.add(scope, said.key.clone(), value, place);
@@ -84,7 +94,12 @@ impl Rules for Dovecot {
 }
 
 /// `config_write_keyvariable`: words that begin with `$`.
-fn expanded(so_far: &Effective, key: &str, value: &[u8], scope: ScopeId) -> Vec<u8> {
+fn expanded<'a>(
+    so_far: &'a Effective,
+    key: &str,
+    value: &'a [u8],
+    scope: ScopeId,
+) -> Vec<&'a [u8]> {
     let mut filter = scope;
     while let (Some(parent), false) = (
         so_far.scope(filter).parent,
@@ -97,16 +112,14 @@ fn expanded(so_far: &Effective, key: &str, value: &[u8], scope: ScopeId) -> Vec<
         (name == key || known.scope == filter).then_some(&known.value)
     };
     let words = value.split(|byte| matches!(byte, b' ' | b'\t'));
-    let mut out = Vec::new();
-    for word in words.filter(|word| !word.is_empty()) {
-        if !out.is_empty() {
-            out.push(b' ');
-        }
-        let name = word.strip_prefix(b"$");
-        let name = name.and_then(|name| std::str::from_utf8(name).ok());
-        out.extend(name.and_then(known).map_or(word, |known| &known[..]));
-    }
-    out
+    words
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let name = word.strip_prefix(b"$");
+            let name = name.and_then(|name| std::str::from_utf8(name).ok());
+            name.and_then(known).map_or(word, |known| &known[..])
+        })
+        .collect()
 }
 
 pub fn included(including: &Path, pattern: &str, files: &dyn Files) -> Result<Vec<PathBuf>, Fault> {

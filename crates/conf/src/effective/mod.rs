@@ -174,8 +174,9 @@ pub enum Trouble {
         /// The path or pattern.
         include: String,
     },
-    /// Files include each other without end; the program refuses the configuration.
-    #[error("the includes do not end, or are more than 16 MiB")]
+    /// Files include each other without end, or values that name others grow without end; the program
+    /// refuses the configuration.
+    #[error("the includes do not end, or they and the values are more than 16 MiB")]
     Endless,
     /// A file is not of its language; the program most likely refuses the configuration.
     #[error(transparent)]
