@@ -24,6 +24,7 @@ mod recorded;
 mod recording;
 mod remove;
 mod replace;
+pub mod resolve;
 mod root;
 pub mod seal;
 mod write;

@@ -1,8 +1,13 @@
 //! `http://` and `https://` URLs.
 
+use assay_host::resolve;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A resolver that takes longer has not answered.
+const RESOLVER: Duration = Duration::from_secs(30);
 
 /// The parts that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,16 +113,7 @@ impl Url {
     /// # Errors
     /// The name is not known, or the resolver does not answer.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
-        if let Ok(address) = self.host().parse::<IpAddr>() {
-            return Ok(vec![SocketAddr::new(address, self.port)]);
-        }
-        let mut addresses = Vec::new();
-        for address in (self.host(), self.port).to_socket_addrs()? {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        Ok(addresses)
+        resolve::addresses(self.host(), self.port, RESOLVER)
     }
 
     /// `HOST:PORT`, for people.

@@ -5,9 +5,10 @@ mod talk;
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, Measured, Tally, Timing, finish, rest, thread_cpu};
+use assay_host::resolve;
 use assay_model::sample::Operation;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,23 @@ pub struct Request {
     pub timing: Timing,
 }
 
+/// A resolver that takes longer has not answered.
+const RESOLVER: Duration = Duration::from_secs(30);
+
+/// The addresses of `HOST:PORT`; an IPv6 address stands in brackets.
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let wrong = |why: &str| format!("not an address as HOST:PORT ({why})");
+    let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
+    let port = port
+        .parse()
+        .map_err(|_| wrong("the port is no number up to 65535"))?;
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    resolve::addresses(bare.unwrap_or(host), port, RESOLVER)
+        .map_err(|error| wrong(&error.to_string()))
+}
+
 /// Logs in again and again. The latency of a login is from the beginning of the connection to the
 /// tagged OK; the LOGOUT after it is not part of it.
 ///
@@ -55,13 +73,9 @@ pub fn run(request: &Request, cancel: &Cancel) -> Result<Measured, LoadError> {
         what: request.address.clone(),
         why,
     };
-    let addresses: Vec<SocketAddr> = request
-        .address
-        .to_socket_addrs()
-        .map_err(|error| bad(format!("not an address as HOST:PORT ({error})")))?
-        .collect();
-    if request.sessions == 0 || addresses.is_empty() {
-        return Err(bad("no session to start, or no address".to_owned()));
+    let addresses = addresses(&request.address).map_err(&bad)?;
+    if request.sessions == 0 {
+        return Err(bad("no session to start".to_owned()));
     }
     if request.user.contains('\0') || request.password.0.contains(&0) {
         return Err(bad(

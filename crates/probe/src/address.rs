@@ -1,10 +1,10 @@
 //! Which host is meant, and where it is.
 
 use crate::error::ProbeError;
+use assay_host::resolve;
 use serde::Serialize;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
-use std::sync::mpsc;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// A host and a port that the user named.
@@ -72,29 +72,18 @@ impl Target {
     /// # Errors
     /// There is none, or the resolver takes longer than `within`.
     pub fn resolve(&self, within: Duration) -> Result<Vec<SocketAddr>, ProbeError> {
-        if let Ok(address) = self.host.parse::<IpAddr>() {
-            return Ok(vec![(address, self.port).into()]);
-        }
-        let (sender, receiver) = mpsc::channel();
-        let asked = (self.host.clone(), self.port);
-        std::thread::spawn(move || {
-            let _ = sender.send(asked.to_socket_addrs().map(Vec::from_iter));
-        });
-        let answer = receiver
-            .recv_timeout(within)
-            .map_err(|_| ProbeError::ResolveTime {
-                host: self.host.clone(),
-                after: within,
-            })?;
-        let none = || io::Error::from(io::ErrorKind::NotFound);
-        let mut addresses = answer
-            .and_then(|found| match found.is_empty() {
-                true => Err(none()),
-                false => Ok(found),
-            })
-            .map_err(|source| ProbeError::Resolve {
-                host: self.host.clone(),
-                source,
+        let mut addresses =
+            resolve::addresses(&self.host, self.port, within).map_err(|source| {
+                match source.kind() {
+                    io::ErrorKind::TimedOut => ProbeError::ResolveTime {
+                        host: self.host.clone(),
+                        after: within,
+                    },
+                    _ => ProbeError::Resolve {
+                        host: self.host.clone(),
+                        source,
+                    },
+                }
             })?;
         // A name with more addresses than that would only cost time.
         addresses.truncate(16);
