@@ -2,8 +2,11 @@
 
 use crate::cli::{Color, Global, Status, Unreadable};
 use anyhow::Context as _;
+use assay_changes::Journal;
+use assay_engine::Environment;
 use assay_host::Live;
 use assay_instruments::Cancel;
+use assay_instruments::scratch::State;
 use assay_model::Machine;
 use assay_page::Style;
 use assay_store::Store;
@@ -50,6 +53,40 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
         )
     })?;
     Ok(path)
+}
+
+/// Where changes are entered.
+pub fn journal_dir() -> anyhow::Result<PathBuf> {
+    Ok(state_dir()?.join("journal"))
+}
+
+/// Where a measurement enters what it changes and makes.
+pub struct Ground {
+    state: State,
+    journal: Journal,
+}
+
+impl Ground {
+    /// Opens the directories, and makes them.
+    pub fn open() -> anyhow::Result<Self> {
+        Ok(Self {
+            state: State::open(&state_dir()?)?,
+            journal: Journal::open(&journal_dir()?)?,
+        })
+    }
+
+    /// What every measurement needs.
+    pub fn environment<'a>(&'a self, fio: Option<&'a Path>, cancel: &'a Cancel) -> Environment<'a> {
+        Environment {
+            host: &Live,
+            fio,
+            state: &self.state,
+            journal: &self.journal,
+            cancel,
+            now: &now,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
 }
 
 /// Where the user keeps advice of their own: `$XDG_CONFIG_HOME/assay/advice`. None when neither that
