@@ -1,6 +1,7 @@
 //! What verbs take from the process: paths, clock, random numbers, the terminal.
 
-use crate::cli::{Color, Global, Status, Unreadable};
+use crate::global::{Color, Global};
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_changes::Journal;
 use assay_engine::Environment;
@@ -95,11 +96,16 @@ pub fn own_advice() -> Option<PathBuf> {
     Some(xdg("XDG_CONFIG_HOME", ".config").ok()?.join("advice"))
 }
 
+/// Where data is kept: `$XDG_DATA_HOME/assay`, else below the home directory.
+pub fn data_dir() -> anyhow::Result<PathBuf> {
+    xdg("XDG_DATA_HOME", ".local/share")
+}
+
 /// The store that `--store` or the environment names.
 pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
     match &global.store {
         Some(path) => Ok(path.clone()),
-        None => Ok(xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db")),
+        None => Ok(data_dir()?.join("assay.db")),
     }
 }
 

@@ -4,10 +4,11 @@ mod workload;
 
 pub use workload::OneWorkload;
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::pages;
 use crate::progress::Meter;
+use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_model::criterion::Criterion;
 use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};

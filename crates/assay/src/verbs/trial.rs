@@ -8,7 +8,8 @@ mod look;
 pub(super) use look::told;
 
 use super::advice::{Own, assignment};
-use crate::cli::{Global, Status};
+use crate::global::Global;
+use crate::status::Status;
 use assay_host::{Host as _, Live};
 use assay_model::advice::Guard;
 use assay_model::{Bytes, Nanos};

@@ -4,9 +4,10 @@ mod before;
 mod show;
 mod wanted;
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::progress::Meter;
+use crate::status::Status;
 use crate::verbs::lab::AccelArg;
 use crate::verbs::run::OneWorkload;
 use assay_lab::Cache;

@@ -1,8 +1,9 @@
 //! Carrying a study out: plan, progress, store.
 
 use super::{Args, look, progress::Progress};
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use crate::verbs::lab::Lab;
 use anyhow::{Context as _, bail};
 use assay_host::held::Directory;

@@ -4,8 +4,9 @@
 use super::super::advice::catalogue;
 use super::carry::{Begun, carry_out};
 use super::{Args, look};
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};

@@ -1,8 +1,9 @@
 //! Looking at trials: one, all, what a crash left.
 
 use super::Args;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use assay_changes::{Elsewhere, Foreign, Journal, Outcome, Recovered};
 use assay_host::Live;
 use assay_judge::trial::{Shown, forecast, judge_trial, shown};
