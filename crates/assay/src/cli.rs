@@ -1,10 +1,8 @@
-//! What all verbs share on the command line: the store, colours, exit status.
+//! The command line as a whole.
 
+use crate::global::Global;
 use crate::verbs;
-use assay_lab::LabError;
-use clap::{Parser, ValueEnum};
-use std::path::PathBuf;
-use std::process::ExitCode;
+use clap::Parser;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,91 +30,4 @@ pub struct Cli {
     /// Options of every verb.
     #[command(flatten)]
     pub global: Global,
-}
-
-/// Options of every verb.
-#[derive(clap::Args, Clone)]
-pub struct Global {
-    /// Database of runs [default: $XDG_DATA_HOME/assay/assay.db]
-    #[arg(
-        long,
-        global = true,
-        // After the verb's own options.
-        display_order = 900,
-        value_name = "FILE",
-        env = "ASSAY_STORE",
-        hide_env_values = true
-    )]
-    pub store: Option<PathBuf>,
-    /// When to use colours: auto, always or never; NO_COLOR is respected
-    #[arg(long, global = true, display_order = 901, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
-    pub color: Color,
-}
-
-/// When to use colours.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-/// How assay ended, for scripts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
-    /// Done, nothing to complain about.
-    Ok = 0,
-    /// Done; there are findings, or a criterion was missed.
-    Findings = 1,
-    /// Wrong usage, or a tool failed.
-    Error = 2,
-    /// Something needed could not be read.
-    Unreadable = 3,
-    /// Interrupted by the user; what was done until then is kept.
-    Interrupted = 130,
-}
-
-/// Marks an error as "could not read what was needed" (exit status 3).
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Unreadable(pub String);
-
-impl Status {
-    /// Status for an error: 130 when the user interrupted work with a guest, 3 when [`Unreadable`] is
-    /// among its causes, else 2.
-    pub fn of(error: &anyhow::Error) -> Self {
-        let interrupted = error
-            .chain()
-            .any(|cause| matches!(cause.downcast_ref(), Some(LabError::Interrupted)));
-        let unreadable = error.chain().any(|cause| cause.is::<Unreadable>());
-        match (interrupted, unreadable) {
-            (true, _) => Self::Interrupted,
-            (false, true) => Self::Unreadable,
-            (false, false) => Self::Error,
-        }
-    }
-}
-
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
-        Self::from(status as u8)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use anyhow::Context as _;
-
-    #[test]
-    fn the_status_of_an_error_tells_scripts_what_it_was() {
-        let of = |error: anyhow::Error| Status::of(&error);
-        assert_eq!(of(LabError::Interrupted.into()), Status::Interrupted);
-        let unreadable = Err::<(), _>(Unreadable("no /proc".to_owned())).context("disks");
-        assert_eq!(of(unreadable.unwrap_err()), Status::Unreadable);
-        assert_eq!(of(anyhow::anyhow!("interrupted")), Status::Error);
-    }
 }

@@ -1,8 +1,9 @@
 //! Words that a shell completes while somebody types: the names of plans, advice and studies, and what
 //! was measured here. The shell's own part is written by `assay dev completions`; it asks assay itself.
 
-use crate::cli::{Cli, Color, Global};
+use crate::cli::Cli;
 use crate::context;
+use crate::global::{Color, Global};
 use assay_store::Store;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::engine::{

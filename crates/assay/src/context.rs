@@ -1,9 +1,13 @@
 //! What verbs take from the process: paths, clock, random numbers, the terminal.
 
-use crate::cli::{Color, Global, Status, Unreadable};
+use crate::global::{Color, Global};
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
+use assay_changes::Journal;
+use assay_engine::Environment;
 use assay_host::Live;
 use assay_instruments::Cancel;
+use assay_instruments::scratch::State;
 use assay_model::Machine;
 use assay_page::Style;
 use assay_store::Store;
@@ -52,17 +56,56 @@ pub fn state_dir() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+/// Where changes are entered.
+pub fn journal_dir() -> anyhow::Result<PathBuf> {
+    Ok(state_dir()?.join("journal"))
+}
+
+/// Where a measurement enters what it changes and makes.
+pub struct Ground {
+    state: State,
+    journal: Journal,
+}
+
+impl Ground {
+    /// Opens the directories, and makes them.
+    pub fn open() -> anyhow::Result<Self> {
+        Ok(Self {
+            state: State::open(&state_dir()?)?,
+            journal: Journal::open(&journal_dir()?)?,
+        })
+    }
+
+    /// What every measurement needs.
+    pub fn environment<'a>(&'a self, fio: Option<&'a Path>, cancel: &'a Cancel) -> Environment<'a> {
+        Environment {
+            host: &Live,
+            fio,
+            state: &self.state,
+            journal: &self.journal,
+            cancel,
+            now: &now,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
 /// Where the user keeps advice of their own: `$XDG_CONFIG_HOME/assay/advice`. None when neither that
 /// nor HOME is set.
 pub fn own_advice() -> Option<PathBuf> {
     Some(xdg("XDG_CONFIG_HOME", ".config").ok()?.join("advice"))
 }
 
+/// Where data is kept: `$XDG_DATA_HOME/assay`, else below the home directory.
+pub fn data_dir() -> anyhow::Result<PathBuf> {
+    xdg("XDG_DATA_HOME", ".local/share")
+}
+
 /// The store that `--store` or the environment names.
 pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
     match &global.store {
         Some(path) => Ok(path.clone()),
-        None => Ok(xdg("XDG_DATA_HOME", ".local/share")?.join("assay.db")),
+        None => Ok(data_dir()?.join("assay.db")),
     }
 }
 

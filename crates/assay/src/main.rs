@@ -19,8 +19,10 @@ macro_rules! eprint {
 mod cli;
 mod complete;
 mod context;
+mod global;
 mod pages;
 mod progress;
+mod status;
 mod sweep;
 mod verbs;
 
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // What a file or a tool said may be in it, and errors are pasted into reports.
             eprintln!("assay: {}", assay_model::secrets::text(&describe(&error)));
-            cli::Status::of(&error).into()
+            status::Status::of(&error).into()
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar with the time left on a terminal, a line now and then in a log.
 
+use assay_engine::Event;
 use assay_model::Nanos;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;
@@ -108,6 +109,36 @@ impl Meter {
         self.clock.expect(left);
         if !std::mem::replace(&mut self.announced, true) {
             self.line(&format!("about {} in all", whole(left)));
+        }
+    }
+
+    /// Takes note of what happens to the slots of a plan.
+    pub fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Making("guest") => self.say("booting a guest".to_owned()),
+            Event::Making(what) => self.say(format!("making {what}")),
+            Event::Layout {
+                target,
+                written,
+                size,
+            } => self.say(format!(
+                "writing the test file in {}: {written} of {size}",
+                target.escape_debug()
+            )),
+            Event::Remark(remark) => self.line(&format!("note: {remark}")),
+            Event::Left(left) => self.expect(*left),
+            Event::Begin {
+                done,
+                of,
+                workload,
+                target,
+                round,
+            } => self.say(format!(
+                "{} of {of}: {workload} on {}, round {round}",
+                done + 1,
+                target.escape_debug()
+            )),
+            _ => {}
         }
     }
 

@@ -26,7 +26,8 @@ pub mod trial;
 mod version;
 pub mod web;
 
-use crate::cli::{Cli, Status};
+use crate::cli::Cli;
+use crate::status::Status;
 
 /// What to do.
 #[derive(clap::Subcommand)]

@@ -1,5 +1,8 @@
 //! What whoever measures tells while it goes on.
 
+use assay_instruments::scratch::Astray;
+use assay_model::study::{NotTried, Observation};
+use assay_model::trial::{DurabilityProof, Judgement, PairOutcome, Side};
 use assay_model::{Bytes, Nanos, Sample};
 
 /// What happens.
@@ -20,21 +23,67 @@ pub enum Event<'a> {
     Remark(&'a str),
     /// A new estimate of what is left, from now.
     Left(Nanos),
-    /// A sample begins.
+    /// A sample begins, or a step of a study.
     Begin {
         /// How many are done.
         done: usize,
         /// How many there are.
         of: usize,
-        /// Workload.
+        /// Workload; of a study the figures, for people.
         workload: &'a str,
-        /// Target, or rung.
+        /// Target, rung or disk; of a study the configuration, for people.
         target: &'a str,
         /// Round.
         round: u32,
     },
     /// A sample is stored.
     Stored(&'a Sample),
+    /// All that a study needs is there; its first step comes next.
+    Ready {
+        /// What it runs on.
+        machine: &'a [(String, String)],
+        /// Whether that is an emulated guest.
+        emulated: bool,
+        /// What cannot be tried here.
+        not_tried: &'a [NotTried],
+    },
+    /// What a step of a study has given.
+    Observed(&'a [Observation]),
+    /// A step of a study failed, and the others go on.
+    Failed(&'a [NotTried]),
+    /// A flush test ended.
+    Durability(&'a DurabilityProof),
+    /// Noise of the side as it is now, before anything is changed.
+    Noise {
+        /// Standard deviation of the log ratio of neighbours.
+        pair_sd: f64,
+        /// How many neighbours.
+        pairs: u32,
+    },
+    /// A side of a pair is measured next.
+    Side {
+        /// 1-based pair; 0 while the noise is measured.
+        pair: u32,
+        /// Side.
+        side: Side,
+    },
+    /// A pair is complete and was judged.
+    Judged {
+        /// 1-based pair.
+        pair: u32,
+        /// Which side was measured first.
+        first: Side,
+        /// The deciding figure of A and of B, in base units.
+        figures: [Option<f64>; 2],
+        /// What the judge makes of this pair.
+        outcome: &'a PairOutcome,
+        /// Where the trial stands.
+        judgement: &'a Judgement,
+    },
+    /// Somebody moved a scratch file meanwhile.
+    Astray(&'a Astray),
+    /// Settings are set back and what was made is removed.
+    SettingBack,
 }
 
 /// Who is told.

@@ -1,21 +1,26 @@
 //! A slot is measured here, and nowhere else: counters before, load, counters after, a sample.
 //!
 //! Runs, trials, ladders and studies say what is loaded and where ([`Slot`], [`Place`]); [`Meter::take`]
-//! does it, and [`carry_out`] does one slot after the other. Nothing is printed, and nothing is stored:
-//! whoever calls is told by [`Event`]s and keeps what is handed over.
+//! does it, and [`carry_out`] does one step after the other: the slots of a plan ([`carry_out_plan`]), the
+//! sides of a trial's pairs, the steps of a study. Nothing is printed, and nothing is stored: whoever calls
+//! is told by [`Event`]s and keeps what is handed over.
 
 mod carry;
+mod environment;
 mod error;
 mod event;
 mod loads;
 mod place;
+mod plan;
 mod slot;
 mod tools;
 
-pub use carry::{Carried, Kept, Stopped, Turn, carry_out};
+pub use carry::{Carried, Steps, carry_out};
+pub use environment::Environment;
 pub use error::EngineError;
 pub use event::{Event, Tell};
 pub use loads::{OPERATION_LIMIT, fio};
 pub use place::{Place, link};
+pub use plan::{Kept, Stopped, Turn, carry_out_plan};
 pub use slot::{Meter, Slot};
 pub use tools::Tools;

@@ -1,6 +1,8 @@
 //! What a load is pointed at.
 
 use crate::EngineError;
+use assay_host::held::{Access, Held};
+use assay_instruments::file_state;
 use assay_model::target::FileState;
 use std::path::{Path, PathBuf};
 
@@ -70,6 +72,33 @@ pub fn link(work: &Path, name: &str, to: &Path) -> Result<String, EngineError> {
 }
 
 impl Place {
+    /// A file or device that is held, by the plain name `name` in the work directory.
+    ///
+    /// # Errors
+    /// The link cannot be made.
+    pub fn held(work: &Path, name: &str, held: &Held) -> Result<Self, EngineError> {
+        Ok(Self::File {
+            dir: None,
+            link: link(work, name, &held.through())?,
+            state: looked(held),
+        })
+    }
+
+    /// As [`Place::held`], for what assay made where nobody else may exchange it.
+    ///
+    /// # Errors
+    /// The link cannot be made.
+    pub fn at(work: &Path, name: &str, path: &Path) -> Result<Self, EngineError> {
+        Ok(Self::File {
+            dir: None,
+            link: link(work, name, path)?,
+            state: Held::open(path, Access::Read)
+                .ok()
+                .as_ref()
+                .and_then(looked),
+        })
+    }
+
     /// What the file looked like after layout, where it is one.
     #[must_use]
     pub fn state(&self) -> Option<&FileState> {
@@ -78,4 +107,10 @@ impl Place {
             _ => None,
         }
     }
+}
+
+/// What a file looks like. A device has no size there, and nothing to look at.
+fn looked(held: &Held) -> Option<FileState> {
+    let state = file_state::look(held.file()).ok();
+    state.filter(|state| state.size.0 > 0)
 }

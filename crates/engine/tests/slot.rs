@@ -256,7 +256,7 @@ fn carried(load: &str, rounds: u32, stop_after: usize) -> Seen {
         kept: Vec::new(),
     };
     let mut told = Vec::new();
-    let ended = assay_engine::carry_out(&plan, &todo, &cancel, &mut by, &mut |event| {
+    let ended = assay_engine::carry_out_plan(&plan, &todo, &cancel, &mut by, &mut |event| {
         told.push(match event {
             Event::Left(left) => left.0.to_string(),
             Event::Begin { workload, .. } => workload.to_owned(),

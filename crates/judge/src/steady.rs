@@ -71,18 +71,13 @@ fn slope(values: &[f64]) -> f64 {
     up / across
 }
 
-/// I/Os per second of a point.
-pub(crate) fn rate(point: &RatePoint) -> f64 {
-    point.read_iops + point.write_iops
-}
-
 /// How the rate changed within the samples, when it changed alike in all of them.
 fn drift(series: &[&[RatePoint]]) -> Option<String> {
     let ratios: Vec<f64> = series
         .iter()
         .filter(|points| points.len() >= 4)
         .filter_map(|points| {
-            let rates: Vec<f64> = points.iter().map(rate).collect();
+            let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
             let half = rates.len() / 2;
             let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
             let (first, second) = (mean(&rates[..half]), mean(&rates[rates.len() - half..]));
@@ -105,15 +100,20 @@ fn drift(series: &[&[RatePoint]]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_model::sample::{Operation, Rate};
     use proptest::prelude::*;
 
     fn points(rates: &[f64]) -> Vec<RatePoint> {
-        let point = |(i, &read_iops): (usize, &f64)| RatePoint {
+        let point = |(i, &per_s): (usize, &f64)| RatePoint {
             at_ms: i as u64 * 100,
-            read_iops,
-            write_iops: 0.0,
-            read_bytes_per_s: 0.0,
-            write_bytes_per_s: 0.0,
+            rates: [(
+                Operation::Read,
+                Rate {
+                    per_s,
+                    bytes_per_s: 0.0,
+                },
+            )]
+            .into(),
         };
         rates.iter().enumerate().map(point).collect()
     }

@@ -272,16 +272,38 @@ impl Latency {
 }
 
 /// One point of rate over time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "written::RatePoint")]
 pub struct RatePoint {
     /// Milliseconds since measuring began, end of the interval.
     pub at_ms: u64,
-    /// Reads per second in the interval.
-    pub read_iops: f64,
-    /// Writes per second in the interval.
-    pub write_iops: f64,
-    /// Bytes read per second.
-    pub read_bytes_per_s: f64,
-    /// Bytes written per second.
-    pub write_bytes_per_s: f64,
+    /// What was done in the interval, by operation.
+    pub rates: BTreeMap<Operation, Rate>,
+}
+
+/// How fast operations of a kind were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Operations per second.
+    pub per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+}
+
+impl RatePoint {
+    /// Operations per second, of all kinds.
+    #[must_use]
+    pub fn per_s(&self) -> f64 {
+        self.sum(|rate| rate.per_s)
+    }
+
+    /// Bytes per second, of all kinds.
+    #[must_use]
+    pub fn bytes_per_s(&self) -> f64 {
+        self.sum(|rate| rate.bytes_per_s)
+    }
+
+    fn sum(&self, of: impl Fn(&Rate) -> f64) -> f64 {
+        self.rates.values().map(of).fold(0.0, |all, one| all + one)
+    }
 }

@@ -36,6 +36,17 @@ pub enum Side {
     Changed,
 }
 
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Now => Self::Changed,
+            Self::Changed => Self::Now,
+        }
+    }
+}
+
 /// Most pairs a trial measures before it says "undecided".
 pub const MAX_PAIRS: u32 = 60;
 

@@ -113,7 +113,8 @@ fn odd_figures_never_break_a_page() {
                 for (_, points) in &mut result.series {
                     points
                         .iter_mut()
-                        .for_each(|point| point.read_bytes_per_s = value);
+                        .flat_map(|point| point.rates.values_mut())
+                        .for_each(|rate| rate.bytes_per_s = value);
                 }
             }
             for sample in &mut case.judged.samples {

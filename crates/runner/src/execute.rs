@@ -2,17 +2,15 @@
 
 use crate::RunError;
 use crate::estimate::{self, Pace};
-use crate::prepare::{Environment, Prepared, lays_out};
+use crate::prepare::{Prepared, lays_out};
 use crate::targets;
-use assay_engine::{Carried, Event, Kept, Meter, Tell, Turn};
+use assay_engine::{Carried, Environment, Event, Kept, Meter, Tell, Turn};
 use assay_host::held::Held;
 use assay_instruments::counters::Sources;
-use assay_instruments::file_state;
 use assay_instruments::layout::{self, LayoutError};
 use assay_instruments::scratch::{Astray, Scratch};
 use assay_model::plan::Slot;
 use assay_model::run::{Run, RunState};
-use assay_model::target::TargetKind;
 use assay_model::{Bytes, Nanos, Sample};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
@@ -153,13 +151,7 @@ fn carry_out(
         ready.push(place.ready(named, env)?);
     }
     let mut by = Keeper {
-        meter: Meter {
-            host: env.host,
-            cancel: env.cancel,
-            now: env.now,
-            work: session.dir(),
-            tools,
-        },
+        meter: env.meter(session.dir(), tools),
         run,
         ready: &ready,
         pace,
@@ -167,7 +159,7 @@ fn carry_out(
         taken,
     };
     Ok(
-        match assay_engine::carry_out(&run.plan, todo, env.cancel, &mut by, tell)? {
+        match assay_engine::carry_out_plan(&run.plan, todo, env.cancel, &mut by, tell)? {
             Carried::Complete => RunState::Complete,
             Carried::Interrupted => RunState::Interrupted,
         },
@@ -245,21 +237,13 @@ fn lay_out(
 
 impl Place<'_> {
     fn ready(&self, named: assay_engine::Place, env: &Environment<'_>) -> Result<Ready, RunError> {
-        let link = format!("target{}", self.index);
         // fio gets a plain name: it splits file names at ':' and has its own escapes. The name leads
         // to the descriptor, so that fio opens what was checked and laid out, and nothing else.
-        assay_engine::link(self.work, &link, &self.held.through())?;
-        let regular = self.info.kind != TargetKind::BlockDevice;
+        let link = format!("target{}", self.index);
         Ok(Ready {
             named,
             sources: Sources::find(env.host, &self.info.devices),
-            place: assay_engine::Place::File {
-                dir: None,
-                link,
-                state: regular
-                    .then(|| file_state::look(self.held.file()).ok())
-                    .flatten(),
-            },
+            place: assay_engine::Place::held(self.work, &link, self.held)?,
         })
     }
 }

@@ -11,11 +11,11 @@ mod prepare;
 mod remarks;
 mod targets;
 
-pub use assay_engine::Event;
+pub use assay_engine::{Environment, Event};
 pub use claim::Claim;
 pub use execute::{Finished, execute};
 pub use ground::Ground;
-pub use prepare::{Environment, Prepared, prepare, prepare_resume};
+pub use prepare::{Begin, Prepared, prepare, prepare_resume};
 pub use targets::{Permission, TargetRefused};
 
 use assay_store::StoreError;

@@ -5,38 +5,24 @@ use crate::claim::Claim;
 use crate::estimate::{self, Pace};
 use crate::remarks::{part_of, remarks};
 use crate::targets::{Checked, Permission, Place, check};
-use assay_engine::Tools;
-use assay_host::Host;
-use assay_instruments::Cancel;
-use assay_instruments::scratch::{Session, State, Swept, sweep_directory};
+use assay_engine::{Environment, Tools};
+use assay_instruments::scratch::{Session, Swept, sweep_directory};
 use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
 use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
 use assay_model::{Nanos, Planned, Sample};
-use jiff::Timestamp;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// What a run needs from outside.
-pub struct Environment<'a> {
-    /// The machine.
-    pub host: &'a dyn Host,
-    /// fio, when it is not the one on PATH.
-    pub fio: Option<&'a Path>,
-    /// Where scratch files are entered.
-    pub state: &'a State,
-    /// Asks to stop.
-    pub cancel: &'a Cancel,
-    /// The wall clock.
-    pub now: &'a dyn Fn() -> Timestamp,
-    /// 128 random bits in hex: names a new run.
+/// What a run is made of besides its plan.
+#[derive(Clone, Debug)]
+pub struct Begin {
+    /// 128 random bits in hex: names the run.
     pub uid: String,
     /// Seed for a plan that has none.
     pub seed: u64,
     /// What the user allowed.
     pub permission: Permission,
-    /// Version of assay, stored with the run.
-    pub version: &'static str,
 }
 
 /// What a load without fio takes to start and to end.
@@ -66,22 +52,23 @@ pub struct Prepared {
 pub fn prepare(
     spec: &PlanSpec,
     targets: Vec<String>,
+    begin: &Begin,
     env: &Environment<'_>,
 ) -> Result<Prepared, RunError> {
     let settled = |engine| {
         spec.resolve(&Settings {
             targets: targets.clone(),
             engine,
-            seed: env.seed,
+            seed: begin.seed,
         })
     };
     let tools = tools(&settled(Engine::Auto)?, env)?;
-    let session = env.state.begin(&env.uid)?;
+    let session = env.state.begin(&begin.uid)?;
     let fio = tools.fio.as_ref();
     let plan = settled(fio.map_or(Engine::Auto, |fio| {
         fio.best_engine(session.dir(), env.cancel)
     }))?;
-    let checked = check(env.host, &plan, env.permission)?;
+    let checked = check(env.host, &plan, begin.permission)?;
     let swept = sweep_targets(&checked);
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
     let paths: Vec<PathBuf> = checked.iter().map(|target| target.path.clone()).collect();
@@ -92,7 +79,7 @@ pub fn prepare(
     remarks.extend(fio.and_then(|fio| fio.remark.clone()));
     let run = Run {
         id: RunId(0),
-        uid: env.uid.clone(),
+        uid: begin.uid.clone(),
         assay_version: env.version.to_owned(),
         started: (env.now)(),
         ended: None,
@@ -115,6 +102,7 @@ pub fn prepare(
 pub fn prepare_resume(
     mut run: Run,
     samples: &[Sample],
+    permission: Permission,
     env: &Environment<'_>,
 ) -> Result<Prepared, RunError> {
     let refuse = |run: &Run, message: String| {
@@ -148,7 +136,7 @@ pub fn prepare_resume(
     }
     let tools = tools(&run.plan, env)?;
     let session = env.state.begin(&run.uid)?;
-    let checked = check(env.host, &run.plan, env.permission)?;
+    let checked = check(env.host, &run.plan, permission)?;
     for (then, now) in run.targets.iter().zip(&checked) {
         if then.mount_source != now.info.mount_source || then.fs_type != now.info.fs_type {
             let message = format!(

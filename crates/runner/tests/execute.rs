@@ -4,13 +4,14 @@
     reason = "tests make directories and read the clock"
 )]
 
+use assay_changes::Journal;
 use assay_host::Live;
 use assay_instruments::Cancel;
 use assay_instruments::scratch::State;
 use assay_model::plan::PlanSpec;
 use assay_model::run::RunState;
 use assay_model::sample::Outcome;
-use assay_runner::{Environment, Event, Permission, execute, prepare, prepare_resume};
+use assay_runner::{Begin, Environment, Event, Permission, execute, prepare, prepare_resume};
 use assay_store::Store;
 
 const PLAN: &str = r#"
@@ -46,21 +47,26 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
     let target = dir.path().join("target");
     std::fs::create_dir(&target).unwrap();
     let state = State::open(&dir.path().join("state")).unwrap();
+    let journal = Journal::open(&dir.path().join("state")).unwrap();
     let mut store = Store::open(&dir.path().join("store.db")).unwrap();
     let cancel = Cancel::default();
     let env = Environment {
         host: &Live,
         fio: None,
         state: &state,
+        journal: &journal,
         cancel: &cancel,
         now: &jiff::Timestamp::now,
+        version: "test",
+    };
+    let begin = Begin {
         uid: "0123456789abcdef0123456789abcdef".to_owned(),
         seed: 5,
         permission: Permission::default(),
-        version: "test",
     };
     let spec = PlanSpec::from_toml(PLAN, "test").unwrap();
-    let prepared = prepare(&spec, vec![target.to_str().unwrap().to_owned()], &env).unwrap();
+    let targets = vec![target.to_str().unwrap().to_owned()];
+    let prepared = prepare(&spec, targets, &begin, &env).unwrap();
     assert_eq!(prepared.todo.len(), 4);
     let stop = cancel.clone();
     let mut laid_out = false;
@@ -83,7 +89,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
     };
     let run = store.run(finished.run.id).unwrap();
     let samples = store.samples(run.id).unwrap();
-    let prepared = prepare_resume(run, &samples, &env).unwrap();
+    let prepared = prepare_resume(run, &samples, begin.permission, &env).unwrap();
     assert_eq!(prepared.todo.len(), 3);
     let finished = execute(prepared, &env, &mut store, &mut |_| {}).unwrap();
     assert_eq!(
@@ -112,7 +118,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
     }
     // On a loaded machine fio may miss every tick of a sample this short.
     assert!(samples.iter().any(|sample| !sample.series.is_empty()));
-    let again = prepare_resume(finished.run, &samples, &env)
+    let again = prepare_resume(finished.run, &samples, begin.permission, &env)
         .err()
         .unwrap()
         .to_string();

@@ -26,39 +26,10 @@ pub use makes::{Made, Within};
 pub use part::{FileSystem, Part};
 pub use prepare::{Prepared, Wanted, prepare};
 
-use assay_changes::Journal;
-use assay_host::HostMut;
-use assay_instruments::{Cancel, scratch};
 use assay_lab::Image;
-use jiff::Timestamp;
-use std::path::Path;
-
-/// What measuring needs from outside.
-pub struct Environment<'a> {
-    /// The machine.
-    pub host: &'a dyn HostMut,
-    /// fio, when it is not the one on PATH.
-    pub fio: Option<&'a Path>,
-    /// Where scratch files are entered.
-    pub state: &'a scratch::State,
-    /// Where images are entered.
-    pub journal: &'a Journal,
-    /// Guests: their image and where they are entered; else why there are none.
-    pub lab: Result<Lab<'a>, String>,
-    /// Asks to stop.
-    pub cancel: &'a Cancel,
-    /// The wall clock.
-    pub now: &'a dyn Fn() -> Timestamp,
-    /// 128 random bits in hex: names the run.
-    pub uid: String,
-    /// Seed for a plan that has none.
-    pub seed: u64,
-    /// Version of assay, stored with the run.
-    pub version: &'static str,
-}
 
 /// What guests need.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Lab<'a> {
     /// The guest image.
     pub image: &'a Image,
@@ -66,7 +37,7 @@ pub struct Lab<'a> {
     pub state: &'a assay_lab::State,
 }
 
-pub use assay_engine::{Event, Tell};
+pub use assay_engine::{Environment, Event, Tell};
 
 /// The plan that is carried out when the user names none.
 pub const DEFAULT_PLAN: &str = include_str!("measure/stack.toml");

@@ -1,6 +1,7 @@
 //! Carrying a study out: rounds, each with everything once in an order of its own.
 
 use crate::{Bench, StudyError};
+use assay_engine::{Carried, Event, Steps, Tell, carry_out};
 use assay_instruments::Cancel;
 use assay_model::shuffle;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -32,42 +33,6 @@ pub struct Step<'a> {
     pub configuration: &'a Configuration,
     /// Which figures of it: those that belong together.
     pub figures: Vec<&'a Figure>,
-}
-
-/// What happens.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// Everything is there; the first step comes next.
-    Ready {
-        /// What it runs on.
-        machine: &'a [(String, String)],
-        /// Whether that is an emulated guest.
-        emulated: bool,
-        /// What cannot be tried here.
-        not_tried: &'a [NotTried],
-    },
-    /// A step begins.
-    Begin {
-        /// Steps done.
-        done: usize,
-        /// Steps in all.
-        of: usize,
-        /// Which.
-        step: &'a Step<'a>,
-    },
-    /// What a step has given.
-    Observed(&'a [Observation]),
-    /// A step failed, and the others go on.
-    Failed(&'a [NotTried]),
-}
-
-/// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Every step was taken.
-    Complete,
-    /// The user stopped it.
-    Cancelled,
 }
 
 /// The steps of a form in the order that the seed gives them.
@@ -126,10 +91,10 @@ pub fn execute(
     bench: &mut dyn Bench,
     task: &Task<'_>,
     cancel: &Cancel,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> Result<End, StudyError> {
+    tell: &mut Tell<'_>,
+) -> Result<Carried, StudyError> {
     let not_tried = match bench.begin(task.study, task.form) {
-        Err(_) if cancel.is_cancelled() => return Ok(End::Cancelled),
+        Err(_) if cancel.is_cancelled() => return Ok(Carried::Interrupted),
         begun => begun?,
     };
     tell(Event::Ready {
@@ -139,32 +104,95 @@ pub fn execute(
     });
     let mut steps = steps(task.study, task.form, task.seed);
     leave_out(&mut steps, &not_tried, task.done);
-    let of = steps.len();
-    let mut failed = BTreeSet::new();
-    for (done, step) in steps.iter().enumerate() {
-        if cancel.is_cancelled() {
-            return Ok(End::Cancelled);
+    let mut course = Course {
+        bench,
+        steps: &steps,
+        keep_going: task.keep_going,
+        cancel,
+        done: 0,
+        failed: BTreeSet::new(),
+    };
+    carry_out(&mut course, cancel, tell)
+}
+
+/// The steps of a study, one after the other.
+struct Course<'a, 'b> {
+    bench: &'b mut dyn Bench,
+    steps: &'a [Step<'a>],
+    keep_going: bool,
+    cancel: &'a Cancel,
+    done: usize,
+    /// What failed once is not tried again.
+    failed: BTreeSet<(&'a str, &'a str)>,
+}
+
+impl<'a> Steps<StudyError> for Course<'a, '_> {
+    type Step = &'a Step<'a>;
+    /// What was observed, or that it failed.
+    type Taken = Result<Vec<Observation>, StudyError>;
+
+    fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, StudyError> {
+        while let Some(step) = self.steps.get(self.done) {
+            if !self.failed.contains(&step.key()) {
+                tell(Event::Begin {
+                    done: self.done,
+                    of: self.steps.len(),
+                    workload: &step.what(),
+                    target: step.configuration.title(),
+                    round: step.round,
+                });
+                return Ok(Some(step));
+            }
+            self.done += 1;
         }
-        let name = (&step.configuration.name, &step.figures[0].name);
-        if failed.contains(&name) {
-            continue;
-        }
-        tell(Event::Begin { done, of, step });
-        let measured = bench.measure(step.configuration, &step.figures, step.round);
+        Ok(None)
+    }
+
+    fn take(&mut self, step: &Self::Step) -> Result<Option<Self::Taken>, StudyError> {
+        let measured = self
+            .bench
+            .measure(step.configuration, &step.figures, step.round);
         match measured.and_then(|observed| belongs(step, observed)) {
-            Ok(observed) => tell(Event::Observed(&observed)),
             // It failed because it was stopped.
-            Err(_) if cancel.is_cancelled() => return Ok(End::Cancelled),
-            Err(error) if task.keep_going => {
-                failed.insert(name);
-                let lost: Vec<NotTried> =
-                    step.figures.iter().map(|f| lost(step, f, &error)).collect();
-                tell(Event::Failed(&lost));
+            Err(_) if self.cancel.is_cancelled() => Ok(None),
+            taken => Ok(Some(taken)),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        step: Self::Step,
+        taken: Self::Taken,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), StudyError> {
+        self.done += 1;
+        match taken {
+            Ok(observed) => tell(Event::Observed(&observed)),
+            Err(error) if self.keep_going => {
+                self.failed.insert(step.key());
+                let lost = step.figures.iter().map(|figure| lost(step, figure, &error));
+                tell(Event::Failed(&lost.collect::<Vec<_>>()));
             }
             Err(error) => return Err(error),
         }
+        Ok(())
     }
-    Ok(End::Complete)
+}
+
+impl<'a> Step<'a> {
+    /// Configuration and first figure: what it is called by.
+    fn key(&self) -> (&'a str, &'a str) {
+        (&self.configuration.name, &self.figures[0].name)
+    }
+
+    /// Its figures, for people.
+    fn what(&self) -> String {
+        let figures: Vec<&str> = self.figures.iter().map(|figure| figure.title()).collect();
+        match figures[..] {
+            [first, second, _, ..] => format!("{first}, {second} and {} more", figures.len() - 2),
+            _ => figures.join(", "),
+        }
+    }
 }
 
 fn lost(step: &Step<'_>, figure: &Figure, error: &StudyError) -> NotTried {

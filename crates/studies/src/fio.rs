@@ -228,9 +228,9 @@ impl Work {
         limit: Duration,
     ) -> Result<Document, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure("fio", reason);
-        let fio = Fio::find(place.host, place.fio).map_err(|error| fail(&error))?;
+        let fio = Fio::find(place.env.host, place.env.fio).map_err(|error| fail(&error))?;
         assay_engine::link(&self.0, TARGET, target).map_err(|error| fail(&error))?;
-        let done = assay_engine::fio::document(&fio, &self.0, job, limit, place.cancel);
+        let done = assay_engine::fio::document(&fio, &self.0, job, limit, place.env.cancel);
         let (outcome, document) = done.map_err(|error| fail(&error))?;
         match outcome {
             Outcome::Completed => Ok(document),

@@ -18,9 +18,10 @@ pub mod guest;
 mod place;
 pub mod settings;
 
+pub use assay_engine::{Carried, Environment, Event};
 pub use benches::{BENCHES, Known, Own, bench};
 pub use error::StudyError;
-pub use execute::{End, Event, Step, Task, execute, steps};
+pub use execute::{Step, Task, execute, steps};
 pub use place::Place;
 
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};

@@ -2,8 +2,7 @@
 
 use crate::StudyError;
 use assay_changes::{MadeId, OwnDirectory, Session};
-use assay_host::HostMut;
-use assay_instruments::Cancel;
+use assay_engine::Environment;
 use assay_lab::{Accel, Disk, Guest, Image, Options, State};
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +16,8 @@ const BOOT_LIMIT: Duration = Duration::from_secs(900);
 
 /// Where a study is carried out, and with what. Benches borrow it for as long as they live.
 pub struct Place<'a> {
+    /// What every measurement needs.
+    pub env: Environment<'a>,
     /// An existing directory on the storage that is to be tried: the user named it for that, and
     /// whoever lends this holds it ([`assay_host::held::Directory::through`]).
     pub dir: PathBuf,
@@ -25,14 +26,8 @@ pub struct Place<'a> {
     pub on: Option<String>,
     /// Directories that the user named for file systems that a study asks for, by its words for them.
     pub dirs: BTreeMap<String, PathBuf>,
-    /// The machine.
-    pub host: &'a dyn HostMut,
     /// Where things are entered before they are made.
     pub session: &'a Session,
-    /// Where scratch files of load generators are entered.
-    pub scratch: &'a assay_instruments::scratch::State,
-    /// fio, when it is not the one on PATH.
-    pub fio: Option<&'a Path>,
     /// The guest image; there whenever the bench says that it needs guests.
     pub image: Option<Image>,
     /// Where guests are entered.
@@ -41,8 +36,6 @@ pub struct Place<'a> {
     pub accel: Option<Accel>,
     /// Seed of order, offsets and data.
     pub seed: u64,
-    /// Asks to stop.
-    pub cancel: &'a Cancel,
     /// Tells the user what is being done now, in a few words; shown beside the progress.
     pub say: &'a dyn Fn(&str),
 }
@@ -69,7 +62,7 @@ impl Place<'_> {
         options.disks = disks;
         options.accel = self.accel;
         options.boot_limit = BOOT_LIMIT;
-        Ok(Guest::boot(image, &options, self.guests, self.cancel)?)
+        Ok(Guest::boot(image, &options, self.guests, self.env.cancel)?)
     }
 
     /// Makes a directory for this user alone in [`Place::dir`], entered before it is made, and used
@@ -86,7 +79,7 @@ impl Place<'_> {
     /// # Errors
     /// As [`Place::scratch_dir`].
     pub fn scratch_dir_in(&self, dir: &Path, name: &str) -> Result<OwnDirectory, StudyError> {
-        Ok(self.session.own_directory(self.host, dir, name)?)
+        Ok(self.session.own_directory(self.env.host, dir, name)?)
     }
 
     /// Makes a directory in the session's own: there nobody else can give its path to something else,
@@ -109,7 +102,7 @@ impl Place<'_> {
     /// # Errors
     /// It does not go; it is tried again when the session is closed.
     pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
-        Ok(self.session.unmake(self.host, id)?)
+        Ok(self.session.unmake(self.env.host, id)?)
     }
 
     /// Whether to go on.
@@ -117,7 +110,7 @@ impl Place<'_> {
     /// # Errors
     /// [`StudyError::Cancelled`] when the user wants to stop.
     pub fn go_on(&self) -> Result<(), StudyError> {
-        match self.cancel.is_cancelled() {
+        match self.env.cancel.is_cancelled() {
             true => Err(StudyError::Cancelled),
             false => Ok(()),
         }

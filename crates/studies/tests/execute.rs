@@ -3,7 +3,7 @@
 
 use assay_instruments::Cancel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
-use assay_studies::{Bench, End, Event, Outline, StudyError, Task, execute, observed, steps};
+use assay_studies::{Bench, Carried, Event, Outline, StudyError, Task, execute, observed, steps};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ impl Bench for Fake {
 }
 
 struct Came {
-    ended: Result<End, StudyError>,
+    ended: Result<Carried, StudyError>,
     observed: Vec<Observation>,
     failed: Vec<NotTried>,
     fake: Fake,
@@ -107,7 +107,7 @@ fn run(study: &Study, mut fake: Fake, keep_going: bool, done: &[Observation]) ->
     let ended = execute(&mut fake, &task, &cancel, &mut |event| match event {
         Event::Observed(new) => observed.extend_from_slice(new),
         Event::Failed(new) => failed.extend_from_slice(new),
-        Event::Ready { .. } | Event::Begin { .. } => {}
+        _ => {}
     });
     Came {
         ended,
@@ -121,7 +121,7 @@ fn run(study: &Study, mut fake: Fake, keep_going: bool, done: &[Observation]) ->
 fn every_round_has_everything_once_and_figures_that_belong_together_in_one_step() {
     let study = study(4);
     let came = run(&study, Fake::default(), false, &[]);
-    assert_eq!(came.ended.unwrap(), End::Complete);
+    assert_eq!(came.ended.unwrap(), Carried::Complete);
     assert_eq!(came.fake.asked.len(), 4 * 3);
     let mut orders = BTreeSet::new();
     for round in came.fake.asked.chunks(3) {
@@ -147,7 +147,7 @@ fn what_cannot_be_tried_is_not_asked_for() {
         ..Fake::default()
     };
     let came = run(&study, fake, false, &[]);
-    assert_eq!(came.ended.unwrap(), End::Complete);
+    assert_eq!(came.ended.unwrap(), Carried::Complete);
     assert!(
         came.fake
             .asked
@@ -165,7 +165,7 @@ fn what_cannot_be_tried_is_not_asked_for() {
         ..Fake::default()
     };
     let came = run(&study, fake, false, &[]);
-    assert_eq!(came.ended.unwrap(), End::Complete);
+    assert_eq!(came.ended.unwrap(), Carried::Complete);
     assert!(
         came.fake
             .asked
@@ -184,7 +184,7 @@ fn a_failure_ends_the_study_unless_the_rest_shall_go_on() {
     let came = run(&study, broken(), false, &[]);
     assert!(came.ended.unwrap_err().to_string().contains("broke"));
     let came = run(&study, broken(), true, &[]);
-    assert_eq!(came.ended.unwrap(), End::Complete);
+    assert_eq!(came.ended.unwrap(), Carried::Complete);
     // Both figures of the step are lost, once; it is not tried again.
     let lost: Vec<_> = came
         .failed
@@ -203,10 +203,10 @@ fn what_was_measured_before_an_interruption_is_not_measured_again() {
         ..Fake::default()
     };
     let first = run(&study, fake, false, &[]);
-    assert_eq!(first.ended.unwrap(), End::Cancelled);
+    assert_eq!(first.ended.unwrap(), Carried::Interrupted);
     assert_eq!(first.fake.asked.len(), 4);
     let rest = run(&study, Fake::default(), false, &first.observed);
-    assert_eq!(rest.ended.unwrap(), End::Complete);
+    assert_eq!(rest.ended.unwrap(), Carried::Complete);
     assert_eq!(rest.fake.asked.len(), 9 - 4);
     let whole = run(&study, Fake::default(), false, &[]);
     let both: Vec<_> = [first.fake.asked, rest.fake.asked].concat();

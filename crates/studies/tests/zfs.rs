@@ -7,7 +7,7 @@ use assay_host::Live;
 use assay_instruments::{Cancel, scratch};
 use assay_lab::{Cache, Image, State};
 use assay_model::study::Observation;
-use assay_studies::{End, Event, Place, Task, bench, catalogue, execute};
+use assay_studies::{Carried, Environment, Event, Place, Task, bench, catalogue, execute};
 use std::collections::BTreeMap;
 
 /// One of everything, as little of it as possible: one boot.
@@ -190,15 +190,20 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
         dir: dir.clone(),
         on: None,
         dirs: BTreeMap::new(),
-        host: &Live,
+        env: Environment {
+            host: &Live,
+            fio: None,
+            state: &scratch,
+            journal: &journal,
+            cancel: &cancel,
+            now: &jiff::Timestamp::now,
+            version: "test",
+        },
         session: &session,
-        scratch: &scratch,
-        fio: None,
         image: Some(image),
         guests: &guests,
         accel: None,
         seed: 1,
-        cancel: &cancel,
         say: &|_| {},
     };
     let mut all: Vec<Observation> = Vec::new();
@@ -216,7 +221,7 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
             Event::Ready { not_tried, .. } => assert_eq!(not_tried, []),
             _ => {}
         });
-        assert_eq!(end.unwrap(), End::Complete);
+        assert_eq!(end.unwrap(), Carried::Complete);
     }
     let found: BTreeMap<(&str, &str), f64> = all
         .iter()

@@ -1,10 +1,10 @@
 //! One trial from its first file to its last: made, measured, judged, set back.
 
-use crate::event::Event;
+use crate::TrialError;
 use crate::machine::{Machine, On};
-use crate::pairs::{Stop, Tell, measure, noise};
-use crate::{Environment, TrialError};
+use crate::pairs::{Stop, measure, noise};
 use assay_changes::{Outcome, Recovered, Switch, never_kept};
+use assay_engine::{Environment, Event, Tell};
 use assay_host::Host;
 use assay_instruments::scratch::Scratch;
 use assay_model::advice::RiskLevel;

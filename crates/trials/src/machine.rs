@@ -1,22 +1,17 @@
 //! The machine itself as a bench: a setting that is set and set back, or two things that assay
 //! made, alive side by side.
 
+use crate::TrialError;
 use crate::bench::{Bench, Clocks};
-use crate::event::Event;
-use crate::pairs::Tell;
-use crate::{Environment, TrialError};
 use assay_arms::{Built, Endpoint};
 use assay_changes::{Session, Switch};
-use assay_engine::{Meter, OPERATION_LIMIT, Place, Slot, Tools, link};
-use assay_host::Host;
-use assay_host::held::{Access, Held};
+use assay_engine::{Environment, Event, OPERATION_LIMIT, Place, Slot, Tell, Tools, link};
 use assay_instruments::counters::Sources;
+use assay_instruments::layout;
 use assay_instruments::scratch::{self, Scratch};
-use assay_instruments::{Cancel, file_state, layout};
 use assay_model::advice::SafetyRule;
 use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::sample::Sample;
-use assay_model::target::{FileState, TargetKind};
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Change, Load, change};
@@ -27,9 +22,7 @@ use std::time::Duration;
 
 /// What does the load.
 struct Loader<'a> {
-    host: &'a dyn Host,
-    cancel: &'a Cancel,
-    now: &'a dyn Fn() -> jiff::Timestamp,
+    env: Environment<'a>,
     /// With nothing left open.
     load: Load,
     tools: Tools,
@@ -95,9 +88,7 @@ impl<'a> Machine<'a> {
             }
         }
         let loader = Loader {
-            host: env.host,
-            cancel: env.cancel,
-            now: env.now,
+            env: *env,
             load: settled(&plan.load, engine),
             tools,
             work,
@@ -139,7 +130,7 @@ impl<'a> Machine<'a> {
 
     /// The flush test of both sides, when the plan asks for one.
     pub(crate) fn durability(&mut self) -> Result<Vec<DurabilityProof>, TrialError> {
-        let cancel = self.loader.cancel;
+        let cancel = self.loader.env.cancel;
         match (self.plan.safety, &mut self.sides) {
             (Some(SafetyRule::AcknowledgedWrites), Sides::Arms(arms)) => [Side::Now, Side::Changed]
                 .into_iter()
@@ -175,7 +166,7 @@ impl Bench for Machine<'_> {
                 };
                 // In effect already: away and back, so that every slot begins just after a change.
                 if *now == side {
-                    put(other(side))?;
+                    put(side.other())?;
                 }
                 *now = side;
                 Ok(put(side)?)
@@ -190,13 +181,7 @@ impl Bench for Machine<'_> {
             (Sides::Arms(arms), side) => &arms[side as usize].place,
         };
         let (plan, loader) = (self.plan, &self.loader);
-        let meter = Meter {
-            host: loader.host,
-            cancel: loader.cancel,
-            now: loader.now,
-            work: &loader.work,
-            tools: &loader.tools,
-        };
+        let meter = loader.env.meter(&loader.work, &loader.tools);
         Ok(meter.take(&Slot {
             load: &loader.load,
             name: loader.load.name(),
@@ -221,7 +206,7 @@ impl Bench for Machine<'_> {
             Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
         };
         Clocks {
-            wall: (self.loader.now)(),
+            wall: (self.loader.env.now)(),
             monotonic: read(ClockId::Monotonic),
             boottime: read(ClockId::Boottime),
         }
@@ -250,13 +235,6 @@ fn settled(load: &Load, engine: Engine) -> Load {
     load
 }
 
-fn other(side: Side) -> Side {
-    match side {
-        Side::Now => Side::Changed,
-        Side::Changed => Side::Now,
-    }
-}
-
 /// Where the load goes when a setting makes the difference: a scratch file in a directory, a device
 /// or file that is only read, or what the load names itself.
 fn own_place(
@@ -276,53 +254,22 @@ fn own_place(
         if workload.pattern.writes() {
             return Err(TrialError::WouldDestroy(plan.target.clone()));
         }
-        return Ok(Place::File {
-            dir: None,
-            link: link(&loader.work, "target", &ground.through())?,
-            state: regular(ground),
-        });
+        let held = ground.file().ok_or(TrialError::Unfit("a file or device"))?;
+        return Ok(Place::held(&loader.work, "target", held)?);
     };
     ground.fits(size)?;
     let scratch = on.made.insert(on.scratch.scratch(directory)?);
-    lay_out(scratch.held(), size, plan.seed, env, tell)?;
-    Ok(Place::File {
-        dir: None,
-        link: link(&loader.work, "target", &scratch.held().through())?,
-        state: file_state::look(scratch.held().file()).ok(),
+    let held = scratch.held();
+    layout::fill(held, size, plan.seed, env.cancel, &mut |written, _| {
+        let target = &plan.target;
+        tell(Event::Layout {
+            target,
+            written,
+            size,
+        });
     })
-}
-
-/// What a file of the user's looks like; a device has nothing to look at.
-fn regular(ground: &Ground) -> Option<FileState> {
-    let file = ground.file()?.file();
-    let is_file = ground.info().kind == TargetKind::File;
-    is_file.then(|| file_state::look(file).ok()).flatten()
-}
-
-fn lay_out(
-    held: &Held,
-    size: Bytes,
-    seed: u64,
-    env: &Environment<'_>,
-    tell: &mut Tell<'_>,
-) -> Result<(), TrialError> {
-    layout::fill(held, size, seed, env.cancel, &mut |written, _| {
-        tell(Event::Layout { written, size });
-    })
-    .map_err(TrialError::Layout)
-}
-
-fn file(loader: &Loader<'_>, path: &Path, name: &str) -> Result<Place, TrialError> {
-    Ok(Place::File {
-        dir: None,
-        link: link(&loader.work, name, path)?,
-        state: looked(path),
-    })
-}
-
-fn looked(path: &Path) -> Option<FileState> {
-    let held = Held::open(path, Access::Read).ok()?;
-    file_state::look(held.file()).ok()
+    .map_err(TrialError::Layout)?;
+    Ok(Place::held(&loader.work, "target", held)?)
 }
 
 #[allow(
@@ -343,7 +290,7 @@ fn build<'a>(
         Side::Now => "now",
         Side::Changed => "changed",
     };
-    tell(Event::Making { what: name });
+    tell(Event::Making(name));
     let place = assay_arms::Place {
         // A service has no place of its own: its copy lives where scratch files are entered.
         dir: ground.map_or_else(|| loader.work.clone(), Ground::through),
@@ -353,7 +300,7 @@ fn build<'a>(
     let built = assay_arms::build(env.host, session, arm, &place, env.cancel)?;
     let place = match built.endpoint() {
         Endpoint::Path(path) => {
-            let mut place = file(loader, &path, name)?;
+            let mut place = Place::at(&loader.work, name, &path)?;
             let fs = matches!(
                 arm,
                 change::Arm::Dataset { .. } | change::Arm::FileSystem { .. }

@@ -2,8 +2,8 @@
 //! says stop. What is measured is stored before the next slot begins.
 
 use crate::bench::{Bench, Clocks, Disagreement};
-use crate::event::Event;
 use crate::{TrialError, doubt, stopped};
+use assay_engine::{Carried, Event, Steps, Tell, carry_out};
 use assay_host::Host;
 use assay_instruments::Cancel;
 use assay_judge::trial::{judge_trial, pairs, shown};
@@ -32,8 +32,6 @@ pub enum Stop {
 
 /// Where slots are kept.
 pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
-/// Who is told.
-pub type Tell<'a> = dyn FnMut(Event<'_>) + 'a;
 
 /// Measures the pairs that `slots` does not hold yet and adds them to it. On a `host` it looks
 /// whether anything was stopped meanwhile.
@@ -50,42 +48,133 @@ pub fn measure(
     keep: &mut Keep<'_>,
     tell: &mut Tell<'_>,
 ) -> Result<(Judgement, Stop), TrialError> {
-    let began = bench.clocks().monotonic;
     drop_halves(slots);
-    let (_, mut judgement) = judge_trial(trial, slots);
-    let mut next = slots.last().map_or(1, |slot| slot.pair + 1);
-    let mut longest = Duration::ZERO;
-    while next <= trial.plan.max_pairs && (slots.is_empty() || !judgement.done) {
-        let at = bench.clocks().monotonic;
-        let over = |budget: Nanos| at - began + longest > Duration::from(budget);
-        if cancel.is_cancelled() {
-            return Ok((judgement, Stop::Cancelled));
+    let now = bench.clocks();
+    let mut pairs = Pairs {
+        trial,
+        judgement: judge_trial(trial, slots).1,
+        slots,
+        bench,
+        host,
+        cancel,
+        keep,
+        began: now.monotonic,
+        pair_began: now,
+        longest: Duration::ZERO,
+        stop: Stop::Verdict,
+    };
+    let ended = carry_out(&mut pairs, cancel, tell)?;
+    let (judgement, stop) = (pairs.judgement, pairs.stop);
+    drop_halves(slots);
+    Ok(match ended {
+        Carried::Complete => (judgement, stop),
+        Carried::Interrupted => (judgement, Stop::Cancelled),
+    })
+}
+
+/// The sides of the pairs, one after the other.
+struct Pairs<'a> {
+    trial: &'a Trial,
+    slots: &'a mut Vec<Slot>,
+    bench: &'a mut dyn Bench,
+    host: Option<&'a dyn Host>,
+    cancel: &'a Cancel,
+    keep: &'a mut Keep<'a>,
+    judgement: Judgement,
+    /// By the monotonic clock.
+    began: Duration,
+    /// What the clocks do between the two slots of a pair matters too.
+    pair_began: Clocks,
+    /// The longest pair so far.
+    longest: Duration,
+    /// Why nothing comes next.
+    stop: Stop,
+}
+
+impl Pairs<'_> {
+    /// Whether all is known, or the time is over.
+    fn is_over(&mut self) -> bool {
+        let plan = &self.trial.plan;
+        let measured = self.slots.last().map_or(0, |slot| slot.pair);
+        let judged = !self.slots.is_empty() && self.judgement.done;
+        if self.stop != Stop::Verdict || measured >= plan.max_pairs || judged {
+            return true;
         }
-        if trial.plan.budget.is_some_and(over) {
-            return Ok((judgement, Stop::Budget));
+        let spent = self.pair_began.monotonic - self.began;
+        let over = |budget: Nanos| spent + self.longest > Duration::from(budget);
+        if plan.budget.is_some_and(over) {
+            self.stop = Stop::Budget;
+            return true;
         }
-        let Some(pair) = one_pair(trial, next, bench, host, cancel, keep, tell)? else {
-            return Ok((judgement, Stop::Cancelled));
-        };
-        slots.extend(pair);
-        let (outcomes, judged) = judge_trial(trial, slots);
-        judgement = judged;
+        false
+    }
+
+    /// Judges the pair that is complete now.
+    fn judge(&mut self, tell: &mut Tell<'_>) {
+        let (outcomes, judgement) = judge_trial(self.trial, self.slots);
+        self.judgement = judgement;
+        let pair = &self.slots[self.slots.len() - 2..];
         if let Some(outcome) = outcomes.last() {
             tell(Event::Judged {
-                pair: next,
-                first: trial.plan.first[next as usize - 1],
-                figures: deciding(trial, &slots[slots.len() - 2..]),
+                pair: pair[0].pair,
+                first: pair[0].side,
+                figures: deciding(self.trial, pair),
                 outcome,
-                judgement: &judgement,
+                judgement: &self.judgement,
             });
         }
         if let Some(why) = fruitless(&outcomes) {
-            return Ok((judgement, Stop::Fruitless(why)));
+            self.stop = Stop::Fruitless(why);
         }
-        longest = longest.max(bench.clocks().monotonic - at);
-        next += 1;
+        let took = self.bench.clocks().monotonic - self.pair_began.monotonic;
+        self.longest = self.longest.max(took);
     }
-    Ok((judgement, Stop::Verdict))
+}
+
+impl Steps<TrialError> for Pairs<'_> {
+    /// Pair, side, and position among all slots.
+    type Step = (u32, Side, u32);
+    type Taken = Slot;
+
+    fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, TrialError> {
+        let (pair, side, number) = match self.slots.last() {
+            Some(half) if self.slots.len() % 2 == 1 => {
+                (half.pair, half.side.other(), 2 * half.pair - 1)
+            }
+            last => {
+                let pair = last.map_or(1, |slot| slot.pair + 1);
+                self.pair_began = self.bench.clocks();
+                if self.is_over() {
+                    return Ok(None);
+                }
+                (
+                    pair,
+                    self.trial.plan.first[pair as usize - 1],
+                    2 * (pair - 1),
+                )
+            }
+        };
+        tell(Event::Side { pair, side });
+        Ok(Some((pair, side, number)))
+    }
+
+    fn take(&mut self, (pair, side, number): &Self::Step) -> Result<Option<Slot>, TrialError> {
+        let read_back = self.bench.enter(*side)?;
+        let of = (*pair, *side, *side, *number);
+        let slot = one_slot(of, read_back, self.pair_began, self.bench, self.host)?;
+        // Interrupted in the middle: the slot says nothing.
+        Ok((!self.cancel.is_cancelled()).then_some(slot))
+    }
+
+    fn keep(&mut self, _: Self::Step, slot: Slot, tell: &mut Tell<'_>) -> Result<(), TrialError> {
+        (self.keep)(&slot)?;
+        tell(Event::Stored(&slot.sample));
+        self.slots.push(slot);
+        if self.slots.len().is_multiple_of(2) {
+            self.judge(tell);
+        }
+        Ok(())
+    }
 }
 
 /// The deciding figure of A and of B.
@@ -108,53 +197,16 @@ fn drop_halves(slots: &mut Vec<Slot>) {
     slots.retain(|slot| whole.contains(&slot.pair));
 }
 
-/// None when the user interrupted.
-#[allow(clippy::too_many_arguments, reason = "what `measure` has, once")]
-fn one_pair(
-    trial: &Trial,
-    pair: u32,
-    bench: &mut dyn Bench,
-    host: Option<&dyn Host>,
-    cancel: &Cancel,
-    keep: &mut Keep<'_>,
-    tell: &mut Tell<'_>,
-) -> Result<Option<[Slot; 2]>, TrialError> {
-    let first = trial.plan.first[pair as usize - 1];
-    let sides = match first {
-        Side::Now => [Side::Now, Side::Changed],
-        Side::Changed => [Side::Changed, Side::Now],
-    };
-    let mut measured = Vec::with_capacity(2);
-    let before = bench.clocks();
-    for (number, side) in (2 * (pair - 1)..).zip(sides) {
-        tell(Event::Begin {
-            pair,
-            side,
-            lasts: Nanos(trial.plan.washout.0 + trial.plan.slot.0),
-        });
-        let slot = one_slot(pair, side, number, before, bench, host)?;
-        // Interrupted in the middle: the slot says nothing.
-        if cancel.is_cancelled() {
-            return Ok(None);
-        }
-        keep(&slot)?;
-        tell(Event::Stored(&slot));
-        measured.push(slot);
-    }
-    Ok(<[Slot; 2]>::try_from(measured).ok())
-}
-
-/// `since` is when the pair began: what the clocks did between its two slots matters too.
+/// A slot of a pair: `real` is the side that is in effect, `side` what it counts as. `since` is when the
+/// pair began.
 fn one_slot(
-    pair: u32,
-    side: Side,
-    number: u32,
+    (pair, real, side, number): (u32, Side, Side, u32),
+    read_back: String,
     since: Clocks,
     bench: &mut dyn Bench,
     host: Option<&dyn Host>,
 ) -> Result<Slot, TrialError> {
-    let read_back = bench.enter(side)?;
-    let (sample, stop) = stopped::watching(host, || bench.load(side, pair, number));
+    let (sample, stop) = stopped::watching(host, || bench.load(real, pair, number));
     let sample = sample?;
     let clocks = since.disagree(&bench.clocks()).map(clock_doubt);
     Ok(Slot {
@@ -216,30 +268,18 @@ pub fn noise(
             if cancel.is_cancelled() {
                 return Ok(None);
             }
-            tell(Event::Begin {
+            let real = Side::Now;
+            tell(Event::Side {
                 pair: 0,
-                side: Side::Now,
-                lasts: Nanos(trial.plan.washout.0 + trial.plan.slot.0),
+                side: real,
             });
-            let since = bench.clocks();
             // Labelled as both sides, so that the judge pairs them; both are the machine as it is.
-            let (sample, stop) = stopped::watching(host, || {
-                bench.load(Side::Now, pair, 2 * (pair - 1) + number)
-            });
-            let sample = sample?;
-            if let Outcome::Failed { error } = &sample.outcome {
-                return Err(TrialError::LoadFails {
-                    error: error.clone(),
-                });
+            let of = (pair, real, side, 2 * (pair - 1) + number);
+            let slot = one_slot(of, String::new(), bench.clocks(), bench, host)?;
+            if let Outcome::Failed { error } = slot.sample.outcome {
+                return Err(TrialError::LoadFails { error });
             }
-            let doubts = since.disagree(&bench.clocks()).map(clock_doubt);
-            slots.push(Slot {
-                pair,
-                side,
-                read_back: String::new(),
-                sample,
-                doubts: doubts.into_iter().chain(stop).collect(),
-            });
+            slots.push(slot);
         }
     }
     let effects: Vec<f64> = pairs(trial, &slots)

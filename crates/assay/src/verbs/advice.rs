@@ -3,8 +3,9 @@
 mod list;
 mod page;
 
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_advice::{Applicability, Catalogue, CatalogueError, applies};
 use assay_host::{Host as _, Live};

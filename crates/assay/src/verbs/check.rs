@@ -1,8 +1,9 @@
 //! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
 
 use super::advice::Own;
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_advice::{Catalogue, accept, chosen, fails, findings};
 use assay_facts::{Options, Redacted};

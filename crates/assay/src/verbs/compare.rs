@@ -1,8 +1,9 @@
 //! `assay compare`: two runs side by side.
 
 use super::runs::store_with_runs;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use assay_model::criterion::Metric;
 use assay_model::result::{FactDifference, RunComparison};
 use assay_model::{Machine, SCHEMA_VERSION};

@@ -1,7 +1,8 @@
 //! `assay demo`: the tour for somebody who has just installed it.
 
-use crate::cli::{Global, Status};
 use crate::context;
+use crate::global::Global;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_host::process::{Dies, Running};
 use assay_instruments::Cancel;

@@ -1,8 +1,9 @@
 //! `assay dev`: what packages and the book take from the binary itself, so that it cannot drift.
 
-use crate::cli::{Cli, Status};
+use crate::cli::Cli;
 use crate::complete;
 use crate::context::{print, write_file};
+use crate::status::Status;
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_complete::env::Shells;

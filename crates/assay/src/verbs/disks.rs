@@ -1,7 +1,7 @@
 //! `assay disks`: which disk is slower than its siblings.
 
-use crate::cli::{Status, Unreadable};
 use crate::context::{on_signals, print};
+use crate::status::{Status, Unreadable};
 use anyhow::bail;
 use assay_host::Live;
 use assay_judge::siblings::MATTERS;

@@ -7,14 +7,14 @@ mod browse;
 mod dirs;
 mod explore;
 mod how;
+mod place;
 mod progress;
 mod scan;
 mod upkeep;
 
-use crate::cli::Status;
-use anyhow::Context as _;
-use assay_dups::Index;
-use clap::{Subcommand, ValueEnum};
+use crate::status::Status;
+use clap::Subcommand;
+use place::Place;
 use std::path::PathBuf;
 
 /// Find duplicate files, remember them, explore and remove them safely
@@ -76,41 +76,6 @@ enum DupsVerb {
     Treemap(upkeep::Treemap),
 }
 
-/// Formats of a list of groups.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    /// A summary for people.
-    Text,
-    /// A list of groups, each with `size`, `hash` and `files`.
-    Json,
-    /// What `--json` prints: one object with `groups`, counts and what was left out.
-    #[value(skip)]
-    Document,
-    /// `size,hash,count,files…`, as fclones writes it.
-    Csv,
-    /// Paths, an empty line after each group.
-    Fdupes,
-    /// The default report of fclones, which `fclones link` and others read.
-    Fclones,
-    /// Paths ended by NUL, a second NUL after each group.
-    Nul,
-}
-
-impl Format {
-    fn machine(self) -> Option<assay_dups::format::Format> {
-        use assay_dups::format::Format as F;
-        match self {
-            Self::Text => None,
-            Self::Json => Some(F::Json),
-            Self::Document => Some(F::Document),
-            Self::Csv => Some(F::Csv),
-            Self::Fdupes => Some(F::Fdupes),
-            Self::Fclones => Some(F::Fclones),
-            Self::Nul => Some(F::Nul),
-        }
-    }
-}
-
 /// Runs `assay dups`.
 ///
 /// # Errors
@@ -137,40 +102,4 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Undo(undo) => act::undo(&undo, &place),
         DupsVerb::Treemap(treemap) => upkeep::treemap(&treemap, &place),
     }
-}
-
-/// What all verbs below `dups` share.
-struct Place {
-    index: Option<PathBuf>,
-    json: bool,
-}
-
-impl Place {
-    /// The index file: named, or the user's own.
-    fn path(&self) -> anyhow::Result<PathBuf> {
-        if let Some(named) = &self.index {
-            return Ok(named.clone());
-        }
-        let data = std::env::var_os("XDG_DATA_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .or_else(|| {
-                let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
-                Some(PathBuf::from(home).join(".local/share"))
-            })
-            .context("neither HOME nor XDG_DATA_HOME is set; name the index with --index FILE")?;
-        Ok(data.join("assay/dups.db"))
-    }
-
-    fn read(&self) -> anyhow::Result<Index> {
-        Ok(Index::read(&self.path()?)?)
-    }
-}
-
-/// Absolute paths of what the user named.
-fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    paths
-        .iter()
-        .map(|path| Ok(assay_dups::absolute(path)?))
-        .collect()
 }

@@ -3,8 +3,9 @@
 mod csv;
 
 use super::runs::store_with_runs;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

@@ -2,8 +2,9 @@
 
 mod listing;
 
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_facts::{Options, Redacted};
 use assay_host::{Host, Live, Recording, Root};

@@ -4,9 +4,10 @@ mod clean;
 mod load;
 
 use super::lint::{doubt_json, doubt_text};
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::paragraph;
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_fio::import;
 use assay_fio::json::{self, DiskUtil, Document, Kind};

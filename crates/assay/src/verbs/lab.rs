@@ -6,19 +6,18 @@ mod image;
 mod list;
 mod machine;
 mod measure;
+mod open;
 mod plug;
 mod powercut;
 mod progress;
 mod session;
 mod shell;
 
-use crate::cli::Status;
-use crate::context::{on_signals, state_dir};
-use anyhow::Context as _;
-use assay_lab::{Accel, Cache, Guest, LabError, State};
+use crate::status::Status;
+use assay_lab::LabError;
 use clap::Subcommand;
-use machine::Machine;
 pub(super) use machine::{AccelArg, ZfsArg};
+pub(super) use open::Lab;
 
 /// Throwaway guests: real ZFS and virtual disks of any kind, without touching this machine
 #[derive(clap::Args)]
@@ -97,73 +96,5 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
             Err(LabError::Interrupted.into())
         }
         ended => ended,
-    }
-}
-
-pub(super) struct Lab {
-    pub(super) state: State,
-    cache: Cache,
-    pub(super) cancel: assay_instruments::Cancel,
-}
-
-impl Lab {
-    pub(super) fn open() -> anyhow::Result<Self> {
-        let state = State::open(&state_dir()?)?;
-        crate::sweep::guests_said(&state.sweep()?);
-        let cache = Cache::of_user()?;
-        if cache.tidy() {
-            eprintln!("removed what was left of a build of the guest image");
-        }
-        Ok(Self {
-            state,
-            cache,
-            cancel: on_signals()?,
-        })
-    }
-
-    fn boot(&self, name: &str, machine: &Machine, detached: bool) -> anyhow::Result<Guest> {
-        let mut options = machine.options(name, &[])?;
-        options.detached = detached;
-        if !machine.no_assay {
-            let us = std::env::current_exe().context("where this assay lies")?;
-            options.assay = Some(us);
-        }
-        let image = self.image(machine.zfs)?;
-        let shown = progress::spinner("booting a guest");
-        let booted = Guest::boot(&image, &options, &self.state, &self.cancel);
-        shown.finish_and_clear();
-        let guest = booted?;
-        emulation_note(&guest, machine);
-        Ok(guest)
-    }
-
-    /// The guest that was named, or the only one; none when none is up.
-    fn chosen(&self, name: Option<&str>) -> anyhow::Result<Option<Guest>> {
-        let names = self.up_names();
-        let name = match (name, names.as_slice()) {
-            (Some(name), _) => name,
-            (None, []) => return Ok(None),
-            (None, [only]) => only,
-            (None, many) => anyhow::bail!("which guest? {} are up", many.join(", ")),
-        };
-        Ok(Some(Guest::attach(&self.state, name, &self.cancel)?))
-    }
-
-    fn up_names(&self) -> Vec<String> {
-        let entries = self.state.list().into_iter();
-        entries
-            .filter(|entry| entry.detached)
-            .map(|entry| entry.name)
-            .collect()
-    }
-}
-
-/// An emulated guest says so, unless that was asked for.
-fn emulation_note(guest: &Guest, machine: &Machine) {
-    if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
-        let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");
-        eprintln!(
-            "note: the guest is emulated ({why}); compare its figures with each other, not with real machines"
-        );
     }
 }

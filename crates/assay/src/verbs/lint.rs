@@ -1,8 +1,8 @@
 //! `assay lint`: what a fio command or job file would not measure.
 
-use crate::cli::{Status, Unreadable};
 use crate::context::paragraph;
 use crate::context::print;
+use crate::status::{Status, Unreadable};
 use anyhow::{Context as _, bail};
 use assay_fio::options::{self, Invocation, JobOptions};
 use assay_judge::doubts::other_tools::OtherTool;

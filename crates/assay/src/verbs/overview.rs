@@ -1,7 +1,8 @@
 //! `assay` alone: what it sees and what to do next.
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use assay_facts::Options;
 use assay_host::{Host as _, Live};
 use assay_instruments::fio::Fio;

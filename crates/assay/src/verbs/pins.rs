@@ -1,7 +1,8 @@
 //! `assay pins`: pins of public keys in the forms that are in use.
 
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use crate::verbs::probe::{at, seed, unreadable};
 use anyhow::Context as _;
 use assay_host::{Host as _, Live};

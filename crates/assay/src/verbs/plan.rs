@@ -8,13 +8,9 @@ mod distribute;
 mod durability;
 mod layout;
 mod read;
+mod show;
 
-use crate::cli::Status;
-use crate::context::write_file;
-use assay_model::SCHEMA_VERSION;
-use assay_report::plan::{Section, sheet};
-use serde_json::{Map, Value};
-use std::path::Path;
+use crate::status::Status;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,37 +51,5 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         Question::Clones(args) => clones::run(args),
         Question::Cache(args) => cache::run(args),
         Question::Durability(args) => durability::run(args),
-    }
-}
-
-/// Prints an answer as JSON: the schema version and the question before its own fields.
-fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut object = Map::new();
-    object.insert("schema".into(), SCHEMA_VERSION.into());
-    object.insert("question".into(), question.into());
-    match serde_json::to_value(answer)? {
-        Value::Object(fields) => object.extend(fields),
-        other => {
-            object.insert("answer".into(), other);
-        }
-    }
-    print_text(&format!("{:#}\n", Value::Object(object)))
-}
-
-/// Prints text.
-fn print_text(text: &str) -> anyhow::Result<()> {
-    crate::context::print(text)
-}
-
-/// Writes the page of an answer, when one was asked for.
-fn write_page(
-    path: Option<&Path>,
-    title: &str,
-    intro: &[String],
-    sections: &[Section],
-) -> anyhow::Result<()> {
-    match path {
-        Some(path) => write_file(path, &sheet(title, intro, sections)),
-        None => Ok(()),
     }
 }

@@ -2,8 +2,9 @@
 
 mod text;
 
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_model::{Nanos, SCHEMA_VERSION};
 use assay_probe::tls::Roots;

@@ -1,8 +1,9 @@
 //! `assay report`: a run as HTML, Markdown, JSON or text.
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::pages;
+use crate::status::Status;
 use anyhow::bail;
 use assay_model::result::Judged;
 use assay_model::run::Run;

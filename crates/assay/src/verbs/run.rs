@@ -1,22 +1,21 @@
 //! `assay run`: measure.
 
-mod progress;
 mod workload;
 
 pub use workload::OneWorkload;
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::pages;
+use crate::progress::Meter;
+use crate::status::Status;
 use anyhow::{Context as _, bail};
-use assay_host::Live;
-use assay_instruments::scratch::State;
 use assay_model::criterion::Criterion;
 use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};
 use assay_model::run::{RunId, RunState};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos};
-use assay_runner::{Environment, Permission};
+use assay_runner::{Begin, Permission};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -114,40 +113,38 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return print_plan(args);
     }
     let cancel = context::on_signals_within(LONGEST_END)?;
-    let state = State::open(&context::state_dir()?)?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
     let mut store = context::open_store(global)?;
-    let host = Live;
-    let env = Environment {
-        host: &host,
-        fio: args.fio.as_deref(),
-        state: &state,
-        cancel: &cancel,
-        now: &context::now,
+    let begin = Begin {
         uid: context::random_uid()?,
         seed: context::random_seed()?,
         permission: Permission {
             destroy_data: args.destroy_data,
             destroy_unknown_data: args.destroy_unknown_data,
         },
-        version: env!("CARGO_PKG_VERSION"),
     };
     let prepared = match &args.resume {
         None => {
             let (spec, targets) = spec_and_targets(args)?;
-            assay_runner::prepare(&spec, targets, &env)?
+            assay_runner::prepare(&spec, targets, &begin, &env)?
         }
         Some(name) => {
             let id = resumable(&store, name)?;
             context::begun_here(&format!("run {id}"), store.machine_of_run(id)?.as_ref())?;
             let (run, samples) = (store.run(id)?, store.samples(id)?);
-            assay_runner::prepare_resume(run, &samples, &env)?
+            assay_runner::prepare_resume(run, &samples, begin.permission, &env)?
         }
     };
-    let mut progress = progress::Progress::new(args.quiet, &prepared);
+    crate::sweep::said(&prepared.swept);
+    if !args.quiet {
+        introduce(&prepared);
+    }
+    let mut meter = Meter::new(args.quiet, prepared.estimate);
     let finished = assay_runner::execute(prepared, &env, &mut store, &mut |event| {
-        progress.tell(&event)
+        meter.tell(&event);
     })?;
-    progress.end();
+    meter.end();
     for astray in &finished.astray {
         eprintln!("{astray}");
     }
@@ -189,6 +186,29 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         true => Ok(Status::Ok),
         false => Ok(Status::Findings),
     }
+}
+
+/// Says what will be done.
+fn introduce(prepared: &assay_runner::Prepared) {
+    let run = &prepared.run;
+    for remark in &run.remarks {
+        eprintln!("note: {remark}");
+    }
+    let targets: Vec<String> = run
+        .targets
+        .iter()
+        .map(|target| target.name.escape_debug().to_string())
+        .collect();
+    let file = match run.plan.needs_file() {
+        true => format!(", test file {}", run.plan.file_size),
+        false => String::new(),
+    };
+    eprintln!(
+        "{}: {} samples on {}{file}",
+        run.plan.name,
+        prepared.todo.len(),
+        targets.join(", "),
+    );
 }
 
 /// The run to go on with: the one named, else the newest that is not complete.

@@ -1,7 +1,8 @@
 //! `assay runs`: what was measured.
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use anyhow::bail;
 use assay_model::run::RunState;
 use assay_model::{Machine, RunId, SCHEMA_VERSION};

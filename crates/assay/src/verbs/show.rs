@@ -1,8 +1,9 @@
 //! `assay show`: one run, judged by today's rules.
 
 use super::runs::store_with_runs;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
 use assay_model::result::{Judged, JudgedSample};

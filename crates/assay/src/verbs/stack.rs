@@ -3,7 +3,8 @@
 mod layers;
 mod measure;
 
-use crate::cli::{Global, Status};
+use crate::global::Global;
+use crate::status::Status;
 use std::path::PathBuf;
 
 /// The layers under a path, a device or a virtual machine, and what each of them costs

@@ -4,8 +4,9 @@ mod carry;
 mod look;
 mod progress;
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use crate::verbs::lab::{AccelArg, ZfsArg};
 use anyhow::Context as _;
 use assay_host::{Host as _, Live};

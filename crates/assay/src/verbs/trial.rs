@@ -5,10 +5,11 @@ mod carry;
 mod live;
 mod look;
 
-pub(super) use look::{journal, told};
+pub(super) use look::told;
 
 use super::advice::{Own, assignment};
-use crate::cli::{Global, Status};
+use crate::global::Global;
+use crate::status::Status;
 use assay_host::{Host as _, Live};
 use assay_model::advice::Guard;
 use assay_model::{Bytes, Nanos};
@@ -146,7 +147,7 @@ fn guard(text: &str) -> Result<Guard, String> {
 
 /// Says on standard error what a crash has left, without touching or making anything.
 pub fn left_behind() -> anyhow::Result<()> {
-    match Live.exists(&look::journal_dir()?) {
+    match Live.exists(&crate::context::journal_dir()?) {
         Ok(true) => look::left_behind(&look::journal()?),
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! `assay version`: which assay this is, for reports of errors and for scripts.
 
-use crate::cli::Status;
 use crate::context::print;
+use crate::status::Status;
 use assay_model::SCHEMA_VERSION;
 
 /// Say which assay this is, and what was built into it

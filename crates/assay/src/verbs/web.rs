@@ -5,8 +5,9 @@ mod progress;
 
 pub use arguments::Args;
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print, write_file};
+use crate::global::Global;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_judge::web::judge;
 use assay_model::web::Step;

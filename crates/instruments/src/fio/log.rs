@@ -4,7 +4,7 @@
 //! Formats"); one file per job. With `log_avg_msec` a line is the mean over the interval that ends
 //! at that time.
 
-use assay_model::sample::RatePoint;
+use assay_model::sample::{Operation, RatePoint};
 use assay_model::{Bytes, Nanos};
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,20 +67,17 @@ fn parse(logs: &[&str], every_ms: u64, block: Bytes) -> Vec<RatePoint> {
             );
         }
         for ((at, direction), (bytes, ios)) in job {
-            let point = points.entry(at).or_insert(RatePoint {
+            let point = points.entry(at).or_insert_with(|| RatePoint {
                 at_ms: at * every_ms,
-                read_iops: 0.0,
-                write_iops: 0.0,
-                read_bytes_per_s: 0.0,
-                write_bytes_per_s: 0.0,
+                rates: BTreeMap::new(),
             });
-            if direction == 0 {
-                point.read_iops += ios;
-                point.read_bytes_per_s += bytes;
-            } else {
-                point.write_iops += ios;
-                point.write_bytes_per_s += bytes;
-            }
+            let kind = match direction {
+                0 => Operation::Read,
+                _ => Operation::Write,
+            };
+            let rate = point.rates.entry(kind).or_default();
+            rate.per_s += ios;
+            rate.bytes_per_s += bytes;
         }
     }
     points.into_values().collect()
@@ -89,6 +86,7 @@ fn parse(logs: &[&str], every_ms: u64, block: Bytes) -> Vec<RatePoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_model::sample::Rate;
 
     #[test]
     fn jobs_and_directions_are_summed_per_interval() {
@@ -96,13 +94,12 @@ mod tests {
         let two = "101, 4, 0, 0, 0, 0\ngarbage\n1,2\n";
         let points = parse(&[one, two], 100, Bytes(4096));
         assert_eq!(points.len(), 2);
-        assert_eq!(
-            (points[0].at_ms, points[0].read_iops, points[0].write_iops),
-            (100, 2.0, 2.0)
-        );
-        assert_eq!(
-            (points[1].at_ms, points[1].read_bytes_per_s),
-            (200, 40960.0)
-        );
+        let rate = |per_s, bytes_per_s| Rate { per_s, bytes_per_s };
+        let both = [
+            (Operation::Read, rate(2.0, 8192.0)),
+            (Operation::Write, rate(2.0, 8192.0)),
+        ];
+        assert_eq!((points[0].at_ms, &points[0].rates), (100, &both.into()));
+        assert_eq!((points[1].at_ms, points[1].bytes_per_s()), (200, 40960.0));
     }
 }

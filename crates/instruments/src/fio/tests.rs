@@ -119,7 +119,10 @@ fn the_real_fio_runs_a_job_and_tells_its_rate_over_time() {
     assert!(output.cpu > Some(Nanos(0)));
     assert!(output.series.len() >= 3, "{:?}", output.series);
     // On a busy machine some intervals are late and the next ones catch up.
-    let seen = output.series.iter().map(|point| point.read_iops);
+    let seen = output
+        .series
+        .iter()
+        .map(assay_model::sample::RatePoint::per_s);
     let mean = seen.sum::<f64>() / output.series.len() as f64;
     assert!(
         (200.0..5000.0).contains(&mean),

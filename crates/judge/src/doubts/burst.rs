@@ -20,7 +20,7 @@ pub(super) fn check(evidence: &Evidence) -> Option<Doubt> {
     }
     let rates: Vec<f64> = points
         .iter()
-        .map(|point| point.read_bytes_per_s + point.write_bytes_per_s)
+        .map(assay_model::sample::RatePoint::bytes_per_s)
         .collect();
     let third = rates.len() / 3;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;

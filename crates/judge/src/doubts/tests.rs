@@ -166,7 +166,7 @@ fn hostile_values_cannot_break_a_line() {
 mod measured {
     use super::*;
     use assay_model::sample::{
-        ArcDelta, Counters, CpuDelta, DeviceDelta, FioJob, Latency, Operation, Operations,
+        ArcDelta, Counters, CpuDelta, DeviceDelta, FioJob, Latency, Operation, Operations, Rate,
         RatePoint, Throttle, Worker,
     };
     use assay_model::target::{FileState, TargetInfo, TargetKind};
@@ -474,10 +474,14 @@ mod measured {
             c.series = (0..12)
                 .map(|i| RatePoint {
                     at_ms: i * 100,
-                    read_iops: 0.0,
-                    write_iops: 0.0,
-                    read_bytes_per_s: 0.0,
-                    write_bytes_per_s: if i < 6 { 1e9 } else { 1e8 },
+                    rates: [(
+                        Operation::Write,
+                        Rate {
+                            per_s: 0.0,
+                            bytes_per_s: if i < 6 { 1e9 } else { 1e8 },
+                        },
+                    )]
+                    .into(),
                 })
                 .collect();
         };

@@ -1,7 +1,6 @@
 //! Somebody's rate limit: a control group, a hypervisor, a cloud volume.
 
 use super::{Evidence, FULL, evidence::mean};
-use crate::steady::rate;
 use assay_model::result::{Limit, LimitKind};
 use assay_model::sample::RatePoint;
 use assay_model::units::significant;
@@ -98,7 +97,7 @@ fn credit(e: &Evidence) -> Option<String> {
 }
 
 fn drop(points: &[RatePoint]) -> Option<(f64, f64)> {
-    let rates: Vec<f64> = points.iter().map(rate).collect();
+    let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
     (POINTS..=rates.len().checked_sub(POINTS)?).find_map(|at| {
         // The point in which it fell belongs to neither.
         let (first, second) = (&rates[..at], rates.get(at + 1..)?);
@@ -127,7 +126,7 @@ fn round_and_flat(e: &Evidence) -> Option<String> {
 /// The largest coefficient of variation over the points of any sample; none when one has too few.
 pub(crate) fn variation(series: &[&[RatePoint]]) -> Option<f64> {
     let each = series.iter().map(|points| {
-        let rates: Vec<f64> = points.iter().map(rate).collect();
+        let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();
         (rates.len() >= POINTS).then(|| spread(&rates)).flatten()
     });
     let all: Vec<f64> = each.collect::<Option<_>>()?;

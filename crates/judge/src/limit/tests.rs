@@ -1,7 +1,7 @@
 use super::*;
 use assay_model::FactKind;
 use assay_model::Facts;
-use assay_model::sample::RatePoint;
+use assay_model::sample::{Operation, Rate, RatePoint};
 
 /// A healthy workload at depth 16 with nothing conspicuous.
 fn plain() -> Evidence<'static> {
@@ -37,12 +37,16 @@ fn sibling(in_flight: u32, block_size: u64, iops: f64, variation: Option<f64>) -
 }
 
 fn series(rates: &[f64]) -> &'static [RatePoint] {
-    let point = |(i, &read_iops): (usize, &f64)| RatePoint {
+    let point = |(i, &per_s): (usize, &f64)| RatePoint {
         at_ms: i as u64 * 300,
-        read_iops,
-        write_iops: 0.0,
-        read_bytes_per_s: 0.0,
-        write_bytes_per_s: 0.0,
+        rates: [(
+            Operation::Read,
+            Rate {
+                per_s,
+                bytes_per_s: 0.0,
+            },
+        )]
+        .into(),
     };
     Vec::leak(rates.iter().enumerate().map(point).collect())
 }

@@ -1,7 +1,8 @@
-//! Workers as they are stored. assay 0.1 wrote reads, writes, trims and flushes as fields of an fio
-//! job, and counted requests, logins, files and commands as reads.
+//! Workers and rates as they are stored. assay 0.1 wrote reads, writes, trims and flushes as fields of
+//! an fio job, counted requests, logins, files and commands as reads, and knew rates of reads and writes
+//! alone.
 
-use super::{FioJob, Latency, Operation, Operations};
+use super::{FioJob, Latency, Operation, Operations, Rate};
 use crate::units::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -88,6 +89,44 @@ impl From<Worker> for super::Worker {
     }
 }
 
+/// A point of rate over time in any form.
+#[derive(Deserialize)]
+pub(super) struct RatePoint {
+    at_ms: u64,
+    #[serde(default)]
+    rates: BTreeMap<Operation, Rate>,
+    // As 0.1 wrote it.
+    #[serde(default)]
+    read_iops: f64,
+    #[serde(default)]
+    write_iops: f64,
+    #[serde(default)]
+    read_bytes_per_s: f64,
+    #[serde(default)]
+    write_bytes_per_s: f64,
+}
+
+impl From<RatePoint> for super::RatePoint {
+    fn from(written: RatePoint) -> Self {
+        let old = [
+            (Operation::Read, written.read_iops, written.read_bytes_per_s),
+            (
+                Operation::Write,
+                written.write_iops,
+                written.write_bytes_per_s,
+            ),
+        ];
+        let old = old
+            .into_iter()
+            .filter(|(_, per_s, bytes_per_s)| per_s + bytes_per_s != 0.0)
+            .map(|(kind, per_s, bytes_per_s)| (kind, Rate { per_s, bytes_per_s }));
+        Self {
+            at_ms: written.at_ms,
+            rates: old.chain(written.rates).collect(),
+        }
+    }
+}
+
 impl Operations {
     /// Flushes of this latency. fio tells neither their bytes nor their time.
     #[must_use]
@@ -102,7 +141,22 @@ impl Operations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Operation, Worker};
+    use super::super::{Operation, RatePoint, Worker};
+
+    #[test]
+    fn a_rate_of_0_1_is_read_and_written_as_of_today() {
+        let old: RatePoint = serde_json::from_str(
+            r#"{"at_ms":100,"read_iops":3.0,"write_iops":0.0,"read_bytes_per_s":12.5,"write_bytes_per_s":0.0}"#,
+        )
+        .unwrap();
+        assert_eq!(old.rates.keys().collect::<Vec<_>>(), [&Operation::Read]);
+        assert_eq!(
+            (old.at_ms, old.per_s(), old.bytes_per_s()),
+            (100, 3.0, 12.5)
+        );
+        let text = serde_json::to_string(&old).unwrap();
+        assert_eq!(serde_json::from_str::<RatePoint>(&text).unwrap(), old);
+    }
 
     fn read(text: &str) -> Worker {
         serde_json::from_str(text).unwrap()

@@ -26,18 +26,13 @@ const TOP: f64 = 8.0;
 const FOOT: f64 = HEIGHT - 16.0;
 const GAP: f64 = 6.0;
 
-/// Reads and writes together, at most `most` points: of each part of the time its lowest and its
+/// All operations together, at most `most` points: of each part of the time its lowest and its
 /// highest point, so that a stall or a burst is never averaged away.
 #[must_use]
 pub fn line(points: &[RatePoint], most: usize) -> Line {
     let all: Line = points
         .iter()
-        .map(|point| {
-            (
-                point.at_ms as f64,
-                point.read_bytes_per_s + point.write_bytes_per_s,
-            )
-        })
+        .map(|point| (point.at_ms as f64, point.bytes_per_s()))
         .filter(|(_, rate)| rate.is_finite())
         .collect();
     if all.len() <= most.max(2) {
@@ -109,15 +104,20 @@ pub fn draw(panel: &Panel, tick: &dyn Fn(f64) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_model::sample::{Operation, Rate};
     use proptest::prelude::*;
 
     fn point(at_ms: u64, rate: f64) -> RatePoint {
         RatePoint {
             at_ms,
-            read_iops: 0.0,
-            write_iops: 0.0,
-            read_bytes_per_s: rate,
-            write_bytes_per_s: 0.0,
+            rates: [(
+                Operation::Read,
+                Rate {
+                    per_s: 0.0,
+                    bytes_per_s: rate,
+                },
+            )]
+            .into(),
         }
     }
 

@@ -14,7 +14,7 @@ use assay_model::doubt::{Severity, Validity};
 use assay_model::plan::{Plan, PlanSpec, Settings, builtin};
 use assay_model::result::*;
 use assay_model::run::{Origin, RunState};
-use assay_model::sample::{Outcome, RatePoint, Sample};
+use assay_model::sample::{Operation, Outcome, Rate, RatePoint, Sample};
 use assay_model::target::TargetKind;
 use assay_model::workload::{Durability, Engine};
 use assay_model::{
@@ -217,10 +217,14 @@ fn series(rate: f64, random: &mut Random) -> Vec<RatePoint> {
             let stall = if random.unit() > 0.97 { 0.4 } else { 1.0 };
             RatePoint {
                 at_ms: i * 125,
-                read_iops: 0.0,
-                read_bytes_per_s: rate * (1.0 + random.bell() * 0.05) * stall,
-                write_iops: 0.0,
-                write_bytes_per_s: 0.0,
+                rates: [(
+                    Operation::Read,
+                    Rate {
+                        per_s: 0.0,
+                        bytes_per_s: rate * (1.0 + random.bell() * 0.05) * stall,
+                    },
+                )]
+                .into(),
             }
         })
         .collect()

@@ -7,23 +7,18 @@ use super::guest;
 use super::settle::Settle;
 use super::volume::Held;
 use assay_arms::Built;
-use assay_engine::{Meter, Place, Tools, Turn};
-use assay_host::Host;
-use assay_instruments::Cancel;
+use assay_engine::{Environment, Place, Tools, Turn};
 use assay_instruments::counters::Sources;
 use assay_lab::{Accel, Guest};
 use assay_model::TargetInfo;
 use assay_model::run::Run;
 use assay_model::sample::Sample;
-use jiff::Timestamp;
 use std::path::PathBuf;
 
 /// All rungs of a ladder.
 pub(super) struct Bench<'a> {
-    host: &'a dyn Host,
+    env: Environment<'a>,
     tools: Tools,
-    cancel: &'a Cancel,
-    now: &'a dyn Fn() -> Timestamp,
     work: PathBuf,
     /// Where files and images are made.
     home: PathBuf,
@@ -53,14 +48,8 @@ impl<'a> Bench<'a> {
     /// Takes one sample.
     pub(super) fn load(&self, run: &Run, turn: Turn<'_>) -> Result<Sample, MeasureError> {
         let place = &self.places[turn.slot.target];
-        self.settle.host(self.host, &self.home);
-        let meter = Meter {
-            host: self.host,
-            cancel: self.cancel,
-            now: self.now,
-            work: &self.work,
-            tools: &self.tools,
-        };
+        self.settle.host(self.env.host, &self.home);
+        let meter = self.env.meter(&self.work, &self.tools);
         let slot = assay_engine::Slot {
             load: &turn.workload.load,
             name: &turn.workload.name,

@@ -30,7 +30,7 @@ pub struct Finished {
 /// Only when nothing could be begun: the store or the journal refuses. How far it got otherwise is
 /// in the result, and what was measured until then is stored.
 pub fn execute(
-    prepared: Prepared,
+    prepared: Prepared<'_>,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut Tell<'_>,
@@ -63,7 +63,7 @@ pub fn execute(
 }
 
 fn carry_out(
-    prepared: &mut Prepared,
+    prepared: &mut Prepared<'_>,
     env: &Environment<'_>,
     session: &assay_changes::Session,
     store: &mut Store,
@@ -99,7 +99,7 @@ fn carry_out(
         paces,
         store,
     };
-    match assay_engine::carry_out(&run.plan, &todo, env.cancel, &mut by, tell)? {
+    match assay_engine::carry_out_plan(&run.plan, &todo, env.cancel, &mut by, tell)? {
         Carried::Complete => Ok(()),
         Carried::Interrupted => Err(MeasureError::Interrupted),
     }

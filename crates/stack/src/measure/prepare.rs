@@ -6,7 +6,7 @@ use super::makes::{Made, Within, makes};
 use super::order::order;
 use super::pace::Paces;
 use super::part::Part;
-use super::{Environment, MeasureError, room};
+use super::{Environment, Lab, MeasureError, room};
 use crate::{Target, discover};
 use assay_host::Host;
 use assay_instruments::fio::Fio;
@@ -40,10 +40,14 @@ pub struct Wanted {
     pub memory_mib: u32,
     /// KVM or TCG; found out when none.
     pub accel: Option<Accel>,
+    /// 128 random bits in hex: names the run.
+    pub uid: String,
+    /// Seed for a plan that has none.
+    pub seed: u64,
 }
 
 /// A ladder that can be measured.
-pub struct Prepared {
+pub struct Prepared<'a> {
     /// The run as it will be stored.
     pub run: Run,
     /// What will be made.
@@ -56,6 +60,8 @@ pub struct Prepared {
     pub(crate) on: assay_runner::Ground,
     pub(crate) fio: Fio,
     pub(crate) paces: Paces,
+    /// Guests: their image and where they are entered.
+    pub(crate) lab: Option<Lab<'a>>,
 }
 
 /// Size of the test file when the plan does not say.
@@ -65,12 +71,17 @@ const RUNTIME: Nanos = Nanos(2_000_000_000);
 /// Until an emulated guest answers.
 const BOOT: Nanos = Nanos(60_000_000_000);
 
-/// Settles the ladder, the plan and what will be made; touches nothing.
+/// Settles the ladder, the plan and what will be made; touches nothing. Without a `lab` the rungs in a
+/// guest are left out, and it is said why.
 ///
 /// # Errors
 /// The target is no directory, may not be written or is too full; no fio; a plan that cannot be
 /// carried out.
-pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, MeasureError> {
+pub fn prepare<'a>(
+    wanted: &Wanted,
+    lab: Result<Lab<'a>, String>,
+    env: &Environment<'_>,
+) -> Result<Prepared<'a>, MeasureError> {
     let host: &dyn Host = env.host;
     let fio = Fio::find(host, env.fio)?;
     fio.has_engine(host, Engine::Libaio)?;
@@ -95,13 +106,13 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         disk: &disk,
         ground: &ground,
         no_image: no_image(host, &fio),
-        no_guest: env.lab.as_ref().err().cloned(),
+        no_guest: lab.as_ref().err().cloned(),
     });
     let mut plan = spec.resolve(&Settings {
         targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
         // The same on every rung, so that the engine is none of the differences.
         engine: Engine::Libaio,
-        seed: env.seed,
+        seed: wanted.seed,
     })?;
     if let Some(other) = plan.workloads.iter().find(|load| load.fio().is_none()) {
         return Err(MeasureError::Job {
@@ -150,7 +161,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
     let survey = assay_facts::survey(host, std::slice::from_ref(&wanted.target));
     let run = Run {
         id: RunId(0),
-        uid: env.uid.clone(),
+        uid: wanted.uid.clone(),
         assay_version: env.version.to_owned(),
         started: (env.now)(),
         ended: None,
@@ -183,6 +194,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
         on,
         fio,
         paces,
+        lab: lab.ok(),
     })
 }
 

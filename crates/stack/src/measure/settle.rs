@@ -23,7 +23,7 @@ pub(super) struct Settle {
 }
 
 impl Settle {
-    pub(super) fn new(prepared: &Prepared) -> Self {
+    pub(super) fn new(prepared: &Prepared<'_>) -> Self {
         use super::ground::Volume::{Dataset, Zvol};
         let pool = |recipe: &Recipe| match recipe {
             Recipe::Home(Dataset { parent, .. } | Zvol { parent, .. })

@@ -6,7 +6,7 @@
 //! that a command prints. The form says for how long it is done again and again (`time = "1s"`).
 
 use crate::{Bench, Outline, Place, StudyError, observed, settings};
-use assay_engine::{Meter, Slot, Tools};
+use assay_engine::{Slot, Tools};
 use assay_host::Limits;
 use assay_instruments::counters::Sources;
 use assay_model::sample::{Operations, Outcome};
@@ -92,16 +92,9 @@ impl<'a> Commands<'a> {
     /// What a load did.
     fn done(&self, load: &Load) -> Result<Operations, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure(load.describe(), reason);
-        let host = self.place.host;
-        let tools = Tools::find(host, self.place.fio, [load]).map_err(|error| fail(&error))?;
-        let meter = Meter {
-            host,
-            cancel: self.place.cancel,
-            // An observation has no time of its own.
-            now: &|| jiff::Timestamp::UNIX_EPOCH,
-            work: &self.place.dir,
-            tools: &tools,
-        };
+        let env = &self.place.env;
+        let tools = Tools::find(env.host, env.fio, [load]).map_err(|error| fail(&error))?;
+        let meter = env.meter(&self.place.dir, &tools);
         let slot = Slot {
             load,
             name: load.name(),
@@ -111,7 +104,7 @@ impl<'a> Commands<'a> {
             size: Bytes(0),
             seed: self.place.seed,
             place: &assay_engine::Place::Itself,
-            sources: &Sources::find(host, &[]),
+            sources: &Sources::find(env.host, &[]),
             target: "",
             round: 0,
             number: 0,
@@ -129,7 +122,7 @@ impl<'a> Commands<'a> {
 
     fn printed(&self, argv: &[String]) -> Result<f64, StudyError> {
         let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-        let output = self.place.host.run(&words, Limits { timeout: LIMIT })?;
+        let output = self.place.env.host.run(&words, Limits { timeout: LIMIT })?;
         let fail = |reason: String| StudyError::measure(argv.join(" "), reason);
         if !output.success() {
             return Err(fail(output.complaint()));
@@ -196,7 +189,7 @@ impl Bench for Commands<'_> {
 
     fn machine(&self) -> Vec<(String, String)> {
         let argv = [OsStr::new("uname"), OsStr::new("-srm")];
-        let kernel = self.place.host.run(&argv, Limits::default());
+        let kernel = self.place.env.host.run(&argv, Limits::default());
         let told = kernel.map(|output| ("kernel".to_owned(), output.text().trim().to_owned()));
         told.into_iter().collect()
     }

@@ -128,7 +128,7 @@ impl<'a> GuestDisks<'a> {
     }
 
     fn zfs_reason(&self) -> &'static str {
-        match self.place.host.exists(Path::new("/dev/zfs")) {
+        match self.place.env.host.exists(Path::new("/dev/zfs")) {
             Ok(true) => "assay makes no pool on a host; --dir zfs=DIRECTORY names a place on yours",
             _ => "this host has no ZFS: a disk cannot lie on it",
         }
@@ -151,13 +151,8 @@ impl<'a> GuestDisks<'a> {
             name: on.to_owned(),
             size: Bytes(self.length.size.0.saturating_mul(many as u64)),
         };
-        let Place {
-            host,
-            session,
-            cancel,
-            ..
-        } = *self.place;
-        let mounted = assay_arms::mount(host, session, on, &place, cancel)?;
+        let (env, session) = (&self.place.env, self.place.session);
+        let mounted = assay_arms::mount(env.host, session, on, &place, env.cancel)?;
         let dir = mounted.dir();
         self.mounts.insert(on.to_owned(), mounted);
         Ok(dir)
@@ -227,7 +222,7 @@ impl Bench for GuestDisks<'_> {
             ));
         }
         for (on, dir) in &self.place.dirs {
-            let dir = self.place.host.realpath(dir)?;
+            let dir = self.place.env.host.realpath(dir)?;
             makes.push(format!("files for {on} in {}", dir.display()));
         }
         makes.push(format!(
@@ -329,6 +324,6 @@ fn lay_out(path: &Path, size: Bytes, place: &Place<'_>) -> Result<(), StudyError
         .open(path)
         .map_err(StudyError::io(path))?;
     let held = Held::open(path, Access::ReadWrite)?;
-    assay_instruments::layout::fill(&held, size, place.seed, place.cancel, &mut |_, _| {})
+    assay_instruments::layout::fill(&held, size, place.seed, place.env.cancel, &mut |_, _| {})
         .map_err(|error| StudyError::measure(path.to_string_lossy(), error))
 }

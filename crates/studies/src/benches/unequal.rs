@@ -306,6 +306,7 @@ impl Bench for Unequal<'_> {
         ] {
             let said = self
                 .place
+                .env
                 .host
                 .run(&argv.map(OsStr::new), Limits::default());
             all.extend(said.map(|output| (name.to_owned(), output.text().trim().to_owned())));

@@ -1,9 +1,10 @@
 //! `assay dups act` and `undo`.
 
 use super::explore::print_json;
-use super::{Place, age, explore, progress};
-use crate::cli::Status;
+use super::place::{Place, absolute};
+use super::{age, explore, progress};
 use crate::context::print;
+use crate::status::Status;
 use assay_dups::Index;
 use assay_dups::act::execute::{Options, execute, unfinished};
 use assay_dups::act::journal::{Journal, Loaded, State};
@@ -115,10 +116,10 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         Action::Delete
     };
     let rules = Rules {
-        scope: super::absolute(&args.paths)?,
-        keep_in: super::absolute(&args.keep_in)?,
+        scope: absolute(&args.paths)?,
+        keep_in: absolute(&args.keep_in)?,
         keep_matching: args.keep.clone(),
-        protect: super::absolute(&args.protect)?,
+        protect: absolute(&args.protect)?,
         prefer: match args.prefer {
             PreferArg::Shortest => Prefer::Shortest,
             PreferArg::Newest => Prefer::Newest,

@@ -1,8 +1,9 @@
 //! `assay dups browse`: the folders with most to gain, opened and closed by keys. It looks and
 //! changes nothing.
 
-use super::{Place, explore};
-use crate::cli::Status;
+use super::explore;
+use super::place::Place;
+use crate::status::Status;
 use assay_dups::name::readable;
 use assay_dups::tree::{Node, tree};
 use assay_dups::{FileId, Files, Groups};

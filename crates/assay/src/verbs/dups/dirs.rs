@@ -1,8 +1,8 @@
 //! `assay dups dirs`: how folders relate, from the index.
 
-use super::Place;
 use super::explore::{load_files, out, path_json, print_json};
-use crate::cli::Status;
+use super::place::{Place, absolute};
+use crate::status::Status;
 use assay_dups::folders::{folders, label};
 use assay_dups::name::readable;
 use assay_model::size::Convention::Binary;
@@ -30,7 +30,7 @@ const ONE: &str = "may be one folder seen twice, and promise nothing";
 
 pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
     let (_, files) = load_files(place)?;
-    let below = super::absolute(&args.paths)?;
+    let below = absolute(&args.paths)?;
     let most = if args.top == 0 { usize::MAX } else { args.top };
     let mut folders = folders(&files);
     let inside = |path: &[u8]| {

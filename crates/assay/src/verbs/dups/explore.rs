@@ -1,8 +1,9 @@
 //! Questions to the index: `report`, `file`, `ls`, `uniques`.
 
+use super::age;
 use super::how::flags;
-use super::{Format, Place, age};
-use crate::cli::Status;
+use super::place::{Format, Place, absolute};
+use crate::status::Status;
 use assay_dups::group::by_hash;
 use assay_dups::name::{for_json, hex, lossless, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
@@ -83,7 +84,7 @@ pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, G
     let (index, files) = load_files(place)?;
     let mut groups = by_hash(&files);
     if !paths.is_empty() {
-        let below = super::absolute(paths)?;
+        let below = absolute(paths)?;
         let inside = inside(&files, &below);
         groups.retain(|group| group.names().any(&inside));
     }
@@ -371,7 +372,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
 
 pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     let (_, files) = load_files(place)?;
-    let below = super::absolute(&args.paths)?;
+    let below = absolute(&args.paths)?;
     let inside = inside(&files, &below);
     let (mut ids, uncompared) = ask::uniques_and_uncompared(&files);
     if !below.is_empty() {

@@ -1,8 +1,9 @@
 //! `assay dups scan` and `refresh`.
 
 use super::how::{HashArg, HowArgs, flags};
-use super::{Format, Place, progress};
-use crate::cli::Status;
+use super::place::{Format, Place, absolute};
+use super::progress;
+use crate::status::Status;
 use assay_dups::index::Root;
 use assay_dups::manner::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
@@ -62,7 +63,7 @@ pub struct Refresh {
 
 /// Runs `assay dups scan`.
 pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
-    let roots = super::absolute(&args.paths)?;
+    let roots = absolute(&args.paths)?;
     let format = args.format.unwrap_or(if place.json {
         Format::Document
     } else {
@@ -91,7 +92,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
         .filter(|root| root.machine.is_empty())
         .collect();
     if !args.paths.is_empty() {
-        let wanted = super::absolute(&args.paths)?;
+        let wanted = absolute(&args.paths)?;
         let is_known = |path: &&PathBuf| known.iter().any(|root| root.path == **path);
         if let Some(strange) = wanted.iter().find(|path| !is_known(path)) {
             anyhow::bail!(

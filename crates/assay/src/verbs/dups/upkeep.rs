@@ -1,9 +1,10 @@
 //! Upkeep of the index and pictures of it: `validate`, `merge`, `forget`, `treemap`.
 
 use super::explore::{load, out, path_json, print_json, shown};
-use super::{Place, progress};
-use crate::cli::Status;
+use super::place::{Place, absolute};
+use super::progress;
 use crate::context::print;
+use crate::status::Status;
 use assay_dups::name::readable;
 use assay_dups::tree::{Node, tree};
 use assay_dups::{Index, report as ask};
@@ -165,7 +166,7 @@ pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
 pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
     let mut index = Index::open(&place.path()?)?;
     let mut forgotten = Vec::new();
-    for path in super::absolute(&args.paths)? {
+    for path in absolute(&args.paths)? {
         forgotten.push((index.forget(&path)?, path));
     }
     if place.json {

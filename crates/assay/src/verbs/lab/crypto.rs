@@ -1,9 +1,10 @@
 //! `assay lab crypto`: what encryption costs in a guest, per model of its processor.
 
-use super::{AccelArg, Lab, ZfsArg};
-use crate::cli::Status;
+use super::machine::{AccelArg, ZfsArg};
+use super::open::Lab;
 use crate::context::paragraph;
 use crate::context::print;
+use crate::status::Status;
 use assay_host::Live;
 use assay_lab::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_lab::{Accel, Choice, Options, choose_accel};

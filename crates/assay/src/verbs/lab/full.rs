@@ -1,9 +1,10 @@
 //! `assay lab full`: the host runs out of space under a guest.
 
+use super::machine::Machine;
+use super::open::Lab;
 use super::powercut::SyncArg;
-use super::{Lab, Machine};
-use crate::cli::Status;
 use crate::context::print;
+use crate::status::Status;
 use assay_lab::Options;
 use assay_lab::full::{Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTrial, run, run_zfs};
 use assay_model::Bytes;

@@ -1,8 +1,9 @@
 //! `assay lab build`, and the image for all else.
 
-use super::{Lab, ZfsArg};
-use crate::cli::Status;
+use super::machine::ZfsArg;
+use super::open::Lab;
 use crate::context::print;
+use crate::status::Status;
 use assay_lab::Image;
 use assay_model::Bytes;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! `assay lab list`.
 
-use super::Lab;
-use crate::cli::Status;
+use super::open::Lab;
 use crate::context::print;
+use crate::status::Status;
 use assay_lab::{Entry, Zfs};
 use assay_model::Bytes;
 use serde_json::json;

@@ -1,9 +1,10 @@
 //! `assay lab measure`: virtual disks against each other, in one boot.
 
-use super::{Lab, Machine};
-use crate::cli::Status;
+use super::machine::Machine;
+use super::open::Lab;
 use crate::context::paragraph;
 use crate::context::print;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_lab::Guest;
 use assay_lab::measure::{Plan, Sample, run};
@@ -121,7 +122,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     shown.finish_and_clear();
     let mut samples = Vec::new();
     let measured = booted.and_then(|guest| {
-        super::emulation_note(&guest, &args.machine);
+        super::open::emulation_note(&guest, &args.machine);
         let count = u64::from(plan.rounds) * (plan.disks.len() * plan.workloads.len()) as u64;
         let shown = super::progress::steps(
             "disks are filled, then sampled:",

@@ -1,8 +1,8 @@
 //! `assay lab plug` and `unplug`: disks of a guest that runs.
 
-use super::Lab;
-use crate::cli::Status;
+use super::open::Lab;
 use crate::context::print;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_lab::Guest;
 use serde_json::json;

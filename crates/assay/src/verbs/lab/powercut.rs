@@ -1,8 +1,9 @@
 //! `assay lab power-cut`: which virtual disks keep what they called durable.
 
-use super::{Lab, Machine};
-use crate::cli::Status;
+use super::machine::Machine;
+use super::open::Lab;
 use crate::context::print;
+use crate::status::Status;
 use assay_lab::Sync;
 use assay_lab::powercut::{Outcome, Trial, run, run_zfs};
 use clap::ValueEnum;

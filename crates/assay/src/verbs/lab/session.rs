@@ -1,9 +1,11 @@
 //! `assay lab up`, `run`, `ssh` and `down`.
 
 use super::list::entry_json;
-use super::{Lab, Machine, ZfsArg, shell};
-use crate::cli::Status;
+use super::machine::{Machine, ZfsArg};
+use super::open::Lab;
+use super::shell;
 use crate::context::print;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_lab::{Guest, Output, State};
 use assay_model::Nanos;

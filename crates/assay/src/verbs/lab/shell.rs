@@ -1,6 +1,6 @@
 //! A shell in a guest: our terminal passes every key on, the guest's pseudo-terminal does the rest.
 
-use crate::cli::Status;
+use crate::status::Status;
 use assay_lab::Guest;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::ffi::OsStr;

@@ -1,8 +1,10 @@
 //! `assay plan cache`.
 
-use super::{print_json, print_text, read, write_page};
-use crate::cli::Status;
+use super::read;
+use super::show::{print_json, write_page};
+use crate::context::print;
 use crate::context::{columns, wrap};
+use crate::status::Status;
 use assay_model::size::Convention::Binary;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
 use assay_planner::zfs::Version;
@@ -156,6 +158,6 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             let _ = write!(text, "\n{bars}");
         }
     }
-    print_text(&text)?;
+    print(&text)?;
     Ok(Status::Ok)
 }

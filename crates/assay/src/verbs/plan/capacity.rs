@@ -1,8 +1,10 @@
 //! `assay plan capacity`.
 
-use super::{print_json, print_text, read, write_page};
-use crate::cli::Status;
+use super::read;
+use super::show::{print_json, write_page};
+use crate::context::print;
 use crate::context::{columns, wrap};
+use crate::status::Status;
 use anyhow::bail;
 use assay_model::size::Convention::Binary;
 use assay_planner::PlanError;
@@ -281,7 +283,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     )?;
     match args.json {
         true => print_json("capacity", &answer)?,
-        false => print_text(&render(&answer, size))?,
+        false => print(&render(&answer, size))?,
     }
     Ok(Status::Ok)
 }

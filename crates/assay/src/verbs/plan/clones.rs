@@ -1,7 +1,9 @@
 //! `assay plan clones`.
 
-use super::{print_json, print_text, read, write_page};
-use crate::cli::Status;
+use super::read;
+use super::show::{print_json, write_page};
+use crate::context::print;
+use crate::status::Status;
 use assay_model::size::Convention::Binary;
 use assay_planner::PlanError;
 use assay_planner::clones::{Destroy, Graph, PROPERTIES, Recursion, Report, parse_zfs_get, report};
@@ -136,7 +138,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         if let Some(destroy) = &destroy {
             text.push_str(&outcome(destroy));
         }
-        print_text(&text)?;
+        print(&text)?;
     }
     let refused = destroy.is_some_and(|destroy| !destroy.refused.is_empty());
     Ok(if refused {

@@ -1,8 +1,10 @@
 //! `assay plan distribute`.
 
-use super::{print_json, print_text, read, write_page};
-use crate::cli::Status;
+use super::read;
+use super::show::{print_json, write_page};
+use crate::context::print;
 use crate::context::wrap;
+use crate::status::Status;
 use assay_model::size::Convention::Binary;
 use assay_model::units::mb_per_s;
 use assay_page::units::duration;
@@ -233,6 +235,6 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         }
     }
     let _ = writeln!(text, "\n{}", wrap(BUSY, 0));
-    print_text(&text)?;
+    print(&text)?;
     Ok(Status::Ok)
 }

@@ -1,8 +1,10 @@
 //! `assay plan durability`.
 
-use super::{print_json, print_text, read, write_page};
-use crate::cli::Status;
+use super::read;
+use super::show::{print_json, write_page};
+use crate::context::print;
 use crate::context::{columns, wrap};
+use crate::status::Status;
 use assay_page::units::probability;
 use assay_planner::PlanError;
 use assay_planner::durability::{
@@ -194,6 +196,6 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         wrap(&assumed, 0),
         wrap(CANNOT_TELL, 0)
     );
-    print_text(&text)?;
+    print(&text)?;
     Ok(Status::Ok)
 }

@@ -2,9 +2,11 @@
 
 mod words;
 
-use super::{print_json, print_text, read};
-use crate::cli::Status;
+use super::read;
+use super::show::print_json;
+use crate::context::print;
 use crate::context::wrap;
+use crate::status::Status;
 use assay_model::size::Convention::Decimal;
 use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
@@ -295,7 +297,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             },
         )?;
     } else if plans.is_empty() {
-        print_text(&format!(
+        print(&format!(
             "None of {considered} layouts meets what is wanted. Relax --want or --survive, or add disks.\n"
         ))?;
     } else {
@@ -322,7 +324,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             let _ = writeln!(text, "{}", wrap(&line, 0));
         }
         let _ = writeln!(text, "{}", wrap(CANNOT_TELL, 0));
-        print_text(&text)?;
+        print(&text)?;
     }
     Ok(if plans.is_empty() {
         Status::Findings

@@ -1,6 +1,6 @@
 //! What several questions read: files, standard input, commands of this machine.
 
-use crate::cli::Unreadable;
+use crate::status::Unreadable;
 use assay_host::{Host, Limits, Live};
 use assay_planner::{PlanError, size};
 use std::ffi::OsStr;

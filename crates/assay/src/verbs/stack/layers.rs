@@ -1,7 +1,8 @@
 //! `assay stack TARGET`: what lies under a path, a device or a virtual machine.
 
-use crate::cli::{Global, Status, Unreadable};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_host::Live;
 use assay_model::stack::{Layer, LayerKind, Stack};

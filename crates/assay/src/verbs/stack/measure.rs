@@ -4,18 +4,16 @@ mod before;
 mod show;
 mod wanted;
 
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::progress::Meter;
+use crate::status::Status;
 use crate::verbs::lab::AccelArg;
 use crate::verbs::run::OneWorkload;
-use crate::verbs::trial::journal;
-use assay_host::Live;
-use assay_instruments::scratch::State;
 use assay_lab::Cache;
 use assay_model::run::RunState;
 use assay_model::{Bytes, Nanos};
-use assay_stack::measure::{Environment, Event, Lab, Part, execute, prepare};
+use assay_stack::measure::{Lab, Part, execute, prepare};
 use before::{agreed, plan_text, sweep};
 use show::{report, show};
 use std::path::{Path, PathBuf};
@@ -160,11 +158,10 @@ fn measure(
 ) -> anyhow::Result<Status> {
     let wanted = wanted(args, target)?;
     let cancel = context::on_signals()?;
-    let state_dir = context::state_dir()?;
-    let state = State::open(&state_dir)?;
-    let journal = journal()?;
-    let guests = assay_lab::State::open(&state_dir)?;
-    sweep(&journal, &guests, &wanted.target)?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
+    let guests = assay_lab::State::open(&context::state_dir()?)?;
+    sweep(env.journal, &guests, &wanted.target)?;
     // Without an image that can be used, the rungs in a guest are left out, and it is said why.
     let image = match Cache::of_user() {
         Ok(cache) => cache.find().ok_or_else(|| {
@@ -176,19 +173,7 @@ fn measure(
         image,
         state: &guests,
     });
-    let env = Environment {
-        host: &Live,
-        fio: args.fio.as_deref(),
-        state: &state,
-        journal: &journal,
-        lab: lab.map_err(Clone::clone),
-        cancel: &cancel,
-        now: &context::now,
-        uid: context::random_uid()?,
-        seed: context::random_seed()?,
-        version: env!("CARGO_PKG_VERSION"),
-    };
-    let prepared = prepare(&wanted, &env)?;
+    let prepared = prepare(&wanted, lab.map_err(Clone::clone), &env)?;
     let plan = plan_text(&prepared);
     if args.dry_run {
         print(&plan)?;
@@ -203,9 +188,7 @@ fn measure(
     }
     let mut store = context::open_store(global)?;
     let mut meter = Meter::new(form.quiet, prepared.estimate);
-    let finished = execute(prepared, &env, &mut store, &mut |event| {
-        tell(&mut meter, &event)
-    });
+    let finished = execute(prepared, &env, &mut store, &mut |event| meter.tell(&event));
     meter.end();
     let finished = finished?;
     for left in &finished.left {
@@ -233,27 +216,4 @@ fn measure(
         return Ok(Status::Interrupted);
     }
     Ok(Status::Ok)
-}
-
-fn tell(meter: &mut Meter, event: &Event<'_>) {
-    match event {
-        Event::Making("guest") => meter.say("booting a guest".to_owned()),
-        Event::Making(what) => meter.say(format!("making {what}")),
-        Event::Layout { written, size, .. } => {
-            meter.say(format!("writing the test file: {written} of {size}"));
-        }
-        Event::Remark(remark) => meter.line(&format!("note: {remark}")),
-        Event::Left(left) => meter.expect(*left),
-        Event::Begin {
-            done,
-            of,
-            workload,
-            target,
-            round,
-        } => meter.say(format!(
-            "{} of {of}: {workload} on {target}, round {round}",
-            done + 1
-        )),
-        Event::Stored(_) => {}
-    }
 }

@@ -1,17 +1,17 @@
 //! Carrying a study out: plan, progress, store.
 
 use super::{Args, look, progress::Progress};
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use crate::verbs::lab::Lab;
-use crate::verbs::trial::journal;
 use anyhow::{Context as _, bail};
 use assay_host::held::Directory;
 use assay_host::{Host as _, Live};
 use assay_model::Nanos;
 use assay_model::study::{Form, Study, StudyRun};
 use assay_store::Store;
-use assay_studies::{End, Event, Own, Place, Step, StudyError, Task, bench, execute, steps};
+use assay_studies::{Carried, Event, Own, Place, Step, StudyError, Task, bench, execute, steps};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,9 +80,11 @@ fn carry_out(
     // Held to the end: whoever owns the way there may exchange it.
     let held = Directory::open(&dir)?;
     let named = directories(&args.dirs)?;
-    let journal = journal()?;
-    let session = journal.begin(&format!("study {}", study.name), &dir.to_string_lossy())?;
-    let scratch = assay_instruments::scratch::State::open(&context::state_dir()?)?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &lab.cancel);
+    let session = env
+        .journal
+        .begin(&format!("study {}", study.name), &dir.to_string_lossy())?;
     let progress: RefCell<Option<Progress>> = RefCell::new(None);
     let say = |what: &str| {
         if let Some(progress) = progress.borrow_mut().as_mut() {
@@ -96,15 +98,12 @@ fn carry_out(
             .iter()
             .map(|(word, dir)| (word.clone(), dir.through()))
             .collect(),
-        host: &Live,
+        env,
         session: &session,
-        scratch: &scratch,
-        fio: args.fio.as_deref(),
         image: None,
         guests: &lab.state,
         accel: args.accel.map(Into::into),
         seed: run.seed,
-        cancel: &lab.cancel,
         say: &say,
     };
     let outline = known.make(&place).outline(&study, &form)?;
@@ -182,7 +181,7 @@ fn carry_out(
         }
     }
     run.ended = Some(context::now());
-    run.complete = matches!(ended, Ok(End::Complete));
+    run.complete = matches!(ended, Ok(Carried::Complete));
     id = finish(&mut store, &run).unwrap_or(id);
     tell(args, &run, id, ended, global)
 }
@@ -240,7 +239,6 @@ fn note(run: &mut StudyRun, event: &Event<'_>) {
                 }
             }
         }
-        Event::Begin { .. } => {}
         Event::Observed(observed) => {
             for one in *observed {
                 run.observations.retain(|old| {
@@ -251,6 +249,7 @@ fn note(run: &mut StudyRun, event: &Event<'_>) {
             }
         }
         Event::Failed(lost) => run.not_tried.extend_from_slice(lost),
+        _ => {}
     }
 }
 
@@ -258,18 +257,18 @@ fn tell(
     args: &Args,
     run: &StudyRun,
     id: assay_store::StudyId,
-    ended: Result<End, StudyError>,
+    ended: Result<Carried, StudyError>,
     global: &Global,
 ) -> anyhow::Result<Status> {
     let kept = format!(
         "what was measured is kept: `assay study show {id}`, and `assay study --resume {id} DIR` goes on"
     );
     match ended {
-        Ok(End::Complete) => {
+        Ok(Carried::Complete) => {
             look::shown(run, Some(id.0), &args.shape, global)?;
             Ok(Status::Ok)
         }
-        Ok(End::Cancelled) => {
+        Ok(Carried::Interrupted) => {
             eprintln!("interrupted; everything is removed, and {kept}");
             Ok(Status::Interrupted)
         }

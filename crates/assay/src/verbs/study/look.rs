@@ -1,8 +1,9 @@
 //! Looking at studies that were carried out.
 
 use super::Shape;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use assay_model::study::{StudyResult, StudyRun};
 use assay_report::study::{self, View};
 use assay_studies::catalogue;

@@ -51,7 +51,13 @@ impl Progress {
                     self.stays(&format!("not tried: {}: {}", not.configuration, not.why));
                 }
             }
-            Event::Begin { done, of, step } => {
+            Event::Begin {
+                done,
+                of,
+                workload,
+                target,
+                ..
+            } => {
                 let begun = *self.begun.get_or_insert_with(now);
                 // Trusted over the plan once a few steps were taken.
                 let each = match *done {
@@ -60,17 +66,9 @@ impl Progress {
                 };
                 let left = each.saturating_mul(u32::try_from(of - done).unwrap_or(u32::MAX));
                 self.clock.expect(Nanos::from(left));
-                let figures: Vec<&str> = step.figures.iter().map(|one| one.title()).collect();
-                self.doing = format!("{} of {of}, {}", done + 1, step.configuration.title());
-                let figures = match figures[..] {
-                    [first, second, _, ..] => {
-                        format!("{first}, {second} and {} more", figures.len() - 2)
-                    }
-                    _ => figures.join(", "),
-                };
-                self.line(format!("{}: {figures}", self.doing));
+                self.doing = format!("{} of {of}, {target}", done + 1);
+                self.line(format!("{}: {workload}", self.doing));
             }
-            Event::Observed(_) => {}
             Event::Failed(lost) => {
                 for not in *lost {
                     let figure = not.figure.as_deref().unwrap_or("everything");
@@ -80,6 +78,7 @@ impl Progress {
                     ));
                 }
             }
+            _ => {}
         }
     }
 

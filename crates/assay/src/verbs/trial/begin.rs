@@ -4,13 +4,13 @@
 use super::super::advice::catalogue;
 use super::carry::{Begun, carry_out};
 use super::{Args, look};
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
-use assay_instruments::scratch::State;
 use assay_judge::trial::{campaign, next_look};
 use assay_model::advice::TargetKind;
 use assay_model::change::Change;
@@ -36,26 +36,16 @@ struct Candidate {
 /// Runs the verb.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
-    let state_dir = context::state_dir()?;
-    let state = State::open(&state_dir)?;
-    let journal = look::journal()?;
-    let env = Environment {
-        host: &Live,
-        fio: args.fio.as_deref(),
-        state: &state,
-        journal: &journal,
-        cancel: &cancel,
-        now: &context::now,
-        version: env!("CARGO_PKG_VERSION"),
-    };
-    look::left_behind(&journal)?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(args.fio.as_deref(), &cancel);
+    look::left_behind(env.journal)?;
     if let Some(asked) = &args.resume {
         return resume(args, asked, global, &env);
     }
     let candidates = candidates(args, &env)?;
     let style = context::style(global);
     for candidate in &candidates {
-        let text = shown(candidate, &journal, style)?;
+        let text = shown(candidate, env.journal, style)?;
         match args.dry_run {
             true => print(&text)?,
             false if !args.quiet => eprint!("{text}"),

@@ -3,8 +3,9 @@
 use super::Args;
 use super::live::Shown;
 use super::look::Seen;
-use crate::cli::{Global, Status};
 use crate::context;
+use crate::global::Global;
+use crate::status::Status;
 use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_runner::Ground;

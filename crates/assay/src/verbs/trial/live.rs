@@ -52,8 +52,8 @@ impl Shown {
     /// Takes note of what happens.
     pub(super) fn tell(&mut self, event: &Event<'_>) {
         match event {
-            Event::Making { what } => self.doing(format!("making what is measured: {what}")),
-            Event::Layout { written, size } => {
+            Event::Making(what) => self.doing(format!("making what is measured: {what}")),
+            Event::Layout { written, size, .. } => {
                 self.doing(format!("writing the test file: {written} of {size}"));
             }
             Event::Durability(proof) => self.line(&format!(
@@ -63,16 +63,13 @@ impl Shown {
                 proof.acknowledged
             )),
             Event::Noise { pair_sd, pairs } => self.noise(*pair_sd, *pairs),
-            Event::Begin { pair: 0, .. } => {
+            Event::Side { pair: 0, .. } => {
                 self.doing("measuring the noise of the machine as it is".to_owned());
             }
-            Event::Begin {
-                pair, side: which, ..
-            } => {
+            Event::Side { pair, side: which } => {
                 self.pairs.get_or_insert_with(|| (now(), 0));
                 self.doing(format!("pair {pair}, {}", side(*which)));
             }
-            Event::Stored(_) => {}
             Event::Judged {
                 pair,
                 first,
@@ -103,6 +100,7 @@ impl Shown {
             }
             Event::Astray(astray) => self.always(&astray.to_string()),
             Event::SettingBack => self.doing("setting everything back".to_owned()),
+            _ => {}
         }
     }
 

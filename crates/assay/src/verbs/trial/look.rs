@@ -1,15 +1,15 @@
 //! Looking at trials: one, all, what a crash left.
 
 use super::Args;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
 use assay_changes::{Elsewhere, Foreign, Journal, Outcome, Recovered};
 use assay_host::Live;
 use assay_judge::trial::{Shown, forecast, judge_trial, shown};
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{SCHEMA_VERSION, Trial};
 use assay_report::trial::{self, View};
-use std::path::PathBuf;
 
 /// A trial with all that is derived from it.
 pub(super) struct Seen {
@@ -122,12 +122,8 @@ pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 /// Where changes are entered.
-pub(super) fn journal_dir() -> anyhow::Result<PathBuf> {
-    Ok(std::path::absolute(context::state_dir()?.join("journal"))?)
-}
-
 pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
-    Ok(Journal::open(&journal_dir()?)?)
+    Ok(Journal::open(&context::journal_dir()?)?)
 }
 
 /// Says what assays with other state directories have left, and returns it.

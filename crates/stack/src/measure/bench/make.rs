@@ -8,10 +8,9 @@ use crate::measure::{Environment, Event, Lab, MeasureError, Prepared, Tell, gues
 use assay_arms::{Built, Endpoint};
 use assay_changes::Session;
 use assay_engine::{Tools, link};
-use assay_host::held::{Access, Held};
 use assay_instruments::counters::Sources;
+use assay_instruments::layout;
 use assay_instruments::scratch::{self, Scratch};
-use assay_instruments::{file_state, layout};
 use assay_lab::{Disk, Guest, Options};
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,7 @@ impl<'a> Bench<'a> {
     /// Makes all rungs and writes their files from end to end. Scratch files go to `files`, which
     /// outlives the bench.
     pub(in crate::measure) fn new(
-        prepared: &Prepared,
+        prepared: &Prepared<'_>,
         env: &Environment<'a>,
         session: &'a Session,
         scratch: &scratch::Session,
@@ -30,10 +29,8 @@ impl<'a> Bench<'a> {
     ) -> Result<Self, MeasureError> {
         let run = &prepared.run;
         let mut bench = Self {
-            host: env.host,
+            env: *env,
             tools: Tools::fio(prepared.fio.clone()),
-            cancel: env.cancel,
-            now: env.now,
             work: scratch.dir().to_owned(),
             home: prepared.on.through(),
             places: Vec::new(),
@@ -122,23 +119,14 @@ impl<'a> Bench<'a> {
             let found = assay_facts::target(env.host, &path)?;
             self.learnt.push((index, found));
         }
-        let state = Held::open(&path, Access::Read);
-        let state = state
-            .ok()
-            .and_then(|held| file_state::look(held.file()).ok());
-        let made = Place::File {
-            dir: None,
-            link: link(&self.work, &place.name, &path)?,
-            // A device has no size there.
-            state: state.filter(|state| state.size.0 > 0),
-        };
+        let made = Place::at(&self.work, &place.name, &path)?;
         let dir = path.parent().unwrap_or(Path::new("/")).to_owned();
         Ok((made, dir))
     }
 
     fn file(
         &mut self,
-        prepared: &Prepared,
+        prepared: &Prepared<'_>,
         session: &scratch::Session,
         files: &mut Vec<Scratch>,
         seed: u64,
@@ -152,7 +140,7 @@ impl<'a> Bench<'a> {
             scratch.held(),
             size,
             seed,
-            self.cancel,
+            self.env.cancel,
             &mut |written, _| {
                 tell(Event::Layout {
                     target: "file",
@@ -168,11 +156,7 @@ impl<'a> Bench<'a> {
                 source,
             },
         })?;
-        let made = Place::File {
-            dir: None,
-            link: link(&self.work, "file", &scratch.held().through())?,
-            state: file_state::look(scratch.held().file()).ok(),
-        };
+        let made = Place::held(&self.work, "file", scratch.held())?;
         files.push(scratch);
         Ok(made)
     }
@@ -196,11 +180,7 @@ impl<'a> Bench<'a> {
                 link: link(&self.work, rung, &socket)?,
                 export,
             }),
-            Endpoint::Path(path) => Ok(Place::File {
-                dir: None,
-                link: link(&self.work, rung, &path)?,
-                state: None,
-            }),
+            Endpoint::Path(path) => Ok(Place::at(&self.work, rung, &path)?),
             Endpoint::Address { .. } => Err(unfit(rung, &"an image is no address")),
         }
     }
@@ -211,7 +191,7 @@ const BOOT_LIMIT: Duration = Duration::from_secs(600);
 
 /// One guest with a disk for each rung that needs one.
 fn boot(
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     env: &Environment<'_>,
     dir: &Path,
 ) -> Result<Option<Guest>, MeasureError> {
@@ -223,7 +203,7 @@ fn boot(
         _ => None,
     };
     let disks: Vec<Disk> = prepared.recipes.iter().filter_map(disk).collect();
-    let (false, Ok(Lab { image, state })) = (disks.is_empty(), &env.lab) else {
+    let (false, Some(Lab { image, state })) = (disks.is_empty(), &prepared.lab) else {
         return Ok(None);
     };
     let mut options = Options::new(&format!("stack-{}", std::process::id()));

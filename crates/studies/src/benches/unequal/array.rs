@@ -214,7 +214,7 @@ impl<'a> Array<'a> {
         File::create_new(&path).map_err(StudyError::io(&path))?;
         let (place, size) = (self.place, Bytes(size));
         let held = Held::open(&path, Access::ReadWrite)?;
-        assay_instruments::layout::fill(&held, size, place.seed, place.cancel, &mut |_, _| {})
+        assay_instruments::layout::fill(&held, size, place.seed, place.env.cancel, &mut |_, _| {})
             .map_err(|error| StudyError::measure("writing onto the array", error))?;
         self.sync()
     }
@@ -235,7 +235,7 @@ impl<'a> Array<'a> {
         let of = |member: &Member| {
             let name = member.device.trim_start_matches("/dev/");
             let path = PathBuf::from(format!("/sys/block/{name}/stat"));
-            let text = self.place.host.read_text(&path)?;
+            let text = self.place.env.host.read_text(&path)?;
             let sectors = text.split_whitespace().nth(6).and_then(|n| n.parse().ok());
             let sectors: u64 = sectors
                 .ok_or_else(|| StudyError::measure(path.display().to_string(), "cut off"))?;
@@ -311,7 +311,7 @@ fn run(place: &Place<'_>, argv: &[&str]) -> Result<String, StudyError> {
 }
 
 fn run_os(place: &Place<'_>, argv: &[&OsStr]) -> Result<String, StudyError> {
-    let output = place.host.run(argv, Limits { timeout: LIMIT })?;
+    let output = place.env.host.run(argv, Limits { timeout: LIMIT })?;
     match output.success() {
         true => Ok(output.text()),
         false => {

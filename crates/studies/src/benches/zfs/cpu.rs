@@ -43,7 +43,7 @@ pub(super) fn measure(
         options.cpus = 1;
         options.accel = place.accel;
         options.cpu_model.clone_from(&layers.cpu);
-        let guest = Guest::boot(image, &options, place.guests, place.cancel)?;
+        let guest = Guest::boot(image, &options, place.guests, place.env.cancel)?;
         found.insert(one.name.clone(), rounds(&guest, study, form, one)?);
         guest.kill()?;
     }

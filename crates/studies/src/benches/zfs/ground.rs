@@ -60,7 +60,7 @@ impl<'a> Here<'a> {
             parent,
         ];
         let words = argv.map(OsStr::new);
-        let found = place.host.run(&words, Limits { timeout: LIMIT })?;
+        let found = place.env.host.run(&words, Limits { timeout: LIMIT })?;
         if !found.success() {
             return wrong(&found.complaint());
         }
@@ -100,6 +100,7 @@ impl<'a> Here<'a> {
         let text = said(
             &argv,
             self.place
+                .env
                 .host
                 .run(&argv.map(OsStr::new), Limits { timeout: LIMIT })?,
         )?;
@@ -158,7 +159,7 @@ impl Ground<'_> {
         let limits = Limits { timeout: limit };
         Ok(match self {
             Self::Guest(guest) => guest.run(&words, limits)?,
-            Self::Here(here) => here.place.host.run(&words, limits)?,
+            Self::Here(here) => here.place.env.host.run(&words, limits)?,
         })
     }
 

@@ -1,9 +1,10 @@
 //! What was measured, in every form.
 
 use super::Form;
-use crate::cli::{Global, Status};
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::pages;
+use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_model::Sample;
 use assay_model::run::Run;

@@ -2,6 +2,7 @@
 
 use super::super::layers::understand;
 use super::Measure;
+use crate::context;
 use crate::verbs::run::{read_plan, set_times};
 use anyhow::{Context as _, bail};
 use assay_host::Live;
@@ -45,6 +46,8 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
         memory_mib: u32::try_from(args.memory.0 >> 20)
             .with_context(|| format!("{} of memory is too much", args.memory))?,
         accel: args.accel.map(Into::into),
+        uid: context::random_uid()?,
+        seed: context::random_seed()?,
     })
 }
 

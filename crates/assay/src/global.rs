@@ -1,0 +1,34 @@
+//! Options of every verb: the store, and colours.
+
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// Options of every verb.
+#[derive(clap::Args, Clone)]
+pub struct Global {
+    /// Database of runs [default: $XDG_DATA_HOME/assay/assay.db]
+    #[arg(
+        long,
+        global = true,
+        // After the verb's own options.
+        display_order = 900,
+        value_name = "FILE",
+        env = "ASSAY_STORE",
+        hide_env_values = true
+    )]
+    pub store: Option<PathBuf>,
+    /// When to use colours: auto, always or never; NO_COLOR is respected
+    #[arg(long, global = true, display_order = 901, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
+    pub color: Color,
+}
+
+/// When to use colours.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}

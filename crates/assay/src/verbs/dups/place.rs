@@ -1,0 +1,70 @@
+//! Where the index is, and in which form what it holds is printed.
+
+use anyhow::Context as _;
+use assay_dups::Index;
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// Formats of a list of groups.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    /// A summary for people.
+    Text,
+    /// A list of groups, each with `size`, `hash` and `files`.
+    Json,
+    /// What `--json` prints: one object with `groups`, counts and what was left out.
+    #[value(skip)]
+    Document,
+    /// `size,hash,count,files…`, as fclones writes it.
+    Csv,
+    /// Paths, an empty line after each group.
+    Fdupes,
+    /// The default report of fclones, which `fclones link` and others read.
+    Fclones,
+    /// Paths ended by NUL, a second NUL after each group.
+    Nul,
+}
+
+impl Format {
+    pub(super) fn machine(self) -> Option<assay_dups::format::Format> {
+        use assay_dups::format::Format as F;
+        match self {
+            Self::Text => None,
+            Self::Json => Some(F::Json),
+            Self::Document => Some(F::Document),
+            Self::Csv => Some(F::Csv),
+            Self::Fdupes => Some(F::Fdupes),
+            Self::Fclones => Some(F::Fclones),
+            Self::Nul => Some(F::Nul),
+        }
+    }
+}
+
+/// What all verbs below `dups` share.
+pub(super) struct Place {
+    pub(super) index: Option<PathBuf>,
+    pub(super) json: bool,
+}
+
+impl Place {
+    /// The index file: named, or the user's own.
+    pub(super) fn path(&self) -> anyhow::Result<PathBuf> {
+        if let Some(named) = &self.index {
+            return Ok(named.clone());
+        }
+        let data = crate::context::data_dir().context("name the index with --index FILE")?;
+        Ok(data.join("dups.db"))
+    }
+
+    pub(super) fn read(&self) -> anyhow::Result<Index> {
+        Ok(Index::read(&self.path()?)?)
+    }
+}
+
+/// Absolute paths of what the user named.
+pub(super) fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    paths
+        .iter()
+        .map(|path| Ok(assay_dups::absolute(path)?))
+        .collect()
+}

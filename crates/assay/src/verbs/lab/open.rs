@@ -1,0 +1,80 @@
+//! What all of `assay lab` works with: the image, and the guests that are entered.
+
+use super::machine::Machine;
+use super::progress;
+use crate::context::{on_signals, state_dir};
+use anyhow::Context as _;
+use assay_lab::{Accel, Cache, Guest, State};
+
+pub struct Lab {
+    pub state: State,
+    pub(super) cache: Cache,
+    pub cancel: assay_instruments::Cancel,
+}
+
+impl Lab {
+    pub fn open() -> anyhow::Result<Self> {
+        let state = State::open(&state_dir()?)?;
+        crate::sweep::guests_said(&state.sweep()?);
+        let cache = Cache::of_user()?;
+        if cache.tidy() {
+            eprintln!("removed what was left of a build of the guest image");
+        }
+        Ok(Self {
+            state,
+            cache,
+            cancel: on_signals()?,
+        })
+    }
+
+    pub(super) fn boot(
+        &self,
+        name: &str,
+        machine: &Machine,
+        detached: bool,
+    ) -> anyhow::Result<Guest> {
+        let mut options = machine.options(name, &[])?;
+        options.detached = detached;
+        if !machine.no_assay {
+            let us = std::env::current_exe().context("where this assay lies")?;
+            options.assay = Some(us);
+        }
+        let image = self.image(machine.zfs)?;
+        let shown = progress::spinner("booting a guest");
+        let booted = Guest::boot(&image, &options, &self.state, &self.cancel);
+        shown.finish_and_clear();
+        let guest = booted?;
+        emulation_note(&guest, machine);
+        Ok(guest)
+    }
+
+    /// The guest that was named, or the only one; none when none is up.
+    pub(super) fn chosen(&self, name: Option<&str>) -> anyhow::Result<Option<Guest>> {
+        let names = self.up_names();
+        let name = match (name, names.as_slice()) {
+            (Some(name), _) => name,
+            (None, []) => return Ok(None),
+            (None, [only]) => only,
+            (None, many) => anyhow::bail!("which guest? {} are up", many.join(", ")),
+        };
+        Ok(Some(Guest::attach(&self.state, name, &self.cancel)?))
+    }
+
+    pub(super) fn up_names(&self) -> Vec<String> {
+        let entries = self.state.list().into_iter();
+        entries
+            .filter(|entry| entry.detached)
+            .map(|entry| entry.name)
+            .collect()
+    }
+}
+
+/// An emulated guest says so, unless that was asked for.
+pub(super) fn emulation_note(guest: &Guest, machine: &Machine) {
+    if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
+        let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");
+        eprintln!(
+            "note: the guest is emulated ({why}); compare its figures with each other, not with real machines"
+        );
+    }
+}
