@@ -28,10 +28,14 @@ const RULES: [Rule; 9] = [
         id: "ssh-small-group",
         severity: Danger,
         lists: &[List::Kex],
-        has: |name| name.starts_with("diffie-hellman-group1-"),
-        says: "agrees on keys with a prime of 1,024 bits (Logjam)",
+        has: |name| {
+            name.starts_with("diffie-hellman-group1-")
+                || name.starts_with("gss-group1-")
+                || name == "rsa1024-sha1"
+        },
+        says: "agrees on keys with a prime (Logjam) or a modulus of 1,024 bits",
         source: "RFC 9142 section 4; CVE-2015-4000",
-        remedy: "sshd_config: KexAlgorithms -diffie-hellman-group1-sha1",
+        remedy: "sshd_config: KexAlgorithms -diffie-hellman-group1-sha1; rsa1024-sha1 must not be used at all",
     },
     Rule {
         id: "ssh-kex-sha1",
@@ -39,7 +43,7 @@ const RULES: [Rule; 9] = [
         lists: &[List::Kex],
         has: |name| name.ends_with("-sha1") || name.contains("-sha1-"),
         says: "agrees on keys with SHA-1",
-        source: "RFC 9142 section 5",
+        source: "RFC 9142 section 4",
         remedy: "sshd_config: KexAlgorithms -*-sha1*",
     },
     Rule {
@@ -272,7 +276,11 @@ mod tests {
     #[test]
     fn each_family_is_told_once() {
         let bad = report(
-            &["diffie-hellman-group1-sha1", "diffie-hellman-group14-sha1"],
+            &[
+                "rsa1024-sha1",
+                "gss-group1-sha1-toWM5Slw5Ew8Mqkay+al2g==",
+                "diffie-hellman-group14-sha1",
+            ],
             &["ssh-dss", "ssh-rsa"],
             &["arcfour", "3des-cbc", "aes128-cbc"],
             &["hmac-md5", "hmac-sha1-96", "hmac-sha1"],

@@ -209,7 +209,7 @@ const FAMILIES: [Family; 9] = [
     },
     Family {
         id: "tls-dhe",
-        severity: Note,
+        severity: Weak,
         has: |name| name.starts_with("TLS_DHE_"),
         says: "with Diffie-Hellman over a finite field, which TLS 1.2 must no longer use",
         source: "RFC 10015 section 3",

@@ -3,7 +3,7 @@
 use super::{Take, names, own};
 use crate::gather::Gather;
 use crate::redact::{LEFT_OUT, is_pattern};
-use assay_conf::effective::{Effective, Program};
+use assay_conf::effective::{Effective, Program, ScopeId, Setting};
 use assay_model::change::ConfigLanguage;
 use assay_model::secrets::is_plain;
 use assay_model::{FactKind, Place};
@@ -60,6 +60,11 @@ const CLIENT_KEYS: [(&str, Take); 13] = [
     ("userknownhostsfile", Take::Word),
 ];
 
+/// Keywords of which a check asks what holds in a scope, whoever says it: one of them in one block means
+/// something only with another, which may stand outside of it.
+const SERVER_IN_FORCE: [&str; 2] = ["trustedusercakeys", "revokedkeys"];
+const CLIENT_IN_FORCE: [&str; 3] = ["identityfile", "certificatefile", "identitiesonly"];
+
 /// Keywords that sshd reads and forgets: `sDeprecated` in servconf.c of OpenSSH 9.2, whose `sshd -t`
 /// says "Deprecated option" of each.
 const SERVER_DEAD: [&str; 13] = [
@@ -80,7 +85,7 @@ const SERVER_DEAD: [&str; 13] = [
 
 pub(crate) fn server(g: &mut Gather<'_>) {
     if let Some(all) = g.configuration("sshd", Program::Sshd, SERVER) {
-        scopes(g, &all, "sshd.scope", &SERVER_KEYS);
+        scopes(g, &all, "sshd.scope", &SERVER_KEYS, &SERVER_IN_FORCE);
         // The parser knows `protocol` as ignored without a word.
         for (at, said) in all
             .settings
@@ -102,14 +107,66 @@ pub(crate) fn server(g: &mut Gather<'_>) {
 
 pub(crate) fn client(g: &mut Gather<'_>) {
     if let Some(all) = g.configuration("ssh", Program::Ssh, CLIENT) {
-        scopes(g, &all, "ssh.scope", &CLIENT_KEYS);
+        scopes(g, &all, "ssh.scope", &CLIENT_KEYS, &CLIENT_IN_FORCE);
     }
 }
 
-fn scopes(g: &mut Gather<'_>, all: &Effective, kind: &str, keys: &[(&str, Take)]) {
+fn scopes(
+    g: &mut Gather<'_>,
+    all: &Effective,
+    kind: &str,
+    keys: &[(&str, Take)],
+    whoever: &[&str],
+) {
     for (id, name) in names(all) {
         own(g, all, id, &[kind, &name], keys);
+        let says = |key: &&str| {
+            let mut settings = all.settings.iter();
+            settings.any(|said| said.scope == id && said.key == **key)
+        };
+        if !whoever.iter().any(|key| says(&key)) {
+            continue;
+        }
+        for key in whoever {
+            if let Some(said) = in_force(all, id, key) {
+                let fact = format!("{kind}.{name}.{key}_in_force");
+                let value = super::yes_or_no(said.word().unwrap_or_default());
+                let place = Place::from(&said.place);
+                g.facts.known(fact, value, FactKind::Configured, place);
+            }
+        }
+        g.about([kind, &name]);
     }
+}
+
+/// What counts for a key in a scope, also where a block that matches always says it, `Match all` or
+/// `Host *`. sshd takes the first of the blocks that match before what stands outside of them; ssh takes
+/// the first of all lines (sshd_config(5), ssh_config(5)).
+fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Option<&'a Setting> {
+    let around: Vec<ScopeId> =
+        std::iter::successors(Some(scope), |id| all.scope(*id).parent).collect();
+    let blocks_first = all.program == Program::Sshd;
+    let holds = |said: &&Setting| match said.scope {
+        ScopeId::ROOT => !blocks_first,
+        id => around.contains(&id) || all.path(id).into_iter().all(always),
+    };
+    let mut said = all.settings.iter().filter(|said| said.key == key);
+    said.clone()
+        .find(holds)
+        .or_else(|| said.find(|said| said.scope == ScopeId::ROOT))
+}
+
+/// Whether a block with this head matches every connection.
+fn always(head: &[String]) -> bool {
+    let [name, criteria @ ..] = head else {
+        return false;
+    };
+    let wanted = if name.eq_ignore_ascii_case("host") {
+        "*"
+    } else {
+        "all"
+    };
+    matches!(criteria, [one] if one.eq_ignore_ascii_case(wanted))
 }
 
 /// What a capture keeps of a file of either: users, hosts and addresses stand in the other lines.
@@ -117,6 +174,8 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let name = name.to_ascii_lowercase();
         match &name[..] {
+            "match" if value.trim().eq_ignore_ascii_case("all") => Some("all".to_owned()),
+            "host" if value.trim() == "*" => Some("*".to_owned()),
             "match" | "host" => Some(LEFT_OUT.to_owned()),
             "include" => {
                 let patterns: Vec<&str> = value
