@@ -29,8 +29,7 @@ pub struct Dirs {
 const ONE: &str = "may be one folder seen twice, and promise nothing";
 
 pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
-    let (_, files) = load_files(place)?;
-    let below = super::absolute(&args.paths)?;
+    let (_, files, below) = load_files(place, &args.paths)?;
     let most = if args.top == 0 { usize::MAX } else { args.top };
     let mut folders = folders(&files);
     let inside = |path: &[u8]| {
