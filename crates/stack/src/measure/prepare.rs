@@ -172,7 +172,7 @@ pub fn prepare(wanted: &Wanted, env: &Environment<'_>) -> Result<Prepared, Measu
     );
     let boot = if booted { BOOT.0 } else { 0 };
     Ok(Prepared {
-        estimate: Nanos(paces.left(&run, 0).0 + laid_out.0 + boot),
+        estimate: paces.left(&run, 0).and(laid_out).and(Nanos(boot)),
         run,
         makes,
         recipes,
