@@ -20,6 +20,7 @@ mod cli;
 mod complete;
 mod context;
 mod global;
+mod input;
 mod pages;
 mod progress;
 mod status;
@@ -31,7 +32,15 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     complete::at_start();
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::try_parse().unwrap_or_else(|error| match not_text(&error) {
+        Some(word) => {
+            eprintln!(
+                "assay: `{word}` is not UTF-8, which names are that are kept: give a link to it whose name is"
+            );
+            std::process::exit(2)
+        }
+        None => error.exit(),
+    });
     match verbs::dispatch(cli) {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -41,6 +50,14 @@ fn main() -> ExitCode {
             status::Status::of(&error).into()
         }
     }
+}
+
+/// The word that is not UTF-8, where that is the error: clap does not say which one it is.
+fn not_text(error: &clap::Error) -> Option<String> {
+    let words = (error.kind() == clap::error::ErrorKind::InvalidUtf8).then(std::env::args_os)?;
+    let word = words.skip(1).find(|word| word.to_str().is_none())?;
+    let shown = word.as_encoded_bytes().escape_ascii().to_string();
+    Some(shown)
 }
 
 /// An error and its causes on one line. Many of our errors name their cause in their own words:

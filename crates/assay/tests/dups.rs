@@ -392,3 +392,25 @@ fn killed_while_scanning() {
         assert_eq!(list.lines().count(), 203, "round {round}: {list}");
     }
 }
+
+/// Issue 14, B10: `report` of a folder that was never scanned said "no duplicates".
+#[test]
+fn what_was_never_scanned_is_said() {
+    let place = Place::new();
+    assert!(place.dups(&["scan", "."]).status.success());
+    let apart = tempfile::tempdir().unwrap();
+    let apart = apart.path().to_str().unwrap();
+    for verb in ["report", "dirs", "uniques"] {
+        let output = place.dups(&[verb, apart]);
+        assert_eq!(output.status.code(), Some(3), "{verb}");
+        assert!(output.stdout.is_empty(), "{verb}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(apart));
+        for known in ["sub", "..", "."] {
+            assert_eq!(
+                place.dups(&[verb, known]).status.code(),
+                Some(0),
+                "{verb} {known}"
+            );
+        }
+    }
+}

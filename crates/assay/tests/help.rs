@@ -63,3 +63,27 @@ fn every_command_says_what_it_takes() {
     assert!(found.lines().count() > 40, "{found}");
     insta::assert_snapshot!(found);
 }
+
+/// Issue 14, B10: `--set kb=1024` stood in the help, and the advice calls it `kib`.
+#[test]
+fn examples_name_parameters_that_there_are() {
+    let text = help(&["trial".to_owned()]);
+    let mut seen = 0;
+    for line in text.lines().filter(|line| line.contains(" --set ")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() != Some(&"assay") {
+            continue;
+        }
+        let at = words.iter().position(|word| *word == "--set").unwrap();
+        let name = words[at + 1].split('=').next().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .args(["advice", words[2], "--json"])
+            .output()
+            .unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let parameters = &answer["advice"][0]["parameters"];
+        assert!(parameters[name].is_object(), "{line}: {parameters}");
+        seen += 1;
+    }
+    assert!(seen > 0);
+}

@@ -67,6 +67,40 @@ fn text_stays_within_80_columns() {
     }
 }
 
+/// Issue 14, A5: what PowerShell's `fio … > result.json` writes; and a result from standard input.
+#[test]
+fn utf_16_is_read_and_standard_input() {
+    let home = Home::new();
+    let text =
+        std::fs::read_to_string(fixture("judge/fixtures/fio-3.33/depth-psync.json")).unwrap();
+    let wide = |order: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        std::iter::once(0xfeff)
+            .chain(text.encode_utf16())
+            .flat_map(order)
+            .collect()
+    };
+    for (name, bytes) in [
+        ("le", wide(u16::to_le_bytes)),
+        ("be", wide(u16::to_be_bytes)),
+    ] {
+        let path = home.dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let path = path.to_str().unwrap();
+        let out = home.assay(&["import", "--json", path]);
+        assert_eq!(out.code, Some(1), "{}", out.stderr);
+        let value = json(&out.stdout);
+        assert_eq!(value["doubts"][0]["code"], "depth-not-reached");
+        assert_eq!(
+            value["files"][0]["run"], 1,
+            "the same result is the same run"
+        );
+    }
+    let mut command = home.command(&["import", "--json", "--no-store", "-"]);
+    let file = std::fs::File::open(fixture("judge/fixtures/fio-3.33/depth-psync.json")).unwrap();
+    let out = common::ran(command.stdin(file).output().unwrap());
+    assert_eq!(out.code, Some(1), "{}", out.stderr);
+}
+
 #[test]
 fn bad_input_is_one_clear_error_and_keeps_nothing() {
     let home = Home::new();

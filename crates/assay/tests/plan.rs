@@ -90,6 +90,90 @@ fn blocks_and_volumes_to_the_byte() {
     }
 }
 
+/// The figure of each column of the table of volumes, by block size.
+fn volume_rows(text: &str) -> Vec<(String, Vec<String>)> {
+    text.lines()
+        .skip_while(|line| !line.contains("by volblocksize"))
+        .skip(2)
+        .take_while(|line| !line.is_empty())
+        .map(|line| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            (words.next().unwrap(), words.collect())
+        })
+        .collect()
+}
+
+/// Issue 14, A3: the Proxmox question in a terminal, not in JSON alone.
+#[test]
+fn what_a_volume_reserves_stands_in_a_table() {
+    let question = [
+        "layout", "--only", "raidz2:6", "6x4T", "--volume", "1TiB", "--block", "8KiB", "--block",
+        "64KiB",
+    ];
+    let rows = volume_rows(&text(&question));
+    let answer = json(&question);
+    let blocks = answer["layouts"][0]["blocks"].as_array().unwrap();
+    assert_eq!(rows.len(), blocks.len());
+    for ((name, figures), block) in rows.iter().zip(blocks) {
+        let reserved = block["refreservation"].as_f64().unwrap() / (1u64 << 40) as f64;
+        assert_eq!(figures.last().unwrap(), &format!("{reserved:.2}"), "{name}");
+    }
+    // Blocks of 8 KiB are two data sectors with two of parity and two of padding: twice a full stripe.
+    assert!(rows[0].1.last().unwrap() > &"2.00".to_owned());
+    let without = ["layout", "--only", "raidz2:6", "6x4T"];
+    assert!(volume_rows(&text(&without)).is_empty());
+}
+
+#[test]
+fn years_have_a_bill_and_a_loss_says_of_what() {
+    let answer = json(&[
+        "layout", "--only", "raidz1:4", "4x8T@100", "--years", "4", "--watts", "5", "--kwh",
+        "0.25", "--ure", "1e-14",
+    ]);
+    let plan = &answer["layouts"][0];
+    let costs = &plan["costs"];
+    let number = |key: &str| costs[key].as_f64().unwrap();
+    assert_eq!(number("purchase"), 400.0);
+    // 20 W for four years of 8766 hours at 0.25 a kWh.
+    assert!((number("power") - 0.02 * 8766.0 * 4.0 * 0.25).abs() < 1e-9);
+    let sum = number("purchase") + number("replaced") + number("power");
+    assert!((number("total") - sum).abs() < 1e-9 && number("replaced") > 0.0);
+    let (pool, blocks) = (
+        plan["pool_loss_per_year"].as_f64().unwrap(),
+        plan["block_loss_per_year"].as_f64().unwrap(),
+    );
+    assert!(blocks > 10.0 * pool && pool > 0.0, "{pool} {blocks}");
+    let without = assay(&["plan", "layout", "4x8T", "--years", "4"]);
+    assert_eq!(without.status.code(), Some(2));
+}
+
+#[test]
+fn a_special_vdev_that_is_too_small_is_said() {
+    let warned = |size: &str| {
+        let answer = json(&[
+            "layout",
+            "--only",
+            "raidz2:6",
+            "6x4T",
+            "--special",
+            size,
+            "--special",
+            size,
+        ]);
+        let plan = &answer["layouts"][0];
+        let pointers = plan["blocks"].as_array().unwrap().iter();
+        let at_128k = pointers
+            .filter(|block| block["block"] == 128 << 10)
+            .map(|block| block["pointers"].as_u64().unwrap())
+            .next();
+        (plan["warnings"].as_array().unwrap().len(), at_128k.unwrap())
+    };
+    let (small, needed) = warned("10GiB");
+    let (large, _) = warned("100GiB");
+    assert_eq!(small, large + 1);
+    assert!((10 << 30..100 << 30).contains(&needed), "{needed}");
+}
+
 #[test]
 fn several_vdevs_and_whole_disks() {
     let answer = json(&["layout", "--only", "3*mirror:2", "6x4000787030016"]);

@@ -299,32 +299,40 @@ fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) ->
     // Pair of folders and size, for each content that both have.
     let mut pairs: Vec<((u32, u32), u64)> = Vec::new();
     let mut begin = 0;
-    let mut inodes = Vec::new();
-    let mut dirs = Vec::new();
+    let mut found = Vec::new();
+    let mut dirs: Vec<u32> = Vec::new();
     for end in ends {
         let ids = &members[begin as usize..*end as usize];
         begin = *end;
         if ids.len() < 2 {
             continue;
         }
-        // One name of each inode.
-        inodes.clear();
-        inodes.extend(ids.iter().map(|id| (files.inode(*id), files.file(*id).dir)));
-        if repeats(files, ids) {
-            inodes.sort_unstable();
-            inodes.dedup_by_key(|one| one.0);
-        }
         dirs.clear();
-        dirs.extend(inodes.iter().map(|one| one.1));
+        dirs.extend(ids.iter().map(|id| files.file(*id).dir));
         dirs.sort_unstable();
         dirs.dedup();
         if dirs.len() > COMMON {
             continue;
         }
+        // Folders that only have names of one and the same inode have no copy of each other.
+        let linked = repeats(files, ids);
+        if linked {
+            found.clear();
+            found.extend(ids.iter().map(|id| (files.file(*id).dir, files.inode(*id))));
+            found.sort_unstable();
+            found.dedup();
+        }
+        let one = |a: u32, b: u32| {
+            let mut of = found.iter().filter(|(dir, _)| *dir == a || *dir == b);
+            let first = of.next().map(|(_, inode)| *inode);
+            linked && of.all(|(_, inode)| Some(*inode) == first)
+        };
         let size = files.file(ids[0]).id.size;
         for (at, a) in dirs.iter().enumerate() {
             let told = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].told;
-            let others = dirs[at + 1..].iter().filter(|b| !(told(*a) && told(**b)));
+            let others = dirs[at + 1..]
+                .iter()
+                .filter(|b| !(told(*a) && told(**b)) && !one(*a, **b));
             pairs.extend(others.map(|b| ((*a, *b), size)));
         }
     }

@@ -351,6 +351,30 @@ fn folders_that_are_copies() {
     }
 }
 
+/// Issue 14, B10: a file with names in two folders and a copy in a third was a copy in one pair only.
+#[test]
+fn a_name_of_a_copy_is_a_copy_wherever_it_lies() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    put(root.join("a/1"), &noise(1, 1000));
+    put(root.join("b/1"), &noise(1, 1000));
+    for folder in ["a", "b", "c"] {
+        put(root.join(folder).join("own"), folder.as_bytes());
+    }
+    std::fs::hard_link(root.join("a/1"), root.join("c/1")).unwrap();
+    let found = scan_tree(&root, &ScanOptions::default(), None);
+    let folders = assay_dups::folders::folders(&found.files);
+    let end = |dir: u32| found.files.dir_path(dir).last().copied().unwrap() as char;
+    let mut pairs: Vec<(char, char)> = folders
+        .overlapping
+        .iter()
+        .map(|one| (end(one.a), end(one.b)))
+        .collect();
+    pairs.sort_unstable();
+    // a and c have one and the same file, which is no copy.
+    assert_eq!(pairs, [('a', 'b'), ('b', 'c')]);
+}
+
 /// States kept on the way to the end of a long scan do not get lost at its end.
 #[test]
 fn a_scan_kept_in_parts_is_whole_at_the_end() {

@@ -335,7 +335,7 @@ impl TrialPlan {
     /// Time all slots take at most, without making what is measured.
     #[must_use]
     pub fn longest(&self) -> Nanos {
-        let slot = self.slot.0 + self.washout.0;
+        let slot = self.slot.and(self.washout).0;
         Nanos(slot.saturating_mul(2 * u64::from(self.max_pairs)))
     }
 }

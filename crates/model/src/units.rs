@@ -28,7 +28,11 @@ pub struct UnitError {
     pub expected: &'static str,
 }
 
-const TIME: &str = "a duration such as 250us, 20ms, 10s, 5m or 1h";
+const TIME: &str = "a duration such as 250us, 20ms, 10s, 5m or 1h, of at most 8760h";
+
+/// The longest duration that anybody may ask for, in nanoseconds: a year. Sums of hundreds of them fit
+/// 64 bits.
+const LONGEST_TIME: u64 = 8760 * 3_600_000_000_000;
 
 /// Splits `12.5ms` into its number and its suffix.
 fn split_number(text: &str) -> (&str, &str) {
@@ -94,6 +98,12 @@ impl Nanos {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+
+    /// The sum, or the longest time that there is.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
 }
 
 impl From<Nanos> for std::time::Duration {
@@ -122,6 +132,7 @@ impl FromStr for Nanos {
             _ => None,
         };
         unit.and_then(|unit| scale(number, unit))
+            .filter(|nanos| *nanos <= LONGEST_TIME)
             .map(Nanos)
             .ok_or_else(|| UnitError {
                 input: text.to_owned(),
@@ -260,7 +271,10 @@ mod tests {
             let error = bad.parse::<Bytes>().unwrap_err();
             assert!(error.to_string().contains(bad));
         }
-        assert!("-1s".parse::<Nanos>().is_err());
+        for bad in ["-1s", "4000000h", "8761h", "99999999999h"] {
+            assert!(bad.parse::<Nanos>().is_err(), "{bad}");
+        }
+        assert_eq!("8760h".parse(), Ok(Nanos(LONGEST_TIME)));
     }
 
     #[test]
@@ -277,7 +291,8 @@ mod tests {
         #[test]
         fn short_forms_read_back(value in any::<u64>()) {
             prop_assert_eq!(Bytes(value).short().parse(), Ok(Bytes(value)));
-            prop_assert_eq!(Nanos(value).short().parse(), Ok(Nanos(value)));
+            let time = Nanos(value % (LONGEST_TIME + 1));
+            prop_assert_eq!(time.short().parse(), Ok(time));
         }
     }
 }

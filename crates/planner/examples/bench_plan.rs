@@ -135,6 +135,18 @@ fn main() {
         5.0,
         None,
     );
+    let most: Vec<Disk> = (0..1024u64)
+        .map(|i| Disk {
+            size: 1_000_000_000_000 + i * 18_769_531_250,
+            price: None,
+        })
+        .collect();
+    row(
+        "all layouts of 1,024 unequal disks",
+        seconds(|| search(&most, &[], &context)),
+        10.0,
+        None,
+    );
     let sizes: Vec<u64> = many.iter().map(|disk| disk.size).collect();
     row(
         "btrfs raid1 over 200 disks",

@@ -10,7 +10,7 @@ mod sheet;
 pub use answers::{caches, capacity, distribution, durability};
 pub use bars::{bars, legend};
 pub use growth::growth;
-pub use layout::layouts;
+pub use layout::{layouts, step};
 pub use lineage::lineage;
 pub use sheet::{Line, Part, Section, sheet, sheet_of, terminal};
 

@@ -208,10 +208,8 @@ fn finish(
         .filter(|t| lays_out(&run.plan, t))
         .map(|t| t.size.0)
         .sum();
-    let estimate = Nanos(
-        estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace).0
-            + estimate::layout(assay_model::Bytes(layouts), &pace).0,
-    );
+    let estimate = estimate::slots(&run.plan, todo.iter().map(|(_, slot)| slot), &pace)
+        .and(estimate::layout(assay_model::Bytes(layouts), &pace));
     let (targets, measuring) = checked
         .into_iter()
         .map(|target| (target.place, target.measuring))

@@ -7,7 +7,8 @@ use super::lint::{doubt_json, doubt_text};
 use crate::context::paragraph;
 use crate::context::{self, print};
 use crate::global::Global;
-use crate::status::{Status, Unreadable};
+use crate::input;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_fio::import;
 use assay_fio::json::{self, DiskUtil, Document, Kind};
@@ -16,9 +17,8 @@ use assay_judge::doubts::{self, JudgedJobs};
 use assay_model::result::Judged;
 use assay_model::sample::{Latency, Operations, Worker};
 use assay_model::units::{mb_per_s, significant};
-use assay_model::{Bytes, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
+use assay_model::{Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use load::load;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -26,6 +26,7 @@ Examples:
   assay import result.json                  explain it, and keep it as a run
   assay import run-7.json                   a run that another assay exported
   assay import result.json --json --no-store
+  assay import - <result.json               from standard input
   assay import before.json after.json && assay compare 1 2
 
 Reads what fio 2.x to 3.4x print with --output-format=json or json+, also with text around it and
@@ -148,21 +149,16 @@ fn own(bytes: Vec<u8>, shown: String) -> anyhow::Result<Own> {
     })
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the user named this file on the command line"
-)]
 fn read(path: &Path) -> anyhow::Result<Source> {
     let shown = path.to_string_lossy().escape_debug().to_string();
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
-        .map_err(|error| Unreadable(format!("{shown}: {error}")))?;
-    anyhow::ensure!(
-        bytes.len() as u64 <= LONGEST,
-        "{shown}: longer than {}: this is no result",
-        Bytes(LONGEST)
-    );
+    let raw = input::bytes(path, LONGEST, "a result of fio")?;
+    // PowerShell's `>` writes UTF-16; the same result in UTF-8 is the same run.
+    let bytes = match raw.starts_with(&[0xff, 0xfe]) || raw.starts_with(&[0xfe, 0xff]) {
+        true => assay_fio::options::decode(raw)
+            .with_context(|| format!("{shown}: begins as UTF-16 and is none"))?
+            .into_bytes(),
+        false => raw,
+    };
     if is_export(&bytes) {
         return Ok(Source::Own(Box::new(own(bytes, shown)?)));
     }

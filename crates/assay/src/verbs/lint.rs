@@ -2,7 +2,8 @@
 
 use crate::context::paragraph;
 use crate::context::print;
-use crate::status::{Status, Unreadable};
+use crate::input;
+use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_fio::options::{self, Invocation, JobOptions};
 use assay_judge::doubts::other_tools::OtherTool;
@@ -10,7 +11,6 @@ use assay_judge::doubts::{self, other_tools};
 use assay_model::doubt::Severity;
 use assay_model::{Doubt, SCHEMA_VERSION};
 use std::ffi::{OsStr, OsString};
-use std::io::Read as _;
 use std::path::Path;
 
 const EXAMPLES: &str = "\
@@ -100,15 +100,10 @@ fn read(words: &[&OsStr]) -> anyhow::Result<Read> {
     };
     match words {
         [] => bail!("nothing to read: give a command of fio, a job file, or - for standard input"),
-        [one] if *one == "-" => {
-            let mut bytes = Vec::new();
-            std::io::stdin()
-                .lock()
-                .take(LARGEST)
-                .read_to_end(&mut bytes)
-                .map_err(|error| Unreadable(format!("standard input: {error}")))?;
-            from_text(bytes, "standard input")
-        }
+        [one] if *one == "-" => from_text(
+            input::text(Path::new("-"), LARGEST, EXPECTED)?,
+            "standard input",
+        ),
         [first, rest @ ..] => {
             let text = utf8(first)?;
             let split = !rest.is_empty()
@@ -157,32 +152,16 @@ fn is_command(text: &str) -> bool {
         || text == "fio"
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the user named this file on the command line"
-)]
+/// What is expected of a file.
+const EXPECTED: &str = "a job file, or a command in quotes";
+
 fn from_file(path: &OsStr) -> anyhow::Result<Read> {
     let shown = path.to_string_lossy().escape_debug().to_string();
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
-        .map_err(|error| {
-            Unreadable(format!(
-                "{shown}: {error}; expected a job file, or a command in quotes"
-            ))
-        })?;
-    from_text(bytes, &shown)
+    let text = input::text(Path::new(path), LARGEST, EXPECTED)?;
+    from_text(text, &shown)
 }
 
-fn from_text(bytes: Vec<u8>, name: &str) -> anyhow::Result<Read> {
-    if bytes.len() as u64 >= LARGEST {
-        bail!(
-            "{name}: larger than {} MiB: this is no job file",
-            LARGEST >> 20
-        );
-    }
-    let text = options::decode(bytes)
-        .with_context(|| format!("{name}: not text; expected a job file or a command"))?;
+fn from_text(text: String, name: &str) -> anyhow::Result<Read> {
     let calls = options::read_text_with(&text, name, &mut |file| included(name, file));
     understood(&text, calls.map_err(Into::into))
 }
@@ -228,11 +207,7 @@ fn included(from: &str, file: &str) -> Result<String, String> {
     if !found.is_file() {
         return Err("no regular file".to_owned());
     }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
-        .map_err(|error| error.to_string())?;
-    options::decode(bytes).ok_or_else(|| "not text".to_owned())
+    input::text(path, LARGEST, "job options").map_err(|error| error.to_string())
 }
 
 fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> serde_json::Value {

@@ -13,7 +13,6 @@ use assay_probe::pins::{HPKP, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
 use assay_probe::{Patience, Starttls, Target, Visit};
 use clap::builder::PossibleValuesParser;
-use std::io::Read as _;
 use std::path::Path;
 
 const EXAMPLES: &str = "\
@@ -80,15 +79,7 @@ fn look(of: &str, args: &Args, host: Option<&Target>) -> anyhow::Result<Vec<Foun
         return server(of, args);
     }
     let bytes = match of {
-        "-" => {
-            let mut bytes = Vec::new();
-            let stdin = std::io::stdin().lock();
-            stdin
-                .take(16 << 20)
-                .read_to_end(&mut bytes)
-                .context("standard input")?;
-            bytes
-        }
+        "-" => crate::input::bytes(path, 16 << 20, "certificates, requests or keys")?,
         _ => Live
             .read(path)
             .map_err(|error| Unreadable(error.to_string()))?,

@@ -24,7 +24,7 @@ Examples:
   assay trial cache-none image-aio-native /srv --budget 20m
                                             several, with one error rate for all of them
   assay trial ./my-advice.md /srv           a piece of advice of your own
-  assay trial read-ahead /dev/sdb --set kb=1024 --margin 5% --guard p99:10%
+  assay trial read-ahead /srv --set kib=1024 --margin 5% --guard p99:10%
   assay trial --aa noatime /srv             no change at all: the noise of this machine
   assay trial --recover                     set back what a crash left behind
   assay trial --list; assay trial --show 3 --html trial.html
@@ -42,7 +42,7 @@ pub struct Args {
     /// Advice by its id (see `assay advice`) or as a file, one or several; then what to try it on
     #[arg(value_name = "ADVICE|TARGET", num_args = 0..)]
     words: Vec<String>,
-    /// A value of the advice's own, such as kb=1024 (may be repeated)
+    /// A value of the advice's own, such as kib=1024 (may be repeated)
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
 

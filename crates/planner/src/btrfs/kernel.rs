@@ -31,7 +31,7 @@ pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
     let bulk = most > 1;
     let mut times = most;
     while times > 0 {
-        match allocate(state, profile, limit, times) {
+        match allocate(state, profile, limit, Step { times, rough: bulk }) {
             Some(chunk) => {
                 state.book(Holds::Data, &chunk);
                 times = (times * 2).min(most);
@@ -63,14 +63,30 @@ pub(super) fn more_metadata(state: &mut State, profile: Profile) {
         true => GIB,
         false => 256 << 20,
     };
-    if let Some(chunk) = allocate(state, profile, limit, 1) {
+    if let Some(chunk) = allocate(state, profile, limit, ONE) {
         state.book(Holds::Metadata, &chunk);
     }
 }
 
-/// `btrfs_create_chunk` for chunks of at most `limit` bytes; `times` chunks at once when it is
-/// above 1.
-fn allocate(state: &mut State, profile: Profile, limit: u64, times: u64) -> Option<Chunk> {
+/// How one step of a replay allocates.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Chunks at once.
+    times: u64,
+    /// Whether the order of devices with equally much room may be another than the kernel's: when chunks
+    /// are replayed several at once, it makes no difference that could be told from theirs.
+    rough: bool,
+}
+
+/// A chunk as the kernel makes it.
+const ONE: Step = Step {
+    times: 1,
+    rough: false,
+};
+
+/// `btrfs_create_chunk` for chunks of at most `limit` bytes.
+fn allocate(state: &mut State, profile: Profile, limit: u64, step: Step) -> Option<Chunk> {
+    let times = step.times;
     let attributes = profile.attributes();
     let max_chunk = limit.min(state.total / 10);
     let max_stripe = max_chunk.min(GIB);
@@ -92,9 +108,15 @@ fn allocate(state: &mut State, profile: Profile, limit: u64, times: u64) -> Opti
             total_avail,
         });
     }
-    heapsort(&mut candidates, |a, b| {
+    let most_first = |a: &Candidate, b: &Candidate| {
         (b.max_avail, b.total_avail).cmp(&(a.max_avail, a.total_avail))
-    });
+    };
+    // Of a thousand devices a mirrored chunk takes two: only those need to be found.
+    if step.rough && attributes.devs_max < candidates.len() {
+        candidates.select_nth_unstable_by(attributes.devs_max, most_first);
+        candidates.truncate(attributes.devs_max);
+    }
+    heapsort(&mut candidates, most_first);
     let devices = candidates.len() / attributes.devs_increment * attributes.devs_increment;
     if devices < attributes.devs_min {
         return None;

@@ -142,13 +142,16 @@ pub fn mean_hours_to_loss(group: Group, assumptions: &Assumptions) -> f64 {
     total
 }
 
-/// Probability that the group loses data within `hours`.
+/// Ticks times states that [`loss_in`] goes through at most.
+const MOST_STEPS: f64 = 2e6;
+
+/// Probability that the group loses data within `hours`, were it one sector.
 ///
 /// By uniformization: the chain is watched at the ticks of a Poisson process fast enough for its
 /// fastest rate, and the probability of loss after k ticks is added up with Poisson weights. All
 /// terms are positive, so that tiny probabilities keep their digits. When that would take more
-/// than two million ticks (rebuilds of seconds), the loss is rare enough to be exponential, and
-/// the mean time to loss gives it.
+/// than two million ticks times states (rebuilds of seconds, mirrors of hundreds of disks), the loss is
+/// rare enough to be exponential, and the mean time to loss gives it.
 #[must_use]
 pub fn loss_in(group: Group, assumptions: &Assumptions, hours: f64) -> f64 {
     let rates = rates(group, assumptions);
@@ -160,7 +163,7 @@ pub fn loss_in(group: Group, assumptions: &Assumptions, hours: f64) -> f64 {
     if ticks <= 0.0 {
         return 0.0;
     }
-    if ticks > 2e6 {
+    if ticks * states as f64 > MOST_STEPS {
         return -(-hours / mean_hours_to_loss(group, assumptions)).exp_m1();
     }
     let mut alive = vec![0.0; states];
@@ -191,23 +194,80 @@ pub fn loss_in(group: Group, assumptions: &Assumptions, hours: f64) -> f64 {
     result.min(1.0)
 }
 
-/// Probability that at least one of the groups loses data within a year.
+/// What is lost, as probabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Loss {
+    /// Anything at all, were it one sector.
+    pub any: f64,
+    /// Everything: one failed disk more than the redundancy bears.
+    pub pool: f64,
+    /// The blocks on a sector that could not be read while no redundancy was left, and not the rest.
+    pub blocks: f64,
+}
+
+/// Probabilities that the group loses something within `hours`, by what is lost.
+///
+/// An unreadable sector during the last rebuild costs the blocks that lie on it, and the rebuild goes
+/// on: ZFS and btrfs know the blocks by their checksums, md writes them into its list of bad blocks
+/// (md(4), "BAD BLOCK LIST"). So the whole is lost only to disks that fail, which is the chain without
+/// unreadable sectors. Both ways to lose leave the last state, so a first loss is one of blocks with the
+/// share that their rate has among the two.
 #[must_use]
-pub fn loss_of_groups(groups: &[Group], assumptions: &Assumptions) -> f64 {
-    let mut known: Vec<(Group, f64)> = Vec::new();
-    let mut log_safe = 0.0;
-    for &group in groups {
-        let loss = match known.iter().find(|(seen, _)| *seen == group) {
-            Some((_, loss)) => *loss,
-            None => {
-                let loss = loss_in(group, assumptions, HOURS_A_YEAR);
-                known.push((group, loss));
-                loss
-            }
-        };
-        log_safe += (-loss).ln_1p();
+pub fn losses_in(group: Group, assumptions: &Assumptions, hours: f64) -> Loss {
+    let any = loss_in(group, assumptions, hours);
+    let rates = rates(group, assumptions);
+    let (bad, fail) = match (rates.unreadable.last(), rates.fail.last()) {
+        (Some(&bad), Some(&fail)) if bad > 0.0 => (bad, fail),
+        _ => {
+            return Loss {
+                any,
+                pool: any,
+                blocks: 0.0,
+            };
+        }
+    };
+    let readable = Assumptions {
+        ure_per_bit: 0.0,
+        ..*assumptions
+    };
+    Loss {
+        any,
+        pool: loss_in(group, &readable, hours),
+        blocks: any * bad / (bad + fail),
     }
-    -log_safe.exp_m1()
+}
+
+/// Probabilities that at least one of the groups loses something within a year.
+#[must_use]
+pub fn loss_of_groups(groups: &[Group], assumptions: &Assumptions) -> Loss {
+    let mut known: Vec<(Group, u32)> = Vec::new();
+    for &group in groups {
+        match known.iter_mut().find(|(seen, _)| *seen == group) {
+            Some((_, times)) => *times += 1,
+            None => known.push((group, 1)),
+        }
+    }
+    let each: Vec<(Loss, f64)> = known
+        .into_iter()
+        .map(|(group, times)| {
+            (
+                losses_in(group, assumptions, HOURS_A_YEAR),
+                f64::from(times),
+            )
+        })
+        .collect();
+    let of_all = |part: fn(&Loss) -> f64| {
+        let log_safe: f64 = each
+            .iter()
+            .map(|(loss, times)| (-part(loss)).ln_1p() * times)
+            .sum();
+        -log_safe.exp_m1()
+    };
+    Loss {
+        any: of_all(|loss| loss.any),
+        pool: of_all(|loss| loss.pool),
+        blocks: of_all(|loss| loss.blocks),
+    }
 }
 
 #[cfg(test)]
@@ -264,6 +324,49 @@ mod tests {
         assert!(
             (loss * mean / HOURS_A_YEAR - 1.0).abs() < 1e-3,
             "{loss} {mean}"
+        );
+    }
+
+    #[test]
+    fn a_bad_sector_costs_blocks_and_not_the_pool() {
+        let group = Group {
+            disks: 6,
+            survives: 1,
+            rebuild_reads: 5.0 * 8e12,
+        };
+        let assumptions = Assumptions {
+            ure_per_bit: 1e-14,
+            ..Assumptions::default()
+        };
+        let with = losses_in(group, &assumptions, HOURS_A_YEAR);
+        let readable = Assumptions {
+            ure_per_bit: 0.0,
+            ..assumptions
+        };
+        let without = losses_in(group, &readable, HOURS_A_YEAR);
+        // 40 TB are 3.2·10¹⁴ bits: nearly every rebuild meets a bad sector, and the pool does not care.
+        assert_eq!(with.pool, without.any);
+        assert!(with.blocks > 20.0 * with.pool, "{with:?}");
+        assert!(with.any <= with.pool + with.blocks);
+        assert_eq!((without.blocks, without.pool), (0.0, without.any));
+        // A disk fails first and its rebuild meets a bad sector, unless another disk was faster.
+        let first = -(-6.0 * assumptions.failures_an_hour() * HOURS_A_YEAR).exp_m1();
+        let bad = -(-40e12 * 8.0 * 1e-14f64).exp_m1();
+        assert!((with.blocks / (first * bad) - 1.0).abs() < 0.05, "{with:?}");
+        let many = loss_of_groups(&[group; 3], &assumptions);
+        assert!((many.pool - (1.0 - (1.0 - with.pool).powi(3))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn wide_mirrors_take_no_time() {
+        let group = Group {
+            disks: 1024,
+            survives: 1023,
+            rebuild_reads: 4e12,
+        };
+        assert_eq!(
+            losses_in(group, &Assumptions::default(), HOURS_A_YEAR).any,
+            0.0
         );
     }
 

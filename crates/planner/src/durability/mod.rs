@@ -4,7 +4,9 @@
 mod chain;
 mod simulate;
 
-pub use chain::{Assumptions, CANNOT_TELL, Group, loss_in, loss_of_groups, mean_hours_to_loss};
+pub use chain::{
+    Assumptions, CANNOT_TELL, Group, Loss, loss_in, loss_of_groups, losses_in, mean_hours_to_loss,
+};
 pub use simulate::{Estimate, simulate};
 
 /// Hours of a year of 365.25 days.

@@ -5,7 +5,7 @@ use super::growth::growth;
 use super::pools::zfs_facts;
 use super::{Context, Disk, Layout, check_disks};
 use crate::btrfs;
-use crate::durability::{Group, loss_of_groups};
+use crate::durability::{Group, HOURS_A_YEAR, loss_of_groups};
 use crate::error::PlanError;
 use crate::zfs;
 use serde::Serialize;
@@ -67,8 +67,17 @@ impl Plan {
 pub struct Growth {
     /// What to do.
     pub action: String,
-    /// Usable bytes that it gives.
+    /// Disks to buy for it.
+    pub disks: u64,
+    /// Usable bytes that it gives, as the tools show them.
     pub gives: u64,
+    /// A raidz vdev that is widened: bytes of 128 KiB blocks that can be stored in addition, while what
+    /// lies there keeps its old parity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<u64>,
+    /// The same after all that lies there was rewritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds_rewritten: Option<u64>,
 }
 
 /// Share of a block that is not parity, padding or a copy.
@@ -87,6 +96,77 @@ pub struct BlockShare {
     pub share: f64,
     /// Bytes of such blocks that fit.
     pub fits: u64,
+    /// ZFS: bytes of block pointers when the pool is full of such blocks, at most; see
+    /// [`crate::zfs::pointers`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointers: Option<u64>,
+}
+
+/// What is asked about the years of ownership.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ownership {
+    /// Years, above 0, at most 30.
+    pub years: f64,
+    /// Watts of a disk, 0 to 100.
+    pub watts: f64,
+    /// Price of a kilowatt hour in the currency of the disks.
+    pub kwh: f64,
+}
+
+impl Ownership {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`PlanError::Value`] naming the number that is out of its range.
+    pub fn check(&self) -> Result<(), PlanError> {
+        for (what, value, low, high) in [
+            ("years", self.years, 0.01, 30.0),
+            ("watts", self.watts, 0.0, 100.0),
+            ("price of a kWh", self.kwh, 0.0, 1e6),
+        ] {
+            if !(low..=high).contains(&value) {
+                return Err(PlanError::value(
+                    format!("{what} {value}"),
+                    format!("must lie between {low} and {high}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a layout costs over years, in the currency of the disks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Costs {
+    /// All disks, bought once.
+    pub purchase: f64,
+    /// Disks that fail and are bought again, at the share that fails in a year.
+    pub replaced: f64,
+    /// Electricity of the disks, which turn all the time.
+    pub power: f64,
+    /// All of it.
+    pub total: f64,
+    /// For a usable TiB and a year.
+    pub per_tib_year: f64,
+}
+
+/// The bill of `disks` that cost `purchase` together.
+fn costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: u64) -> Costs {
+    let power = disks as f64 * own.watts / 1000.0 * HOURS_A_YEAR * own.years * own.kwh;
+    let replaced = purchase * -(-afr).ln_1p() * own.years;
+    let total = purchase + replaced + power;
+    Costs {
+        purchase,
+        replaced,
+        power,
+        total,
+        per_tib_year: total / own.years / tib(usable),
+    }
+}
+
+/// TiB, and never nothing, to divide by.
+fn tib(bytes: u64) -> f64 {
+    bytes.max(1) as f64 / (1u64 << 40) as f64
 }
 
 /// A layout and its figures. Sizes are bytes.
@@ -128,8 +208,13 @@ pub struct Plan {
     pub rebuild_seconds: Option<f64>,
     /// Speed in multiples of one disk.
     pub scaling: Scaling,
-    /// Probability of losing data within a year, under the stated assumptions.
+    /// Probability of losing any data within a year, under the stated assumptions.
     pub loss_per_year: f64,
+    /// Probability of losing all of it: more disks than the redundancy bears.
+    pub pool_loss_per_year: f64,
+    /// Probability of losing some blocks and not the rest, to a sector that could not be read while
+    /// no redundancy was left.
+    pub block_loss_per_year: f64,
     /// What to add next.
     pub growth: Vec<Growth>,
     /// Price of all disks, when each has one.
@@ -138,6 +223,9 @@ pub struct Plan {
     /// Price of a usable TiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_tib: Option<f64>,
+    /// What it costs over the years asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Costs>,
     /// What to know before choosing it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -173,6 +261,9 @@ pub(super) struct Facts {
 pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Plan, PlanError> {
     check_disks(disks)?;
     context.failures.check()?;
+    if let Some(own) = &context.ownership {
+        own.check()?;
+    }
     let sizes: Vec<u64> = disks.iter().map(|disk| disk.size).collect();
     let facts = facts(layout, &sizes, context)?;
     let mut failures = context.failures;
@@ -182,6 +273,8 @@ pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Pl
     let cost = disks
         .iter()
         .try_fold(0.0, |sum, disk| disk.price.map(|price| sum + price));
+    let loss = loss_of_groups(&facts.groups, &failures);
+    let own = context.ownership.zip(cost);
     Ok(Plan {
         layout: layout.spec(),
         family: match layout {
@@ -204,10 +297,13 @@ pub fn describe(layout: &Layout, disks: &[Disk], context: &Context) -> Result<Pl
         blocks: facts.blocks,
         rebuild_seconds: facts.rebuild,
         scaling: facts.scaling,
-        loss_per_year: loss_of_groups(&facts.groups, &failures),
+        loss_per_year: loss.any,
+        pool_loss_per_year: loss.pool,
+        block_loss_per_year: loss.blocks,
         growth: growth(layout, &sizes, facts.usable, context),
         cost,
-        cost_per_tib: cost.map(|cost| cost / (facts.usable.max(1) as f64 / (1u64 << 40) as f64)),
+        cost_per_tib: cost.map(|cost| cost / tib(facts.usable)),
+        costs: own.map(|(own, cost)| costs(own, disks.len(), cost, failures.afr, facts.usable)),
         warnings: facts.warnings,
         pareto: false,
         disks: facts.disks,

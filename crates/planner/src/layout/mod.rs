@@ -8,7 +8,9 @@ mod pools;
 mod stripes;
 mod wants;
 
-pub use describe::{BlockShare, Content, Growth, Plan, Scaling, Segment, describe};
+pub use describe::{
+    BlockShare, Content, Costs, Growth, Ownership, Plan, Scaling, Segment, describe,
+};
 pub use enumerate::{Search, search};
 pub use stripes::{Placement, declustered};
 pub use wants::{Io, Want, best, pareto, rank};
@@ -51,6 +53,9 @@ pub struct Context {
     pub fill: f64,
     /// Assumptions about failures; rebuild hours are replaced by each layout's own estimate.
     pub failures: Assumptions,
+    /// The years whose costs are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ownership: Option<Ownership>,
 }
 
 impl Default for Context {
@@ -65,6 +70,7 @@ impl Default for Context {
             disk_speed: 150_000_000,
             fill: 0.8,
             failures: Assumptions::default(),
+            ownership: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::describe::{BlockShare, Content, Facts, Scaling, Segment, bar, part};
 use crate::durability::Group;
 use crate::error::PlanError;
 use crate::zfs::{self, Class, Kind, Pool, PoolVdev};
-use assay_model::size::Convention::Decimal;
+use assay_model::size::Convention::{Binary, Decimal};
 
 /// Disks of a raidz vdev above which its width is worth a word; zpoolconcepts(7) recommends 3 to 9.
 const WIDE: usize = 12;
@@ -111,7 +111,21 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
                 .into(),
         );
     }
-    if pool.vdevs.iter().any(|v| v.class == Class::Special) {
+    let special: u64 = (capacity.vdevs.iter())
+        .filter(|v| v.class == Class::Special)
+        .map(|v| v.deflated)
+        .sum();
+    let usual = pool.data_at(zfs::DEFLATE_BLOCK, &capacity);
+    let needed = zfs::pointers(usual, zfs::DEFLATE_BLOCK);
+    if special > 0 && special < needed {
+        warnings.push(format!(
+            "the special vdev holds {}, and the block pointers of a pool full of 128 KiB records alone may take \
+             {}: what does not fit goes to the other vdevs",
+            Binary.show(special),
+            Binary.show(needed)
+        ));
+    }
+    if special > 0 {
         warnings.push(match pool.version.special_is_available() {
             true => "USED + AVAIL of zfs list grows by what lies on the special vdev".into(),
             false => "what lies on the special vdev counts as used in zfs list but never as \
@@ -164,6 +178,7 @@ pub(super) fn zfs_facts(pool: &Pool, context: &Context) -> Result<Facts, PlanErr
                     .map(|size| zfs::refreservation(&kinds, pool.ashift, size, block)),
                 share: data as f64 / raw.max(1) as f64,
                 fits: pool.data_at(block, &capacity),
+                pointers: Some(zfs::pointers(pool.data_at(block, &capacity), block)),
             }
         })
         .collect();

@@ -12,4 +12,4 @@ pub use pool::{Capacity, Class, Pool, PoolVdev, VdevCapacity};
 pub use spec::parse as parse_spec;
 pub use vdev::{DEFLATE_BLOCK, DRAID_MAX_CHILDREN, Geometry, Kind, MIN_DEVICE, geometry};
 pub use version::Version;
-pub use zvol::refreservation;
+pub use zvol::{pointers, refreservation};

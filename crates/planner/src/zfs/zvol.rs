@@ -1,4 +1,4 @@
-//! What a volume reserves.
+//! What a volume reserves, and what the block pointers of data take.
 
 use super::vdev::{DEFLATE_BLOCK, Kind};
 
@@ -29,4 +29,40 @@ pub fn refreservation(vdevs: &[Kind], ashift: u32, volsize: u64, block: u64) -> 
         indirect += u128::from(blocks);
     }
     u64::try_from(scaled + indirect * 2 * (128 << 10)).unwrap_or(u64::MAX)
+}
+
+/// `sizeof (blkptr_t)` (spa.h).
+const POINTER: u64 = 128;
+/// Block pointers in an indirect block of 128 KiB, the default (`DN_MAX_INDBLKSHIFT` 17, dnode.h).
+const POINTERS: u64 = 1024;
+
+/// Bytes of block pointers that `data` bytes in blocks of `block` bytes have, at most: indirect blocks
+/// are kept twice (`redundant_metadata=all`, zfsprops(7)) and usually compress, which is left out here.
+/// This is the better part of what a special vdev has to hold; a file has a dnode of 512 bytes or more,
+/// twice, in addition.
+#[must_use]
+pub fn pointers(data: u64, block: u64) -> u64 {
+    let mut blocks = data.div_ceil(block.max(1));
+    let mut indirect = 0u128;
+    while blocks > 1 {
+        indirect += u128::from(blocks);
+        blocks = blocks.div_ceil(POINTERS);
+    }
+    u64::try_from(indirect * 2 * u128::from(POINTER)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_take_a_share_that_the_block_size_decides() {
+        let tib = 1u64 << 40;
+        // 2^23 records: 1024 to an indirect block, whose pointers are themselves pointed to.
+        let level: u64 = (1 << 23) + (1 << 13) + (1 << 3);
+        assert_eq!(pointers(tib, 128 << 10), level * 256);
+        assert_eq!(pointers(4096, 4096), 0);
+        assert!(pointers(tib, 8 << 10) > tib / 33 && pointers(tib, 8 << 10) < tib / 31);
+        assert_eq!(pointers(u64::MAX, 0), u64::MAX);
+    }
 }

@@ -6,7 +6,7 @@ use assay_page::html::{Table, page};
 use assay_page::svg::draw::{Anchor, Svg};
 use assay_page::text::clean;
 use assay_page::units::{NONE, count, duration, probability};
-use assay_planner::layout::{Plan, Segment};
+use assay_planner::layout::{Growth, Plan, Segment};
 use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -32,6 +32,7 @@ pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String
         "of raw",
         "survives",
         "loss a year",
+        "of some blocks",
         "rebuild",
         "random r/w",
         "stream r/w",
@@ -45,13 +46,7 @@ pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String
         disks: drawing(&plan.disks, &format!("disks-{at}")),
         warnings: all(&plan.warnings),
         growth: (plan.growth.iter())
-            .map(|step| {
-                clean(&format!(
-                    "{}: {} more",
-                    step.action,
-                    Binary.show(step.gives)
-                ))
-            })
+            .map(|growth| clean(&step(growth)))
             .collect(),
     });
     page(
@@ -71,6 +66,22 @@ pub fn layouts(question: &str, assumptions: &[String], plans: &[Plan]) -> String
     )
 }
 
+/// A step of growth in words: what the tools will show, and what a widened vdev really holds.
+#[must_use]
+pub fn step(growth: &Growth) -> String {
+    let mut text = format!("{}: {} more", growth.action, Binary.show(growth.gives));
+    if let (Some(holds), Some(rewritten)) = (growth.holds, growth.holds_rewritten)
+        && rewritten > growth.gives + growth.gives / 100
+    {
+        text += &format!(
+            " in zfs list, which counts with the old parity; room for {} more, {} once all is rewritten",
+            Binary.show(holds),
+            Binary.show(rewritten)
+        );
+    }
+    text
+}
+
 fn row(plan: &Plan) -> Vec<String> {
     let star = match (plan.pareto, plan.advised_against()) {
         (_, true) => " ⚠ advised against",
@@ -83,7 +94,8 @@ fn row(plan: &Plan) -> Vec<String> {
         Binary.show(plan.usable),
         format!("{:.1} %", plan.efficiency * 100.0),
         plan.survives.to_string(),
-        probability(plan.loss_per_year),
+        probability(plan.pool_loss_per_year),
+        probability(plan.block_loss_per_year),
         plan.rebuild_seconds.map_or(NONE.to_owned(), duration),
         format!("{:.1} / {:.1}", speeds.random_read, speeds.random_write),
         format!("{:.1} / {:.1}", speeds.stream_read, speeds.stream_write),
@@ -108,6 +120,13 @@ fn says(plan: &Plan) -> Vec<String> {
             Binary.show(zfs.zfs_usable),
             Binary.show(zfs.slop),
             Binary.show(zfs.tail)
+        )
+    }));
+    lines.extend(plan.costs.map(|costs| {
+        format!(
+            "Cost over the years: {:.2} · disks {:.2} · failed ones {:.2} · electricity {:.2} · a usable TiB and \
+             year {:.2}",
+            costs.total, costs.purchase, costs.replaced, costs.power, costs.per_tib_year
         )
     }));
     lines.extend(plan.btrfs.as_ref().map(|fs| {

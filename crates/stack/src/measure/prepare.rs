@@ -183,7 +183,7 @@ pub fn prepare<'a>(
     );
     let boot = if booted { BOOT.0 } else { 0 };
     Ok(Prepared {
-        estimate: Nanos(paces.left(&run, 0).0 + laid_out.0 + boot),
+        estimate: paces.left(&run, 0).and(laid_out).and(Nanos(boot)),
         run,
         makes,
         recipes,

@@ -1,7 +1,7 @@
 //! `assay dups dirs`: how folders relate, from the index.
 
 use super::explore::{load_files, out, path_json, print_json};
-use super::place::{Place, absolute};
+use super::place::Place;
 use crate::status::Status;
 use assay_dups::folders::{folders, label};
 use assay_dups::name::readable;
@@ -29,8 +29,7 @@ pub struct Dirs {
 const ONE: &str = "may be one folder seen twice, and promise nothing";
 
 pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
-    let (_, files) = load_files(place)?;
-    let below = absolute(&args.paths)?;
+    let (_, files, below) = load_files(place, &args.paths)?;
     let most = if args.top == 0 { usize::MAX } else { args.top };
     let mut folders = folders(&files);
     let inside = |path: &[u8]| {

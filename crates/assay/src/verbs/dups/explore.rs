@@ -3,7 +3,7 @@
 use super::age;
 use super::how::flags;
 use super::place::{Format, Place, absolute};
-use crate::status::Status;
+use crate::status::{Status, Unreadable};
 use assay_dups::group::by_hash;
 use assay_dups::name::{for_json, hex, lossless, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
@@ -68,23 +68,40 @@ pub fn out() -> BufWriter<std::io::StdoutLock<'static>> {
     BufWriter::with_capacity(256 * 1024, std::io::stdout().lock())
 }
 
-/// Everything in the index.
-pub fn load_files(place: &Place) -> anyhow::Result<(Index, Files)> {
+/// Everything in the index, and the paths made absolute. What was never scanned is not known to be
+/// without duplicates.
+pub fn load_files(
+    place: &Place,
+    paths: &[PathBuf],
+) -> anyhow::Result<(Index, Files, Vec<PathBuf>)> {
     let index = place.read()?;
+    let roots = index.roots()?;
     anyhow::ensure!(
-        !index.roots()?.is_empty(),
+        !roots.is_empty(),
         "nothing was scanned yet; `assay dups scan PATH` does"
     );
+    let below = absolute(paths)?;
+    let known = |path: &PathBuf| {
+        roots
+            .iter()
+            .any(|root| path.starts_with(&root.path) || root.path.starts_with(path))
+    };
+    if let Some(path) = below.iter().find(|path| !known(path)) {
+        let path = readable(path.as_os_str().as_bytes());
+        return Err(Unreadable(format!(
+            "{path} was never scanned: `assay dups scan {path}` does"
+        ))
+        .into());
+    }
     let files = index.load(&[])?;
-    Ok((index, files))
+    Ok((index, files, below))
 }
 
 /// Everything in the index, and the groups that have a file at or below the paths.
 pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Groups)> {
-    let (index, files) = load_files(place)?;
+    let (index, files, below) = load_files(place, paths)?;
     let mut groups = by_hash(&files);
     if !paths.is_empty() {
-        let below = absolute(paths)?;
         let inside = inside(&files, &below);
         groups.retain(|group| group.names().any(&inside));
     }
@@ -371,8 +388,7 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
 }
 
 pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
-    let (_, files) = load_files(place)?;
-    let below = absolute(&args.paths)?;
+    let (_, files, below) = load_files(place, &args.paths)?;
     let inside = inside(&files, &below);
     let (mut ids, uncompared) = ask::uniques_and_uncompared(&files);
     if !below.is_empty() {

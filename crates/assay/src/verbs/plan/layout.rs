@@ -12,7 +12,7 @@ use assay_model::size::Unit;
 use assay_planner::btrfs::Profile;
 use assay_planner::durability::{Assumptions, CANNOT_TELL};
 use assay_planner::layout::{
-    Context, Disk, Io, Layout, Plan, Want, best, describe, pareto, rank, search,
+    Context, Disk, Io, Layout, Ownership, Plan, Want, best, describe, pareto, rank, search,
 };
 use assay_planner::size;
 use assay_planner::zfs::Version;
@@ -21,7 +21,7 @@ use assay_report::plan as picture;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use words::{assumptions, detail, said, shown, table, title};
+use words::{assumptions, detail, said, shown, table, title, volumes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,6 +32,8 @@ Examples:
   assay plan layout --only 2*mirror:2+special/mirror:2 4x4T 2x400G
   assay plan layout --only raidz2:6 6x4T --special 400G --special 400G
   assay plan layout --only draid2:4d:8c:1s 8x4TB
+  assay plan layout --only raidz2:6 6x4T --volume 1TiB   what a volume reserves by volblocksize
+  assay plan layout 6x4T@95 --years 5 --watts 7 --kwh 0.35
   assay plan layout --only btrfs-raid1 --metadata raid1 4T 2T 1T --json
   assay plan layout --only stripes:4+1 4T 2T 2T 1T 750G
   assay plan layout --here                             this machine's disks, read only
@@ -67,7 +69,7 @@ pub struct Args {
     /// recordsize or volblocksize to show the efficiency of; repeatable [default: 4 KiB to 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     block: Vec<u64>,
-    /// Size of a volume, to show its refreservation by block size (JSON)
+    /// Size of a volume, to show what it reserves by block size
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     volume: Option<u64>,
     /// Version of OpenZFS that makes the pool, 0.7 to 2.4
@@ -103,6 +105,15 @@ pub struct Args {
     /// How full the file system is when a disk fails
     #[arg(long, default_value = "80%", value_parser = read::share, value_name = "SHARE")]
     fill: f64,
+    /// Show what it costs over N years: disks (@PRICE), failed ones bought again, electricity
+    #[arg(long, value_name = "N")]
+    years: Option<f64>,
+    /// Watts of one disk, for --years
+    #[arg(long, default_value_t = 6.0, value_name = "W", requires = "years")]
+    watts: f64,
+    /// Price of a kilowatt hour, in the currency of the disks, for --years
+    #[arg(long, default_value_t = 0.3, value_name = "PRICE", requires = "years")]
+    kwh: f64,
     /// Write a self-contained page with pictures to FILE
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -236,6 +247,21 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         ..Assumptions::default()
     };
     failures.check()?;
+    let ownership = args.years.map(|years| Ownership {
+        years,
+        watts: args.watts,
+        kwh: args.kwh,
+    });
+    if let Some(own) = &ownership {
+        own.check()?;
+        if offered.iter().any(|disk| disk.price.is_none()) {
+            return Err(PlanError::value(
+                "--years",
+                "needs the price of every disk, as in 6x4T@95",
+            )
+            .into());
+        }
+    }
     let context = Context {
         blocks,
         volume: args.volume,
@@ -245,6 +271,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         disk_speed: args.disk_speed,
         fill: args.fill,
         failures,
+        ownership,
     };
     let mut bounded = None;
     let mut plans = match &args.only {
@@ -305,12 +332,16 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             "{}\n",
             wrap(&format!("{} ({}).", title(&offered), said(&units)), 0)
         );
-        match args.only.is_some() {
-            true => text.push_str(&detail(&plans[0])),
+        let described = match args.only.is_some() {
+            true => &plans[0],
             false => {
                 text.push_str(&table(&plans, found));
-                text.push_str(&detail(shown(&plans)));
+                shown(&plans)
             }
+        };
+        text.push_str(&detail(described));
+        if let Some(volume) = args.volume {
+            text.push_str(&volumes(described, volume));
         }
         if let Some(bounded) = &bounded {
             let _ = writeln!(

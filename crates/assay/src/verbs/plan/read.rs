@@ -1,10 +1,10 @@
 //! What several questions read: files, standard input, commands of this machine.
 
+use crate::input;
 use crate::status::Unreadable;
 use assay_host::{Host, Limits, Live};
 use assay_planner::{PlanError, size};
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,26 +13,7 @@ const LARGEST: u64 = 512 << 20;
 
 /// A file, or standard input when its name is `-`, as text; what is not UTF-8 becomes U+FFFD.
 pub fn file(path: &Path) -> anyhow::Result<String> {
-    let mut bytes = Vec::new();
-    let outcome = if path == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .take(LARGEST)
-            .read_to_end(&mut bytes)
-    } else {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a file of the user's, too large for the host's limit"
-        )]
-        let opened = std::fs::File::open(path);
-        opened.and_then(|file| file.take(LARGEST).read_to_end(&mut bytes))
-    };
-    outcome.map_err(|error| {
-        Unreadable(format!(
-            "{}: {error}",
-            path.display().to_string().escape_debug()
-        ))
-    })?;
+    let bytes = input::bytes(path, LARGEST, "recorded output")?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -180,7 +180,7 @@ fn candidate(
             let name = path.into_os_string().into_string();
             let name = name.map_err(|_| {
                 anyhow::anyhow!(
-                    "{}: the name is not UTF-8: go there and use `.`, or give a link to it",
+                    "{}: the whole name is not UTF-8: give a link to it whose name is",
                     aim.target.escape_debug()
                 )
             })?;

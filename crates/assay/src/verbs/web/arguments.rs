@@ -267,12 +267,11 @@ impl Args {
     }
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the user named this file on the command line"
-)]
+/// Bytes of a request's body, a list of requests or certificates.
+const LONGEST: u64 = 256 << 20;
+
 fn read(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    crate::input::bytes(path, LONGEST, "a body, requests or certificates")
 }
 
 #[cfg(test)]

@@ -107,7 +107,8 @@ pub(super) fn table(plans: &[Plan], found: usize) -> String {
     let _ = writeln!(
         text,
         "\n  * not beaten in everything by another; ! advised against by its own manual;\n  \
-         any: failed disks survived, whichever; random rw: in multiples of one disk;\n  \
+         any: failed disks survived, whichever; loss/yr: of any data, if only a block;\n  \
+         random rw: in multiples of one disk; \
          ~ a bound.{}",
         match found.saturating_sub(plans.len()) {
             0 => String::new(),
@@ -190,7 +191,14 @@ pub(super) fn detail(plan: &Plan) -> String {
     if let Some(seconds) = plan.rebuild_seconds {
         line("rebuild", format!("about {}", duration(seconds)));
     }
-    line("loss a year", probability(plan.loss_per_year));
+    line(
+        "loss a year",
+        format!(
+            "the whole {}, some blocks {}",
+            probability(plan.pool_loss_per_year),
+            probability(plan.block_loss_per_year)
+        ),
+    );
     line(
         "speed, × one disk",
         format!(
@@ -204,20 +212,82 @@ pub(super) fn detail(plan: &Plan) -> String {
     if plan.zfs.is_some() && !plan.blocks.is_empty() {
         let shares: Vec<String> = plan.blocks.iter().map(block).collect();
         line("efficiency by block", shares.join("  "));
+        let pointers: Vec<String> = plan.blocks.iter().filter_map(pointers).collect();
+        line(
+            "special vdev, if full",
+            format!(
+                "block pointers {}, and about 1 GiB for a million files; small blocks of files get three \
+                 quarters of it at most",
+                pointers.join("  ")
+            ),
+        );
     }
     if let (Some(cost), Some(each)) = (plan.cost, plan.cost_per_tib) {
         line("cost", format!("{cost:.2}, {each:.2} a usable TiB"));
     }
-    for step in &plan.growth {
+    if let Some(costs) = &plan.costs {
         line(
-            "next",
-            format!("{}: {} more", step.action, Binary.show(step.gives)),
+            "cost over the years",
+            format!(
+                "{:.2}: disks {:.2}, failed ones {:.2}, electricity {:.2}; {:.2} a usable TiB and year",
+                costs.total, costs.purchase, costs.replaced, costs.power, costs.per_tib_year
+            ),
         );
+    }
+    for step in &plan.growth {
+        line("next", picture::step(step));
     }
     for warning in &plan.warnings {
         let _ = writeln!(text, "{}", wrap(&format!("! {warning}"), 2));
     }
     text
+}
+
+/// The Proxmox question: what a volume takes of the pool, by its block size. Empty when no volume was
+/// asked about.
+pub(super) fn volumes(plan: &Plan, volume: u64) -> String {
+    let rows: Vec<&BlockShare> = (plan.blocks.iter())
+        .filter(|share| share.refreservation.is_some())
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n  A volume of {} by volblocksize\n  {:>9} {:>11} {:>9} {:>15} {:>7}\n",
+        Binary.show(volume),
+        "block",
+        "on a vdev",
+        "of raw",
+        "refreservation",
+        "× size"
+    );
+    for share in rows {
+        let reserved = share.refreservation.unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "  {:>9} {:>11} {:>7.0} % {:>15} {:>7.2}",
+            assay_model::Bytes(share.block).short(),
+            Binary.show(share.allocated.unwrap_or(0)),
+            share.share * 100.0,
+            Binary.show(reserved),
+            reserved as f64 / volume.max(1) as f64
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{}",
+        wrap(
+            "refreservation is what `zfs create -V` takes off the pool at once; a sparse volume (-s; on \
+             Proxmox the storage's `thin provision`) reserves nothing and costs as much once it is full.",
+            2
+        )
+    );
+    text
+}
+
+fn pointers(share: &BlockShare) -> Option<String> {
+    let name = assay_model::Bytes(share.block).short();
+    Some(format!("{name} {}", Binary.show(share.pointers?)))
 }
 
 fn block(share: &BlockShare) -> String {
