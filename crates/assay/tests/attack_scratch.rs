@@ -289,7 +289,12 @@ fn every_start_sweeps() {
     if !fio() {
         return;
     }
-    for verb in [&[][..], &["trial", "--recover"], &["facts"]] {
+    for verb in [
+        &[][..],
+        &["trial", "--recover"],
+        &["facts"],
+        &["stack", "/var/tmp"],
+    ] {
         let home = Home::new();
         let target = home.target();
         let words = [

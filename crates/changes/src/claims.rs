@@ -24,7 +24,7 @@ struct Note {
     identity: String,
     label: String,
     pid: u32,
-    #[serde(with = "crate::made::bytes")]
+    #[serde(with = "assay_host::path_json")]
     journal: PathBuf,
     session: String,
     boot: String,

@@ -43,7 +43,8 @@ impl OwnDirectory {
 }
 
 impl Session {
-    /// Makes a directory in `above`, entered before it is made, and known by what it is afterwards.
+    /// Makes a directory in `above`, entered before it is made, and known by what it is before
+    /// anything is in it.
     ///
     /// # Errors
     /// There is something of that name, it cannot be made, or the journal cannot be written.
@@ -64,19 +65,18 @@ impl Session {
             return Err(ChangeError::refused(made.to_string(), reason));
         }
         let id = self.made(&made)?;
-        let held = above.make(&name).and_then(|held| {
+        let held = above.make_known::<ChangeError>(&name, &mut |held| {
             above.sync()?;
-            Ok(held)
+            self.identify(id, held)
         });
         let held = match held {
             Ok(held) => held,
             Err(error) => {
                 // What does not go stays in the journal.
                 let _ = self.unmake(host, id);
-                return Err(error.into());
+                return Err(error);
             }
         };
-        self.identify(id, &held)?;
         Ok(OwnDirectory {
             id,
             through: held.through(),

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
     /// A file.
-    File(#[serde(with = "bytes")] PathBuf),
+    File(#[serde(with = "assay_host::path_json")] PathBuf),
     /// A directory with everything in it.
-    Directory(#[serde(with = "bytes")] PathBuf),
+    Directory(#[serde(with = "assay_host::path_json")] PathBuf),
     /// A process. Enter it right after it was started; it is best started so that the kernel kills
     /// it when assay ends (`PR_SET_PDEATHSIG`).
     Process {
@@ -37,13 +37,13 @@ pub enum Made {
     /// All loop devices on a file.
     Loop {
         /// The file.
-        #[serde(with = "bytes")]
+        #[serde(with = "assay_host::path_json")]
         backing: PathBuf,
     },
     /// Everything mounted on a directory.
     Mount {
         /// The directory.
-        #[serde(with = "bytes")]
+        #[serde(with = "assay_host::path_json")]
         mountpoint: PathBuf,
     },
     /// A named network namespace (ip-netns(8)), with the devices in it.
@@ -257,6 +257,12 @@ impl Made {
                  of it cannot be told; look for it, remove it, and then let assay forget it with \
                  `assay trial --recover --accept`",
             )),
+            Ok(Removed::Emptied) => Err(ChangeError::refused(
+                self.to_string(),
+                "it was moved away, and its present name cannot be told; it was emptied, so that it takes \
+                 no space: look for it, remove it, and then let assay forget it with \
+                 `assay trial --recover --accept`",
+            )),
             Err(error) if error.is_absent() => Ok(()),
             Err(error) if known.is_none() && error.errno() == Some(NOT_EMPTY) => {
                 Err(ChangeError::refused(
@@ -349,33 +355,4 @@ fn loops(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>, HostError> 
 fn mounted(host: &dyn HostMut, mountpoint: &Path) -> Result<bool, HostError> {
     let table = host.read(Path::new("/proc/self/mounts"))?;
     Ok(crate::setting::mounts(&table).any(|mount| mount.mountpoint == mountpoint))
-}
-
-/// Paths in JSON: text, or a list of bytes where a name is not UTF-8.
-pub(crate) mod bytes {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-    use std::path::{Path, PathBuf};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(untagged)]
-    enum Name {
-        Text(String),
-        Bytes(Vec<u8>),
-    }
-
-    pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        match path.to_str() {
-            Some(text) => text.serialize(to),
-            None => path.as_os_str().as_bytes().serialize(to),
-        }
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        Ok(match Name::deserialize(from)? {
-            Name::Text(text) => text.into(),
-            Name::Bytes(bytes) => OsString::from_vec(bytes).into(),
-        })
-    }
 }

@@ -301,7 +301,7 @@ fn attack_hostile_files() {
             files.0.insert(path, Ok(parts.copied().collect()));
         }
         let all = read(program, &files);
-        let right = all.settings.iter().all(|said| {
+        let right = all.settings().iter().all(|said| {
             let text = files.read(&said.place.path).unwrap();
             let before = text.get(..said.place.span.start).unwrap_or_default();
             let lines = before.iter().filter(|&&byte| byte == b'\n').count();
@@ -381,7 +381,20 @@ fn a_long_line_and_many_lines_take_no_time() {
         .collect();
     let files = Memory::of(&[("/etc/dovecot/dovecot.conf", &many)]);
     let all = read(Program::Dovecot, &files);
-    assert_eq!(all.settings.last().unwrap().place.line, 100_000);
+    assert_eq!(all.settings().last().unwrap().place.line, 100_000);
+    // Each of many blocks is asked, as a check does.
+    let many: Vec<u8> = (0..20_000)
+        .flat_map(|at| format!("server {{ listen {at}; gzip on; root /srv; }}\n").into_bytes())
+        .collect();
+    let many = [b"http { sendfile on;\n", &many[..], b"}\n"].concat();
+    let files = Memory::of(&[("/etc/nginx/nginx.conf", &many)]);
+    let all = read(Program::Nginx, &files);
+    let asked = all.scopes().map(|(id, _)| {
+        ["listen", "sendfile", "absent"]
+            .map(|key| all.get(id, key).len() + all.overridden(id, key).len())
+    });
+    let found: usize = asked.flatten().sum();
+    assert_eq!(found, 20_000 + 20_001);
 }
 
 /// Long files that include each other are not read until the memory is full.
@@ -425,12 +438,12 @@ fn attack_values_that_take_all_memory() {
         Program::Dovecot,
         &Memory([(path, Ok(text.into_bytes()))].into()),
     );
-    let kept: usize = all.settings.iter().map(|said| said.value.len()).sum();
+    let kept: usize = all.settings().iter().map(|said| said.value.len()).sum();
     assert!(kept < 64 << 20, "{kept}");
     let told = all
         .problems
         .iter()
         .any(|problem| problem.trouble == Trouble::Endless);
-    assert_eq!(all.settings.iter().any(|said| said.key == "b"), !told);
+    assert_eq!(all.settings().iter().any(|said| said.key == "b"), !told);
     assay_testing::attacked("values that take all memory", 1, u64::from(told));
 }

@@ -6,6 +6,7 @@
 //! held object itself (proc_pid_fd(5)) as long as this process lives.
 
 mod device;
+mod entered;
 mod use_by_others;
 
 pub use use_by_others::{Lease, OtherLock};
@@ -91,6 +92,8 @@ pub enum Removed {
     Absent,
     /// Something else has the name by now, or lies where it was; it was left alone.
     Another,
+    /// It is there under a name that nobody can tell; it was emptied, so that it takes no space.
+    Emptied,
 }
 
 impl Directory {
@@ -126,25 +129,7 @@ impl Directory {
     /// There is something of that name, not allowed, or somebody put another directory there before
     /// it was opened.
     pub fn make(&self, name: &OsStr) -> Result<Self, HostError> {
-        let shown = self.shown.join(name);
-        plain(name).map_err(fail(&shown))?;
-        rustix::fs::mkdirat(&self.fd, name, Mode::RWXU).map_err(fail(&shown))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty()).map_err(fail(&shown))?;
-        let made = Self { fd, shown };
-        // The owner of the directory above may have exchanged it in between. What is ours, closed to
-        // others and empty is as good as what we made.
-        let found = rustix::fs::fstat(&made.fd).map_err(fail(&made.shown))?;
-        let ours = found.st_uid == rustix::process::geteuid().as_raw()
-            && Mode::from_raw_mode(found.st_mode) & (Mode::RWXG | Mode::RWXO) == Mode::empty()
-            && made.list()?.is_empty();
-        match ours {
-            true => Ok(made),
-            false => Err(HostError::path(
-                &made.shown,
-                "another directory was put in its place while it was made",
-            )),
-        }
+        self.make_as(name, Mode::RWXU)
     }
 
     /// Makes a new, empty file for this user alone, open for reading and writing.
@@ -158,29 +143,6 @@ impl Directory {
         let fd = rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(fail(&shown))?;
         Held::new(fd, shown)
-    }
-
-    /// As [`Directory::create`], for a file that has to be found again if this process is killed:
-    /// `known` hears of it before it has its name, so there is no moment in which somebody else could
-    /// rename what nobody knows of. Where the file system cannot make files without a name, `known`
-    /// hears of it right after.
-    ///
-    /// # Errors
-    /// As [`Directory::create`], and those of `known`.
-    pub fn create_known<E: From<HostError>>(
-        &self,
-        name: &OsStr,
-        known: &mut dyn FnMut(&Held) -> Result<(), E>,
-    ) -> Result<Held, E> {
-        let Some(mut held) = self.unnamed()? else {
-            let held = self.create(name)?;
-            known(&held)?;
-            return Ok(held);
-        };
-        held.shown = self.shown.join(name);
-        known(&held)?;
-        self.name(&held, name)?;
-        Ok(held)
     }
 
     /// Makes a file without a name in it, for this user alone, which goes with its last descriptor

@@ -8,7 +8,7 @@
 
 use crate::error::HostError;
 use crate::held::Identity;
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -27,6 +27,17 @@ pub struct Known {
     /// and only root may open by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handle: Option<Handle>,
+    /// When it was made, where the file system keeps that: a later file of the same number was made
+    /// later, and no program can say otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<Born>,
+}
+
+/// `stx_btime` (statx(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Born {
+    seconds: i64,
+    nanoseconds: u32,
 }
 
 /// A handle (name_to_handle_at(2)): opaque bytes and their kind.
@@ -65,6 +76,7 @@ impl Known {
         Ok(Self {
             identity: Identity::of(&fd).map_err(path)?,
             handle: handle(&fd),
+            born: born(&fd),
         })
     }
 
@@ -74,7 +86,23 @@ impl Known {
         Self {
             identity,
             handle: None,
+            born: None,
         }
+    }
+
+    /// Whether this is it, as far as can be told without its handle: the same number and the same
+    /// moment of birth; where that is not kept, the same device, which may have another number after
+    /// the machine was started again, and the same user.
+    pub(crate) fn is(&self, fd: impl AsFd) -> bool {
+        let Ok(found) = rustix::fs::fstat(&fd) else {
+            return false;
+        };
+        let ours = found.st_uid == rustix::process::geteuid().as_raw();
+        let born = match (self.born, born(&fd)) {
+            (Some(then), Some(now)) => then == now,
+            _ => found.st_dev == self.identity.device,
+        };
+        found.st_ino == self.identity.inode && ours && born
     }
 
     /// Opens it by its handle, whatever its name is now. `beside` is anything on the same file
@@ -115,12 +143,23 @@ impl Known {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         match rustix::fs::fstat(&fd) {
             Ok(found) if found.st_ino != self.identity.inode => Whereabouts::Unknown,
+            // Two file systems may have given the same name to two files.
+            Ok(_) if self.born.is_some_and(|then| born(&fd) != Some(then)) => Whereabouts::Unknown,
             // Somebody has it open still.
             Ok(found) if found.st_nlink == 0 => Whereabouts::Removed,
             Ok(_) => Whereabouts::Open(fd),
             Err(_) => Whereabouts::Unknown,
         }
     }
+}
+
+fn born(fd: impl AsFd) -> Option<Born> {
+    let found = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+    let kept = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    kept.then_some(Born {
+        seconds: found.stx_btime.tv_sec,
+        nanoseconds: found.stx_btime.tv_nsec,
+    })
 }
 
 fn handle(fd: impl AsFd) -> Option<Handle> {

@@ -19,6 +19,7 @@ mod live;
 pub mod lockdir;
 pub mod loops;
 pub mod ours;
+pub mod path_json;
 pub mod process;
 mod recorded;
 mod recording;

@@ -31,19 +31,25 @@ pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostEr
         (Err(error), Some(known)) if error.is_absent() => (nearest(path)?, known),
         (Err(error), _) => return Err(error),
     };
-    let mut failed = None;
+    let (mut failed, mut nameless) = (None, None);
     for _ in 0..ATTEMPTS {
         let (above, name, meant) = match place(&above, name, known)? {
             Place::Here(above, name, meant) => (above, name, meant),
-            Place::Gone => return Ok(Removed::Gone),
             Place::Absent => return Ok(Removed::Absent),
             Place::Another => return Ok(Removed::Another),
-            Place::Moving => continue,
+            Place::Moving(fd) => {
+                nameless = Some(fd);
+                continue;
+            }
         };
         match take(&above, &name, meant, &above.shown().join(&name)) {
             Ok(Removed::Gone) => {
                 above.sync()?;
-                return Ok(Removed::Gone);
+                // Somebody may have made another link to it.
+                match known.find(&above) {
+                    Whereabouts::Open(_) => {}
+                    Whereabouts::Removed | Whereabouts::Unknown => return Ok(Removed::Gone),
+                }
             }
             // Somebody was faster: where is it now?
             Ok(_) => {}
@@ -56,10 +62,25 @@ pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostEr
             },
         }
     }
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(Removed::Another),
+    match (failed, nameless) {
+        (Some(error), _) => Err(error),
+        (None, Some(fd)) => empty(fd),
+        (None, None) => Ok(Removed::Another),
     }
+}
+
+/// Takes the contents of a file whose name cannot be found: after a start of the machine the kernel
+/// knows no name of a file that is opened by its handle, before somebody looks it up.
+fn empty(fd: OwnedFd) -> Result<Removed, HostError> {
+    let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let found = rustix::fs::fstat(&fd).map_err(fail(&link))?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Ok(Removed::Another);
+    }
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&link, flags, Mode::empty()).map_err(fail(&link))?;
+    rustix::fs::ftruncate(&file, 0).map_err(fail(&link))?;
+    Ok(Removed::Emptied)
 }
 
 /// Removes a file, following no link.
@@ -87,7 +108,7 @@ pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
                     dir,
                     "another directory was put in its place while it was removed",
                 )),
-                Removed::Gone | Removed::Absent => above.sync(),
+                Removed::Gone | Removed::Absent | Removed::Emptied => above.sync(),
             }
         }
     }
@@ -110,21 +131,19 @@ fn nearest(path: &Path) -> Result<Directory, HostError> {
 enum Place {
     /// In this directory under this name; its identity as of now.
     Here(Directory, OsString, Identity),
-    /// The file system says that it was removed.
-    Gone,
-    /// Nothing has its name, and the file system cannot tell more.
+    /// The file system says that it was removed; or nothing has its name, and nobody can tell more.
     Absent,
     /// Something else has its name, or lies there now, and nobody can tell more.
     Another,
-    /// It was just given another name.
-    Moving,
+    /// It is there, open, and was just given another name, or one that nobody can tell.
+    Moving(OwnedFd),
 }
 
 fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostError> {
     let found = above.look(name)?;
-    let here = |name: &OsStr, meant| {
+    let here = |name: OsString, meant| {
         let above = above.below(Path::new("."))?;
-        Ok(Place::Here(above, name.to_owned(), meant))
+        Ok(Place::Here(above, name, meant))
     };
     // On another file system, which lies there now, or under another number since the machine was
     // started again, nobody can tell that it is gone.
@@ -132,26 +151,18 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
     let fd = match known.find(above) {
         Whereabouts::Open(fd) => fd,
         Whereabouts::Removed if elsewhere => return Ok(Place::Another),
-        Whereabouts::Removed => return Ok(Place::Gone),
-        Whereabouts::Unknown if found == Some(known.identity) => {
-            return here(name, known.identity);
-        }
+        Whereabouts::Removed => return Ok(Place::Absent),
         Whereabouts::Unknown => {
-            // Whoever renames it most likely leaves it where it is.
-            for name in above.list()? {
-                if above.look(&name)? == Some(known.identity) {
-                    return here(&name, known.identity);
-                }
-            }
-            return Ok(match found {
-                None if !elsewhere => Place::Absent,
-                _ => Place::Another,
-            });
+            return match (beside(above, name, known)?, found) {
+                (Some((name, meant)), _) => here(name, meant),
+                (None, None) if !elsewhere => Ok(Place::Absent),
+                _ => Ok(Place::Another),
+            };
         }
     };
     let meant = Identity::of(&fd).map_err(fail(above.shown()))?;
     if found == Some(meant) {
-        return here(name, meant);
+        return here(name.to_owned(), meant);
     }
     // The kernel tells its present name (proc_pid_fd(5)).
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -159,18 +170,57 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
     let now = PathBuf::from(OsString::from_vec(now.into_bytes()));
     let there = match Directory::open(parent(&now)) {
         Ok(there) => there,
-        Err(error) if error.is_absent() => return Ok(Place::Moving),
+        Err(error) if error.is_absent() => return Ok(Place::Moving(fd)),
         Err(error) => return Err(error),
     };
     let name = now.file_name().unwrap_or_default();
-    Ok(match there.look(name)? == Some(meant) {
-        true => Place::Here(there, name.to_owned(), meant),
-        false => Place::Moving,
-    })
+    if !name.is_empty() && there.look(name)? == Some(meant) {
+        return Ok(Place::Here(there, name.to_owned(), meant));
+    }
+    match beside(above, name, known)? {
+        Some((name, meant)) => here(name, meant),
+        None => Ok(Place::Moving(fd)),
+    }
+}
+
+/// What is known, under whatever name in this directory: whoever renames it most likely leaves it where
+/// it is. `name` is looked at first.
+fn beside(
+    above: &Directory,
+    name: &OsStr,
+    known: &Known,
+) -> Result<Option<(OsString, Identity)>, HostError> {
+    let names = above.list()?.into_iter();
+    for name in std::iter::once(name.to_owned()).chain(names) {
+        let Ok(Some(found)) = above.look(&name) else {
+            continue;
+        };
+        if found.inode != known.identity.inode {
+            continue;
+        }
+        let way = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(above, &name, way, Mode::empty());
+        if fd.is_ok_and(|fd| known.is(&fd) && Identity::of(&fd) == Ok(found)) {
+            return Ok(Some((name, found)));
+        }
+    }
+    Ok(None)
 }
 
 /// What was never confirmed: assay was killed between the journal's line and the confirmation.
 fn unknown(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
+    // Somebody may have renamed it in that moment.
+    let renamed = above.remove_unentered(name)?;
+    let removed = match named(above, name, path)? {
+        Removed::Absent | Removed::Another if renamed => Removed::Gone,
+        removed => removed,
+    };
+    above.sync()?;
+    Ok(removed)
+}
+
+/// Removes what has the name, if it can be ours.
+fn named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     let found = match stat(above.as_fd(), name) {
         Ok(found) => found,
         Err(Errno::NOENT) => return Ok(Removed::Absent),
@@ -185,15 +235,13 @@ fn unknown(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, Host
     let holder = rustix::fs::fstat(above).map_err(fail(path))?;
     let others = Mode::WGRP | Mode::WOTH;
     let alone = holder.st_uid == us && !Mode::from_raw_mode(holder.st_mode).intersects(others);
-    let removed = match (alone, directory) {
-        (true, _) => take(above, name, meant, path)?,
-        (false, true) => above.remove_directory(name, meant)?,
+    match (alone, directory) {
+        (true, _) => take(above, name, meant, path),
         // Only its owner, we and whoever may remove it anyway can have put it there.
-        (false, false) if found.st_uid == us => above.remove(name, meant)?,
-        (false, false) => Removed::Another,
-    };
-    above.sync()?;
-    Ok(removed)
+        (false, _) if found.st_uid != us => Ok(Removed::Another),
+        (false, true) => above.remove_directory(name, meant),
+        (false, false) => above.remove(name, meant),
+    }
 }
 
 /// Removes a name and all that it stands for, if that is what is meant.

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A directory of somebody else's with a directory of ours in it, and what is precious.
@@ -75,7 +76,7 @@ fn it_goes_wherever_it_was_moved_and_nothing_else_does() {
         assert!(scene.precious_is_whole());
         // Once more, as recovery does that was killed just then.
         let removed = Live.remove_made(&scene.ours, Some(&scene.known)).unwrap();
-        assert_eq!(removed, Removed::Gone);
+        assert_eq!(removed, Removed::Absent);
         assert!(scene.precious_is_whole());
     }
 }
@@ -127,6 +128,69 @@ fn what_was_never_confirmed_goes_only_where_nobody_can_have_exchanged_it() {
 
 fn chown_link(path: &Path) {
     std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
+}
+
+/// After the file system was mounted again the kernel knows no name of what is opened by its handle.
+#[test]
+fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() {
+    if !root() {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (image, at) = (dir.path().join("image"), dir.path().join("mnt"));
+    File::create(&image).unwrap().set_len(16 << 20).unwrap();
+    fs::create_dir(&at).unwrap();
+    let done = |program: &str, args: &[&Path]| {
+        let mut command = Command::new(program);
+        let status = command.args(args).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let mount = || done("mount", &[Path::new("-oloop"), &image, &at]);
+    if !done("mkfs.ext4", &[Path::new("-q"), &image]) || !mount() {
+        return skipped("mount", "no ext4 file system can be made and mounted here");
+    }
+    let _mounted = Mounted(&at);
+    let home = at.join("dir");
+    for (moved, mounted, expected) in [
+        ("dir/ours", true, Removed::Gone),
+        ("dir/renamed", true, Removed::Gone),
+        ("dir/below/renamed", true, Removed::Emptied),
+        ("renamed", false, Removed::Another),
+    ] {
+        fs::create_dir_all(home.join("below")).unwrap();
+        let held = Directory::open(&home).unwrap();
+        let mut known = None;
+        let file = held.create_known("ours".as_ref(), &mut |file| {
+            known = Some(Known::of(file.file())?);
+            Ok::<(), assay_host::HostError>(())
+        });
+        file.unwrap().file().set_len(1 << 20).unwrap();
+        drop(held);
+        fs::rename(home.join("ours"), at.join(moved)).unwrap();
+        assert!(done("umount", &[&at]));
+        // A directory of that name, on another file system.
+        fs::create_dir_all(home.join("below")).unwrap();
+        assert!(!mounted || mount());
+        let removed = Live
+            .remove_made(&home.join("ours"), known.as_ref())
+            .unwrap();
+        assert_eq!(removed, expected, "{moved}");
+        let left = fs::metadata(at.join(moved)).map(|left| left.len()).ok();
+        let emptied = (expected == Removed::Emptied).then_some(0);
+        assert_eq!(left, emptied, "{moved}");
+    }
+}
+
+/// What is mounted there goes with it.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount")
+            .arg(self.0)
+            .stderr(Stdio::null())
+            .status();
+    }
 }
 
 /// The owner exchanges the name with a link, a pipe, a file and root's own directory again and again.

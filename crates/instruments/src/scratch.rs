@@ -9,6 +9,7 @@
 //! The directory belongs to whoever owns it, and that may be another user than the one who runs assay:
 //! names in it may be exchanged at any moment. So the file is held by its descriptor from its creation
 //! on, nothing is opened by its name again, and it is removed only as long as the name stands for it.
+//! Which file it is, is entered before it has a name: wherever it is moved, a sweep finds it.
 
 mod astray;
 mod list;
@@ -17,9 +18,9 @@ mod sweep;
 pub use astray::{Astray, End};
 pub use sweep::{Swept, sweep_directory};
 
-use assay_host::HostError;
 use assay_host::held::{Access, Directory, Held};
-use list::List;
+use assay_host::{HostError, Known};
+use list::{Entry, List};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -61,6 +62,7 @@ pub enum ScratchError {
     #[error("cannot create the scratch file: {source}")]
     Create {
         /// The file, and the kernel's answer.
+        #[from]
         source: HostError,
     },
 }
@@ -182,31 +184,32 @@ impl Session {
     /// When the state directory or `directory` refuses.
     pub fn scratch(&self, directory: &Arc<Directory>) -> Result<Scratch, ScratchError> {
         let name = scratch_name(&self.uid);
-        let list = List::open(&self.dir).map_err(|source| ScratchError::Session { source })?;
-        let enter = |source| ScratchError::State {
-            path: self.path.join(list::NAME),
-            source,
+        let session = |source| ScratchError::Session { source };
+        let list = List::open(&self.dir).map_err(session)?;
+        let enter = |known| {
+            let entry = Entry {
+                // Where it really is: by the time that it is swept, the way that the user named may
+                // lead somewhere else.
+                path: directory.whereabouts().join(&name),
+                known,
+            };
+            list.enter(&entry).map_err(|source| ScratchError::State {
+                path: self.path.join(list::NAME),
+                source,
+            })
         };
-        // Where it really is: by the time that it is swept, the way that the user named may lead
-        // somewhere else.
-        list.enter(&directory.whereabouts().join(&name))
-            .map_err(enter)?;
-        let held = directory
-            .create(&name)
-            .map_err(|source| ScratchError::Create { source })?;
-        let scratch = Scratch {
+        enter(None)?;
+        let held = directory.create_known::<ScratchError>(&name, &mut |held| {
+            enter(Some(Known::of(held.file()).map_err(session)?))
+        })?;
+        // Best effort: some network file systems have no locks; the session's lock remains.
+        let _ = flock(held.file(), FlockOperation::NonBlockingLockExclusive);
+        Ok(Scratch {
             directory: directory.clone(),
             name,
             held,
             removed: false,
-        };
-        // Best effort: some network file systems have no locks; the session's lock remains.
-        let _ = flock(
-            scratch.held.file(),
-            FlockOperation::NonBlockingLockExclusive,
-        );
-        list.note(scratch.held.identity()).map_err(enter)?;
-        Ok(scratch)
+        })
     }
 }
 

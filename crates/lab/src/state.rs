@@ -318,6 +318,11 @@ pub(crate) fn remove_file(file: &Path, known: &BTreeMap<String, Known>) -> Resul
                 was moved to is not known; look for it and remove it, then take this one away";
             Err(LabError::io(file)(io::Error::other(reason)))
         }
+        Removed::Emptied => {
+            let reason = "moved away, and its present name cannot be told; it was emptied, so that it \
+                takes no space: look for it and remove it";
+            Err(LabError::io(file)(io::Error::other(reason)))
+        }
     }
 }
 

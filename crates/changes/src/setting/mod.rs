@@ -27,7 +27,7 @@ pub struct Original {
     /// Where the value came from.
     pub origin: Origin,
     /// The path that it was found at, links resolved; the dataset of a ZFS property.
-    #[serde(with = "crate::made::bytes")]
+    #[serde(with = "assay_host::path_json")]
     pub place: PathBuf,
     /// What else changes with it, and is put back with it: attribute and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,7 @@ use crate::lang::parse;
 use crate::tree::Block;
 use assay_model::Span;
 use assay_model::change::ConfigLanguage as Language;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,6 @@ pub struct Builder<'a> {
     pub stopped: bool,
     /// Bytes of all files that were read.
     read: usize,
-    /// Scopes of which the program makes one, by parent and head.
-    pub known: HashMap<(ScopeId, Vec<String>), ScopeId>,
 }
 
 impl<'a> Builder<'a> {
@@ -75,6 +73,8 @@ impl<'a> Builder<'a> {
             program,
             scopes: vec![root],
             settings: Vec::new(),
+            by_key: HashMap::new(),
+            inner: HashMap::new(),
             problems: Vec::new(),
             files: Vec::new(),
         };
@@ -83,7 +83,6 @@ impl<'a> Builder<'a> {
             out,
             stopped: false,
             read: 0,
-            known: HashMap::new(),
         }
     }
 
@@ -162,22 +161,20 @@ impl<'a> Builder<'a> {
 
     /// A scope of its own.
     pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
+        let id = ScopeId(self.out.scopes.len());
+        self.out.inner.entry((parent, head.clone())).or_insert(id);
         self.out.scopes.push(Scope {
             parent: Some(parent),
             head,
             place,
         });
-        ScopeId(self.out.scopes.len() - 1)
+        id
     }
 
     /// The scope with this head, made when there is none yet.
     pub fn same_scope(&mut self, parent: ScopeId, head: Vec<String>, place: Place) -> ScopeId {
-        let known = self.known.get(&(parent, head.clone())).copied();
-        known.unwrap_or_else(|| {
-            let scope = self.scope(parent, head.clone(), place);
-            self.known.insert((parent, head), scope);
-            scope
-        })
+        let known = self.out.inner.get(&(parent, head.clone())).copied();
+        known.unwrap_or_else(|| self.scope(parent, head, place))
     }
 
     pub fn add(&mut self, scope: ScopeId, key: String, value: Vec<u8>, place: Place) {
@@ -193,6 +190,14 @@ impl<'a> Builder<'a> {
         words: Vec<Vec<u8>>,
         place: Place,
     ) {
+        let number = self.out.settings.len();
+        // Most keys come many times.
+        if !self.out.by_key.contains_key(&key) {
+            self.out.by_key.insert(key.clone(), BTreeMap::new());
+        }
+        if let Some(scopes) = self.out.by_key.get_mut(&key) {
+            scopes.entry(scope).or_default().push(number);
+        }
         self.out.settings.push(Setting {
             scope,
             key,

@@ -154,10 +154,7 @@ fn is_filter(head: &[String]) -> bool {
 fn descend(all: &Effective, path: &[&[String]]) -> Option<ScopeId> {
     let mut at = ScopeId::ROOT;
     for head in path {
-        let mut scopes = all.scopes();
-        at = scopes
-            .find(|(_, scope)| scope.parent == Some(at) && scope.head == *head)?
-            .0;
+        at = *all.inner.get(&(at, head.to_vec()))?;
     }
     Some(at)
 }

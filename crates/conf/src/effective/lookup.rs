@@ -10,6 +10,11 @@ pub(super) enum Rule {
     Last,
     /// One that says `none`, wherever it stands, else the first.
     NoneOrFirst,
+    /// The first, and where it lacks the second of its two words, or says `none` for it, the first that
+    /// has one.
+    Halves,
+    /// The last, and where it is a number alone, the last before it that has three.
+    LastWithRate,
     All,
 }
 
@@ -20,6 +25,12 @@ impl Effective {
             .iter()
             .enumerate()
             .map(|(at, scope)| (ScopeId(at), scope))
+    }
+
+    /// All settings in the order in which the program reads them.
+    #[must_use]
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
     }
 
     /// The scope.
@@ -57,23 +68,33 @@ impl Effective {
     }
 
     /// The settings that count for a key in a scope, inherited ones too: one, or all of a list;
-    /// none when the program has its default.
+    /// none when the program has its default. Two where the one has what the other one does not say:
+    /// the interval of a `RekeyLimit`, the rate of a `MaxStartups`.
     ///
     /// In sshd and ssh only this scope and those around it are looked at, not other blocks that may
     /// match at the same time: that is [`Effective::get_for`].
     #[must_use]
     pub fn get(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
-        let key = &self.key(key)[..];
+        self.at(self.counting(scope, &self.key(key)))
+    }
+
+    /// As [`Effective::get`], by number.
+    fn counting(&self, scope: ScopeId, key: &str) -> Vec<usize> {
         let rule = self.rule(key);
         let chain = self.chain(scope, key);
         if self.program == Program::Ssh {
-            return pick(
-                self.said(key).filter(|said| chain.contains(&said.scope)),
-                rule,
-            );
+            return self.pick(self.within(&chain, key), rule);
+        }
+        let inside = |scope: ScopeId| {
+            let hider = self.within_one(scope, ssh::hidden_by(self.program, key));
+            let said = self.within_one(scope, key).iter().copied();
+            said.filter(|at| hider.first().is_none_or(|hider| at < hider))
+        };
+        if rule == Rule::Halves {
+            return self.pick(chain.into_iter().flat_map(inside), rule);
         }
         for scope in chain {
-            let found = pick(self.said(key).filter(|said| said.scope == scope), rule);
+            let found = self.pick(inside(scope), rule);
             if !found.is_empty() {
                 return found;
             }
@@ -92,26 +113,25 @@ impl Effective {
     /// # Errors
     /// The problem because of which it may be another one: a file that could not be read may say it.
     pub fn certain(&self, scope: ScopeId, key: &str) -> Result<Option<&Setting>, &Problem> {
-        let found = self.get(scope, key);
+        let key = &self.key(key)[..];
+        let at = self.counting(scope, key).first().copied();
         let around: Vec<ScopeId> = self.outward(scope).collect();
-        let at = found.first().and_then(|found| {
-            self.settings
-                .iter()
-                .position(|setting| std::ptr::eq(setting, *found))
-        });
         let could = |problem: &&Problem| {
             let related =
                 around.contains(&problem.scope) || self.chain(scope, key).contains(&problem.scope);
-            let reaches = match (self.program, self.rule(&self.key(key)), at) {
-                (_, _, None) | (Program::Nginx, ..) | (_, Rule::All | Rule::NoneOrFirst, _) => true,
+            let reaches = match (self.program, self.rule(key), at) {
+                // What hides others stands before them.
+                _ if !ssh::hidden_by(self.program, key).is_empty() => true,
+                (_, _, None) | (Program::Nginx, ..) => true,
                 (_, Rule::First, Some(at)) => problem.before <= at,
                 (_, Rule::Last, Some(at)) => problem.before > at,
+                (_, Rule::All | Rule::NoneOrFirst | Rule::Halves | Rule::LastWithRate, _) => true,
             };
             problem.trouble.hides() && related && reaches
         };
         match self.problems.iter().find(could) {
             Some(problem) => Err(problem),
-            None => Ok(found.into_iter().next()),
+            None => Ok(at.and_then(|at| self.settings.get(at))),
         }
     }
 
@@ -119,13 +139,10 @@ impl Effective {
     /// the scopes it inherits from.
     #[must_use]
     pub fn overridden(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
-        let counts = self.get(scope, key);
         let key = &self.key(key)[..];
-        let chain = self.chain(scope, key);
-        self.said(key)
-            .filter(|said| chain.contains(&said.scope))
-            .filter(|said| !counts.iter().any(|counts| std::ptr::eq(*counts, *said)))
-            .collect()
+        let counts = self.counting(scope, key);
+        let said = self.within(&self.chain(scope, key), key);
+        self.at(said.into_iter().filter(|at| !counts.contains(at)))
     }
 
     /// sshd and ssh: the settings that count for a key and a connection, over all blocks that match.
@@ -141,12 +158,38 @@ impl Effective {
         let key = &self.key(key)[..];
         let rule = self.rule(key);
         if (self.program, key) == (Program::Ssh, ssh::EVERYWHERE) {
-            return Ok(pick(self.said(key), rule));
+            return Ok(self.at(self.pick(self.said(key), rule)));
         }
+        let outside = |at: &usize| self.settings[*at].scope == ScopeId::ROOT;
+        let mut applies = self.applying(connection, key, rule)?;
+        let hiders = self.applying(connection, ssh::hidden_by(self.program, key), Rule::All)?;
+        let hider = |out: bool| hiders.iter().find(|at| outside(at) == out);
+        let hiders = [hider(false), hider(true)];
+        applies.retain(|at| hiders[usize::from(outside(at))].is_none_or(|hider| at < hider));
+        // To sshd a matching block wins over what stands outside of all.
+        if self.program == Program::Sshd {
+            match rule {
+                Rule::Halves => applies.sort_by_key(outside),
+                _ if !applies.iter().all(outside) => applies.retain(|at| !outside(at)),
+                _ => {}
+            }
+        }
+        Ok(self.at(self.pick(applies, rule)))
+    }
+
+    /// The lines for a key in all blocks that match a connection.
+    fn applying(
+        &self,
+        connection: &Connection,
+        key: &str,
+        rule: Rule,
+    ) -> Result<Vec<usize>, &Scope> {
         let mut applies = Vec::new();
-        for said in self.said(key) {
+        let mut enough = false;
+        for at in self.said(key) {
+            let scope = self.settings[at].scope;
             let mut all = Some(true);
-            for id in self.outward(said.scope).filter(|id| *id != ScopeId::ROOT) {
+            for id in self.outward(scope).filter(|id| *id != ScopeId::ROOT) {
                 let one = ssh_match::applies(&self.scope(id).head, connection);
                 all = match (all, one) {
                     (Some(false), _) | (_, Some(false)) => Some(false),
@@ -155,22 +198,17 @@ impl Effective {
                 };
             }
             match all {
-                Some(true) => applies.push(said),
+                Some(true) => {
+                    applies.push(at);
+                    enough |= self.program == Program::Ssh || scope != ScopeId::ROOT;
+                }
                 Some(false) => {}
                 // A line that comes too late does not matter.
-                None if rule == Rule::First
-                    && applies.iter().any(|said: &&Setting| {
-                        self.program == Program::Ssh || said.scope != ScopeId::ROOT
-                    }) => {}
-                None => return Err(self.scope(said.scope)),
+                None if rule == Rule::First && enough => {}
+                None => return Err(self.scope(scope)),
             }
         }
-        // To sshd a matching block wins over what stands outside of all.
-        let inside = |said: &&&Setting| said.scope != ScopeId::ROOT;
-        if self.program == Program::Sshd && applies.iter().any(|said| inside(&said)) {
-            applies.retain(|said| said.scope != ScopeId::ROOT);
-        }
-        Ok(pick(applies.into_iter(), rule))
+        Ok(applies)
     }
 
     /// The scopes around one, from itself outwards.
@@ -188,8 +226,31 @@ impl Effective {
         }
     }
 
-    fn said<'a, 'k>(&'a self, key: &'k str) -> impl Iterator<Item = &'a Setting> + use<'a, 'k> {
-        self.settings.iter().filter(move |said| said.key == key)
+    /// The lines for a key, in their order.
+    fn said(&self, key: &str) -> Vec<usize> {
+        let scopes = self.by_key.get(key).into_iter().flatten();
+        let mut said: Vec<usize> = scopes.flat_map(|(_, said)| said).copied().collect();
+        said.sort_unstable();
+        said
+    }
+
+    /// The lines for a key in a scope alone, in their order.
+    fn within_one(&self, scope: ScopeId, key: &str) -> &[usize] {
+        let said = self.by_key.get(key).and_then(|scopes| scopes.get(&scope));
+        said.map_or(&[], |said| &said[..])
+    }
+
+    /// The lines for a key in these scopes, in their order.
+    fn within(&self, scopes: &[ScopeId], key: &str) -> Vec<usize> {
+        let said = scopes.iter().flat_map(|scope| self.within_one(*scope, key));
+        let mut said: Vec<usize> = said.copied().collect();
+        said.sort_unstable();
+        said
+    }
+
+    fn at(&self, numbers: impl IntoIterator<Item = usize>) -> Vec<&Setting> {
+        let numbers = numbers.into_iter();
+        numbers.filter_map(|at| self.settings.get(at)).collect()
     }
 
     /// A key as the settings have it.
@@ -208,19 +269,41 @@ impl Effective {
             _ => Rule::Last,
         }
     }
-}
 
-fn pick<'a>(mut said: impl Iterator<Item = &'a Setting>, rule: Rule) -> Vec<&'a Setting> {
-    match rule {
-        Rule::NoneOrFirst => {
-            let said: Vec<&Setting> = said.collect();
-            let none = said
-                .iter()
-                .find(|said| said.value.eq_ignore_ascii_case(b"none"));
-            none.or(said.first()).copied().into_iter().collect()
+    /// Which of several lines count.
+    fn pick(&self, said: impl IntoIterator<Item = usize>, rule: Rule) -> Vec<usize> {
+        let mut said = said.into_iter();
+        let found = |at: &usize| &self.settings[*at];
+        match rule {
+            Rule::NoneOrFirst => {
+                let said: Vec<usize> = said.collect();
+                let none = |at: &&usize| found(at).value.eq_ignore_ascii_case(b"none");
+                let none = said.iter().find(none);
+                none.or(said.first()).copied().into_iter().collect()
+            }
+            Rule::Halves => {
+                let first = said.next();
+                let whole = |at: &usize| {
+                    let second = found(at).words.get(1);
+                    second.is_some_and(|word| !word.eq_ignore_ascii_case(b"none"))
+                };
+                let second = match &first {
+                    Some(first) if !whole(first) => said.find(whole),
+                    _ => None,
+                };
+                first.into_iter().chain(second).collect()
+            }
+            Rule::LastWithRate => {
+                let said: Vec<usize> = said.collect();
+                let whole = |at: &&usize| found(at).value.contains(&b':');
+                let rate = said.iter().rfind(whole);
+                let last = said.last();
+                let rate = rate.filter(|_| last.is_some_and(|last| !whole(&last)));
+                last.into_iter().chain(rate).copied().collect()
+            }
+            Rule::First => said.next().into_iter().collect(),
+            Rule::Last => said.last().into_iter().collect(),
+            Rule::All => said.collect(),
         }
-        Rule::First => said.next().into_iter().collect(),
-        Rule::Last => said.last().into_iter().collect(),
-        Rule::All => said.collect(),
     }
 }

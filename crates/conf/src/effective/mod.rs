@@ -35,6 +35,7 @@ mod walk;
 use assay_model::{Place as FactPlace, Span};
 use builder::Builder;
 use files::{Fault, Files};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -207,8 +208,11 @@ pub struct Effective {
     /// Whose it is.
     pub program: Program,
     pub(crate) scopes: Vec<Scope>,
-    /// All settings in the order in which the program reads them.
-    pub settings: Vec<Setting>,
+    pub(crate) settings: Vec<Setting>,
+    /// Numbers of the settings by key and scope, each list in their order.
+    pub(crate) by_key: HashMap<String, BTreeMap<ScopeId, Vec<usize>>>,
+    /// The first scope with this head in that one.
+    pub(crate) inner: HashMap<(ScopeId, Vec<String>), ScopeId>,
     /// What could not be read or would be refused.
     pub problems: Vec<Problem>,
     /// The files that were read, in their order, as often as they were read.

@@ -12,6 +12,7 @@ use crate::lang::postfix::logical_lines;
 use crate::text::{Logical, lossy};
 use crate::tree::Item;
 use assay_model::change::ConfigLanguage as Language;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -45,9 +46,10 @@ pub fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), Fault> {
 }
 
 fn services(builder: &mut Builder<'_>, source: &Source) {
+    let mut services = Vec::new();
+    let mut last = HashMap::new();
     for line in logical_lines(&source.text) {
         let fields = fields(&line.bytes);
-        let place = source.place(&line.span(0));
         let text = |at: usize| {
             fields
                 .get(at)
@@ -55,18 +57,23 @@ fn services(builder: &mut Builder<'_>, source: &Source) {
         };
         let (Some(name), Some(kind), Some(_)) = (text(0), text(1), fields.get(FIELDS - 1)) else {
             let what = "a service has at least eight fields".to_owned();
+            let place = source.place(&line.span(0));
             builder.problem(ScopeId::ROOT, place, Trouble::Unknown(what));
             continue;
         };
         let head = vec![name, kind];
+        last.insert(head.clone(), services.len());
+        services.push((line, fields, head));
+    }
+    for (at, (line, fields, head)) in services.into_iter().enumerate() {
         // The last line for a service is the service.
-        if let Some(&before) = builder.known.get(&(ScopeId::ROOT, head.clone())) {
-            builder.out.settings.retain(|said| said.scope != before);
-        }
-        let scope = builder.same_scope(ScopeId::ROOT, head, place);
-        for (name, value, at) in overrides(&line, &fields[FIELDS..]) {
-            let place = source.place(&at);
-            builder.add(scope, name, value, place);
+        let counts = last.get(&head) == Some(&at);
+        let scope = builder.same_scope(ScopeId::ROOT, head, source.place(&line.span(0)));
+        if counts {
+            for (name, value, at) in overrides(&line, &fields[FIELDS..]) {
+                let place = source.place(&at);
+                builder.add(scope, name, value, place);
+            }
         }
     }
 }

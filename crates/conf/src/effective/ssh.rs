@@ -124,11 +124,8 @@ pub fn keyword(program: Program, key: &str) -> String {
 
 /// How several lines of a keyword come together. The manual says that the first counts; in OpenSSH 9.2
 /// some overwrite what was said before, which later ones mend: `PerSourceMaxStartups` 9.5, `MaxStartups`
-/// and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash` 10.4.
-///
-/// Three things no single line can tell: `MaxStartups 5` leaves the rate of a line before it,
-/// `RekeyLimit` takes size and interval from the first line that says each, and
-/// `AuthorizedPrincipalsCommand` does not count after an `AuthorizedKeysCommand`.
+/// and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash` 10.4. `MaxStartups 5` leaves the rate
+/// of a line before it, and `RekeyLimit` takes size and interval from the first line that says each.
 pub fn rule(program: Program, key: &str) -> Rule {
     const SERVER_ALL: [&str; 10] = [
         "acceptenv",
@@ -142,11 +139,10 @@ pub fn rule(program: Program, key: &str) -> Rule {
         "port",
         "subsystem",
     ];
-    const SERVER_LAST: [&str; 7] = [
+    const SERVER_LAST: [&str; 6] = [
         "authorizedprincipalscommand",
         "fingerprinthash",
         "ipqos",
-        "maxstartups",
         "persourcemaxstartups",
         "persourcenetblocksize",
         "streamlocalbindmask",
@@ -167,7 +163,18 @@ pub fn rule(program: Program, key: &str) -> Rule {
         _ if all.contains(&key) => Rule::All,
         _ if last.contains(&key) => Rule::Last,
         "unusedconnectiontimeout" => Rule::NoneOrFirst,
+        "rekeylimit" => Rule::Halves,
+        "maxstartups" => Rule::LastWithRate,
         _ => Rule::First,
+    }
+}
+
+/// The keyword after which sshd passes over another one's lines, or nothing: `parse_command` in servconf.c of
+/// OpenSSH 9.2 asks whether there is an `AuthorizedKeysCommand` where it means the other one.
+pub fn hidden_by(program: Program, key: &str) -> &'static str {
+    match (program, key) {
+        (Program::Sshd, "authorizedprincipalscommand") => "authorizedkeyscommand",
+        _ => "",
     }
 }
 

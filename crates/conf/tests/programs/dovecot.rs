@@ -38,7 +38,7 @@ fn name(all: &Effective, id: ScopeId) -> String {
 /// The settings that count in the scope they stand in.
 fn values(all: &Effective) -> BTreeMap<(String, String), &Setting> {
     let mut out = BTreeMap::new();
-    for said in &all.settings {
+    for said in all.settings() {
         if let Some(counts) = all.value(said.scope, &said.key) {
             out.insert((name(all, said.scope), said.key.clone()), counts);
         }

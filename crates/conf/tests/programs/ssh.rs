@@ -341,6 +341,117 @@ fn which_of_two_lines_counts() {
     }
 }
 
+/// What no single line tells: values whose parts stand in several lines, and a keyword that another one
+/// hides; outside of Match and in blocks of it.
+#[test]
+fn attack_values_of_sshd_that_take_several_lines() {
+    const LINES: [&str; 16] = [
+        "MaxStartups 5",
+        "MaxStartups 7",
+        "MaxStartups 1:20:40",
+        "MaxStartups 2:50:60",
+        "RekeyLimit 1G",
+        "RekeyLimit 64M none",
+        "RekeyLimit default 60",
+        "RekeyLimit 16K 1h",
+        "RekeyLimit default none",
+        "AuthorizedKeysCommand /k",
+        "AuthorizedKeysCommand none",
+        "AuthorizedPrincipalsCommand /p",
+        "AuthorizedPrincipalsCommand /q",
+        "AuthorizedPrincipalsCommand none",
+        "Match User ann",
+        "Match User bob",
+    ];
+    let Some(true) = is_of_9_2() else { return };
+    let (mut tried, mut held, mut several) = (0, 0, 0);
+    for seed in 0..60 * assay_testing::factor() {
+        let mut dice = Dice::new(seed);
+        let mut text =
+            "AuthorizedKeysCommandUser root\nAuthorizedPrincipalsCommandUser root\n".to_owned();
+        let mut in_match = false;
+        for _ in 0..2 + dice.below(9) {
+            let line = *dice.one(&LINES);
+            in_match |= line.starts_with("Match");
+            // That one is for all connections.
+            if !(in_match && line.starts_with("MaxStartups")) {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("sshd_config");
+        std::fs::write(&file, &text).unwrap();
+        let ours = read(Program::Sshd, &file);
+        let (spec, connection) = connection(&SPECS[0]);
+        let Some(theirs) = dump(&file, Some(&spec)) else {
+            return;
+        };
+        let theirs = theirs.unwrap_or_else(|| panic!("refused:\n{text}"));
+        let said = |key: &str| ours.get_for(&connection, key).unwrap();
+        let expected = [
+            ("maxstartups", startups(&said("maxstartups"))),
+            ("rekeylimit", rekeying(&said("rekeylimit"))),
+            (
+                "authorizedprincipalscommand",
+                joined(&said("authorizedprincipalscommand"))
+                    .pop()
+                    .unwrap_or("none".to_owned()),
+            ),
+        ];
+        for (key, value) in expected {
+            several += usize::from(said(key).len() > 1);
+            tried += 1;
+            held += u64::from(theirs[key] == [&*value]);
+            if theirs[key] != [&*value] {
+                eprintln!("{key}: {value}, sshd has {:?}\n{text}", theirs[key]);
+            }
+        }
+    }
+    assert!(several > 0);
+    assay_testing::attacked("values of sshd in several lines", tried, held);
+}
+
+/// As sshd prints it; 10:30:100 is built in (sshd_config(5)).
+fn startups(said: &[&Setting]) -> String {
+    let numbers = |said: &Setting| -> Vec<String> {
+        let text = said.text();
+        text.split(':').map(str::to_owned).collect()
+    };
+    match said
+        .iter()
+        .map(|said| numbers(said))
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        [] => "10:30:100".to_owned(),
+        [one, rate @ ..] if one.len() == 1 => {
+            let rate = rate.first().map_or("30", |rate| &rate[1]);
+            format!("{}:{rate}:{}", one[0], one[0])
+        }
+        [whole, ..] => whole.join(":"),
+    }
+}
+
+/// As sshd prints it, in bytes and seconds.
+fn rekeying(said: &[&Setting]) -> String {
+    let word = |said: &Setting, at: usize| {
+        let word = said.words.get(at);
+        word.map(|word| String::from_utf8_lossy(word).into_owned())
+    };
+    let size = said.first().and_then(|said| word(said, 0));
+    let interval = said.last().and_then(|said| word(said, 1));
+    let number = |text: Option<String>| match text.as_deref() {
+        Some("1G") => 1 << 30,
+        Some("64M") => 64 << 20,
+        Some("16K") => 16 << 10,
+        Some("1h") => 3600,
+        Some("60") => 60,
+        _ => 0,
+    };
+    format!("{} {}", number(size), number(interval))
+}
+
 /// Whether sshd is as old as the one that is read for, by what ssh beside it says; `None` without ssh.
 fn is_of_9_2() -> Option<bool> {
     let output = ask(&["ssh", "-V"])?;

@@ -1,6 +1,6 @@
 use super::*;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 
 fn tree() -> (tempfile::TempDir, Directory) {
     let dir = tempfile::tempdir().unwrap();
@@ -84,4 +84,93 @@ fn no_link_on_the_way_down() {
         let stepped = step_by_step(held.as_fd(), path, flags | OFlags::NOFOLLOW);
         assert_eq!(stepped.is_ok(), fine, "{}", path.display());
     }
+}
+
+#[test]
+fn a_file_is_known_before_it_has_its_name() {
+    let (dir, held) = tree();
+    let mut told = Vec::new();
+    let nameless = held.unnamed().unwrap().is_some();
+    let made = held
+        .create_known::<HostError>("file".as_ref(), &mut |file| {
+            told.push((file.identity(), held.list().unwrap().len()));
+            assert_eq!(file.shown(), dir.path().join("file"));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(told, [(made.identity(), usize::from(!nameless))]);
+    assert_eq!(held.look("file".as_ref()).unwrap(), Some(made.identity()));
+    let mode = made.file().metadata().unwrap().mode() & 0o7777;
+    assert_eq!((mode, made.names().unwrap()), (0o600, 1));
+    std::fs::rename(dir.path().join("file"), dir.path().join("moved")).unwrap();
+    assert_eq!(made.whereabouts(), Some(dir.path().join("moved")));
+    std::fs::rename(dir.path().join("moved"), dir.path().join("file")).unwrap();
+    // What is there is never replaced, and nothing is left of an attempt.
+    let error = held.create_known::<HostError>("file".as_ref(), &mut |_| Ok(()));
+    assert_eq!(
+        error.unwrap_err().errno(),
+        Some(Errno::EXIST.raw_os_error())
+    );
+    assert_eq!(held.list().unwrap(), ["file"]);
+    assert_eq!(held.look("file".as_ref()).unwrap(), Some(made.identity()));
+    // Whom nobody wrote down has no name.
+    let refused = held.create_known("other".as_ref(), &mut |file| {
+        Err(HostError::path(file.shown(), "the journal is full"))
+    });
+    refused.unwrap_err();
+    if nameless {
+        assert_eq!(held.list().unwrap(), ["file"]);
+    }
+    for name in ["", ".", "..", "a/b"] {
+        let made = held.create_known::<HostError>(name.as_ref(), &mut |_| Ok(()));
+        made.unwrap_err();
+    }
+}
+
+/// The process is killed before `known` returns, and the owner of the directory renames what it made.
+#[test]
+fn attack_what_was_renamed_before_it_was_entered_is_found_by_its_mark() {
+    let killed = |shown: &Path| Err(HostError::path(shown, "killed"));
+    let (mut tried, mut held_out) = (0, 0);
+    for directory in [true, false] {
+        let (dir, held) = tree();
+        let at = |name: &str| dir.path().join(name);
+        let own = std::ffi::OsStr::new(".assay-1-own");
+        let made = match directory {
+            true => held
+                .make_known(own, &mut |made| killed(made.shown()))
+                .map(drop),
+            false => held
+                .create_marked(own, &mut |made| killed(made.shown()))
+                .map(drop),
+        };
+        made.unwrap_err();
+        std::fs::rename(at(".assay-1-own"), at("moved")).unwrap();
+        // What looks like it, and is not: entered, another assay's, with something in it, a second
+        // name, another mode, a link.
+        held.make("entered".as_ref()).unwrap();
+        held.create_known::<HostError>("known".as_ref(), &mut |_| Ok(()))
+            .unwrap();
+        for other in [".assay-2-file", "full", "linked"] {
+            let file = held.create_marked(other.as_ref(), &mut |made| killed(made.shown()));
+            file.unwrap_err();
+        }
+        std::fs::hard_link(at("linked"), at("link")).unwrap();
+        std::fs::write(at("full"), "x").unwrap();
+        let inside = held.make_known(".assay-2-room".as_ref(), &mut |made| killed(made.shown()));
+        inside.unwrap_err();
+        let inside = held.make_known("room".as_ref(), &mut |made| killed(made.shown()));
+        inside.unwrap_err();
+        std::fs::write(at("room/file"), "x").unwrap();
+        std::fs::create_dir(at("theirs")).unwrap();
+        symlink("theirs", at("symlink")).unwrap();
+        let before = held.list().unwrap();
+        let found = held.remove_unentered(own).unwrap();
+        let mut expected = before;
+        expected.retain(|name| name != "moved");
+        tried += 1;
+        held_out += u64::from(found && held.list().unwrap() == expected);
+        assert!(!held.remove_unentered(own).unwrap());
+    }
+    assay_testing::attacked("names taken before an entry", tried, held_out);
 }

@@ -64,7 +64,7 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 for (program, main) in PROGRAMS {
                     let all = effective(program, Path::new(main), &Same(bytes));
-                    for said in all.iter().flat_map(|all| &all.settings) {
+                    for said in all.iter().flat_map(|all| all.settings()) {
                         let all = all.as_ref().expect("it has a setting");
                         assert!(bytes.get(said.place.span.clone()).is_some());
                         let _ = (all.get(said.scope, &said.key), said.text());

@@ -1,17 +1,17 @@
 //! The list of a session: where its scratch files were to be made, and which ones they became.
 //!
-//! A file of records that end with a zero byte, as a path may hold any other byte. A path is absolute
-//! and begins with `/`; the record behind it, `=DEVICE:INODE`, is the file that came of it.
+//! A file of lines with checksums (`assay_host::seal`), an entry each. A file is entered before it is
+//! made, and again with what tells it from every other one before somebody else can rename it.
 
-use assay_host::HostError;
-use assay_host::held::{Access, Directory, Held, Identity};
-use std::ffi::OsString;
+use assay_host::held::{Access, Directory, Held};
+use assay_host::seal::{seal, unseal};
+use assay_host::{HostError, Known};
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(super) const NAME: &str = "scratch";
-/// Longest list that is read; a record is some hundred bytes.
+/// Longest list that is read; a line is some hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
 pub(super) struct List<'a> {
@@ -20,11 +20,13 @@ pub(super) struct List<'a> {
 }
 
 /// A scratch file that was to be made.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
+    #[serde(with = "assay_host::path_json")]
     pub path: PathBuf,
-    /// Not known when assay was killed just before, or just after, it was made.
-    pub identity: Option<Identity>,
+    /// Not there when assay was killed before it was made, or just then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 impl<'a> List<'a> {
@@ -37,26 +39,18 @@ impl<'a> List<'a> {
         Ok(Self { dir, held })
     }
 
-    /// Enters a file that will be made, durably.
-    pub fn enter(&self, path: &Path) -> io::Result<()> {
-        self.append(path.as_os_str().as_bytes())?;
-        self.held.file().sync_all()?;
-        self.dir.sync().map_err(io::Error::other)
-    }
-
-    /// Notes which file it became. Without it the file is recognised by its name and its owner.
-    pub fn note(&self, made: Identity) -> io::Result<()> {
-        self.append(format!("={}:{}", made.device, made.inode).as_bytes())
-    }
-
-    fn append(&self, record: &[u8]) -> io::Result<()> {
+    /// Enters a file, durably.
+    pub fn enter(&self, entry: &Entry) -> io::Result<()> {
+        let line = seal(0, entry)?;
         let mut file = self.held.file();
         file.seek(io::SeekFrom::End(0))?;
-        file.write_all(&[record, b"\0"].concat())
+        file.write_all(&line)?;
+        file.sync_all()?;
+        self.dir.sync().map_err(io::Error::other)
     }
 }
 
-/// What a list says. Records that nobody can have written are left out.
+/// What a list says. Lines that were not written whole are left out.
 pub(super) fn read(dir: &Directory) -> Vec<Entry> {
     let mut bytes = Vec::new();
     if let Ok(held) = dir.file(NAME.as_ref(), Access::Read) {
@@ -67,60 +61,52 @@ pub(super) fn read(dir: &Directory) -> Vec<Entry> {
 
 fn parse(bytes: &[u8]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    for record in bytes.split(|byte| *byte == 0) {
-        match record.first() {
-            Some(b'/') => entries.push(Entry {
-                path: OsString::from_vec(record.to_vec()).into(),
-                identity: None,
-            }),
-            Some(b'=') => {
-                if let Some(last) = entries.last_mut() {
-                    last.identity = identity(&record[1..]);
-                }
-            }
-            _ => {}
-        }
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let body = unseal(line).map(|(_, body)| body).unwrap_or_default();
+        let Ok(entry) = serde_json::from_slice::<Entry>(&body) else {
+            continue;
+        };
+        // The second line of a file says more than the first one.
+        let first = entries.pop_if(|last| last.path == entry.path && last.known.is_none());
+        drop(first);
+        entries.push(entry);
     }
     entries
-}
-
-fn identity(record: &[u8]) -> Option<Identity> {
-    let (device, inode) = std::str::from_utf8(record).ok()?.split_once(':')?;
-    Some(Identity {
-        device: device.parse().ok()?,
-        inode: inode.parse().ok()?,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+    use std::path::Path;
 
     #[test]
-    fn what_was_entered_is_read_back() {
+    fn what_was_entered_is_read_back_and_nothing_else() {
         let temp = tempfile::tempdir().unwrap();
         let dir = Directory::open(temp.path()).unwrap();
         assert_eq!(read(&dir), []);
-        let made = Identity {
-            device: 7,
-            inode: u64::MAX,
+        let known = Known::of(dir.create("file".as_ref()).unwrap().file()).unwrap();
+        let entry = |path: &Path, known: Option<&Known>| Entry {
+            path: path.to_owned(),
+            known: known.cloned(),
         };
         let odd = PathBuf::from(OsString::from_vec(b"/a b\n=1:2/\xff".to_vec()));
-        List::open(&dir).unwrap().enter(&odd).unwrap();
-        List::open(&dir).unwrap().note(made).unwrap();
-        List::open(&dir).unwrap().enter(Path::new("/b")).unwrap();
-        let entry = |path: &Path, identity| Entry {
-            path: path.to_owned(),
-            identity,
-        };
-        let expected = [entry(&odd, Some(made)), entry(Path::new("/b"), None)];
-        assert_eq!(read(&dir), expected);
-    }
-
-    #[test]
-    fn nonsense_is_left_out() {
-        assert_eq!(parse(b"=1:2\0relative\0\0"), []);
-        assert_eq!(parse(b"/a\0=1\0")[0].identity, None);
-        assert_eq!(parse(b"/a\0=-1:x\0")[0].identity, None);
+        let twice = [entry(&odd, None), entry(&odd, Some(&known))];
+        let last = entry(Path::new("/b"), None);
+        for entry in twice.iter().chain([&last]) {
+            List::open(&dir).unwrap().enter(entry).unwrap();
+        }
+        let [_, odd] = twice;
+        assert_eq!(read(&dir), [odd.clone(), last]);
+        let whole = std::fs::read(temp.path().join(NAME)).unwrap();
+        // Torn and damaged lines say nothing, and no other line is lost with them.
+        let torn = [&whole[..whole.len() - 3], b"\n", &whole].concat();
+        assert_eq!(parse(&torn).len(), 3);
+        let mut flipped = whole;
+        let first = flipped.iter().position(|byte| *byte == b'\n').unwrap() + 20;
+        flipped[first] ^= 1;
+        assert_eq!(parse(&flipped)[0].known, None);
+        assert!(!parse(&flipped).contains(&odd));
     }
 }

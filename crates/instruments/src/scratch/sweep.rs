@@ -1,10 +1,10 @@
-//! What killed sessions left is removed, and nothing else: regular files that assay made, under the
-//! names that it gives, in a directory that may belong to somebody else.
+//! What killed sessions left is removed, and nothing else: regular files that assay made, in a directory
+//! that may belong to somebody else. Those that are known go wherever they were moved to.
 
 use super::list::{self, Entry};
 use super::{LOCK, PREFIX, SUFFIX, State, is_uid, scratch_name};
-use assay_host::HostError;
-use assay_host::held::{Access, Directory, Held, Identity, Removed};
+use assay_host::held::{Access, Directory, Held, Removed};
+use assay_host::{HostError, HostMut as _, Known, Live};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs;
@@ -79,40 +79,59 @@ impl State {
 }
 
 fn remove(entry: &Entry) -> End {
-    let (Some(above), Some(name)) = (entry.path.parent(), entry.path.file_name()) else {
-        return End::Gone;
+    let attempt = match &entry.known {
+        Some(known) => by_what_it_is(&entry.path, known),
+        None => by_name(&entry.path),
     };
-    let attempt = || -> Result<End, HostError> {
-        let directory = Directory::open(above)?;
-        if directory.look(name)?.is_none() {
-            return Ok(End::Gone);
-        }
-        // A link, a directory, a pipe or a device has the name.
-        let Ok(held) = directory.file(name, Access::Read) else {
-            return Ok(End::Another("it is no file of assay's any more"));
-        };
-        if !made_by_us(&held, entry.identity)? {
-            return Ok(End::Another("another file has its name by now"));
-        }
-        Ok(match directory.remove(name, held.identity())? {
-            Removed::Gone => End::Removed,
-            Removed::Absent => End::Gone,
-            Removed::Another => End::Another("another file has its name by now"),
-        })
-    };
-    match attempt() {
+    match attempt {
         Ok(end) => end,
         Err(error) if error.is_absent() => End::Gone,
         Err(error) => End::Failed(error),
     }
 }
 
-/// Whether it is the file that was noted, else whether it can be one of ours: this user's, and under
-/// no other name. The number of a device may change with every boot.
-pub(super) fn made_by_us(held: &Held, noted: Option<Identity>) -> Result<bool, HostError> {
-    if let Some(noted) = noted {
-        return Ok(noted.inode == held.identity().inode);
+fn by_what_it_is(path: &Path, known: &Known) -> Result<End, HostError> {
+    Ok(match Live.remove_made(path, Some(known))? {
+        Removed::Gone => End::Removed,
+        Removed::Absent => End::Gone,
+        Removed::Another => {
+            End::Another("another file has its name, or another file system lies there")
+        }
+        Removed::Emptied => End::Another(
+            "it was moved away, and its present name cannot be told; it was emptied, so that it takes no space",
+        ),
+    })
+}
+
+/// A file of which nobody knows whether it was made.
+fn by_name(path: &Path) -> Result<End, HostError> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(End::Gone);
+    };
+    let directory = Directory::open(above)?;
+    // Made by its name, and renamed before it was entered.
+    if directory.remove_unentered(name)? {
+        return Ok(End::Removed);
     }
+    if directory.look(name)?.is_none() {
+        return Ok(End::Gone);
+    }
+    // A link, a directory, a pipe or a device has the name.
+    let Ok(held) = directory.file(name, Access::Read) else {
+        return Ok(End::Another("it is no file of assay's any more"));
+    };
+    if !can_be_ours(&held)? {
+        return Ok(End::Another("another file has its name by now"));
+    }
+    Ok(match directory.remove(name, held.identity())? {
+        Removed::Gone => End::Removed,
+        Removed::Absent => End::Gone,
+        _ => End::Another("another file has its name by now"),
+    })
+}
+
+/// Whether it is this user's, and under no other name.
+pub(super) fn can_be_ours(held: &Held) -> Result<bool, HostError> {
     Ok(held.owner()? == rustix::process::geteuid().as_raw() && held.names()? == 1)
 }
 
@@ -132,14 +151,14 @@ pub fn sweep_directory(directory: &Directory) -> Vec<Swept> {
         let Ok(held) = directory.file(&name, Access::Read) else {
             continue;
         };
-        if !made_by_us(&held, None).unwrap_or(false)
+        if !can_be_ours(&held).unwrap_or(false)
             || flock(held.file(), FlockOperation::NonBlockingLockExclusive).is_err()
         {
             continue;
         }
         let error = match directory.remove(&name, held.identity()) {
             Ok(Removed::Gone) => None,
-            Ok(Removed::Absent | Removed::Another) => continue,
+            Ok(_) => continue,
             Err(error) => Some(error.reason()),
         };
         swept.push(Swept {

@@ -1,5 +1,4 @@
 use super::*;
-use assay_host::held::Identity;
 use std::os::unix::fs::symlink;
 
 const UID: &str = "0123456789abcdef0123456789abcdef";
@@ -186,10 +185,18 @@ fn a_swap_of_the_directory_leads_nowhere() {
     assert_eq!(fs::read_dir(&moved).unwrap().count(), 0);
 }
 
+/// As if assay was killed before the file was entered for the second time.
+fn forget_which(session: &Session, at: &Path) {
+    fs::remove_file(session.dir().join(list::NAME)).unwrap();
+    let path = at.to_owned();
+    let entry = Entry { path, known: None };
+    List::open(&session.dir).unwrap().enter(&entry).unwrap();
+}
+
 #[test]
 fn attack_what_a_sweep_finds_in_place_of_a_file_is_left_alone() {
     for how in SWAPS {
-        for noted in [true, false] {
+        for known in [true, false] {
             let (state_dir, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let victim = state_dir.path().join("victim");
             fs::write(&victim, "precious").unwrap();
@@ -198,20 +205,21 @@ fn attack_what_a_sweep_finds_in_place_of_a_file_is_left_alone() {
             let scratch = session.scratch(&held(&target)).unwrap();
             let at = scratch.shown().to_owned();
             swap(how, &at, &victim);
-            if !noted {
-                let list = session.dir().join(list::NAME);
-                fs::write(list, [at.as_os_str().as_encoded_bytes(), b"\0"].concat()).unwrap();
+            if !known {
+                forget_which(&session, &at);
             }
             killed(scratch, session);
             // One of this user's own under the very name cannot be told from one that a kill left
-            // before it was noted.
-            let taken = how == "file" && !noted;
+            // before it was known.
+            let taken = how == "file" && !known;
             if how != "file" {
                 assert_eq!(sweep_directory(&held(&target)), [], "{how}");
             }
             let swept = state.sweep();
             let failed = swept.iter().all(|one| one.error.is_some());
-            assert_eq!(swept.len(), usize::from(how != "nothing"), "{how}");
+            if !known {
+                assert_eq!(swept.len(), usize::from(how != "nothing"), "{how}");
+            }
             assert_eq!(failed, !taken, "{how}: {swept:?}");
             assert_eq!(at.symlink_metadata().is_ok(), !taken && how != "nothing");
             assert_eq!(fs::read(&victim).unwrap(), b"precious", "{how}");
@@ -233,16 +241,78 @@ fn a_pipe_in_the_state_directory_is_not_waited_for() {
     assert!(state.begin(UID).is_err());
 }
 
+/// Where the owner of the directory may have put it before assay was killed, and what stands in its
+/// place then.
 #[test]
-fn a_noted_file_is_known_by_its_inode() {
-    let dir = tempfile::tempdir().unwrap();
-    let directory = Directory::open(dir.path()).unwrap();
-    let held = directory.create("file".as_ref()).unwrap();
-    let Identity { device, inode } = held.identity();
-    let noted = |device, inode| Some(Identity { device, inode });
-    assert!(sweep::made_by_us(&held, noted(device + 1, inode)).unwrap());
-    assert!(!sweep::made_by_us(&held, noted(device, inode + 1)).unwrap());
-    assert!(sweep::made_by_us(&held, None).unwrap());
-    fs::hard_link(dir.path().join("file"), dir.path().join("link")).unwrap();
-    assert!(!sweep::made_by_us(&held, None).unwrap());
+fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes() {
+    if !rustix::process::geteuid().is_root() {
+        return assay_testing::skipped("root", "only root opens files by their handles");
+    }
+    let (mut tried, mut held_out) = (0, 0);
+    for moved in ["dir/renamed", "dir/below/renamed", "other/renamed"] {
+        for how in SWAPS {
+            for gone in [false, true] {
+                let (state_dir, base) = (tempfile::tempdir().unwrap(), tempdir());
+                let dir = base.path().join("dir");
+                fs::create_dir_all(dir.join("below")).unwrap();
+                fs::create_dir(base.path().join("other")).unwrap();
+                let victim = base.path().join("victim");
+                fs::write(&victim, "precious").unwrap();
+                let state = State::open(state_dir.path()).unwrap();
+                let session = state.begin(UID).unwrap();
+                let directory = Arc::new(Directory::open(&dir).unwrap());
+                let scratch = session.scratch(&directory).unwrap();
+                let (at, moved) = (scratch.shown().to_owned(), base.path().join(moved));
+                fs::rename(&at, &moved).unwrap();
+                put(how, &at, &victim);
+                // The directory itself was moved as well.
+                if gone && !moved.starts_with(&dir) {
+                    fs::rename(&dir, base.path().join("away")).unwrap();
+                }
+                killed(scratch, session);
+                let swept = state.sweep();
+                let whole = fs::read(&victim).unwrap() == b"precious";
+                let left = moved.exists();
+                tried += 1;
+                held_out += u64::from(
+                    !left
+                        && whole
+                        && swept
+                            == [Swept {
+                                path: at,
+                                error: None,
+                            }],
+                );
+            }
+        }
+    }
+    assay_testing::attacked("scratch files moved before a kill", tried, held_out);
+}
+
+/// On a disk: a directory in memory may have another kind of handles.
+fn tempdir() -> tempfile::TempDir {
+    tempfile::tempdir_in("/var/tmp").unwrap()
+}
+
+#[test]
+fn a_file_with_two_names_loses_both() {
+    if !rustix::process::geteuid().is_root() {
+        return assay_testing::skipped("root", "only root opens files by their handles");
+    }
+    let (state_dir, target) = (tempfile::tempdir().unwrap(), tempdir());
+    let state = State::open(state_dir.path()).unwrap();
+    let session = state.begin(UID).unwrap();
+    let scratch = session.scratch(&held(&target)).unwrap();
+    scratch.held().file().set_len(4096).unwrap();
+    fs::create_dir(target.path().join("below")).unwrap();
+    let links = ["link", "below/link"].map(|name| target.path().join(name));
+    for link in &links {
+        fs::hard_link(scratch.shown(), link).unwrap();
+    }
+    killed(scratch, session);
+    let swept = state.sweep();
+    assert_eq!(swept.len(), 1);
+    // A link that cannot be found takes no space.
+    let left = links.iter().filter_map(|link| fs::metadata(link).ok());
+    assert_eq!(left.map(|left| left.len()).sum::<u64>(), 0);
 }

@@ -88,7 +88,7 @@ pub(crate) fn server(g: &mut Gather<'_>) {
         scopes(g, &all, "sshd.scope", &SERVER_KEYS, &SERVER_IN_FORCE);
         // The parser knows `protocol` as ignored without a word.
         for (at, said) in all
-            .settings
+            .settings()
             .iter()
             .filter(|said| SERVER_DEAD.contains(&said.key.as_str()))
             .enumerate()
