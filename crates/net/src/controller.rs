@@ -138,7 +138,7 @@ fn collect(
         let missing = match () {
             () if record.is_some() => None,
             () if !seen.told => Some("its client did not ask for its part before the start"),
-            () if seen.vanished => Some("its client was not heard of for 30 s"),
+            () if seen.vanished => Some("its client is gone"),
             () => Some("its client did not deliver in time"),
         };
         people.push(Taken {

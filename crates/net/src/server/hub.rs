@@ -17,6 +17,8 @@ pub const MOST_CLIENTS: usize = 1000;
 const SILENT: i64 = 5_000_000;
 /// During a run, after so long it counts as gone. On a full link a poll may wait for seconds.
 const GONE: i64 = 30_000_000;
+/// After the end nothing is in the way any more, and a client that is silent for so long is gone.
+const GONE_AFTER: i64 = 10_000_000;
 /// Nobody is remembered that long without a word.
 const FORGOTTEN: i64 = 120_000_000;
 /// From the order to the start: every client has polled several times by then.
@@ -63,6 +65,14 @@ struct Run {
     seconds: u32,
     aborted: Option<i64>,
     parts: Vec<Part>,
+}
+
+impl Run {
+    /// When nothing more is measured.
+    fn end(&self) -> i64 {
+        let planned = self.start + i64::from(self.seconds) * 1_000_000;
+        self.aborted.map_or(planned, |aborted| aborted.min(planned))
+    }
 }
 
 /// All that a server remembers.
@@ -163,7 +173,7 @@ impl Hub {
         let Some(run) = &mut self.run else {
             return Ok(polled);
         };
-        let end = run.start + i64::from(run.seconds) * 1_000_000;
+        let end = run.end();
         let part = run.parts.iter_mut().find(|part| part.client == poll.client);
         if let Some(part) = part.filter(|part| part.record.is_none()) {
             part.live = poll.live.map(Live::bounded).or(part.live.take());
@@ -347,19 +357,21 @@ impl Hub {
         run.ok_or(Refused::Unknown("there is no such run (any more)"))
     }
 
-    fn vanished(&self, part: &Part, now: i64) -> bool {
+    fn vanished(&self, run: &Run, part: &Part, now: i64) -> bool {
         let heard = self.clients.get(&part.client).map(|client| client.heard);
-        part.record.is_none() && heard.is_none_or(|heard| now - heard > GONE)
+        let most = match now > run.end() + GONE_AFTER / 2 {
+            true => GONE_AFTER,
+            false => GONE,
+        };
+        part.record.is_none() && heard.is_none_or(|heard| now - heard > most)
     }
 
     fn is_over(&self, now: i64) -> bool {
         let Some(run) = &self.run else { return true };
-        let end = run
-            .aborted
-            .unwrap_or(run.start + i64::from(run.seconds) * 1_000_000);
+        let end = run.end();
         let missed = |part: &Part| !part.told && now > run.start;
         let settled =
-            |part: &Part| part.record.is_some() || missed(part) || self.vanished(part, now);
+            |part: &Part| part.record.is_some() || missed(part) || self.vanished(run, part, now);
         let aborted = |part: &Part| run.aborted.is_some() && !part.told;
         now > end + COLLECT || run.parts.iter().all(|part| settled(part) || aborted(part))
     }
@@ -377,7 +389,7 @@ impl Hub {
                     client: part.client_name.clone(),
                     told: part.told,
                     delivered: part.record.is_some(),
-                    vanished: self.vanished(part, now),
+                    vanished: self.vanished(run, part, now),
                     live: part.live.clone(),
                 })
                 .collect(),
