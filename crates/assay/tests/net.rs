@@ -3,98 +3,17 @@
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;
+mod serving;
 
 use assay_bed::{Bed, BedError, Discipline, SERVER, Shape};
-use common::{Home, Ran, ended};
+use common::Home;
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{IpAddr, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use serving::{Ends, Serving, role, share};
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// A program that ends with the test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct Serving {
-    home: Home,
-    server: Ends,
-    port: u16,
-}
-
-impl Serving {
-    /// A server that listens at the address; the command is started as `start` says.
-    fn at(host: IpAddr, start: &dyn Fn(Command) -> Child) -> Self {
-        let home = Home::new();
-        let [client, controller] = ["client", "controller"].map(|name| home.dir.path().join(name));
-        let listen = format!("{host}:0");
-        let mut command = home.command(&["net", "serve", "--no-qr", "--listen", &listen]);
-        command.arg("--client-file").arg(&client);
-        command.arg("--controller-file").arg(&controller);
-        command.stdout(Stdio::piped());
-        let mut child = start(command);
-        let mut line = String::new();
-        let stdout = child.stdout.take().unwrap();
-        let server = Ends(child);
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        let port = line.split(',').next().and_then(|said| said.rsplit(':').next());
-        let port = port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("{line}"));
-        Self { home, server, port }
-    }
-
-    fn here() -> Self {
-        Self::at("127.0.0.1".parse().unwrap(), &|mut command| command.spawn().unwrap())
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.home.dir.path().join(name)
-    }
-
-    fn address(&self, name: &str) -> String {
-        std::fs::read_to_string(self.file(name)).unwrap().trim().to_owned()
-    }
-
-    fn client(&self, name: &str) -> Command {
-        let server = format!("@{}", self.file("client").display());
-        let mut command = self.home.command(&["net", "client", "--quiet", "--name", name]);
-        command.arg(server);
-        command
-    }
-
-    fn controller(&self, args: &[&str]) -> Ran {
-        let server = format!("@{}", self.file("controller").display());
-        let mut command = self.home.command(&["net", "run"]);
-        command.args(args).arg("--server").arg(server);
-        ended(command)
-    }
-
-    fn plan(&self, text: &str) -> String {
-        let path = self.file("plan.toml");
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-fn roles(value: &Value) -> impl Iterator<Item = &Value> {
-    let people = value["judged"].as_array().unwrap();
-    people.iter().flat_map(|person| person["roles"].as_array().unwrap())
-}
-
-fn role<'a>(value: &'a Value, name: &str) -> &'a Value {
-    roles(value).find(|role| role["role"] == name).unwrap()
-}
-
-fn share(role: &Value) -> f64 {
-    role["over"].as_f64().unwrap() / role["counted"].as_f64().unwrap().max(1.0)
-}
 
 #[test]
 fn a_server_and_two_clients_on_one_machine() {
@@ -106,7 +25,8 @@ fn a_server_and_two_clients_on_one_machine() {
     );
     let page = serving.file("page.html");
     let ran = serving.controller(&[&plan, "--json", "--html", page.to_str().unwrap()]);
-    let value: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
     assert_eq!(value["judged"][0]["person"], "Ben");
     assert_eq!(value["run"]["people"][0]["client"], "ben");
     assert!(role(&value, "upload")["bit_per_s"].as_f64().unwrap() > 1e6);
@@ -115,7 +35,11 @@ fn a_server_and_two_clients_on_one_machine() {
     assert!(page.contains("Anna") && page.contains("<svg") && !page.contains("<script"));
     // Again, and as text.
     let ran = serving.controller(&[&plan, "--seconds", "1"]);
-    assert!(ran.stdout.contains("Ben") && ran.stdout.contains("voip"), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("Ben") && ran.stdout.contains("voip"),
+        "{}",
+        ran.stderr
+    );
     let ran = serving.controller(&["--clients"]);
     assert!(ran.stdout.contains("anna") && ran.stdout.contains("ben"));
 }
@@ -143,25 +67,49 @@ fn bad_input_is_told_from_a_bad_network() {
     run(&["net", "run", "four", "--server", &client]);
     run(&["net", "run", "no-such-plan", "--server", &controller]);
     // Nobody joins.
-    assert!(run(&["net", "run", "four", "--wait", "100ms", "--server", &controller]).contains("clients"));
+    assert!(
+        run(&[
+            "net",
+            "run",
+            "four",
+            "--wait",
+            "100ms",
+            "--server",
+            &controller
+        ])
+        .contains("clients")
+    );
     // A port in use, every address without saying which, a file that is there already.
     let taken = format!("127.0.0.1:{}", serving.port);
     assert!(run(&["net", "serve", "--listen", &taken]).contains("--listen"));
     assert!(run(&["net", "serve", "--listen", "0.0.0.0:0"]).contains("--reached-at"));
     let file = serving.file("client");
-    run(&["net", "serve", "--listen", "127.0.0.1:0", "--client-file", file.to_str().unwrap()]);
+    run(&[
+        "net",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--client-file",
+        file.to_str().unwrap(),
+    ]);
     // Plain HTTP is told what to do.
     let mut plain = TcpStream::connect(("127.0.0.1", serving.port)).unwrap();
     std::io::Write::write_all(&mut plain, b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut said = String::new();
     plain.read_to_string(&mut said).unwrap();
-    assert!(said.starts_with("HTTP/1.1 400") && said.contains("https"), "{said}");
+    assert!(
+        said.starts_with("HTTP/1.1 400") && said.contains("https"),
+        "{said}"
+    );
 }
 
 /// Resident memory of a process in KiB.
 fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -177,9 +125,11 @@ fn attack_of_a_thousand_strangers() {
     for mut stranger in strangers.iter().step_by(2) {
         let _ = std::io::Write::write_all(&mut stranger, &[22, 3, 1, 2, 0, 1, 0]);
     }
-    let plan = serving.plan("name = 'one'\nseconds = 2\n[[person]]\nname = 'Anna'\nroles = ['voip']\n");
+    let plan =
+        serving.plan("name = 'one'\nseconds = 2\n[[person]]\nname = 'Anna'\nroles = ['voip']\n");
     let ran = serving.controller(&[&plan, "--json"]);
-    let value: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
     let counted = role(&value, "voip");
     assert_eq!(counted["failed"], 0, "{counted}");
     let tried = strangers.len() as u64;
@@ -189,7 +139,6 @@ fn attack_of_a_thousand_strangers() {
     assay_testing::attacked("strangers of assay net", tried, tried);
     drop(strangers);
 }
-
 
 fn bed(people: usize) -> Option<Bed> {
     let shape = Shape {
@@ -214,12 +163,17 @@ fn clients_that_are_killed_do_not_spoil_the_others() {
     const ALL: usize = 8;
     let Some(bed) = bed(ALL) else { return };
     let serving = Serving::at(SERVER.into(), &|mut command| {
-        bed.server().inside(move || command.spawn().unwrap()).unwrap()
+        bed.server()
+            .inside(move || command.spawn().unwrap())
+            .unwrap()
     });
     let mut clients: Vec<Ends> = (0..ALL)
         .map(|at| {
             let mut command = serving.client(&format!("c{at}"));
-            let child = bed.person(at).unwrap().inside(move || command.spawn().unwrap());
+            let child = bed
+                .person(at)
+                .unwrap()
+                .inside(move || command.spawn().unwrap());
             Ends(child.unwrap())
         })
         .collect();
@@ -238,20 +192,43 @@ fn clients_that_are_killed_do_not_spoil_the_others() {
         .inside(|| serving.controller(&[&plan, "--json"]))
         .unwrap();
     drop(killed.join().unwrap());
-    let value: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
     let people = value["run"]["people"].as_array().unwrap();
-    let gone: Vec<bool> = people.iter().map(|person| person["record"].is_null()).collect();
+    let gone: Vec<bool> = people
+        .iter()
+        .map(|person| person["record"].is_null())
+        .collect();
     assert_eq!(gone, [true, true, false, false, false, false, false, false]);
-    for (at, person) in value["judged"].as_array().unwrap().iter().enumerate().skip(2) {
+    for (at, person) in value["judged"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .enumerate()
+        .skip(2)
+    {
         let role = &person["roles"][0];
-        assert_eq!(role["counted"].as_u64().unwrap() + role["void"].as_u64().unwrap(), 480, "{at}");
+        assert_eq!(
+            role["counted"].as_u64().unwrap() + role["void"].as_u64().unwrap(),
+            480,
+            "{at}"
+        );
         assert!(share(role) < 0.05, "{at}: {role}");
     }
 }
 
 /// `assay lab net four` on a link of 150 Mbit/s with 400 ms of buffer.
 fn four(home: &Home, queue: &str) -> Option<Value> {
-    let ran = home.assay(&["lab", "net", "four", "--seconds", "12", "--json", "--queue", queue]);
+    let ran = home.assay(&[
+        "lab",
+        "net",
+        "four",
+        "--seconds",
+        "12",
+        "--json",
+        "--queue",
+        queue,
+    ]);
     if ran.stderr.contains("network namespace") || ran.stderr.contains("TUN") {
         assay_testing::skipped("root", &ran.stderr);
         return None;
@@ -283,10 +260,17 @@ fn a_long_queue_spoils_calls_and_games_and_a_short_one_does_not() {
 fn an_interrupted_run_keeps_what_was_measured() {
     let serving = Serving::here();
     let _client = Ends(serving.client("anna").spawn().unwrap());
-    let plan = serving.plan("name = 'one'\nseconds = 600\n[[person]]\nname = 'Anna'\nroles = ['gaming']\n");
+    let plan = serving
+        .plan("name = 'one'\nseconds = 600\n[[person]]\nname = 'Anna'\nroles = ['gaming']\n");
     let server = format!("@{}", serving.file("controller").display());
-    let mut command = serving.home.command(&["net", "run", &plan, "--json", "--server", &server]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = serving
+        .home
+        .command(&["net", "run", &plan, "--json", "--server", &server]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     thread::sleep(Duration::from_secs(9));
     let asked = Instant::now();
@@ -296,7 +280,9 @@ fn an_interrupted_run_keeps_what_was_measured() {
     assert_eq!(out.status.code(), Some(130));
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(value["run"]["aborted"], true);
-    let events = value["run"]["people"][0]["record"]["roles"][0]["events"].as_array().unwrap();
+    let events = value["run"]["people"][0]["record"]["roles"][0]["events"]
+        .as_array()
+        .unwrap();
     assert!(!events.is_empty() && events.len() < 600 * 60);
     assert!(events.iter().all(|event| !event[2].is_null()));
 }

@@ -84,10 +84,11 @@ fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Resul
     if timed.tcp.peek(&mut first)? == 1 && first[0] != 22 {
         let text = "this server speaks TLS: its address begins with https://\n";
         let length = text.len();
-        return write!(
+        write!(
             timed,
             "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
-        );
+        )?;
+        return linger(&timed.tcp);
     }
     let session = ServerConnection::new(shared.tls.clone()).map_err(io::Error::other)?;
     let mut connection = Connection {
@@ -96,11 +97,31 @@ fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Resul
         from,
         pass,
         buffer: Vec::new(),
+        left: 0,
         member: false,
     };
     while connection.one()? && !shared.stopped() {}
     connection.stream.conn.send_close_notify();
-    connection.stream.flush()
+    connection.stream.flush()?;
+    linger(&connection.stream.get_ref().tcp)
+}
+
+/// Throws away what still comes, for a moment: a socket that is closed with something unread resets the
+/// connection, and the other side may never see the answer (RFC 9112, section 9.6).
+fn linger(mut tcp: &TcpStream) -> io::Result<()> {
+    tcp.shutdown(std::net::Shutdown::Write)?;
+    let end = Instant::now() + Duration::from_secs(1);
+    let mut bytes = [0; 4096];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        tcp.set_read_timeout(Some(left))?;
+        if tcp.read(&mut bytes)? == 0 {
+            return Ok(());
+        }
+    }
 }
 
 struct Connection<'a> {
@@ -109,6 +130,8 @@ struct Connection<'a> {
     from: IpAddr,
     pass: &'a Pass,
     buffer: Vec<u8>,
+    /// Bytes of the body that were not read yet.
+    left: u64,
     member: bool,
 }
 
@@ -131,13 +154,17 @@ impl Connection<'_> {
                 return Ok(false);
             }
         };
-        let answer = self.route(&head);
-        let (answer, whole) = match answer {
+        self.left = head.length;
+        let (answer, whole) = match self.route(&head) {
             Ok(answer) => (answer, true),
             Err(Stop::Refused(answer)) => (answer, false),
             Err(Stop::Io(error)) => return Err(error),
         };
-        let close = head.close || !whole;
+        // What nobody wanted to know is in the way of the next request.
+        if whole && self.left > 0 && self.left <= SMALL {
+            self.body(&mut |_| {})?;
+        }
+        let close = head.close || !whole || self.left > 0;
         self.answer(&answer, close)?;
         Ok(!close)
     }
@@ -149,7 +176,7 @@ impl Connection<'_> {
         Ok(n > 0)
     }
 
-    /// What is behind a refusal was not read, so that the connection ends.
+    /// Answers a request. After a refusal the connection ends.
     fn route(&mut self, head: &Head) -> Result<Answer, Stop> {
         let path: Vec<&str> = head.path.trim_start_matches('/').split('/').collect();
         if (&*head.method, &*path) == ("GET", &[""]) {
@@ -215,11 +242,11 @@ impl Connection<'_> {
                 }))
             }
             _ if client => Err(Stop::Refused(refusal(
-                404,
+                403,
                 "there is nothing here for a client; a controller needs the other address that `assay net serve` printed",
             ))),
             _ => Err(Stop::Refused(refusal(
-                404,
+                403,
                 "there is nothing here for a controller; a client needs the other address that `assay net serve` printed",
             ))),
         }
@@ -230,7 +257,7 @@ impl Connection<'_> {
             return Err(Stop::Refused(refusal(413, "this is larger than it can be")));
         }
         let mut body = Vec::new();
-        self.body(head.length, &mut |bytes| body.extend_from_slice(bytes))?;
+        self.body(&mut |bytes| body.extend_from_slice(bytes))?;
         serde_json::from_slice(&body)
             .map_err(|error| Stop::Refused(refusal(400, &format!("not understood: {error}"))))
     }
@@ -246,7 +273,7 @@ impl Connection<'_> {
             )));
         }
         let shared = self.shared;
-        self.body(head.length, &mut |bytes| {
+        self.body(&mut |bytes| {
             let now = shared.now_us();
             shared
                 .hub()
@@ -255,24 +282,22 @@ impl Connection<'_> {
         Ok(Answer::Json(200, "{}".to_owned()))
     }
 
-    fn body(&mut self, length: u64, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let mut left = length;
-        let here = self
-            .buffer
-            .len()
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
+    /// Reads the rest of the body.
+    fn body(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let less = |n: usize, left: u64| n.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let here = less(self.buffer.len(), self.left);
         take(&self.buffer[..here]);
         self.buffer.drain(..here);
-        left -= here as u64;
-        let mut bytes = vec![0; AT_ONCE.min(usize::try_from(left).unwrap_or(AT_ONCE))];
-        while left > 0 {
-            let most = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.left -= here as u64;
+        let mut bytes = vec![0; less(AT_ONCE, self.left)];
+        while self.left > 0 {
+            let most = less(bytes.len(), self.left);
             let n = self.stream.read(&mut bytes[..most])?;
             if n == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             take(&bytes[..n]);
-            left -= n as u64;
+            self.left -= n as u64;
         }
         Ok(())
     }

@@ -21,23 +21,29 @@ pub fn headline(
     clock: &dyn Fn(u64) -> String,
 ) -> String {
     if let Some(why) = missing {
-        return format!("nothing is known, because {}.", clean(why));
+        return format!("Nothing is known, because {}.", clean(why));
     }
     let pairs = roles.iter().zip(&person.roles);
-    let worst = pairs.filter(|(_, verdict)| verdict.grade == person.grade);
-    let said: Vec<String> = worst
-        .map(|(role, verdict)| {
-            let said = sentence(role, verdict, clock);
-            match &verdict.cause {
-                Some(why) => format!("{said} {}", cause(why, clock)),
-                None => said,
-            }
-        })
-        .collect();
+    let mut said: Vec<String> = Vec::new();
+    let mut causes: Vec<&Cause> = Vec::new();
+    for (role, verdict) in pairs.filter(|(_, verdict)| verdict.grade == person.grade) {
+        said.push(capital(&sentence(role, verdict, clock)));
+        // The same is said once, with the evidence of the first.
+        let kind = std::mem::discriminant;
+        let known = |why: &Cause| causes.iter().any(|own| kind(*own) == kind(why));
+        causes.extend(verdict.cause.as_ref().filter(|why| !known(why)));
+    }
+    said.extend(causes.into_iter().map(|why| cause(why, clock)));
     match said.is_empty() {
-        true => "nothing was measured.".to_owned(),
+        true => "Nothing was measured.".to_owned(),
         false => said.join(" "),
     }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
 }
 
 /// One role.

@@ -89,10 +89,17 @@ pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     let run = carry_out(&bed, &plan, args.output.quiet, &|| cancel.is_cancelled())?;
     if !args.output.json {
         let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
-            format!("{} MB in {packets} packets, {dropped} dropped", bytes / 1_000_000)
+            format!(
+                "{} MB in {packets} packets, {dropped} dropped",
+                bytes / 1_000_000
+            )
         };
         let (down, up) = bed.counters();
-        eprintln!("through the bottleneck, down: {}; up: {}", sent(down.read()), sent(up.read()));
+        eprintln!(
+            "through the bottleneck, down: {}; up: {}",
+            sent(down.read()),
+            sent(up.read())
+        );
     }
     match run {
         Some(run) => net_run::show(&run, &args.output, global, cancel.is_cancelled()),
@@ -108,7 +115,9 @@ fn carry_out(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> anyhow::Result<Option<Run>> {
     let host = IpAddr::from(SERVER);
-    let server = bed.server().inside(|| Server::bind((host, 7443).into(), &[]))??;
+    let server = bed
+        .server()
+        .inside(|| Server::bind((host, 7443).into(), &[]))??;
     let (clients, controllers) = (server.for_clients(host), server.for_controllers(host));
     let clients = clients.context("no address for clients")?;
     let controllers = controllers.context("no address for controllers")?;
