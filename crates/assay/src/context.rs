@@ -265,6 +265,15 @@ pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     written.with_context(fail)
 }
 
+/// Writes a file with a secret in it: new, and for this user alone.
+pub fn write_secret(path: &Path, text: &str) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = File::options();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("cannot write {} (it has to be new)", path.display()))
+}
+
 /// Signals that come within this time are one wish: timeout(1) sends its signal twice at once.
 const ONE_WISH: Duration = Duration::from_secs(1);
 

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod import;
 pub mod lab;
 pub mod lint;
+pub mod net;
 mod overview;
 pub mod pins;
 pub mod plan;
@@ -52,6 +53,7 @@ pub enum Verb {
     Probe(probe::Args),
     Pins(pins::Args),
     Web(web::Args),
+    Net(net::Args),
     Lab(lab::Args),
     Demo(demo::Args),
     Version(version::Args),
@@ -82,10 +84,11 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Stack(args)) => stack::run(&args, global),
         Some(Verb::Study(args)) => study::run(&args, global),
         Some(Verb::Web(args)) => web::run(&args, global),
+        Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
-        Some(Verb::Lab(args)) => lab::run(args),
+        Some(Verb::Lab(args)) => lab::run(args, global),
         Some(Verb::Version(args)) => version::run(&args),
         Some(Verb::Demo(args)) => demo::run(&args, global),
         Some(Verb::Dev(args)) => dev::run(&args),
@@ -123,7 +126,8 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Dev(_)
             | Verb::Probe(_)
             | Verb::Pins(_)
-            | Verb::Web(_),
+            | Verb::Web(_)
+            | Verb::Net(_),
         ) => false,
     }
 }

@@ -18,6 +18,7 @@ pub mod kstat;
 mod live;
 pub mod lockdir;
 pub mod loops;
+pub mod netns;
 pub mod ours;
 pub mod path_json;
 pub mod process;

@@ -17,6 +17,7 @@
 
 pub mod answer;
 mod connection;
+mod exchange;
 mod histogram;
 mod load;
 mod probe;
@@ -28,8 +29,10 @@ mod tls;
 pub mod url;
 mod worker;
 
+pub use exchange::{Exchange, Exchanged, Manner};
 pub use load::{Live, Load, LoadError, MOST_CONNECTIONS, run};
 pub use probe::{ProbeError, Probed, probe};
 pub use request::{Expect, Method, Request};
+pub use rustls::Error as RustlsError;
 pub use tls::{Tls, TlsError, Trust};
 pub use url::Url;

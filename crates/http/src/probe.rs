@@ -143,21 +143,31 @@ struct Probing<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl Probing<'_> {
-    fn connect(&self, error: Broken) -> ProbeError {
-        let address = self.address;
+impl ProbeError {
+    /// Of a connection that was not made.
+    pub(crate) fn connect(address: SocketAddr, error: Broken) -> Self {
         match error {
-            Broken::Io(source) => ProbeError::Connect { address, source },
-            Broken::Tls(source) => ProbeError::Tls { address, source },
+            Broken::Io(source) => Self::Connect { address, source },
+            Broken::Tls(source) => Self::Tls { address, source },
         }
     }
 
-    fn broken(&self, error: Broken) -> ProbeError {
-        let address = self.address;
+    /// Of a connection that was there.
+    pub(crate) fn broken(address: SocketAddr, error: Broken) -> Self {
         match error {
-            Broken::Io(source) => ProbeError::Broken { address, source },
-            Broken::Tls(source) => ProbeError::Tls { address, source },
+            Broken::Io(source) => Self::Broken { address, source },
+            Broken::Tls(source) => Self::Tls { address, source },
         }
+    }
+}
+
+impl Probing<'_> {
+    fn connect(&self, error: Broken) -> ProbeError {
+        ProbeError::connect(self.address, error)
+    }
+
+    fn broken(&self, error: Broken) -> ProbeError {
+        ProbeError::broken(self.address, error)
     }
 
     fn wait(&self, stream: &Stream, flags: PollFlags) -> Result<(), ProbeError> {

@@ -6,6 +6,7 @@ use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 /// Whose certificates are believed.
@@ -17,6 +18,8 @@ pub enum Trust {
     Authorities(Vec<u8>),
     /// Any certificate: for a test server that signed its own.
     Anything,
+    /// The one certificate with this SHA-256, whatever name it is for.
+    Fingerprint([u8; 32]),
 }
 
 /// TLS for one load.
@@ -68,7 +71,17 @@ impl Tls {
         let mut config = match trust {
             Trust::Anything => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anything(provider)))
+                .with_custom_certificate_verifier(Arc::new(Unsigned {
+                    provider,
+                    fingerprint: None,
+                }))
+                .with_no_client_auth(),
+            Trust::Fingerprint(fingerprint) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Unsigned {
+                    provider,
+                    fingerprint: Some(*fingerprint),
+                }))
                 .with_no_client_auth(),
             Trust::System => builder
                 .with_root_certificates(system()?)
@@ -109,20 +122,28 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     }
 }
 
-/// Believes any certificate, but checks that the server holds its key.
+/// Believes any certificate, or the one with a fingerprint, and checks that the server holds its key.
 #[derive(Debug)]
-struct Anything(Arc<CryptoProvider>);
+struct Unsigned {
+    provider: Arc<CryptoProvider>,
+    fingerprint: Option<[u8; 32]>,
+}
 
-impl ServerCertVerifier for Anything {
+impl ServerCertVerifier for Unsigned {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
+        certificate: &CertificateDer<'_>,
         _: &[CertificateDer<'_>],
         _: &ServerName<'_>,
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        match self.fingerprint {
+            Some(expected) if Sha256::digest(certificate)[..] != expected => {
+                Err(rustls::CertificateError::ApplicationVerificationFailure.into())
+            }
+            _ => Ok(ServerCertVerified::assertion()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -131,7 +152,7 @@ impl ServerCertVerifier for Anything {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -141,11 +162,13 @@ impl ServerCertVerifier for Anything {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }

@@ -10,6 +10,7 @@ pub mod grid;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod net;
 pub mod plan;
 pub mod stack;
 pub mod study;

@@ -6,6 +6,7 @@ mod image;
 mod list;
 mod machine;
 mod measure;
+mod net;
 mod open;
 mod plug;
 mod powercut;
@@ -13,6 +14,7 @@ mod progress;
 mod session;
 mod shell;
 
+use crate::global::Global;
 use crate::status::Status;
 use assay_lab::LabError;
 use clap::Subcommand;
@@ -33,6 +35,7 @@ Examples:
   assay lab plug 1G,bus=nvme      one more disk, while it runs
   assay lab list
   assay lab down                  the guest and its disks are gone
+  assay lab net four              four people behind a long queue, without a guest
 
 The image is Debian with ZFS, fio, cryptsetup, LVM, XFS and btrfs. It is built once, as root, in
 some minutes, and kept in $XDG_CACHE_HOME/assay/lab (ASSAY_LAB_CACHE names another place). Guests
@@ -68,15 +71,18 @@ enum LabVerb {
     Full(full::Full),
     /// Compare what encryption costs in guests with different processors
     Crypto(crypto::Crypto),
+    /// Many people behind one bottleneck: what does each of them notice?
+    Net(net::Net),
 }
 
 /// Runs `assay lab`.
 ///
 /// # Errors
 /// On wrong usage, a missing tool, or a guest that does not come up or goes away.
-pub fn run(args: Args) -> anyhow::Result<Status> {
+pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
     let lab = Lab::open()?;
     let ended = match args.verb {
+        LabVerb::Net(args) => net::run(&lab, &args, global),
         LabVerb::Build(build) => lab.build(&build),
         LabVerb::Up(up) => lab.up(&up),
         LabVerb::Run(run) => lab.run(&run),

@@ -3,7 +3,7 @@
 mod arguments;
 mod progress;
 
-pub use arguments::Args;
+pub use arguments::{Args, speed};
 
 use crate::context::{self, print, write_file};
 use crate::global::Global;

@@ -5,6 +5,7 @@
     reason = "tests drive the real program"
 )]
 
+pub mod browser;
 pub mod guests;
 pub mod pages;
 pub mod pools;

@@ -143,7 +143,7 @@ pub struct Args {
 }
 
 /// Bits per second: a number with `kbit`, `mbit` or `gbit`.
-fn speed(text: &str) -> Result<f64, String> {
+pub fn speed(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
     let found = units.iter().find_map(|(unit, factor)| {

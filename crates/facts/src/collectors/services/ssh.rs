@@ -121,7 +121,7 @@ fn scopes(
     for (id, name) in names(all) {
         own(g, all, id, &[kind, &name], keys);
         let says = |key: &&str| {
-            let mut settings = all.settings.iter();
+            let mut settings = all.settings().iter();
             settings.any(|said| said.scope == id && said.key == **key)
         };
         if !whoever.iter().any(|key| says(&key)) {
@@ -150,7 +150,7 @@ fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Option<&'a Set
         ScopeId::ROOT => !blocks_first,
         id => around.contains(&id) || all.path(id).into_iter().all(always),
     };
-    let mut said = all.settings.iter().filter(|said| said.key == key);
+    let mut said = all.settings().iter().filter(|said| said.key == key);
     said.clone()
         .find(holds)
         .or_else(|| said.find(|said| said.scope == ScopeId::ROOT))

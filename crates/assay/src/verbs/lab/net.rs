@@ -1,0 +1,165 @@
+//! `assay lab net`: many people behind one bottleneck, on one machine.
+
+use super::Lab;
+use crate::global::Global;
+use crate::status::Status;
+use crate::verbs::net::run::{self as net_run, Output};
+use anyhow::Context as _;
+use assay_bed::{Bed, Discipline, SERVER, Shape};
+use assay_model::Nanos;
+use assay_net::client::{self, Link};
+use assay_net::plan::Plan;
+use assay_net::result::Run;
+use assay_net::server::Server;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab net four                four people behind 150 Mbit/s with 400 ms of buffer
+  assay lab net four --queue fq-codel
+                                    the same link with a queue that is fair and short
+  assay lab net four --down 50mbit --up 10mbit --delay 20ms --loss 1
+  assay lab net evening.toml --html r.html
+
+It needs root, iproute2 and /dev/net/tun, and touches no interface of this machine: everything lies in
+network namespaces that go with assay.")]
+pub struct Net {
+    /// A plan that assay brings, or a file
+    #[arg(value_name = "PLAN", default_value = "four")]
+    plan: String,
+    /// Bits per second towards the people
+    #[arg(long, value_name = "SPEED", default_value = "150mbit", value_parser = crate::verbs::web::speed)]
+    down: f64,
+    /// Bits per second away from them [default: as towards them]
+    #[arg(long, value_name = "SPEED", value_parser = crate::verbs::web::speed)]
+    up: Option<f64>,
+    /// How packets wait for the bottleneck
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Queue::Fifo)]
+    queue: Queue,
+    /// How long a full plain queue is
+    #[arg(long, value_name = "TIME", default_value = "400ms")]
+    buffer: Nanos,
+    /// How long a packet travels, each way
+    #[arg(long, value_name = "TIME", default_value = "0ms")]
+    delay: Nanos,
+    /// Packets that are lost by chance, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    loss: f64,
+    /// Seconds that are measured, instead of the plan's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: Option<u32>,
+    /// For everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum Queue {
+    /// One row until it is full
+    Fifo,
+    /// A row for each flow, each kept short
+    FqCodel,
+}
+
+pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
+    let mut plan = net_run::plan(&args.plan)?;
+    plan.seconds = args.seconds.unwrap_or(plan.seconds);
+    let cancel = &lab.cancel;
+    let down = Shape {
+        bit_per_s: args.down,
+        discipline: match args.queue {
+            Queue::Fifo => Discipline::Fifo,
+            Queue::FqCodel => Discipline::FqCodel,
+        },
+        buffer: args.buffer.into(),
+        delay: args.delay.into(),
+        loss: args.loss / 100.0,
+    };
+    let up = Shape {
+        bit_per_s: args.up.unwrap_or(args.down),
+        ..down
+    };
+    let bed = Bed::new(plan.people.len(), down, up, args.seed)?;
+    let run = carry_out(&bed, &plan, args.output.quiet, &|| cancel.is_cancelled())?;
+    if !args.output.json {
+        let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
+            format!(
+                "{} MB in {packets} packets, {dropped} dropped",
+                bytes / 1_000_000
+            )
+        };
+        let (down, up) = bed.counters();
+        eprintln!(
+            "through the bottleneck, down: {}; up: {}",
+            sent(down.read()),
+            sent(up.read())
+        );
+    }
+    match run {
+        Some(run) => net_run::show(&run, &args.output, global, cancel.is_cancelled()),
+        None => Ok(Status::Interrupted),
+    }
+}
+
+/// Server, clients and controller, each in its namespace.
+fn carry_out(
+    bed: &Bed,
+    plan: &Plan,
+    quiet: bool,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> anyhow::Result<Option<Run>> {
+    let host = IpAddr::from(SERVER);
+    let server = bed
+        .server()
+        .inside(|| Server::bind((host, 7443).into(), &[]))??;
+    let (clients, controllers) = (server.for_clients(host), server.for_controllers(host));
+    let clients = clients.context("no address for clients")?;
+    let controllers = controllers.context("no address for controllers")?;
+    let over = AtomicBool::new(false);
+    let ended = || over.load(Ordering::SeqCst);
+    thread::scope(|scope| {
+        // Whatever happens, those threads end.
+        let done = EndsAll(&over);
+        let (server, ended, clients) = (&server, &ended, &clients);
+        scope.spawn(move || bed.server().inside(|| server.serve(ended)));
+        for number in 0..plan.people.len() {
+            let name = plan.people[number].client.clone();
+            let name = name.unwrap_or_else(|| format!("device-{}", number + 1));
+            scope.spawn(move || {
+                let Some(person) = bed.person(number) else {
+                    return;
+                };
+                let agent = format!("assay {}", env!("CARGO_PKG_VERSION"));
+                // What becomes of it, the run tells.
+                let _ = person.inside(|| {
+                    let link = Link::new(clients)?;
+                    client::run(&link, &name, &agent, Some(1), ended, &mut |_| {})
+                });
+            });
+            // Devices join in the order of the people.
+            thread::sleep(Duration::from_millis(20));
+        }
+        let link = Link::new(&controllers)?;
+        let wait = Duration::from_secs(30 + plan.people.len() as u64);
+        let run = bed
+            .server()
+            .inside(|| net_run::carry_out(&link, plan, wait, quiet, stop))?;
+        drop(done);
+        run
+    })
+}
+
+struct EndsAll<'a>(&'a AtomicBool);
+
+impl Drop for EndsAll<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,72 @@
+//! `assay net`: many devices on one network, and a plain verdict for each person.
+
+mod client;
+pub mod run;
+mod serve;
+
+use crate::global::Global;
+use crate::status::Status;
+use anyhow::Context as _;
+use assay_net::client::Link;
+use assay_net::invite::Invitation;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay net serve --listen 192.168.1.5:7443
+                                  on a machine with a cable; prints an address for clients and one
+                                  for whoever begins runs
+  assay net client 'https://192.168.1.5:7443/#…'
+                                  on every device; the same address in a browser is for phones
+  assay net run four --server 'https://192.168.1.5:7443/#…' --html r.html
+                                  four people at once: who noticed what
+  assay net run --list            plans and roles
+  assay net run evening.toml      a plan of your own; the server is in ASSAY_NET_SERVER
+
+Nobody is let in without the token in the address, and the certificate has to be the address's.";
+
+/// Many devices on one network: what does each person notice when all use it at once?
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: NetVerb,
+}
+
+#[derive(clap::Subcommand)]
+enum NetVerb {
+    /// Be the server: fetched from, sent to, and asked what to do
+    Serve(serve::Args),
+    /// Be a device: join a server and take part in its runs
+    Client(client::Args),
+    /// Begin a run, watch it, and say what everybody noticed
+    Run(run::Args),
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    match &args.verb {
+        NetVerb::Serve(args) => serve::run(args),
+        NetVerb::Client(args) => client::run(args),
+        NetVerb::Run(args) => run::run(args, global),
+    }
+}
+
+/// The server of an address, or of a file that holds one: what is on a command line, everybody on the
+/// machine can read.
+fn link(address: &str) -> anyhow::Result<Link> {
+    let text = match address.strip_prefix('@') {
+        Some(path) => read(path)?,
+        None => address.to_owned(),
+    };
+    let invitation = Invitation::read(&text)
+        .map_err(|why| anyhow::anyhow!("this is no address of a server of assay net: {why}"))?;
+    Ok(Link::new(&invitation)?)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this file on the command line"
+)]
+fn read(path: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
+}

@@ -1,0 +1,70 @@
+//! `assay net client`.
+
+use crate::context::on_signals;
+use crate::status::Status;
+use assay_net::client::{self, Event};
+use assay_page::text::clean;
+
+/// Arguments.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The address for clients that `assay net serve` printed, or @FILE
+    #[arg(
+        value_name = "SERVER",
+        env = "ASSAY_NET_SERVER",
+        hide_env_values = true
+    )]
+    server: String,
+    /// How this device is called [default: its host name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// End after so many runs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Say nothing
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let link = super::link(&args.server)?;
+    let cancel = on_signals()?;
+    let host = || {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let name = args.name.clone().unwrap_or_else(host);
+    let agent = format!("assay {}", env!("CARGO_PKG_VERSION"));
+    let mut lost = false;
+    let mut tell = |event: Event<'_>| {
+        if args.quiet {
+            return;
+        }
+        match event {
+            Event::Joined(name) => {
+                lost = false;
+                eprintln!("joined as {}; waiting for a run", clean(name));
+            }
+            Event::Begins(order) => {
+                let roles: Vec<String> =
+                    order.roles.iter().map(|role| clean(&role.about)).collect();
+                eprintln!("{}: {}", clean(&order.person), roles.join("; "));
+            }
+            Event::Delivered(_) => eprintln!("delivered; waiting for a run"),
+            // Once, not every second.
+            Event::Lost(error) if !lost => {
+                lost = true;
+                eprintln!("the server is out of reach ({error}); trying again for a minute");
+            }
+            Event::Lost(_) => {}
+        }
+    };
+    let stop = || cancel.is_cancelled();
+    client::run(&link, &name, &agent, args.runs, &stop, &mut tell)?;
+    Ok(match stop() {
+        true => Status::Interrupted,
+        false => Status::Ok,
+    })
+}

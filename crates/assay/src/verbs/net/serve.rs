@@ -1,0 +1,94 @@
+//! `assay net serve`.
+
+use crate::context::{on_signals, paragraph, print};
+use crate::status::Status;
+use assay_net::server::Server;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where to listen, TCP and UDP; an address of this machine on the network that is measured
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7443")]
+    listen: SocketAddr,
+    /// The address by which clients reach it, where it listens on all
+    #[arg(long, value_name = "ADDRESS")]
+    reached_at: Option<IpAddr>,
+    /// Write the address for clients to a file that only you can read; @FILE stands for it
+    #[arg(long, value_name = "FILE")]
+    client_file: Option<PathBuf>,
+    /// Write the address for controllers to such a file
+    #[arg(long, value_name = "FILE")]
+    controller_file: Option<PathBuf>,
+    /// Show no QR code
+    #[arg(long)]
+    no_qr: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let cancel = on_signals()?;
+    let host = match args.reached_at.unwrap_or(args.listen.ip()) {
+        all if all.is_unspecified() => anyhow::bail!(
+            "--listen {} is every address of this machine: say by which one clients reach it with --reached-at",
+            args.listen
+        ),
+        one => one,
+    };
+    let server = Server::bind(args.listen, &[host.to_string()])?;
+    let invitations = (server.for_clients(host), server.for_controllers(host));
+    let (Some(clients), Some(controllers)) = invitations else {
+        anyhow::bail!("{host} cannot stand in an address: name another with --reached-at");
+    };
+    let (clients, controllers) = (clients.to_string(), controllers.to_string());
+    for (file, text) in [
+        (&args.client_file, &clients),
+        (&args.controller_file, &controllers),
+    ] {
+        if let Some(file) = file {
+            crate::context::write_secret(file, &format!("{text}\n"))?;
+        }
+    }
+    let mut said = format!("listening on {}, TCP and UDP\n\n", server.address());
+    said += &format!("for clients (and browsers of phones):\n  assay net client '{clients}'\n\n");
+    if !args.no_qr {
+        said += &qr(&clients);
+    }
+    said += &format!("for whoever begins runs:\n  assay net run four --server '{controllers}'\n\n");
+    if host == IpAddr::from(Ipv4Addr::LOCALHOST) {
+        said += &paragraph(
+            "Only this machine can reach it: --listen ADDRESS:7443 with an address of this machine opens it to a network.",
+            0,
+        );
+    }
+    print(&said)?;
+    server.serve(&|| cancel.is_cancelled())?;
+    Ok(Status::Ok)
+}
+
+/// A QR code in half blocks, dark on light on whatever terminal: two modules high is one line.
+fn qr(text: &str) -> String {
+    use qrcodegen::{QrCode, QrCodeEcc};
+    let Ok(code) = QrCode::encode_text(text, QrCodeEcc::Low) else {
+        return String::new();
+    };
+    const QUIET: i32 = 2;
+    let (from, to) = (-QUIET, code.size() + QUIET);
+    let mut out = String::new();
+    let mut y = from;
+    while y < to {
+        for x in from..to {
+            // Light is drawn, so that it is right on a dark terminal; readers take both.
+            out.push(match (code.get_module(x, y), code.get_module(x, y + 1)) {
+                (false, false) => '█',
+                (false, true) => '▀',
+                (true, false) => '▄',
+                (true, true) => ' ',
+            });
+        }
+        out.push('\n');
+        y += 2;
+    }
+    out.push('\n');
+    out
+}

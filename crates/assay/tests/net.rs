@@ -1,0 +1,288 @@
+//! `assay net` and `assay lab net`: a server, devices and a controller as programs, over the loopback and behind
+//! a bottleneck in namespaces.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+mod serving;
+
+use assay_bed::{Bed, BedError, Discipline, SERVER, Shape};
+use common::Home;
+use serde_json::Value;
+use serving::{Ends, Serving, role, share};
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_server_and_two_clients_on_one_machine() {
+    let serving = Serving::here();
+    let _clients = ["anna", "ben"].map(|name| Ends(serving.client(name).spawn().unwrap()));
+    let plan = serving.plan(
+        "name = 'two'\nseconds = 3\n[[person]]\nname = 'Ben'\nclient = 'ben'\nroles = ['gaming', 'upload']\n\
+         [[person]]\nname = 'Anna'\nclient = 'anna'\nroles = ['voip']\n",
+    );
+    let page = serving.file("page.html");
+    let ran = serving.controller(&[&plan, "--json", "--html", page.to_str().unwrap()]);
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    assert_eq!(value["judged"][0]["person"], "Ben");
+    assert_eq!(value["run"]["people"][0]["client"], "ben");
+    assert!(role(&value, "upload")["bit_per_s"].as_f64().unwrap() > 1e6);
+    assert_eq!(role(&value, "gaming")["failed"], 0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Anna") && page.contains("<svg") && !page.contains("<script"));
+    // Again, and as text.
+    let ran = serving.controller(&[&plan, "--seconds", "1"]);
+    assert!(
+        ran.stdout.contains("Ben") && ran.stdout.contains("voip"),
+        "{}",
+        ran.stderr
+    );
+    let ran = serving.controller(&["--clients"]);
+    assert!(ran.stdout.contains("anna") && ran.stdout.contains("ben"));
+}
+
+#[test]
+fn bad_input_is_told_from_a_bad_network() {
+    let serving = Serving::here();
+    let other = Serving::here();
+    let (client, controller) = (serving.address("client"), serving.address("controller"));
+    let (good, foreign) = (client.split_once('#').unwrap(), other.address("client"));
+    let foreign = foreign.split_once('#').unwrap().1.split_once('.').unwrap();
+    let secret = good.1.split_once('.').unwrap();
+    let run = |args: &[&str]| {
+        let ran = serving.home.assay(args);
+        assert_eq!(ran.code, Some(2), "{args:?} {} {}", ran.stdout, ran.stderr);
+        ran.stderr
+    };
+    // Nothing behind #; another server's token; another server's certificate; what is for controllers.
+    run(&["net", "client", good.0]);
+    let wrong = format!("{}#{}.{}", good.0, foreign.0, secret.1);
+    assert!(run(&["net", "client", &wrong]).contains("token"));
+    let wrong = format!("{}#{}.{}", good.0, secret.0, foreign.1);
+    assert!(run(&["net", "client", &wrong]).contains("certificate"));
+    run(&["net", "client", &controller]);
+    run(&["net", "run", "four", "--server", &client]);
+    run(&["net", "run", "no-such-plan", "--server", &controller]);
+    // Nobody joins.
+    assert!(
+        run(&[
+            "net",
+            "run",
+            "four",
+            "--wait",
+            "100ms",
+            "--server",
+            &controller
+        ])
+        .contains("clients")
+    );
+    // A port in use, every address without saying which, a file that is there already.
+    let taken = format!("127.0.0.1:{}", serving.port);
+    assert!(run(&["net", "serve", "--listen", &taken]).contains("--listen"));
+    assert!(run(&["net", "serve", "--listen", "0.0.0.0:0"]).contains("--reached-at"));
+    let file = serving.file("client");
+    run(&[
+        "net",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--client-file",
+        file.to_str().unwrap(),
+    ]);
+    // Plain HTTP is told what to do.
+    let mut plain = TcpStream::connect(("127.0.0.1", serving.port)).unwrap();
+    std::io::Write::write_all(&mut plain, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut said = String::new();
+    plain.read_to_string(&mut said).unwrap();
+    assert!(
+        said.starts_with("HTTP/1.1 400") && said.contains("https"),
+        "{said}"
+    );
+}
+
+/// Resident memory of a process in KiB.
+fn memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn attack_of_a_thousand_strangers() {
+    let serving = Serving::here();
+    let _client = Ends(serving.client("anna").spawn().unwrap());
+    let before = memory(serving.server.0.id());
+    let strangers: Vec<TcpStream> = (0..1000)
+        .filter_map(|_| TcpStream::connect(("127.0.0.1", serving.port)).ok())
+        .collect();
+    // Half of them begin a handshake and never end it.
+    for mut stranger in strangers.iter().step_by(2) {
+        let _ = std::io::Write::write_all(&mut stranger, &[22, 3, 1, 2, 0, 1, 0]);
+    }
+    let plan =
+        serving.plan("name = 'one'\nseconds = 2\n[[person]]\nname = 'Anna'\nroles = ['voip']\n");
+    let ran = serving.controller(&[&plan, "--json"]);
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let counted = role(&value, "voip");
+    assert_eq!(counted["failed"], 0, "{counted}");
+    let tried = strangers.len() as u64;
+    let grown = memory(serving.server.0.id()).saturating_sub(before);
+    // 400 of them have a thread at a time.
+    assert!(grown < 64 << 10, "{grown} KiB more");
+    assay_testing::attacked("strangers of assay net", tried, tried);
+    drop(strangers);
+}
+
+fn bed(people: usize) -> Option<Bed> {
+    let shape = Shape {
+        bit_per_s: 1e9,
+        discipline: Discipline::FqCodel,
+        buffer: Duration::from_millis(100),
+        delay: Duration::ZERO,
+        loss: 0.0,
+    };
+    match Bed::new(people, shape, shape, 1) {
+        Ok(bed) => Some(bed),
+        Err(error @ (BedError::Namespace(_) | BedError::Tun(_))) => {
+            assay_testing::skipped("root", error);
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn clients_that_are_killed_do_not_spoil_the_others() {
+    const ALL: usize = 8;
+    let Some(bed) = bed(ALL) else { return };
+    let serving = Serving::at(SERVER.into(), &|mut command| {
+        bed.server()
+            .inside(move || command.spawn().unwrap())
+            .unwrap()
+    });
+    let mut clients: Vec<Ends> = (0..ALL)
+        .map(|at| {
+            let mut command = serving.client(&format!("c{at}"));
+            let child = bed
+                .person(at)
+                .unwrap()
+                .inside(move || command.spawn().unwrap());
+            Ends(child.unwrap())
+        })
+        .collect();
+    let people: String = (0..ALL)
+        .map(|at| format!("[[person]]\nname = 'p{at}'\nclient = 'c{at}'\nroles = ['gaming']\n"))
+        .collect();
+    let plan = serving.plan(&format!("name = 'many'\nseconds = 8\n{people}"));
+    let killed = thread::spawn(move || {
+        // Waiting, three seconds of lead, and some of the run.
+        thread::sleep(Duration::from_secs(8));
+        clients.drain(..2).for_each(drop);
+        clients
+    });
+    let ran = bed
+        .server()
+        .inside(|| serving.controller(&[&plan, "--json"]))
+        .unwrap();
+    drop(killed.join().unwrap());
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let people = value["run"]["people"].as_array().unwrap();
+    let gone: Vec<bool> = people
+        .iter()
+        .map(|person| person["record"].is_null())
+        .collect();
+    assert_eq!(gone, [true, true, false, false, false, false, false, false]);
+    for (at, person) in value["judged"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .enumerate()
+        .skip(2)
+    {
+        let role = &person["roles"][0];
+        assert_eq!(
+            role["counted"].as_u64().unwrap() + role["void"].as_u64().unwrap(),
+            480,
+            "{at}"
+        );
+        assert!(share(role) < 0.05, "{at}: {role}");
+    }
+}
+
+/// `assay lab net four` on a link of 150 Mbit/s with 400 ms of buffer.
+fn four(home: &Home, queue: &str) -> Option<Value> {
+    let ran = home.assay(&[
+        "lab",
+        "net",
+        "four",
+        "--seconds",
+        "12",
+        "--json",
+        "--queue",
+        queue,
+    ]);
+    if ran.stderr.contains("network namespace") || ran.stderr.contains("TUN") {
+        assay_testing::skipped("root", &ran.stderr);
+        return None;
+    }
+    let value = serde_json::from_str(&ran.stdout);
+    Some(value.unwrap_or_else(|_| panic!("{}", ran.stderr)))
+}
+
+#[test]
+fn a_long_queue_spoils_calls_and_games_and_a_short_one_does_not() {
+    let home = Home::new();
+    let Some(long) = four(&home, "fifo") else {
+        return;
+    };
+    let short = four(&home, "fq-codel").unwrap();
+    for name in ["voip", "call", "gaming"] {
+        let [long, short] = [&long, &short].map(|value| role(value, name));
+        assert_eq!(long["grade"], "bad", "{name}: {long}");
+        assert_eq!(long["cause"]["kind"], "queue", "{name}: {long}");
+        // What a busy machine does to the devices themselves is void.
+        assert!(share(short) < 0.1, "{name}: {short}");
+    }
+    let rate = |value: &Value| role(value, "download")["bit_per_s"].as_f64().unwrap();
+    assert!(rate(&long) > 50e6 && rate(&short) > 10e6);
+    assert!(rate(&long) < 151e6 && rate(&short) < 151e6);
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_was_measured() {
+    let serving = Serving::here();
+    let _client = Ends(serving.client("anna").spawn().unwrap());
+    let plan = serving
+        .plan("name = 'one'\nseconds = 600\n[[person]]\nname = 'Anna'\nroles = ['gaming']\n");
+    let server = format!("@{}", serving.file("controller").display());
+    let mut command = serving
+        .home
+        .command(&["net", "run", &plan, "--json", "--server", &server]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    thread::sleep(Duration::from_secs(9));
+    let asked = Instant::now();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(60));
+    assert_eq!(out.status.code(), Some(130));
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(value["run"]["aborted"], true);
+    let events = value["run"]["people"][0]["record"]["roles"][0]["events"]
+        .as_array()
+        .unwrap();
+    assert!(!events.is_empty() && events.len() < 600 * 60);
+    assert!(events.iter().all(|event| !event[2].is_null()));
+}

@@ -1,0 +1,134 @@
+//! Network namespaces without a name, and TUN devices: both go when the last descriptor of them is closed,
+//! so that nothing of them outlives assay.
+
+#![allow(
+    unsafe_code,
+    reason = "a TUN device is made by ioctl alone, and unshare concerns the thread that calls it"
+)]
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::thread;
+
+/// A network namespace, as long as this lives or something in it does.
+#[derive(Debug)]
+pub struct Netns {
+    fd: OwnedFd,
+}
+
+impl Netns {
+    /// A new one, with nothing but a loopback that is down.
+    ///
+    /// # Errors
+    /// As unshare(2): without CAP_SYS_ADMIN.
+    pub fn new() -> io::Result<Self> {
+        let made = thread::spawn(|| {
+            // SAFETY: only this thread changes, and it ends here; descriptors stay shared.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+            File::open("/proc/thread-self/ns/net").map(OwnedFd::from)
+        });
+        match made.join() {
+            Ok(fd) => Ok(Self { fd: fd? }),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// Does something in it, on a thread of its own; threads and programs that it starts are in it as well.
+    ///
+    /// # Errors
+    /// As setns(2).
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        thread::scope(|scope| {
+            let handle = scope.spawn(|| {
+                self.enter()?;
+                Ok(work())
+            });
+            match handle.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Moves the calling thread into it, for good.
+    ///
+    /// # Errors
+    /// As setns(2).
+    pub fn enter(&self) -> io::Result<()> {
+        let kind = Some(LinkNameSpaceType::Network);
+        Ok(move_into_link_name_space(self.fd.as_fd(), kind)?)
+    }
+
+    /// A path that programs take for it, as long as this lives.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.fd.as_raw_fd()).into()
+    }
+}
+
+/// `_IOW('T', 202, int)` (linux/if_tun.h).
+const TUNSETIFF: u32 = 0x4004_54ca;
+const IFF_TUN: i16 = 0x0001;
+const IFF_NO_PI: i16 = 0x1000;
+
+/// A new TUN device in the namespace of the calling thread: packets of IP that are written come in there, and
+/// what is sent there is read. It is down and has no address. Reads and writes do not wait.
+///
+/// # Errors
+/// There is no /dev/net/tun, the name is taken or too long (15 bytes), or CAP_NET_ADMIN is missing.
+pub fn tun(name: &str) -> io::Result<File> {
+    // SAFETY: an all-zero ifreq is a valid value of a struct of bytes and integers.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = IFF_TUN | IFF_NO_PI;
+    let device = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")?;
+    // SAFETY: TUNSETIFF reads and writes an ifreq, which lives here.
+    let done = unsafe {
+        libc::ioctl(
+            device.as_raw_fd(),
+            TUNSETIFF as libc::Ioctl,
+            &raw mut request,
+        )
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    rustix::io::ioctl_fionbio(&device, true)?;
+    Ok(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_has_its_own_interfaces_and_takes_them_along() {
+        let Ok(namespace) = Netns::new() else {
+            assay_testing::skipped("root", "network namespaces cannot be made");
+            return;
+        };
+        let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        if !std::path::Path::new("/dev/net/tun").exists() {
+            assay_testing::skipped("tun", "there is no /dev/net/tun");
+            return;
+        }
+        let device = namespace.inside(|| tun("assay0").unwrap()).unwrap();
+        assert!(namespace.inside(interfaces).unwrap().contains("assay0"));
+        assert!(!interfaces().contains("assay0"));
+        assert!(namespace.inside(|| tun("assay0").is_err()).unwrap());
+        drop(device);
+        assert!(!namespace.inside(interfaces).unwrap().contains("assay0"));
+        assert!(tun(&"x".repeat(16)).is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! One connection that carries one request after another, each waited for: for whoever wants an answer and
+//! its times rather than a load.
+
+use crate::answer::{Answer, Memory, Reader};
+use crate::probe::ProbeError;
+use crate::request::Request;
+use crate::stream::{BUFFER, Broken, Came, Stream};
+use crate::tls::Tls;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How often a wait asks whether to stop.
+const SLICE: Duration = Duration::from_millis(50);
+/// Most bytes of heads that are kept before the body.
+const HEADS: usize = 80 << 10;
+/// Bytes that are read at once.
+const AT_ONCE: usize = 256 << 10;
+
+/// A place for a connection; it is made when it is needed, and again when the server has closed it.
+pub struct Exchange {
+    address: SocketAddr,
+    tls: Option<Tls>,
+    stream: Option<Stream>,
+    memory: Memory,
+    buffer: Vec<u8>,
+}
+
+/// What came, and when.
+#[derive(Clone, Debug)]
+pub struct Exchanged {
+    /// Status and length.
+    pub answer: Answer,
+    /// The first bytes of the body, as many as were asked for.
+    pub body: Vec<u8>,
+    /// When it began: before the connection, where one had to be made.
+    pub began: Instant,
+    /// When TCP was connected, where that was needed.
+    pub connected: Option<Instant>,
+    /// When TLS was agreed on, where that was needed.
+    pub secured: Option<Instant>,
+    /// When the last byte had come.
+    pub ended: Instant,
+}
+
+/// How one exchange is made.
+pub struct Manner<'a> {
+    /// It has failed when it takes longer.
+    pub limit: Duration,
+    /// Bytes of the body that are kept.
+    pub keep: usize,
+    /// Asked some twenty times a second whether to end at once.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Told of bytes that came, and when.
+    pub came: &'a mut dyn FnMut(Instant, u64),
+}
+
+impl Exchange {
+    /// No connection is made yet.
+    #[must_use]
+    pub fn new(address: SocketAddr, tls: Option<Tls>) -> Self {
+        Self {
+            address,
+            tls,
+            stream: None,
+            memory: Memory::default(),
+            buffer: vec![0; AT_ONCE.min(BUFFER)],
+        }
+    }
+
+    /// Closes the connection; the next exchange makes another.
+    pub fn close(&mut self) {
+        self.stream = None;
+    }
+
+    /// The local end of the connection, while there is one.
+    #[must_use]
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.stream.as_ref()?.tcp.local_addr().ok()
+    }
+
+    /// Sends a request and waits for the answer. A connection that the server closed while it was at rest
+    /// is made again once.
+    ///
+    /// # Errors
+    /// There is no whole answer within the limit, or `stop` said so. The connection is closed then.
+    pub fn ask(
+        &mut self,
+        request: &Request,
+        manner: &mut Manner<'_>,
+    ) -> Result<Exchanged, ProbeError> {
+        let began = Instant::now();
+        let kept = self.stream.is_some();
+        let first = self.once(request, began, manner);
+        let again = match &first {
+            Err(ProbeError::Broken { .. }) => true,
+            Err(ProbeError::Wrong { why, .. }) => *why == crate::answer::Wrong::Nothing,
+            _ => false,
+        };
+        match kept && again && request.repeatable {
+            true => self.once(request, began, manner),
+            false => first,
+        }
+    }
+
+    fn once(
+        &mut self,
+        request: &Request,
+        began: Instant,
+        manner: &mut Manner<'_>,
+    ) -> Result<Exchanged, ProbeError> {
+        let waiting = Waiting {
+            address: self.address,
+            end: began + manner.limit,
+            limit: manner.limit,
+            stop: manner.stop,
+        };
+        let (mut connected, mut secured) = (None, None);
+        // Taken out, so that whatever fails closes it.
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => {
+                let stream = waiting.connect(self.tls.as_ref(), &mut connected)?;
+                secured = self.tls.is_some().then(Instant::now);
+                stream
+            }
+        };
+        waiting.send(&mut stream, &request.bytes)?;
+        let (answer, body) = self.answer(&mut stream, request, &waiting, manner)?;
+        if answer.reusable {
+            self.stream = Some(stream);
+        }
+        Ok(Exchanged {
+            answer,
+            body,
+            began,
+            connected,
+            secured,
+            ended: Instant::now(),
+        })
+    }
+
+    fn answer(
+        &mut self,
+        stream: &mut Stream,
+        request: &Request,
+        waiting: &Waiting<'_>,
+        manner: &mut Manner<'_>,
+    ) -> Result<(Answer, Vec<u8>), ProbeError> {
+        let mut reader = Reader::default();
+        reader.restart(request.head, false);
+        let mut raw = Vec::new();
+        let wrong = |why| ProbeError::Wrong {
+            address: waiting.address,
+            why,
+        };
+        loop {
+            let uninteresting = match manner.keep {
+                0 => reader.uninteresting(),
+                _ => 0,
+            };
+            let came = stream
+                .read(&mut self.buffer, uninteresting)
+                .map_err(|error| waiting.broken(error))?;
+            let whole = match came {
+                Came::Nothing => {
+                    waiting.wait(stream, PollFlags::IN)?;
+                    continue;
+                }
+                Came::Bytes(n, _) => {
+                    (manner.came)(Instant::now(), n as u64);
+                    let room = match manner.keep {
+                        0 => 0,
+                        keep => (keep + HEADS).saturating_sub(raw.len()),
+                    };
+                    raw.extend_from_slice(&self.buffer[..n.min(room)]);
+                    reader
+                        .feed(&self.buffer[..n], &mut self.memory)
+                        .map_err(wrong)?
+                }
+                Came::Skipped(n, _) => {
+                    (manner.came)(Instant::now(), n);
+                    reader.skip(n)
+                }
+                Came::End => Some(reader.end().map_err(wrong)?),
+            };
+            if let Some(answer) = whole {
+                let length = usize::try_from(answer.body).unwrap_or(usize::MAX);
+                let start = raw.len().saturating_sub(length);
+                let mut body = raw.split_off(start);
+                body.truncate(manner.keep);
+                return Ok((answer, body));
+            }
+            waiting.look()?;
+        }
+    }
+}
+
+struct Waiting<'a> {
+    address: SocketAddr,
+    end: Instant,
+    limit: Duration,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl Waiting<'_> {
+    fn look(&self) -> Result<(), ProbeError> {
+        if (self.stop)() {
+            return Err(ProbeError::Interrupted);
+        }
+        match Instant::now() >= self.end {
+            true => Err(ProbeError::Slow {
+                address: self.address,
+                limit: self.limit,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn wait(&self, stream: &Stream, flags: PollFlags) -> Result<(), ProbeError> {
+        loop {
+            self.look()?;
+            let left = self.end.saturating_duration_since(Instant::now());
+            let slice = left.min(SLICE);
+            let slice = Timespec {
+                tv_sec: 0,
+                tv_nsec: slice.subsec_nanos().into(),
+            };
+            match poll(&mut [PollFd::new(&stream.tcp, flags)], Some(&slice)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(self.broken(io::Error::from(error).into())),
+            }
+        }
+    }
+
+    fn connect(
+        &self,
+        tls: Option<&Tls>,
+        connected: &mut Option<Instant>,
+    ) -> Result<Stream, ProbeError> {
+        let refused = |error| ProbeError::connect(self.address, error);
+        let mut stream = Stream::begin(&self.address, tls).map_err(refused)?;
+        self.wait(&stream, PollFlags::OUT)?;
+        let failed = stream.tcp.take_error().map_err(|e| refused(e.into()))?;
+        if let Some(source) = failed {
+            return Err(refused(source.into()));
+        }
+        *connected = Some(Instant::now());
+        while !stream.shake_hands().map_err(refused)? {
+            self.wait(&stream, PollFlags::IN)?;
+        }
+        Ok(stream)
+    }
+
+    fn send(&self, stream: &mut Stream, bytes: &[u8]) -> Result<(), ProbeError> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += stream
+                .write(&bytes[sent..])
+                .map_err(|error| self.broken(error))?;
+            if sent < bytes.len() {
+                self.wait(stream, PollFlags::OUT)?;
+            }
+        }
+        while !stream.flush().map_err(|error| self.broken(error))? {
+            self.wait(stream, PollFlags::OUT)?;
+        }
+        Ok(())
+    }
+
+    fn broken(&self, error: Broken) -> ProbeError {
+        ProbeError::broken(self.address, error)
+    }
+}

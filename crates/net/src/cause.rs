@@ -1,0 +1,97 @@
+//! Why it was bad, where the record itself shows it.
+
+use crate::record::{Event, PersonRecord};
+use crate::role::{Role, Workload};
+use crate::verdict::RoleVerdict;
+use serde::{Deserialize, Serialize};
+
+/// What was the matter, with its evidence. Times in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Cause {
+    /// Nothing was lost, everything waited: a queue on the way is long and full.
+    Queue {
+        /// What half of the round trips took at least during the run.
+        during_us: u64,
+        /// What one took before it.
+        before_us: u64,
+    },
+    /// Much was lost.
+    Loss {
+        /// Share that was lost.
+        share: f64,
+    },
+    /// The network was slow before anybody used it.
+    Far {
+        /// What a round trip took before the run.
+        before_us: u64,
+    },
+    /// Fewer bytes came than the role needs.
+    Rate {
+        /// Bits per second that came.
+        bit_per_s: f64,
+        /// Bits per second that it needs.
+        needs: f64,
+    },
+    /// Nothing came through any more from then on, until the end.
+    Cut {
+        /// Microseconds from the start.
+        from_us: u64,
+    },
+}
+
+/// More than this share lost is called loss.
+const LOSS: f64 = 0.02;
+/// A queue adds at least so much to a round trip, in microseconds.
+const QUEUED: u64 = 30_000;
+
+pub(crate) fn cause(
+    role: &Role,
+    verdict: &RoleVerdict,
+    events: &[Event],
+    record: &PersonRecord,
+) -> Option<Cause> {
+    let before = record.start.idle_us;
+    let lost = events.iter().filter(|event| event.took.is_none()).count();
+    let share = lost as f64 / events.len().max(1) as f64;
+    let came: Vec<u64> = events.iter().filter_map(|event| event.took).collect();
+    // Everything from some time on failed, and that is most of what did.
+    let last = events.iter().rposition(|event| event.took.is_some());
+    let tail = events.len() - last.map_or(0, |at| at + 1);
+    if tail >= 5 && tail * 2 > lost && last.is_some() {
+        return Some(Cause::Cut {
+            from_us: events[events.len() - tail].due,
+        });
+    }
+    if share > LOSS {
+        return Some(Cause::Loss { share });
+    }
+    if let Workload::Stream {
+        bit_per_s: needs, ..
+    } = role.workload
+    {
+        let got = verdict.bit_per_s?;
+        return (got < 0.98 * needs).then_some(Cause::Rate {
+            bit_per_s: got,
+            needs,
+        });
+    }
+    let within = role.within_us()?;
+    if before > within / 2 {
+        return Some(Cause::Far { before_us: before });
+    }
+    // Of what was over its goal: the answer to small things is a round trip and nothing else.
+    let small = match role.workload {
+        Workload::Packets { .. } => true,
+        Workload::Fetches { bytes, .. } => bytes <= 16 << 10,
+        _ => false,
+    };
+    let mut over: Vec<u64> = came.into_iter().filter(|took| *took > within).collect();
+    over.sort_unstable();
+    let during = *over.get(over.len() / 2)?;
+    // The idle round trip is at least one exchange of a few hundred bytes; a queue is many times that.
+    (small && during > before.saturating_mul(3).saturating_add(QUEUED)).then_some(Cause::Queue {
+        during_us: during,
+        before_us: before,
+    })
+}

@@ -1,0 +1,250 @@
+//! A client: joins a server, asks it what to do, and does it.
+//!
+//! It never looks at a wall clock: a device whose date is wrong by a day begins with the others.
+
+mod bulk;
+mod carry;
+mod fetches;
+mod link;
+mod packets;
+mod stream;
+mod timer;
+
+pub use link::{Link, LinkError};
+
+use crate::clock::{self, Exchange, Offset};
+use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION};
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Between two questions while nothing goes on.
+const IDLE: Duration = Duration::from_millis(250);
+/// Between two questions during a run.
+const BUSY: Duration = Duration::from_millis(500);
+/// An answer to a question that takes longer is given up.
+const LIMIT: Duration = Duration::from_secs(15);
+/// Exchanges at the beginning, for the clock.
+const EXCHANGES: usize = 24;
+/// Exchanges that are remembered.
+const REMEMBERED: usize = 64;
+/// A server that does not answer is asked again for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a client tells of itself.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// It is in, under this name.
+    Joined(&'a str),
+    /// A run will begin.
+    Begins(&'a Order),
+    /// It is over; the record was delivered.
+    Delivered(&'a Order),
+    /// The server does not answer; it is asked again.
+    Lost(&'a LinkError),
+}
+
+/// A client that has joined.
+struct Client<'a> {
+    link: &'a Link,
+    control: assay_http::Exchange,
+    joined: Joined,
+    origin: Instant,
+    exchanges: VecDeque<Exchange>,
+    stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Takes part in runs until `stop` says so. `runs`: ends by itself after so many.
+///
+/// # Errors
+/// The server refuses, or does not answer for a minute.
+pub fn run(
+    link: &Link,
+    name: &str,
+    agent: &str,
+    runs: Option<u32>,
+    stop: &(dyn Fn() -> bool + Sync),
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<(), LinkError> {
+    let mut lost: Option<Instant> = None;
+    let mut left = runs;
+    loop {
+        let ended = Client::join(link, name, agent, stop).and_then(|mut client| {
+            lost = None;
+            tell(Event::Joined(&client.joined.name));
+            client.serve(&mut left, tell)
+        });
+        let error = match ended {
+            Ok(()) => return Ok(()),
+            Err(_) if stop() => return Ok(()),
+            Err(error) => error,
+        };
+        let since = *lost.get_or_insert_with(Instant::now);
+        if !error.may_pass() || since.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        tell(Event::Lost(&error));
+        timer::sleep_until(Instant::now() + Duration::from_secs(1), stop);
+    }
+}
+
+impl<'a> Client<'a> {
+    fn join(
+        link: &'a Link,
+        name: &str,
+        agent: &str,
+        stop: &'a (dyn Fn() -> bool + Sync),
+    ) -> Result<Self, LinkError> {
+        let mut control = link.exchange();
+        let join = Join {
+            version: VERSION,
+            name: name.to_owned(),
+            agent: agent.to_owned(),
+        };
+        let joined = link.post(&mut control, "/join", &join, LIMIT, stop)?;
+        let mut client = Self {
+            link,
+            control,
+            joined,
+            origin: Instant::now(),
+            exchanges: VecDeque::new(),
+            stop,
+        };
+        for _ in 0..EXCHANGES {
+            client.ask(None)?;
+        }
+        Ok(client)
+    }
+
+    fn micros(&self, at: Instant) -> i64 {
+        i64::try_from(at.saturating_duration_since(self.origin).as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Asks what to do; the exchange tells of the clocks as well, while the network is at rest.
+    fn ask(&mut self, live: Option<crate::wire::Live>) -> Result<Polled, LinkError> {
+        let busy = live.is_some();
+        let poll = Poll {
+            client: self.joined.client,
+            key: self.joined.key.clone(),
+            live,
+        };
+        let (polled, times): (Polled, _) =
+            self.link
+                .post_timed(&mut self.control, "/poll", &poll, LIMIT, self.stop)?;
+        // A new connection is three round trips.
+        if !busy && times.connected.is_none() {
+            self.exchanges.push_back(Exchange {
+                sent: self.micros(times.began),
+                there: polled.now_us,
+                received: self.micros(times.ended),
+            });
+            if self.exchanges.len() > REMEMBERED {
+                self.exchanges.pop_front();
+            }
+        }
+        Ok(polled)
+    }
+
+    fn offset(&mut self) -> Option<Offset> {
+        clock::best(self.exchanges.make_contiguous())
+    }
+
+    fn serve(
+        &mut self,
+        left: &mut Option<u32>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), LinkError> {
+        let mut last = 0;
+        while *left != Some(0) {
+            if (self.stop)() {
+                return Ok(());
+            }
+            let polled = self.ask(None)?;
+            if let Some(order) = polled.order.filter(|order| order.run != last) {
+                last = order.run;
+                tell(Event::Begins(&order));
+                self.part(&order)?;
+                tell(Event::Delivered(&order));
+                *left = left.map(|left| left.saturating_sub(1));
+            }
+            timer::sleep_until(Instant::now() + IDLE, self.stop);
+        }
+        Ok(())
+    }
+
+    /// Carries a part out and delivers what was seen.
+    fn part(&mut self, order: &Order) -> Result<(), LinkError> {
+        let offset = self.offset().unwrap_or(Offset {
+            offset_us: 0,
+            error_us: i64::MAX,
+        });
+        let local = order.start_us.saturating_sub(offset.offset_us);
+        let local = u64::try_from(local).unwrap_or(0);
+        let begin = self.origin + Duration::from_micros(local.min(1 << 50));
+        let idle = self.idle();
+        let (joined, link) = (self.joined.clone(), self.link);
+        let carrying = carry::Carrying::new(order, begin, &joined, link);
+        let stop = self.stop;
+        let mut record = thread::scope(|scope| {
+            let handle = scope.spawn(|| carrying.carry_out(stop));
+            while !handle.is_finished() {
+                timer::sleep_until(Instant::now() + BUSY, &|| handle.is_finished());
+                // A server that cannot be asked now is asked again later; the work goes on.
+                if let Ok(polled) = self.ask(Some(carrying.live()))
+                    && polled.abort
+                {
+                    carrying.abort();
+                }
+            }
+            match handle.join() {
+                Ok(record) => record,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        });
+        record.start.error_us = offset.error_us;
+        record.start.idle_us = idle.first().copied().unwrap_or(0);
+        record.start.idle_median_us = idle.get(idle.len() / 2).copied().unwrap_or(0);
+        record.start.exchanges = idle.len() as u32;
+        record.start.drift_us = self.drift(offset);
+        let done = Done {
+            client: self.joined.client,
+            key: self.joined.key.clone(),
+            run: order.run,
+            record,
+        };
+        self.deliver(&done)
+    }
+
+    /// Round trips of the remembered exchanges in microseconds, ascending.
+    fn idle(&self) -> Vec<u64> {
+        let times = self.exchanges.iter().filter_map(Exchange::round_trip);
+        let mut times: Vec<u64> = times.filter_map(|us| u64::try_from(us).ok()).collect();
+        times.sort_unstable();
+        times
+    }
+
+    /// How far the clocks have moved against each other since then.
+    fn drift(&mut self, before: Offset) -> Option<i64> {
+        self.exchanges.clear();
+        for _ in 0..8 {
+            self.ask(None).ok()?;
+        }
+        Some(self.offset()?.offset_us - before.offset_us)
+    }
+
+    /// Tries for a minute: the record is all there is.
+    fn deliver(&mut self, done: &Done) -> Result<(), LinkError> {
+        let since = Instant::now();
+        loop {
+            let sent: Result<serde_json::Value, LinkError> =
+                self.link
+                    .post(&mut self.control, "/done", done, PATIENCE, self.stop);
+            match sent {
+                Ok(_) => return Ok(()),
+                Err(error) if !error.may_pass() || since.elapsed() > PATIENCE => return Err(error),
+                Err(_) if (self.stop)() => return Ok(()),
+                Err(_) => timer::sleep_until(Instant::now() + Duration::from_secs(1), self.stop),
+            }
+        }
+    }
+}

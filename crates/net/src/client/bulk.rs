@@ -1,0 +1,117 @@
+//! As much as goes: downloads, uploads, and probes beside a download.
+
+use super::carry::{Task, threads, together};
+use super::timer::{self, micros};
+use crate::record::{Probe, RoleRecord};
+use crate::role::{Direction, Workload};
+use crate::wire::CLIENT_HEADER;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::time::{Duration, Instant};
+
+/// Bytes of one request of a download that fills a link for probes.
+const FILLING: u64 = 16 << 20;
+
+/// One request after another on every connection.
+pub fn bulk(task: &Task<'_>) -> RoleRecord {
+    let Workload::Bulk {
+        direction,
+        bytes,
+        connections,
+    } = task.role.workload
+    else {
+        return RoleRecord::default();
+    };
+    let mut record = together(threads(connections, |which| match direction {
+        Direction::Down => endlessly(task, "GET", &format!("/bytes/{bytes}"), &[], b""),
+        Direction::Up => {
+            let joined = task.joined();
+            let client = format!("{} {} {}", joined.client, joined.key, task.role.name);
+            let mut body = vec![0; usize::try_from(bytes).unwrap_or(1 << 20)];
+            ChaCha8Rng::seed_from_u64(which.into()).fill_bytes(&mut body);
+            let headers = [(CLIENT_HEADER.to_owned(), client)];
+            endlessly(task, "POST", "/bytes", &headers, &body)
+        }
+    }));
+    if direction == Direction::Up {
+        // Counted by the server, which puts it in its place.
+        record.slots.clear();
+    }
+    record
+}
+
+fn endlessly(
+    task: &Task<'_>,
+    method: &str,
+    path: &str,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> RoleRecord {
+    let mut record = RoleRecord::default();
+    let Ok(request) = task.link().request(method, path, headers, body) else {
+        return record;
+    };
+    let mut exchange = task.link().exchange();
+    while !task.over() {
+        let asked = task.ask(&mut exchange, &request, &mut record, true);
+        if let Err(error) = &asked
+            && !task.over()
+        {
+            record.fail(&super::carry::reason(error));
+            task.wait(Instant::now() + Duration::from_millis(100));
+        }
+    }
+    record
+}
+
+/// Fills the link and asks on new connections meanwhile.
+pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
+    let Workload::Responsiveness {
+        connections,
+        every_ms,
+    } = task.role.workload
+    else {
+        return RoleRecord::default();
+    };
+    together(threads(connections + 1, |which| match which {
+        0 => probes(task, every_ms * 1e3),
+        _ => endlessly(task, "GET", &format!("/bytes/{FILLING}"), &[], b""),
+    }))
+}
+
+fn probes(task: &Task<'_>, every: f64) -> RoleRecord {
+    timer::exact();
+    let mut record = RoleRecord::default();
+    let Ok(request) = task.link().request("GET", "/bytes/1", &[], b"") else {
+        return record;
+    };
+    let mut number = 0;
+    loop {
+        let due = task.due(number, every);
+        task.wait(due);
+        if due >= task.end || task.over() {
+            return record;
+        }
+        let late = Instant::now().saturating_duration_since(due);
+        // Bytes of probes are not those of the download.
+        let mut own = RoleRecord::default();
+        let asked = task.ask(&mut task.link().exchange(), &request, &mut own, false);
+        if let Ok(came) = &asked
+            && let (Some(connected), Some(secured)) = (came.connected, came.secured)
+        {
+            record.probes.push(Probe {
+                tcp: micros(came.began, connected),
+                tls: micros(connected, secured),
+                http: micros(secured, came.ended),
+            });
+        }
+        task.note(
+            &mut record,
+            due,
+            late,
+            asked.as_ref().map(|came| came.ended),
+        );
+        let since = Instant::now().saturating_duration_since(task.begin);
+        number = (number + 1).max((since.as_secs_f64() * 1e6 / every).ceil() as u64);
+    }
+}

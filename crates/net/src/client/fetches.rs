@@ -1,0 +1,134 @@
+//! Fetches at even times, and web pages.
+
+use super::carry::{Task, threads, together};
+use super::timer;
+use crate::record::RoleRecord;
+use crate::role::Workload;
+use assay_http::ProbeError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// An open loop: each fetch is due at its time, whatever became of those before; whoever is free takes it.
+pub fn evenly(task: &Task<'_>) -> RoleRecord {
+    let Workload::Fetches {
+        bytes,
+        every_ms,
+        connections,
+    } = task.role.workload
+    else {
+        return RoleRecord::default();
+    };
+    let Ok(request) = task
+        .link()
+        .request("GET", &format!("/bytes/{bytes}"), &[], b"")
+    else {
+        return RoleRecord::default();
+    };
+    let every = every_ms * 1e3;
+    let next = AtomicU64::new(0);
+    let records = threads(connections, |_| {
+        timer::exact();
+        let mut record = RoleRecord::default();
+        let mut exchange = task.link().exchange();
+        loop {
+            let free = Instant::now();
+            let due = task.due(next.fetch_add(1, Ordering::SeqCst), every);
+            if due >= task.end {
+                return record;
+            }
+            task.wait(due);
+            if task.over() {
+                // It was due, and all connections were in use until the end.
+                record.unsent += u64::from(!task.stopped());
+                if task.stopped() {
+                    return record;
+                }
+                continue;
+            }
+            let late = Instant::now().saturating_duration_since(due.max(free));
+            let asked = task.ask(&mut exchange, &request, &mut record, false);
+            task.note(
+                &mut record,
+                due,
+                late,
+                asked.as_ref().map(|came| came.ended),
+            );
+        }
+    });
+    together(records)
+}
+
+/// Pages: all objects at once, each on its own connection. Whoever reads waits for a page before the next;
+/// times at which one was due meanwhile are left out.
+pub fn pages(task: &Task<'_>) -> RoleRecord {
+    let Workload::Pages {
+        objects,
+        bytes,
+        every_ms,
+    } = task.role.workload
+    else {
+        return RoleRecord::default();
+    };
+    let Ok(request) = task
+        .link()
+        .request("GET", &format!("/bytes/{bytes}"), &[], b"")
+    else {
+        return RoleRecord::default();
+    };
+    let (request, every) = (&request, every_ms * 1e3);
+    let mut record = RoleRecord::default();
+    let objects_seen = std::thread::scope(|scope| {
+        let (back, came) = mpsc::channel::<Result<Instant, ProbeError>>();
+        let workers: Vec<_> = (0..objects)
+            .map(|_| {
+                let (go, begin) = mpsc::channel::<()>();
+                let back = back.clone();
+                let handle = scope.spawn(move || {
+                    let mut record = RoleRecord::default();
+                    let mut exchange = task.link().exchange();
+                    for () in begin {
+                        let asked = task.ask(&mut exchange, request, &mut record, false);
+                        let _ = back.send(asked.map(|came| came.ended));
+                    }
+                    record
+                });
+                (go, handle)
+            })
+            .collect();
+        timer::exact();
+        let mut number = 0;
+        loop {
+            let due = task.due(number, every);
+            task.wait(due);
+            if due >= task.end || task.over() {
+                break;
+            }
+            let late = Instant::now().saturating_duration_since(due);
+            for (go, _) in &workers {
+                let _ = go.send(());
+            }
+            let mut last = Ok(due);
+            for _ in &workers {
+                last = match (last, came.recv()) {
+                    (Ok(last), Ok(Ok(ended))) => Ok(ended.max(last)),
+                    (Err(error), _) | (_, Ok(Err(error))) => Err(error),
+                    (Ok(last), Err(_)) => Ok(last),
+                };
+            }
+            task.note(&mut record, due, late, last.as_ref().map(|ended| *ended));
+            let since = Instant::now().saturating_duration_since(task.begin);
+            number = (number + 1).max((since.as_secs_f64() * 1e6 / every).ceil() as u64);
+        }
+        let records: Vec<RoleRecord> = workers
+            .into_iter()
+            .filter_map(|(go, handle)| {
+                drop(go);
+                handle.join().ok()
+            })
+            .collect();
+        records
+    });
+    // A failed object is a failed page, which was noted.
+    together(objects_seen.into_iter().chain([record]))
+}

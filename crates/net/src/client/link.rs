@@ -1,0 +1,216 @@
+//! How a client or a controller speaks to the server.
+
+use crate::invite::Invitation;
+use crate::wire::{Refusal, TOKEN_HEADER};
+use assay_http::{
+    Exchange, Exchanged, Manner, Method, ProbeError, Request, Tls, TlsError, Trust, Url,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Largest answer in JSON.
+const LARGEST: usize = 32 << 20;
+
+/// Why the server cannot be spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Its name is not known.
+    #[error("{host}: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver says.
+        source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Another certificate than the invitation's.
+    #[error(
+        "the server at {0} has another certificate than the address says: it was started again and has a new address, or somebody is in between"
+    )]
+    Fingerprint(SocketAddr),
+    /// No answer.
+    #[error(transparent)]
+    Net(#[from] ProbeError),
+    /// It refuses.
+    #[error("the server says: {why}")]
+    Refused {
+        /// Status.
+        status: u16,
+        /// Why.
+        why: String,
+    },
+    /// What came cannot be read.
+    #[error("the server's answer is not understood: {0}")]
+    Form(String),
+}
+
+impl LinkError {
+    /// Whether it may be otherwise in a while: the network is gone, the server was started again.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Net(ProbeError::Interrupted) => false,
+            Self::Net(_) | Self::Resolve { .. } => true,
+            // It has forgotten this client, or has no room.
+            Self::Refused { status, .. } => matches!(status, 404 | 503),
+            Self::Tls(_) | Self::Fingerprint(_) | Self::Form(_) => false,
+        }
+    }
+}
+
+/// A server and what lets one in.
+#[derive(Clone)]
+pub struct Link {
+    url: Url,
+    address: SocketAddr,
+    tls: Tls,
+    token: String,
+}
+
+impl Link {
+    /// Finds the server; nothing is sent yet.
+    ///
+    /// # Errors
+    /// Its name is not known.
+    pub fn new(invitation: &Invitation) -> Result<Self, LinkError> {
+        let resolve = |source| LinkError::Resolve {
+            host: invitation.url.host().to_owned(),
+            source,
+        };
+        let addresses = invitation.url.resolve().map_err(resolve)?;
+        let none = || resolve(io::Error::from(io::ErrorKind::NotFound));
+        let address = *addresses.first().ok_or_else(none)?;
+        Ok(Self {
+            tls: Tls::new(
+                &invitation.url,
+                &Trust::Fingerprint(invitation.fingerprint),
+                true,
+            )?,
+            url: invitation.url.clone(),
+            address,
+            token: invitation.token.to_string(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A place for a connection.
+    #[must_use]
+    pub fn exchange(&self) -> Exchange {
+        Exchange::new(self.address, Some(self.tls.clone()))
+    }
+
+    /// A request with the token.
+    ///
+    /// # Errors
+    /// The path or a header cannot be sent.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Request, LinkError> {
+        let form = |why: &str| LinkError::Form(why.to_owned());
+        let method = Method::parse(method).map_err(form)?;
+        let url = self
+            .url
+            .with_path(path)
+            .ok_or_else(|| form("a path begins with /"))?;
+        let mut all = vec![(TOKEN_HEADER.to_owned(), self.token.clone())];
+        all.extend_from_slice(headers);
+        Request::new(&method, &url, &all, body, true).map_err(LinkError::Form)
+    }
+
+    /// Sends JSON and reads JSON.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub fn post<R: DeserializeOwned>(
+        &self,
+        exchange: &mut Exchange,
+        path: &str,
+        body: &impl Serialize,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<R, LinkError> {
+        Ok(self.post_timed(exchange, path, body, limit, stop)?.0)
+    }
+
+    /// The same, with the times of the exchange.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub fn post_timed<R: DeserializeOwned>(
+        &self,
+        exchange: &mut Exchange,
+        path: &str,
+        body: &impl Serialize,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(R, Exchanged), LinkError> {
+        let body = serde_json::to_vec(body).map_err(|e| LinkError::Form(e.to_string()))?;
+        let request = self.request("POST", path, &[], &body)?;
+        self.speak(exchange, &request, limit, stop)
+    }
+
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub fn get<R: DeserializeOwned>(
+        &self,
+        exchange: &mut Exchange,
+        path: &str,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<R, LinkError> {
+        let request = self.request("GET", path, &[], b"")?;
+        Ok(self.speak(exchange, &request, limit, stop)?.0)
+    }
+
+    fn speak<R: DeserializeOwned>(
+        &self,
+        exchange: &mut Exchange,
+        request: &Request,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(R, Exchanged), LinkError> {
+        let mut manner = Manner {
+            limit,
+            keep: LARGEST,
+            stop,
+            came: &mut |_: Instant, _| {},
+        };
+        let came = exchange
+            .ask(request, &mut manner)
+            .map_err(|error| match error {
+                ProbeError::Tls {
+                    address,
+                    source: assay_http::RustlsError::InvalidCertificate(_),
+                } => LinkError::Fingerprint(address),
+                error => error.into(),
+            })?;
+        match came.answer.status {
+            200 => serde_json::from_slice(&came.body)
+                .map(|value| (value, came))
+                .map_err(|error| LinkError::Form(error.to_string())),
+            status => {
+                let refusal: Option<Refusal> = serde_json::from_slice(&came.body).ok();
+                Err(LinkError::Refused {
+                    status,
+                    why: refusal.map_or_else(|| format!("status {status}"), |it| it.error),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A film, piece by piece, on one connection. A piece that comes late makes the next ones follow without a
+//! pause until the film has caught up.
+
+use super::carry::Task;
+use super::timer;
+use crate::record::RoleRecord;
+use crate::role::Workload;
+use std::time::Instant;
+
+/// Fetches a film for as long as the run takes.
+pub fn stream(task: &Task<'_>) -> RoleRecord {
+    let Workload::Stream {
+        bytes, bit_per_s, ..
+    } = task.role.workload
+    else {
+        return RoleRecord::default();
+    };
+    let Ok(request) = task
+        .link()
+        .request("GET", &format!("/bytes/{bytes}"), &[], b"")
+    else {
+        return RoleRecord::default();
+    };
+    timer::exact();
+    let piece = bytes as f64 * 8e6 / bit_per_s;
+    let mut record = RoleRecord::default();
+    let mut exchange = task.link().exchange();
+    for number in 0.. {
+        let free = Instant::now();
+        let due = task.due(number, piece);
+        if due >= task.end || task.stopped() {
+            break;
+        }
+        task.wait(due);
+        if task.over() {
+            record.unsent += u64::from(!task.stopped());
+            continue;
+        }
+        let late = Instant::now().saturating_duration_since(due.max(free));
+        let asked = task.ask(&mut exchange, &request, &mut record, false);
+        task.note(
+            &mut record,
+            due,
+            late,
+            asked.as_ref().map(|came| came.ended),
+        );
+        if asked.is_err() && !task.stopped() {
+            // A server that refuses at once is not asked a thousand times a second.
+            task.wait(Instant::now() + std::time::Duration::from_millis(100));
+        }
+    }
+    record
+}

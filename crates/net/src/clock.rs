@@ -1,0 +1,102 @@
+//! Two clocks that know nothing of each other: what the exchange with the smallest round trip says of them.
+//!
+//! The server reads its clock somewhere between the sending and the arrival of an exchange, so the offset is
+//! known to half the round trip, whatever the network does on either way (RFC 5905, section 8). Wall clocks
+//! have no part in it.
+
+use serde::{Deserialize, Serialize};
+
+/// One exchange. Microseconds on clocks that only go forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Here, when it was sent.
+    pub sent: i64,
+    /// There, somewhere in between.
+    pub there: i64,
+    /// Here, when the answer had come.
+    pub received: i64,
+}
+
+/// Offset of the server's clock: what has to be added to a time here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offset {
+    /// Microseconds.
+    pub offset_us: i64,
+    /// At most so far off, in microseconds: half the round trip, rounded up.
+    pub error_us: i64,
+}
+
+impl Exchange {
+    /// Round trip in microseconds; none when the clock went back.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<i64> {
+        self.received.checked_sub(self.sent).filter(|us| *us >= 0)
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn offset(&self) -> Option<Offset> {
+        let round_trip = self.round_trip()?;
+        let middle = self.sent.checked_add(round_trip / 2)?;
+        Some(Offset {
+            offset_us: self.there.checked_sub(middle)?,
+            error_us: (round_trip + 1) / 2,
+        })
+    }
+}
+
+/// What the best of several exchanges says.
+#[must_use]
+pub fn best(exchanges: &[Exchange]) -> Option<Offset> {
+    let offsets = exchanges.iter().filter_map(Exchange::offset);
+    offsets.min_by_key(|offset| offset.error_us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_fastest_exchange_counts_and_nonsense_does_not() {
+        let slow = Exchange {
+            sent: 0,
+            there: 1_000_900,
+            received: 1000,
+        };
+        let fast = Exchange {
+            sent: 2000,
+            there: 1_002_100,
+            received: 2200,
+        };
+        let back = Exchange {
+            sent: 5,
+            there: 0,
+            received: 4,
+        };
+        let wild = Exchange {
+            sent: i64::MIN,
+            there: i64::MAX,
+            received: i64::MAX,
+        };
+        let best = best(&[slow, fast, back, wild]).unwrap();
+        assert_eq!((best.offset_us, best.error_us), (1_000_000, 100));
+        assert_eq!(super::best(&[back]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_truth_is_within_the_error(
+            offset in -100_000_000_000i64..100_000_000_000,
+            ways in prop::collection::vec((0i64..1_000_000, 0i64..1_000_000, 0i64..100_000_000), 1..30),
+        ) {
+            let exchanges: Vec<Exchange> = ways.iter().map(|&(out, home, sent)| Exchange {
+                sent,
+                there: sent + out + offset,
+                received: sent + out + home,
+            }).collect();
+            let found = best(&exchanges).unwrap();
+            prop_assert!((found.offset_us - offset).abs() <= found.error_us);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Who does what, and for how long.
+
+use crate::role::{Role, builtin};
+use serde::{Deserialize, Serialize};
+
+/// Longest run in seconds.
+pub const LONGEST: u32 = 3600;
+/// Most people in a plan.
+pub const MOST_PEOPLE: usize = 500;
+
+/// A run as it is asked for; nothing is left to its execution but which device a person gets, where the
+/// plan names none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// Seconds that are measured.
+    #[serde(default = "seconds")]
+    pub seconds: u32,
+    /// The people.
+    #[serde(rename = "person")]
+    pub people: Vec<Person>,
+    /// Roles of its own; one of the same name goes before assay's.
+    #[serde(default, rename = "role", skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+}
+
+fn seconds() -> u32 {
+    60
+}
+
+/// One person with one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Person {
+    /// For people.
+    pub name: String,
+    /// Names of roles, all at the same time.
+    pub roles: Vec<String>,
+    /// Name of the client; without, the next one that joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+}
+
+/// Why a text is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// It is not TOML, or has other fields.
+    #[error("this is no plan of `assay net`: {0}")]
+    Form(#[from] Box<toml::de::Error>),
+    /// It cannot be meant.
+    #[error("{0}")]
+    Meaning(String),
+}
+
+const BUILTIN: [(&str, &str); 2] = [
+    ("household", include_str!("../plans/household.toml")),
+    ("four", include_str!("../plans/four.toml")),
+];
+
+impl Plan {
+    /// Names of the plans that assay brings.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// One of the plans that assay brings.
+    #[must_use]
+    pub fn builtin(name: &str) -> Option<Self> {
+        let (_, text) = BUILTIN.iter().find(|(own, _)| *own == name)?;
+        match Self::read(text) {
+            Ok(plan) => Some(plan),
+            Err(error) => unreachable!("the plan {name} is part of the program: {error}"),
+        }
+    }
+
+    /// Reads and checks one.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn read(text: &str) -> Result<Self, PlanError> {
+        let plan: Self = toml::from_str(text).map_err(Box::new)?;
+        plan.check().map_err(PlanError::Meaning)?;
+        Ok(plan)
+    }
+
+    /// Whether it can be meant. The server asks it again: what comes over a network was not checked.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=LONGEST).contains(&self.seconds) {
+            return Err(format!(
+                "`seconds = {}`: a run takes 1 to {LONGEST}",
+                self.seconds
+            ));
+        }
+        if self.people.is_empty() || self.people.len() > MOST_PEOPLE {
+            return Err(format!("a plan has 1 to {MOST_PEOPLE} people"));
+        }
+        if self.name.len() > 100 || self.roles.len() > 50 {
+            return Err("a plan has a name of at most 100 bytes and at most 50 roles".to_owned());
+        }
+        self.roles.iter().try_for_each(Role::check)?;
+        let mut names: Vec<&str> = Vec::new();
+        let mut clients: Vec<&str> = Vec::new();
+        for person in &self.people {
+            let name = person.name.escape_debug();
+            if person.name.is_empty() || person.name.len() > 60 {
+                return Err(format!("the person `{name}`: a name has 1 to 60 bytes"));
+            }
+            if names.contains(&&*person.name) {
+                return Err(format!("two people are called `{name}`"));
+            }
+            names.push(&person.name);
+            if let Some(client) = &person.client {
+                if clients.contains(&&**client) {
+                    return Err(format!(
+                        "two people have the client `{}`",
+                        client.escape_debug()
+                    ));
+                }
+                clients.push(client);
+            }
+            if person.roles.is_empty() || person.roles.len() > 8 {
+                return Err(format!("the person `{name}` has 1 to 8 roles"));
+            }
+            self.roles_of(person)?;
+        }
+        Ok(())
+    }
+
+    /// The roles of a person, whole.
+    ///
+    /// # Errors
+    /// There is no role of that name.
+    pub fn roles_of(&self, person: &Person) -> Result<Vec<Role>, String> {
+        let own = builtin();
+        let find = |name: &String| {
+            let mut all = self.roles.iter().chain(&own);
+            all.find(|role| role.name == *name).cloned().ok_or_else(|| {
+                let known: Vec<&str> = own.iter().map(|role| &*role.name).collect();
+                format!(
+                    "the person `{}` has the role `{}`, which there is not; there are {}, and those that a plan brings as [[role]]",
+                    person.name.escape_debug(),
+                    name.escape_debug(),
+                    known.join(", ")
+                )
+            })
+        };
+        person.roles.iter().map(find).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_of_assay_can_be_meant() {
+        for name in Plan::builtin_names() {
+            assert_eq!(Plan::builtin(name).unwrap().name, name);
+        }
+        assert!(Plan::builtin("nothing").is_none());
+    }
+
+    #[test]
+    fn what_is_no_plan() {
+        let person = "[[person]]\nname = 'a'\nroles = ['voip']\n";
+        assert!(Plan::read(&format!("name = 'x'\n{person}")).is_ok());
+        for bad in [
+            String::new(),
+            "name = 'x'\nperson = []".to_owned(),
+            format!("name = 'x'\n{person}{person}"),
+            format!("name = 'x'\nseconds = 0\n{person}"),
+            format!("name = 'x'\nsecond = 1\n{person}"),
+            "name = 'x'\n[[person]]\nname = 'a'\nroles = ['sleeping']\n".to_owned(),
+            "name = 'x'\n[[person]]\nname = 'a'\nroles = []\n".to_owned(),
+        ] {
+            assert!(Plan::read(&bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a client saw, as it saw it. What it means is derived from it later.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Microseconds of a slot in which bytes are counted.
+pub const SLOT_US: u64 = 100_000;
+/// Most events of one role that are kept; a longer run than that is not carried out.
+pub const MOST_EVENTS: usize = 400_000;
+
+/// Something that was due, and what became of it. Microseconds from the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, Option<u64>)", into = "(u64, u64, Option<u64>)")]
+pub struct Event {
+    /// When it was due.
+    pub due: u64,
+    /// How late the client was with its own part: it had been due, and nothing but the client was in the way.
+    pub late: u64,
+    /// From when it was due until the whole answer was there; none when it failed or was lost.
+    pub took: Option<u64>,
+}
+
+impl From<(u64, u64, Option<u64>)> for Event {
+    fn from((due, late, took): (u64, u64, Option<u64>)) -> Self {
+        Self { due, late, took }
+    }
+}
+
+impl From<Event> for (u64, u64, Option<u64>) {
+    fn from(event: Event) -> Self {
+        (event.due, event.late, event.took)
+    }
+}
+
+/// One probe on a new connection, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Until TCP was connected.
+    pub tcp: u64,
+    /// From then until TLS was agreed on.
+    pub tls: u64,
+    /// From then until the answer was there.
+    pub http: u64,
+}
+
+/// What was seen of one role.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoleRecord {
+    /// Name of the role.
+    pub role: String,
+    /// In the order in which they were due.
+    pub events: Vec<Event>,
+    /// Due, and never begun: all connections were in use until the end.
+    pub unsent: u64,
+    /// Bytes of bodies in every slot of [`SLOT_US`]; of an upload as the server counted them.
+    pub slots: Vec<u64>,
+    /// Of responsiveness.
+    pub probes: Vec<Probe>,
+    /// Why requests failed, and how many of each.
+    pub failures: BTreeMap<String, u64>,
+}
+
+/// How well a client's start is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Start {
+    /// By how much it began after the planned time on its own clock, in microseconds.
+    pub late_us: i64,
+    /// The offset to the server's clock was known to that, in microseconds.
+    pub error_us: i64,
+    /// Smallest round trip of an exchange before the run: what an idle network takes, in microseconds.
+    pub idle_us: u64,
+    /// Median round trip of these exchanges.
+    pub idle_median_us: u64,
+    /// Exchanges that were made.
+    pub exchanges: u32,
+    /// How far the offset had moved after the run, in microseconds, where it could be asked.
+    pub drift_us: Option<i64>,
+}
+
+/// What was seen by one person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PersonRecord {
+    /// Who.
+    pub person: String,
+    /// Name of the client.
+    pub client: String,
+    /// What it is: version and kind.
+    pub agent: String,
+    /// Its start.
+    pub start: Start,
+    /// So long was measured, in microseconds.
+    pub ran_us: u64,
+    /// Stretches that do not count, in microseconds from the start: the page was hidden, the device slept.
+    pub void: Vec<(u64, u64)>,
+    /// What a reader must know.
+    pub remarks: Vec<String>,
+    /// Role by role.
+    pub roles: Vec<RoleRecord>,
+}
+
+impl RoleRecord {
+    /// Counts bytes that came at a time, in microseconds from the start.
+    pub fn count(&mut self, at: u64, bytes: u64) {
+        let slot = (at / SLOT_US) as usize;
+        if slot >= MOST_EVENTS {
+            return;
+        }
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, 0);
+        }
+        self.slots[slot] = self.slots[slot].saturating_add(bytes);
+    }
+
+    /// Notes a failure.
+    pub fn fail(&mut self, why: &str) {
+        // A hostile network must not fill memory with reasons.
+        let known = self.failures.len() < 20 || self.failures.contains_key(why);
+        let why = if known { why } else { "other reasons" };
+        *self.failures.entry(why.to_owned()).or_default() += 1;
+    }
+}

@@ -1,0 +1,204 @@
+//! A run with what everybody saw, and how two runs stand to each other.
+
+use crate::plan::Plan;
+use crate::record::PersonRecord;
+use crate::verdict::{Grade, PersonVerdict, judge};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// A run as it was carried out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// As it was asked for.
+    pub plan: Plan,
+    /// When it began, on the controller's clock.
+    pub began: jiff::Timestamp,
+    /// It was ended early.
+    pub aborted: bool,
+    /// The people, in the order of the plan.
+    pub people: Vec<Taken>,
+}
+
+/// One person's part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Who.
+    pub person: String,
+    /// Name of the client.
+    pub client: String,
+    /// What was seen; none when the client did not deliver.
+    pub record: Option<PersonRecord>,
+    /// Why not.
+    pub missing: Option<String>,
+}
+
+/// How far apart the starts were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    /// From the first start to the last, in microseconds.
+    pub spread_us: i64,
+    /// At most so much more, because the clocks are known to that: the two largest errors.
+    pub error_us: i64,
+}
+
+impl Run {
+    /// What it means, in the order of the plan.
+    #[must_use]
+    pub fn judged(&self) -> Vec<PersonVerdict> {
+        let people = self.plan.people.iter().zip(&self.people);
+        people
+            .map(|(person, taken)| {
+                let roles = self.plan.roles_of(person).unwrap_or_default();
+                let nothing = PersonRecord {
+                    person: person.name.clone(),
+                    ..PersonRecord::default()
+                };
+                judge(taken.record.as_ref().unwrap_or(&nothing), &roles)
+            })
+            .collect()
+    }
+
+    /// How far apart the starts were.
+    #[must_use]
+    pub fn spread(&self) -> Option<Spread> {
+        let starts = self
+            .people
+            .iter()
+            .filter_map(|taken| Some(taken.record.as_ref()?.start));
+        let late: Vec<i64> = starts.clone().map(|start| start.late_us).collect();
+        let mut errors: Vec<i64> = starts.map(|start| start.error_us).collect();
+        errors.sort_unstable();
+        let two = errors.iter().rev().take(2);
+        Some(Spread {
+            spread_us: late.iter().max()?.saturating_sub(*late.iter().min()?),
+            error_us: two.fold(0i64, |sum, error| sum.saturating_add(*error)),
+        })
+    }
+}
+
+/// What people noticed of a run, for putting two in an order. Bytes have no part in it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experience {
+    /// People for whom it was bad.
+    pub bad: usize,
+    /// People for whom it was tolerable.
+    pub tolerable: usize,
+    /// People for whom it is not known.
+    pub unknown: usize,
+    /// Mean share over the goal, of the roles that have one.
+    pub over: f64,
+}
+
+/// Sums a run up.
+#[must_use]
+pub fn experience(judged: &[PersonVerdict]) -> Experience {
+    let with = |grade: Grade| judged.iter().filter(|person| person.grade == grade).count();
+    let roles = judged.iter().flat_map(|person| &person.roles);
+    let shares: Vec<f64> = roles
+        .filter(|role| {
+            role.grade != Grade::Unknown && role.bit_per_s.is_none_or(|_| role.counted > 0)
+        })
+        .filter_map(|role| role.share_over())
+        .collect();
+    Experience {
+        bad: with(Grade::Bad),
+        tolerable: with(Grade::Tolerable),
+        unknown: with(Grade::Unknown),
+        over: shares.iter().sum::<f64>() / shares.len().max(1) as f64,
+    }
+}
+
+impl Experience {
+    /// Less is better: first those who suffer, then those who notice, then shares over the goals.
+    #[must_use]
+    pub fn order(&self, other: &Self) -> Ordering {
+        let people = self
+            .bad
+            .cmp(&other.bad)
+            .then(self.tolerable.cmp(&other.tolerable));
+        people.then(self.over.total_cmp(&other.over))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Event, RoleRecord, Start};
+
+    fn run(took: u64, bytes: u64) -> Run {
+        let plan = Plan::read(
+            "name = 'x'\nseconds = 10\n[[person]]\nname = 'a'\nroles = ['voip']\n\
+             [[person]]\nname = 'b'\nroles = ['download']\n[[person]]\nname = 'c'\nroles = ['voip']\n",
+        )
+        .unwrap();
+        let taken = |person: &str, late_us, role: RoleRecord| Taken {
+            person: person.to_owned(),
+            client: person.to_owned(),
+            record: Some(PersonRecord {
+                person: person.to_owned(),
+                ran_us: 10_000_000,
+                start: Start {
+                    late_us,
+                    error_us: 100,
+                    ..Start::default()
+                },
+                roles: vec![role],
+                ..PersonRecord::default()
+            }),
+            missing: None,
+        };
+        let voip = RoleRecord {
+            role: "voip".to_owned(),
+            events: (0..70)
+                .map(|i| Event {
+                    due: i * 131_072,
+                    late: 0,
+                    took: Some(took),
+                })
+                .collect(),
+            ..RoleRecord::default()
+        };
+        let download = RoleRecord {
+            role: "download".to_owned(),
+            slots: vec![bytes; 100],
+            ..RoleRecord::default()
+        };
+        Run {
+            plan,
+            began: jiff::Timestamp::UNIX_EPOCH,
+            aborted: false,
+            people: vec![
+                taken("a", 20, voip),
+                taken("b", 170, download),
+                Taken {
+                    person: "c".to_owned(),
+                    client: "c".to_owned(),
+                    record: None,
+                    missing: Some("gone".to_owned()),
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn more_bytes_with_a_worse_experience_rank_lower() {
+        let (fast, fine) = (run(400_000, 9_000_000), run(20_000, 4_000_000));
+        let [a, b] = [&fast, &fine].map(|run| experience(&run.judged()));
+        assert_eq!(a.order(&b), Ordering::Greater);
+        assert_eq!((a.bad, a.unknown, b.bad, b.unknown), (1, 1, 0, 1));
+        assert_eq!(
+            fast.spread(),
+            Some(Spread {
+                spread_us: 150,
+                error_us: 200
+            })
+        );
+    }
+
+    #[test]
+    fn a_run_is_stored_and_read_back() {
+        let run = run(20_000, 1);
+        let text = serde_json::to_string(&run).unwrap();
+        assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+    }
+}

@@ -1,0 +1,289 @@
+//! What a person does on the network, and what has to hold for them to be content. Roles are data: those of
+//! assay lie in `roles/`, a plan may bring its own.
+
+use serde::{Deserialize, Serialize};
+
+/// What one person does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    /// Its name: letters, digits, `-`.
+    pub name: String,
+    /// Completes "a person who …".
+    pub about: String,
+    /// What is counted, in the plural.
+    pub thing: String,
+    /// What is said when all was well.
+    pub fine: String,
+    /// What is said when it was not.
+    pub trouble: String,
+    /// What is said when it never was.
+    pub hopeless: String,
+    /// What is done.
+    pub workload: Workload,
+    /// What has to hold.
+    #[serde(default)]
+    pub goal: Goal,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// One fetch at even times, each on a connection that is free.
+    Fetches {
+        /// Bytes of the body.
+        bytes: u64,
+        /// Milliseconds from one to the next.
+        every_ms: f64,
+        /// Connections, at most.
+        connections: u32,
+    },
+    /// A web page at even times: so many objects at once, each on a connection of its own.
+    Pages {
+        /// Objects of a page.
+        objects: u32,
+        /// Bytes of one object.
+        bytes: u64,
+        /// Milliseconds from one page to the next.
+        every_ms: f64,
+    },
+    /// A film in pieces, one after the other, each due when the film has come so far.
+    Stream {
+        /// Bytes of a piece.
+        bytes: u64,
+        /// Bits of the film in a second.
+        bit_per_s: f64,
+        /// Bits per second that it must never fall below.
+        least_bit_per_s: f64,
+        /// Milliseconds of film that the player has when it begins.
+        start_ms: f64,
+    },
+    /// As much as goes, on several connections.
+    Bulk {
+        /// Which way.
+        direction: Direction,
+        /// Bytes of one request.
+        bytes: u64,
+        /// Connections.
+        connections: u32,
+    },
+    /// UDP packets at even times, sent back by the server.
+    Packets {
+        /// Bytes of a packet, without headers; at least [`LEAST_PACKET`].
+        bytes: u32,
+        /// Milliseconds from one to the next.
+        every_ms: f64,
+    },
+    /// A download that fills the link, and probes on new connections beside it.
+    Responsiveness {
+        /// Connections of the download.
+        connections: u32,
+        /// Milliseconds from one probe to the next.
+        every_ms: f64,
+    },
+}
+
+/// The fewest bytes of a packet: key, number and time have to fit.
+pub const LEAST_PACKET: u32 = 40;
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the server.
+    Down,
+    /// To the server.
+    Up,
+}
+
+/// What has to hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Goal {
+    /// Milliseconds within which an answer has to be there. A stream has its own: a piece has to come as
+    /// fast as its least rate.
+    pub within_ms: Option<f64>,
+    /// Share of answers that may take longer (or fail) while all is well.
+    pub good_over: f64,
+    /// Share up to which it is tolerable.
+    pub tolerable_over: f64,
+    /// Bits per second that a download or upload has to reach.
+    pub bit_per_s: Option<f64>,
+}
+
+impl Default for Goal {
+    fn default() -> Self {
+        // One in a hundred is what netburn's author called a pass, one in twenty a mediocre one.
+        Self {
+            within_ms: None,
+            good_over: 0.01,
+            tolerable_over: 0.05,
+            bit_per_s: None,
+        }
+    }
+}
+
+const BUILTIN: [&str; 8] = [
+    include_str!("../roles/browsing.toml"),
+    include_str!("../roles/4kstream.toml"),
+    include_str!("../roles/voip.toml"),
+    include_str!("../roles/call.toml"),
+    include_str!("../roles/gaming.toml"),
+    include_str!("../roles/download.toml"),
+    include_str!("../roles/upload.toml"),
+    include_str!("../roles/responsiveness.toml"),
+];
+
+/// assay's own roles.
+#[must_use]
+pub fn builtin() -> Vec<Role> {
+    let read = |text: &&str| match toml::from_str(text) {
+        Ok(role) => role,
+        Err(error) => unreachable!("a role is part of the program: {error}"),
+    };
+    BUILTIN.iter().map(read).collect()
+}
+
+impl Role {
+    /// Whether it can be meant.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn check(&self) -> Result<(), String> {
+        let wrong = |why: &str| Err(format!("the role `{}`: {why}", self.name.escape_debug()));
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(plain) {
+            return wrong("a name has 1 to 40 letters, digits or -");
+        }
+        let words = [
+            &self.about,
+            &self.thing,
+            &self.fine,
+            &self.trouble,
+            &self.hopeless,
+        ];
+        if words.iter().any(|word| word.is_empty() || word.len() > 200) {
+            return wrong("about, thing, fine, trouble and hopeless have 1 to 200 bytes each");
+        }
+        let (bytes, every, connections) = match &self.workload {
+            Workload::Fetches {
+                bytes,
+                every_ms,
+                connections,
+            } => (*bytes, *every_ms, *connections),
+            Workload::Pages {
+                objects,
+                bytes,
+                every_ms,
+            } => (*bytes, *every_ms, *objects),
+            Workload::Stream {
+                bytes,
+                bit_per_s,
+                least_bit_per_s,
+                start_ms,
+            } => {
+                let rates = *least_bit_per_s > 0.0 && least_bit_per_s <= bit_per_s;
+                if !rates || !(0.0..=60_000.0).contains(start_ms) {
+                    return wrong("0 < least_bit_per_s ≤ bit_per_s, and start_ms is at most 60000");
+                }
+                (*bytes, *bytes as f64 * 8e3 / bit_per_s, 1)
+            }
+            Workload::Bulk {
+                bytes, connections, ..
+            } => (*bytes, 1000.0, *connections),
+            Workload::Packets { bytes, every_ms } => {
+                if !(LEAST_PACKET..=1400).contains(bytes) {
+                    return wrong("a packet has 40 to 1400 bytes");
+                }
+                (1, *every_ms, 1)
+            }
+            Workload::Responsiveness {
+                connections,
+                every_ms,
+            } => (1, *every_ms, *connections),
+        };
+        if bytes == 0 || bytes > MOST_BYTES {
+            return wrong("a request has 1 byte to 64 MiB");
+        }
+        if !(5.0..=60_000.0).contains(&every) {
+            return wrong("from one to the next it is 5 ms to 60 s");
+        }
+        if !(1..=32).contains(&connections) {
+            return wrong("it has 1 to 32 connections");
+        }
+        let goal = &self.goal;
+        let shares = 0.0 <= goal.good_over
+            && goal.good_over <= goal.tolerable_over
+            && goal.tolerable_over < 1.0;
+        if !shares {
+            return wrong("0 ≤ good_over ≤ tolerable_over < 1");
+        }
+        let positive = |value: Option<f64>| value.is_none_or(|v| v > 0.0 && v.is_finite());
+        if !positive(goal.within_ms) || !positive(goal.bit_per_s) {
+            return wrong("a goal is more than 0");
+        }
+        Ok(())
+    }
+
+    /// Microseconds within which an answer has to be there, where there is such a goal.
+    #[must_use]
+    pub fn within_us(&self) -> Option<u64> {
+        let within = match &self.workload {
+            Workload::Stream {
+                bytes,
+                least_bit_per_s,
+                ..
+            } => Some(*bytes as f64 * 8e6 / least_bit_per_s),
+            _ => self.goal.within_ms.map(|ms| ms * 1e3),
+        };
+        within.map(|us| us as u64)
+    }
+}
+
+/// Most bytes of one request or answer.
+pub const MOST_BYTES: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assays_own_roles_can_be_meant_and_have_the_rates_of_the_seed() {
+        let roles = builtin();
+        for role in &roles {
+            role.check().unwrap();
+        }
+        let voip = roles.iter().find(|role| role.name == "voip").unwrap();
+        let Workload::Fetches {
+            bytes, every_ms, ..
+        } = &voip.workload
+        else {
+            panic!("{voip:?}")
+        };
+        let rate = *bytes as f64 * 8e3 / every_ms;
+        assert!((rate - 1e6).abs() < 1.0, "{rate}");
+        let film = roles.iter().find(|role| role.name == "4kstream").unwrap();
+        assert_eq!(film.within_us(), Some(419_430));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut role = builtin().remove(0);
+        for name in ["", "a b", "\u{202e}"] {
+            role.name = name.to_owned();
+            assert!(role.check().is_err());
+        }
+        let mut role = builtin().remove(0);
+        role.workload = Workload::Packets {
+            bytes: 39,
+            every_ms: 20.0,
+        };
+        assert!(role.check().is_err());
+        role.workload = Workload::Packets {
+            bytes: 100,
+            every_ms: f64::NAN,
+        };
+        assert!(role.check().is_err());
+    }
+}

@@ -1,0 +1,384 @@
+//! One connection of the server: TLS, one request after the other, each answered where it was asked.
+
+use super::gate::Pass;
+use super::head::{self, Head};
+use super::hub::Refused;
+use super::{AT_ONCE, Shared};
+use crate::role::MOST_BYTES;
+use crate::wire::{Done, Join, KEY, Poll, Refusal};
+use rustls::{ServerConnection, StreamOwned};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Within so long a stranger has to show the token.
+const STRANGER: Duration = Duration::from_secs(10);
+/// A known client may be silent for so long.
+const MEMBER: Duration = Duration::from_secs(120);
+/// Largest body of JSON but for records.
+const SMALL: u64 = 1 << 20;
+/// Largest record.
+const RECORD: u64 = 24 << 20;
+
+/// A socket that gives up at a time.
+struct Timed {
+    tcp: TcpStream,
+    end: Option<Instant>,
+}
+
+impl Timed {
+    fn arm(&self) -> io::Result<()> {
+        if let Some(end) = self.end {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.tcp.set_read_timeout(Some(left))?;
+            self.tcp.set_write_timeout(Some(left))?;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.arm()?;
+        self.tcp.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.arm()?;
+        self.tcp.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tcp.flush()
+    }
+}
+
+/// What is answered.
+enum Answer {
+    Json(u16, String),
+    Bytes(u64),
+    Page,
+}
+
+/// Serves a connection until it ends. What goes wrong on it is the client's to notice.
+pub fn serve(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) {
+    let _ = talk(shared, tcp, from, pass);
+}
+
+fn talk(shared: &Shared, tcp: TcpStream, from: IpAddr, pass: &Pass) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    let mut timed = Timed {
+        tcp,
+        end: Some(Instant::now() + STRANGER),
+    };
+    timed.arm()?;
+    // A handshake of TLS begins with 22 (RFC 8446, section 5.1); whoever speaks plainly is told.
+    let mut first = [0];
+    if timed.tcp.peek(&mut first)? == 1 && first[0] != 22 {
+        let text = "this server speaks TLS: its address begins with https://\n";
+        let length = text.len();
+        write!(
+            timed,
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+        )?;
+        return linger(&timed.tcp);
+    }
+    let session = ServerConnection::new(shared.tls.clone()).map_err(io::Error::other)?;
+    let mut connection = Connection {
+        shared,
+        stream: StreamOwned::new(session, timed),
+        from,
+        pass,
+        buffer: Vec::new(),
+        left: 0,
+        member: false,
+    };
+    while connection.one()? && !shared.stopped() {}
+    connection.stream.conn.send_close_notify();
+    connection.stream.flush()?;
+    linger(&connection.stream.get_ref().tcp)
+}
+
+/// Throws away what still comes, for a moment: a socket that is closed with something unread resets the
+/// connection, and the other side may never see the answer (RFC 9112, section 9.6).
+fn linger(mut tcp: &TcpStream) -> io::Result<()> {
+    tcp.shutdown(std::net::Shutdown::Write)?;
+    let end = Instant::now() + Duration::from_secs(1);
+    let mut bytes = [0; 4096];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        tcp.set_read_timeout(Some(left))?;
+        if tcp.read(&mut bytes)? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+struct Connection<'a> {
+    shared: &'a Shared,
+    stream: StreamOwned<ServerConnection, Timed>,
+    from: IpAddr,
+    pass: &'a Pass,
+    buffer: Vec<u8>,
+    /// Bytes of the body that were not read yet.
+    left: u64,
+    member: bool,
+}
+
+impl Connection<'_> {
+    /// One request; whether another may follow.
+    fn one(&mut self) -> io::Result<bool> {
+        let head = loop {
+            match head::read(&self.buffer) {
+                Ok(Some((head, length))) => {
+                    self.buffer.drain(..length);
+                    break head;
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.answer(&refusal(400, why), true)?;
+                    return Ok(false);
+                }
+            }
+            if !self.fill()? {
+                return Ok(false);
+            }
+        };
+        self.left = head.length;
+        let (answer, whole) = match self.route(&head) {
+            Ok(answer) => (answer, true),
+            Err(Stop::Refused(answer)) => (answer, false),
+            Err(Stop::Io(error)) => return Err(error),
+        };
+        // What nobody wanted to know is in the way of the next request.
+        if whole && self.left > 0 && self.left <= SMALL {
+            self.body(&mut |_| {})?;
+        }
+        let close = head.close || !whole || self.left > 0;
+        self.answer(&answer, close)?;
+        Ok(!close)
+    }
+
+    fn fill(&mut self) -> io::Result<bool> {
+        let mut bytes = [0; 4096];
+        let n = self.stream.read(&mut bytes)?;
+        self.buffer.extend_from_slice(&bytes[..n]);
+        Ok(n > 0)
+    }
+
+    /// Answers a request. After a refusal the connection ends.
+    fn route(&mut self, head: &Head) -> Result<Answer, Stop> {
+        let path: Vec<&str> = head.path.trim_start_matches('/').split('/').collect();
+        if (&*head.method, &*path) == ("GET", &[""]) {
+            return Ok(Answer::Page);
+        }
+        let shown = head.token.as_deref().unwrap_or_default();
+        let (client, controller) = (self.shared.token.is(shown), self.shared.control.is(shown));
+        if !client && !controller {
+            let why = match head.token {
+                None => "no token was shown: use the whole address that `assay net serve` printed",
+                Some(_) => "this is not the token of this server; it has a new one at every start",
+            };
+            return Err(Stop::Refused(refusal(401, why)));
+        }
+        if !self.member {
+            self.member = true;
+            self.pass.no_stranger();
+            let timed = self.stream.get_mut();
+            timed.end = None;
+            timed.tcp.set_read_timeout(Some(MEMBER))?;
+            timed.tcp.set_write_timeout(Some(MEMBER))?;
+        }
+        match (&*head.method, &*path) {
+            ("POST", ["join"]) if client => {
+                let join: Join = self.json(head, SMALL)?;
+                let key: [u8; KEY] = super::random()?;
+                let now = self.shared.now_us();
+                Ok(said(&self.shared.hub().join(&join, self.from, key, now)))
+            }
+            ("POST", ["poll"]) if client => {
+                let poll: Poll = self.json(head, SMALL)?;
+                let now = self.shared.now_us();
+                Ok(said(&self.shared.hub().poll(poll, now)))
+            }
+            ("POST", ["done"]) if client => {
+                let done: Done = self.json(head, RECORD)?;
+                let now = self.shared.now_us();
+                Ok(said(&self.shared.hub().done(done, now)))
+            }
+            ("GET", ["bytes", n]) if client => match n.parse() {
+                Ok(n) if n <= MOST_BYTES => Ok(Answer::Bytes(n)),
+                _ => Ok(refusal(400, "a body has at most 64 MiB")),
+            },
+            ("POST", ["bytes"]) if client => self.upload(head),
+            ("GET", ["clients"]) if controller => {
+                Ok(said(&Ok(self.shared.hub().clients(self.shared.now_us()))))
+            }
+            ("POST", ["run"]) if controller => {
+                let plan = self.json(head, SMALL)?;
+                let now = self.shared.now_us();
+                Ok(said(&self.shared.hub().begin(&plan, now)))
+            }
+            ("GET", ["run", run]) if controller => Ok(with_number(run, |run| {
+                self.shared.hub().status(run, self.shared.now_us())
+            })),
+            ("POST", ["run", run, "abort"]) if controller => Ok(with_number(run, |run| {
+                self.shared.hub().abort(run, self.shared.now_us())
+            })),
+            ("GET", ["run", run, "person", person]) if controller => {
+                let person = person.parse().unwrap_or(usize::MAX);
+                Ok(with_number(run, |run| {
+                    self.shared.hub().record(run, person).cloned()
+                }))
+            }
+            _ if client => Err(Stop::Refused(refusal(
+                403,
+                "there is nothing here for a client; a controller needs the other address that `assay net serve` printed",
+            ))),
+            _ => Err(Stop::Refused(refusal(
+                403,
+                "there is nothing here for a controller; a client needs the other address that `assay net serve` printed",
+            ))),
+        }
+    }
+
+    fn json<T: DeserializeOwned>(&mut self, head: &Head, most: u64) -> Result<T, Stop> {
+        if head.length > most {
+            return Err(Stop::Refused(refusal(413, "this is larger than it can be")));
+        }
+        let mut body = Vec::new();
+        self.body(&mut |bytes| body.extend_from_slice(bytes))?;
+        serde_json::from_slice(&body)
+            .map_err(|error| Stop::Refused(refusal(400, &format!("not understood: {error}"))))
+    }
+
+    fn upload(&mut self, head: &Head) -> Result<Answer, Stop> {
+        let Some((client, key, role)) = &head.client else {
+            return Err(Stop::Refused(refusal(400, "an upload needs its client")));
+        };
+        if !self.shared.hub().is_client(*client, key) || head.length > MOST_BYTES {
+            return Err(Stop::Refused(refusal(
+                400,
+                "this upload is nobody's, or too large",
+            )));
+        }
+        let shared = self.shared;
+        self.body(&mut |bytes| {
+            let now = shared.now_us();
+            shared
+                .hub()
+                .uploaded(*client, role, bytes.len() as u64, now);
+        })?;
+        Ok(Answer::Json(200, "{}".to_owned()))
+    }
+
+    /// Reads the rest of the body.
+    fn body(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let less = |n: usize, left: u64| n.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let here = less(self.buffer.len(), self.left);
+        take(&self.buffer[..here]);
+        self.buffer.drain(..here);
+        self.left -= here as u64;
+        let mut bytes = vec![0; less(AT_ONCE, self.left)];
+        while self.left > 0 {
+            let most = less(bytes.len(), self.left);
+            let n = self.stream.read(&mut bytes[..most])?;
+            if n == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            take(&bytes[..n]);
+            self.left -= n as u64;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, answer: &Answer, close: bool) -> io::Result<()> {
+        let (status, kind, length) = match answer {
+            Answer::Json(status, text) => (*status, "application/json", text.len() as u64),
+            Answer::Bytes(n) => (200, "application/octet-stream", *n),
+            Answer::Page => (200, "text/html; charset=utf-8", super::PAGE.len() as u64),
+        };
+        let close = if close { "Connection: close\r\n" } else { "" };
+        // The page runs its own script and talks to this server alone.
+        let head = format!(
+            "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
+             X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\n\
+             Cross-Origin-Embedder-Policy: require-corp\r\nContent-Security-Policy: default-src 'none'; \
+             connect-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n{close}\r\n",
+            if status == 200 { "OK" } else { "Refused" },
+        );
+        // One write for a small answer, so that it is one packet.
+        let mut bytes = head.into_bytes();
+        match answer {
+            Answer::Json(_, text) => bytes.extend_from_slice(text.as_bytes()),
+            Answer::Page => bytes.extend_from_slice(super::PAGE.as_bytes()),
+            Answer::Bytes(n) => return self.incompressible(bytes, *n),
+        }
+        self.stream.write_all(&bytes)?;
+        self.stream.flush()
+    }
+
+    fn incompressible(&mut self, mut head: Vec<u8>, length: u64) -> io::Result<()> {
+        let pool = &self.shared.pool;
+        let mut at = self.shared.anywhere() % (pool.len() - AT_ONCE);
+        let mut left = usize::try_from(length).unwrap_or(usize::MAX);
+        while left > 0 || !head.is_empty() {
+            let n = left.min(AT_ONCE - head.len().min(AT_ONCE));
+            head.extend_from_slice(&pool[at..at + n]);
+            self.stream.write_all(&head)?;
+            head.clear();
+            at = (at + n) % (pool.len() - AT_ONCE);
+            left -= n;
+        }
+        self.stream.flush()
+    }
+}
+
+/// Why a request is not answered as it was meant.
+enum Stop {
+    Refused(Answer),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn refusal(status: u16, why: &str) -> Answer {
+    let refusal = Refusal {
+        error: why.to_owned(),
+    };
+    Answer::Json(status, serde_json::to_string(&refusal).unwrap_or_default())
+}
+
+fn said<T: Serialize>(result: &Result<T, Refused>) -> Answer {
+    match result {
+        Ok(value) => match serde_json::to_string(value) {
+            Ok(text) => Answer::Json(200, text),
+            Err(error) => refusal(500, &error.to_string()),
+        },
+        Err(Refused::Bad(why)) => refusal(400, why),
+        Err(Refused::Unknown(why)) => refusal(404, why),
+        Err(Refused::Busy(why)) => refusal(409, why),
+        Err(Refused::Full(why)) => refusal(503, why),
+    }
+}
+
+fn with_number<T: Serialize>(number: &str, ask: impl FnOnce(u64) -> Result<T, Refused>) -> Answer {
+    match number.parse() {
+        Ok(number) => said(&ask(number)),
+        Err(_) => refusal(404, "runs have numbers"),
+    }
+}

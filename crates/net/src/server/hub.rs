@@ -1,0 +1,443 @@
+//! Who is there and what goes on. Pure: times are passed in, in microseconds since the server began.
+
+use crate::plan::Plan;
+use crate::record::{MOST_EVENTS, PersonRecord, RoleRecord, SLOT_US};
+use crate::role::{Role, Workload};
+use crate::wire::{
+    ClientSeen, Clients, Done, Join, Joined, KEY, Live, Order, PersonSeen, Poll, Polled, Started,
+    Status, VERSION,
+};
+use data_encoding::HEXLOWER;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Most clients.
+pub const MOST_CLIENTS: usize = 1000;
+/// A client that was not heard of for so long is not given a part.
+const SILENT: i64 = 5_000_000;
+/// During a run, after so long it counts as gone. On a full link a poll may wait for seconds.
+const GONE: i64 = 30_000_000;
+/// After the end nothing is in the way any more, and a client that is silent for so long is gone.
+const GONE_AFTER: i64 = 10_000_000;
+/// Nobody is remembered that long without a word.
+const FORGOTTEN: i64 = 120_000_000;
+/// From the order to the start: every client has polled several times by then.
+const LEAD: i64 = 3_000_000;
+/// After the end, records may still come for so long.
+const COLLECT: i64 = 60_000_000;
+
+/// What a request is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It makes no sense (400).
+    Bad(String),
+    /// There is no such thing (404).
+    Unknown(&'static str),
+    /// Not now (409).
+    Busy(String),
+    /// There is no room (503).
+    Full(&'static str),
+}
+
+struct Client {
+    name: String,
+    agent: String,
+    address: IpAddr,
+    key: [u8; KEY],
+    heard: i64,
+    /// Bytes of uploads in every slot of the run, role by role.
+    uploads: BTreeMap<String, Vec<u64>>,
+}
+
+struct Part {
+    person: String,
+    client: u64,
+    client_name: String,
+    roles: Vec<Role>,
+    told: bool,
+    live: Option<Live>,
+    record: Option<PersonRecord>,
+}
+
+struct Run {
+    number: u64,
+    start: i64,
+    seconds: u32,
+    aborted: Option<i64>,
+    parts: Vec<Part>,
+}
+
+impl Run {
+    /// When nothing more is measured.
+    fn end(&self) -> i64 {
+        let planned = self.start + i64::from(self.seconds) * 1_000_000;
+        self.aborted.map_or(planned, |aborted| aborted.min(planned))
+    }
+}
+
+/// All that a server remembers.
+#[derive(Default)]
+pub struct Hub {
+    clients: BTreeMap<u64, Client>,
+    next: u64,
+    runs: u64,
+    /// The last run; a new one takes its place.
+    run: Option<Run>,
+}
+
+impl Hub {
+    /// A client comes. `key` is random.
+    pub fn join(
+        &mut self,
+        join: &Join,
+        address: IpAddr,
+        key: [u8; KEY],
+        now: i64,
+    ) -> Result<Joined, Refused> {
+        if join.version != VERSION {
+            return Err(Refused::Bad(format!(
+                "this server speaks version {VERSION} and the client version {}: use the same assay on both",
+                join.version
+            )));
+        }
+        let plain = |text: &str| {
+            !text.is_empty() && text.len() <= 60 && !text.chars().any(char::is_control)
+        };
+        if !plain(&join.name) || !plain(&join.agent) {
+            return Err(Refused::Bad(
+                "a client has a name of 1 to 60 bytes without control characters".to_owned(),
+            ));
+        }
+        let busy: Vec<u64> = self.parts().map(|part| part.client).collect();
+        self.clients
+            .retain(|number, client| now - client.heard < FORGOTTEN || busy.contains(number));
+        if self.clients.len() >= MOST_CLIENTS {
+            return Err(Refused::Full("there are too many clients"));
+        }
+        // A device that comes back, after a crash or a sleep, is the same one.
+        let stale = self.clients.iter().find(|(number, client)| {
+            client.name == join.name && now - client.heard > SILENT && !busy.contains(number)
+        });
+        if let Some(number) = stale.map(|(number, _)| *number) {
+            self.clients.remove(&number);
+        }
+        let taken = |name: &str| self.clients.values().any(|client| client.name == name);
+        let mut name = join.name.clone();
+        let mut count = 1;
+        while taken(&name) {
+            count += 1;
+            name = format!("{}-{count}", join.name);
+        }
+        self.next += 1;
+        self.clients.insert(
+            self.next,
+            Client {
+                name: name.clone(),
+                agent: join.agent.clone(),
+                address,
+                key,
+                heard: now,
+                uploads: BTreeMap::new(),
+            },
+        );
+        Ok(Joined {
+            client: self.next,
+            key: HEXLOWER.encode(&key),
+            name,
+        })
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.run.iter().flat_map(|run| &run.parts)
+    }
+
+    fn known(&mut self, number: u64, key: &str, now: i64) -> Result<&mut Client, Refused> {
+        let found = self.clients.get_mut(&number);
+        let client = found
+            .filter(|client| HEXLOWER.encode(&client.key) == key)
+            .ok_or(Refused::Unknown(
+                "this client is not known (any more): it has to join again",
+            ))?;
+        client.heard = client.heard.max(now);
+        Ok(client)
+    }
+
+    /// A client asks.
+    pub fn poll(&mut self, poll: Poll, now: i64) -> Result<Polled, Refused> {
+        self.known(poll.client, &poll.key, now)?;
+        let mut polled = Polled {
+            now_us: now,
+            order: None,
+            abort: false,
+        };
+        let Some(run) = &mut self.run else {
+            return Ok(polled);
+        };
+        let end = run.end();
+        let part = run.parts.iter_mut().find(|part| part.client == poll.client);
+        if let Some(part) = part.filter(|part| part.record.is_none()) {
+            part.live = poll.live.map(Live::bounded).or(part.live.take());
+            polled.abort = run.aborted.is_some();
+            // Whoever comes when it has begun does not take part any more.
+            if !polled.abort && now < end && (part.told || now < run.start) {
+                part.told = true;
+                polled.order = Some(Order {
+                    run: run.number,
+                    start_us: run.start,
+                    seconds: run.seconds,
+                    person: part.person.clone(),
+                    roles: part.roles.clone(),
+                });
+            }
+        }
+        Ok(polled)
+    }
+
+    /// A client delivers.
+    pub fn done(&mut self, done: Done, now: i64) -> Result<(), Refused> {
+        let client = self.known(done.client, &done.key, now)?;
+        let (mut uploads, name) = (std::mem::take(&mut client.uploads), client.name.clone());
+        let run = self.run.as_mut().filter(|run| run.number == done.run);
+        let run = run.ok_or(Refused::Unknown("this run is over and forgotten"))?;
+        let part = run.parts.iter_mut().find(|part| part.client == done.client);
+        let part = part.ok_or(Refused::Unknown("this client has no part in the run"))?;
+        if part.record.is_some() {
+            return Err(Refused::Busy("the record is there already".to_owned()));
+        }
+        let mut record = done.record;
+        check(&record).map_err(|why| Refused::Bad(why.to_owned()))?;
+        // What it is called, and what was counted here, is not the client's to say.
+        record.person.clone_from(&part.person);
+        record.client = name;
+        for role in &part.roles {
+            let up = matches!(
+                role.workload,
+                Workload::Bulk {
+                    direction: crate::role::Direction::Up,
+                    ..
+                }
+            );
+            if !up {
+                continue;
+            }
+            let counted = uploads.remove(&role.name).unwrap_or_default();
+            let last = (record.ran_us / SLOT_US) as usize;
+            let slots: Vec<u64> = counted.into_iter().take(last + 1).collect();
+            match record.roles.iter_mut().find(|seen| seen.role == role.name) {
+                Some(seen) => seen.slots = slots,
+                None => record.roles.push(RoleRecord {
+                    role: role.name.clone(),
+                    slots,
+                    ..RoleRecord::default()
+                }),
+            }
+        }
+        part.record = Some(record);
+        Ok(())
+    }
+
+    /// Bytes of an upload came.
+    pub fn uploaded(&mut self, client: u64, role: &str, bytes: u64, now: i64) {
+        let Some(run) = &self.run else { return };
+        let Ok(since) = u64::try_from(now - run.start) else {
+            return;
+        };
+        let slot = (since / SLOT_US) as usize;
+        let part = run.parts.iter().find(|part| part.client == client);
+        let known = part.is_some_and(|part| part.roles.iter().any(|own| own.name == role));
+        let within = slot < (run.seconds as usize + 60) * 10;
+        if let Some(client) = self.clients.get_mut(&client).filter(|_| known && within) {
+            let slots = client.uploads.entry(role.to_owned()).or_default();
+            if slots.len() <= slot {
+                slots.resize(slot + 1, 0);
+            }
+            slots[slot] = slots[slot].saturating_add(bytes);
+        }
+    }
+
+    /// Whose packets begin with this key, and where it may come from.
+    #[must_use]
+    pub fn by_key(&self, key: &[u8]) -> Option<IpAddr> {
+        let mut all = self.clients.values();
+        all.find(|client| client.key == key)
+            .map(|client| client.address)
+    }
+
+    /// Whether an upload is a known client's.
+    pub fn is_client(&self, number: u64, key: &str) -> bool {
+        let client = self.clients.get(&number);
+        client.is_some_and(|client| HEXLOWER.encode(&client.key) == key)
+    }
+
+    /// Who is there.
+    #[must_use]
+    pub fn clients(&self, now: i64) -> Clients {
+        let seen = self.clients.values().map(|client| ClientSeen {
+            name: client.name.clone(),
+            agent: client.agent.clone(),
+            address: client.address.to_string(),
+            silent_ms: u64::try_from((now - client.heard) / 1000).unwrap_or(0),
+        });
+        Clients {
+            clients: seen.filter(|seen| seen.silent_ms < 60_000).collect(),
+        }
+    }
+
+    /// A controller begins a run.
+    pub fn begin(&mut self, plan: &Plan, now: i64) -> Result<Started, Refused> {
+        plan.check().map_err(Refused::Bad)?;
+        if self.run.is_some() && !self.is_over(now) {
+            return Err(Refused::Busy(
+                "a run is under way: wait for its end, or abort it where it was begun".to_owned(),
+            ));
+        }
+        let mut free: Vec<(u64, &Client)> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| now - client.heard <= SILENT)
+            .map(|(number, client)| (*number, client))
+            .collect();
+        let mut given: Vec<Option<u64>> = vec![None; plan.people.len()];
+        for (person, given) in plan.people.iter().zip(&mut given) {
+            let Some(wanted) = &person.client else {
+                continue;
+            };
+            let at = free.iter().position(|(_, client)| client.name == *wanted);
+            let at = at.ok_or_else(|| {
+                Refused::Busy(format!(
+                    "the client `{}` of {} is not there",
+                    wanted.escape_debug(),
+                    person.name.escape_debug()
+                ))
+            })?;
+            *given = Some(free.remove(at).0);
+        }
+        let wanted = given.iter().filter(|given| given.is_none()).count();
+        if free.len() < wanted {
+            return Err(Refused::Busy(format!(
+                "{} people without a client of their own, and {} clients are free",
+                wanted,
+                free.len()
+            )));
+        }
+        let mut free = free.into_iter().map(|(number, _)| number);
+        let mut parts = Vec::new();
+        for (person, given) in plan.people.iter().zip(given) {
+            let client = given.or_else(|| free.next()).unwrap_or(0);
+            let client_name = self.clients.get(&client).map(|client| client.name.clone());
+            parts.push(Part {
+                person: person.name.clone(),
+                client,
+                client_name: client_name.unwrap_or_default(),
+                roles: plan.roles_of(person).map_err(Refused::Bad)?,
+                told: false,
+                live: None,
+                record: None,
+            });
+        }
+        for client in self.clients.values_mut() {
+            client.uploads.clear();
+        }
+        self.runs += 1;
+        self.run = Some(Run {
+            number: self.runs,
+            start: now + LEAD,
+            seconds: plan.seconds,
+            aborted: None,
+            parts,
+        });
+        Ok(Started {
+            run: self.runs,
+            begins_in_ms: (LEAD / 1000) as u64,
+        })
+    }
+
+    fn of(&self, number: u64) -> Result<&Run, Refused> {
+        let run = self.run.as_ref().filter(|run| run.number == number);
+        run.ok_or(Refused::Unknown("there is no such run (any more)"))
+    }
+
+    fn vanished(&self, run: &Run, part: &Part, now: i64) -> bool {
+        let heard = self.clients.get(&part.client).map(|client| client.heard);
+        let most = match now > run.end() + GONE_AFTER / 2 {
+            true => GONE_AFTER,
+            false => GONE,
+        };
+        part.record.is_none() && heard.is_none_or(|heard| now - heard > most)
+    }
+
+    fn is_over(&self, now: i64) -> bool {
+        let Some(run) = &self.run else { return true };
+        let end = run.end();
+        let missed = |part: &Part| !part.told && now > run.start;
+        let settled =
+            |part: &Part| part.record.is_some() || missed(part) || self.vanished(run, part, now);
+        let aborted = |part: &Part| run.aborted.is_some() && !part.told;
+        now > end + COLLECT || run.parts.iter().all(|part| settled(part) || aborted(part))
+    }
+
+    /// How a run stands.
+    pub fn status(&self, number: u64, now: i64) -> Result<Status, Refused> {
+        let run = self.of(number)?;
+        Ok(Status {
+            since_us: now - run.start,
+            aborted: run.aborted.is_some(),
+            over: self.is_over(now),
+            people: (run.parts.iter())
+                .map(|part| PersonSeen {
+                    person: part.person.clone(),
+                    client: part.client_name.clone(),
+                    told: part.told,
+                    delivered: part.record.is_some(),
+                    vanished: self.vanished(run, part, now),
+                    live: part.live.clone(),
+                })
+                .collect(),
+        })
+    }
+
+    /// Ends a run early; clients are told when they poll.
+    pub fn abort(&mut self, number: u64, now: i64) -> Result<(), Refused> {
+        self.of(number)?;
+        if let Some(run) = &mut self.run {
+            run.aborted.get_or_insert(now);
+        }
+        Ok(())
+    }
+
+    /// What one person saw.
+    pub fn record(&self, number: u64, person: usize) -> Result<&PersonRecord, Refused> {
+        let part = self.of(number)?.parts.get(person);
+        let record = part.and_then(|part| part.record.as_ref());
+        record.ok_or(Refused::Unknown("there is no record of this person"))
+    }
+}
+
+impl Live {
+    /// At most as much as a client can have to say.
+    fn bounded(mut self) -> Self {
+        self.roles.truncate(8);
+        self.roles.retain(|role| role.role.len() <= 40);
+        self
+    }
+}
+
+/// What a client may have sent.
+fn check(record: &PersonRecord) -> Result<(), &'static str> {
+    let texts = record.remarks.iter().map(String::len).sum::<usize>() + record.agent.len();
+    let roles = record.roles.iter().all(|seen| {
+        seen.role.len() <= 40
+            && seen.events.len() <= MOST_EVENTS
+            && seen.slots.len() <= MOST_EVENTS
+            && seen.probes.len() <= MOST_EVENTS
+            && seen.failures.len() <= 21
+            && seen.failures.keys().all(|why| why.len() <= 500)
+    });
+    match roles && record.roles.len() <= 8 && texts <= 4000 && record.void.len() <= 10_000 {
+        true => Ok(()),
+        false => Err("the record is larger than any client's can be"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

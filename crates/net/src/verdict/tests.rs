@@ -1,0 +1,197 @@
+use super::*;
+use crate::record::Start;
+use crate::role::builtin;
+use proptest::prelude::*;
+
+fn role(name: &str) -> Role {
+    builtin()
+        .into_iter()
+        .find(|role| role.name == name)
+        .unwrap()
+}
+
+fn person(role: &str, events: Vec<Event>) -> PersonRecord {
+    PersonRecord {
+        person: "anna".to_owned(),
+        ran_us: events.last().map_or(0, |event| event.due + 20_000),
+        start: Start {
+            idle_us: 500,
+            ..Start::default()
+        },
+        roles: vec![RoleRecord {
+            role: role.to_owned(),
+            events,
+            ..RoleRecord::default()
+        }],
+        ..PersonRecord::default()
+    }
+}
+
+fn packets(took: impl Fn(u64) -> Option<u64>) -> PersonRecord {
+    let event = |i: u64| Event {
+        due: i * 20_000,
+        late: 0,
+        took: took(i),
+    };
+    person("call", (0..1500).map(event).collect())
+}
+
+fn one(record: &PersonRecord, name: &str) -> RoleVerdict {
+    judge(record, &[role(name)]).roles.remove(0)
+}
+
+#[test]
+fn a_call_is_fine_tolerable_or_bad_by_the_share_of_late_packets() {
+    for (every, grade) in [(200, Grade::Good), (50, Grade::Tolerable), (10, Grade::Bad)] {
+        let record = packets(|i| Some(if i % every == 0 { 200_000 } else { 9_000 }));
+        let verdict = one(&record, "call");
+        assert_eq!(verdict.grade, grade, "one in {every}");
+        assert_eq!(verdict.over, 1500u64.div_ceil(every));
+        // One late packet in a row is hidden from who listens.
+        assert!(verdict.breaks.is_empty());
+        assert_eq!(verdict.latency.p50, Some(9_000));
+    }
+}
+
+#[test]
+fn breaks_have_a_time_and_a_length() {
+    let record =
+        packets(|i| (!(100..205).contains(&i) && !(700..710).contains(&i)).then_some(9_000));
+    let verdict = one(&record, "call");
+    assert_eq!(
+        verdict.breaks,
+        [(2_000_000, 4_100_000), (14_000_000, 14_200_000)]
+    );
+    assert_eq!(
+        verdict.cause,
+        Some(Cause::Loss {
+            share: 115.0 / 1500.0
+        })
+    );
+    assert_eq!(verdict.failed, 115);
+    // Lost packets are slower than any: the slowest is none.
+    assert_eq!(verdict.latency.max, None);
+    assert_eq!(verdict.worst.map(|second| second.over), Some(50));
+}
+
+#[test]
+fn a_full_queue_is_told_from_a_far_server_and_from_a_cut() {
+    let queue = one(&packets(|_| Some(380_000)), "call");
+    assert_eq!(
+        queue.cause,
+        Some(Cause::Queue {
+            during_us: 380_000,
+            before_us: 500
+        })
+    );
+    let mut far = packets(|_| Some(380_000));
+    far.start.idle_us = 370_000;
+    assert!(matches!(one(&far, "call").cause, Some(Cause::Far { .. })));
+    let cut = one(&packets(|i| (i < 1000).then_some(9_000)), "call");
+    assert_eq!(
+        cut.cause,
+        Some(Cause::Cut {
+            from_us: 20_000_000
+        })
+    );
+}
+
+#[test]
+fn what_the_client_itself_spoiled_counts_for_nobody() {
+    let mut record = packets(|_| Some(9_000));
+    for event in &mut record.roles[0].events[..100] {
+        (event.late, event.took) = (400_000, Some(900_000));
+    }
+    let verdict = one(&record, "call");
+    assert_eq!(
+        (verdict.void, verdict.over, verdict.grade),
+        (100, 0, Grade::Good)
+    );
+    // More than a tenth, and nothing is said.
+    for event in &mut record.roles[0].events[..200] {
+        event.late = 400_000;
+    }
+    assert_eq!(one(&record, "call").grade, Grade::Unknown);
+    // Away for the last third.
+    let mut record = packets(|i| (i < 1000).then_some(9_000));
+    record.void = vec![(20_000_000, 30_000_000)];
+    let verdict = one(&record, "call");
+    assert_eq!((verdict.over, verdict.grade), (0, Grade::Unknown));
+    assert_eq!(
+        verdict.seconds.iter().filter(|second| second.void).count(),
+        10
+    );
+}
+
+#[test]
+fn a_film_that_stood_is_bad_and_one_that_was_slow_once_is_not() {
+    let film = role("4kstream");
+    let events = |slow: u64| {
+        let piece = 335_544;
+        (0..60)
+            .map(|i| Event {
+                due: i * piece,
+                late: 0,
+                took: Some(if i == 20 { slow } else { 100_000 }),
+            })
+            .collect()
+    };
+    let verdict = judge(
+        &person("4kstream", events(600_000)),
+        std::slice::from_ref(&film),
+    );
+    assert_eq!(verdict.grade, Grade::Tolerable);
+    let verdict = judge(&person("4kstream", events(4_000_000)), &[film]);
+    assert_eq!(verdict.grade, Grade::Bad);
+    assert_eq!(verdict.roles[0].breaks.len(), 1);
+}
+
+#[test]
+fn nothing_measured_is_not_fine() {
+    for role in builtin() {
+        let verdict = judge(&PersonRecord::default(), &[role]);
+        assert_eq!(verdict.grade, Grade::Unknown);
+    }
+}
+
+#[test]
+fn round_trips_per_minute_are_those_of_the_draft() {
+    let probe = |ms: u64| Probe {
+        tcp: ms * 1000,
+        tls: 2 * ms * 1000,
+        http: 3 * ms * 1000,
+    };
+    let mut probes = vec![probe(10); 95];
+    probes.extend(vec![probe(10_000); 5]);
+    // The slowest 5 % are left out: (10 + 20 + 30) / 3 = 20 ms.
+    assert_eq!(rpm(&probes), Some(3000.0));
+    assert_eq!(rpm(&probes[..4]), None);
+}
+
+proptest! {
+    #[test]
+    fn no_record_makes_it_panic(
+        role in 0usize..8,
+        events in prop::collection::vec((any::<u64>(), any::<u64>(), any::<Option<u64>>()), 0..50),
+        slots in prop::collection::vec(0u64..1 << 40, 0..50),
+        ran in any::<u64>(),
+        void in prop::collection::vec((any::<u64>(), any::<u64>()), 0..4),
+        unsent in 0u64..1 << 40,
+    ) {
+        let role = builtin().remove(role);
+        let record = PersonRecord {
+            ran_us: ran,
+            void,
+            roles: vec![RoleRecord {
+                role: role.name.clone(),
+                events: events.into_iter().map(Event::from).collect(),
+                slots,
+                unsent,
+                ..RoleRecord::default()
+            }],
+            ..PersonRecord::default()
+        };
+        let verdict = judge(&record, &[role]);
+        prop_assert!(verdict.roles[0].over <= verdict.roles[0].counted);
+    }
+}

@@ -1,0 +1,237 @@
+//! What many people noticed on one network: terminal, JSON and a page from the same verdicts.
+
+mod page;
+mod words;
+
+pub use page::page;
+pub use words::{cause, clients, cross, headline, live};
+
+use assay_model::SCHEMA_VERSION;
+use assay_net::result::{Run, experience};
+use assay_net::role::Role;
+use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
+use assay_page::style::Style;
+use assay_page::table::Columns;
+use assay_page::text::clean;
+use assay_page::units::{NONE, grouped, latency, plural};
+use jiff::tz::TimeZone;
+use std::fmt::Write as _;
+
+/// A run with what it means.
+pub struct Net<'a> {
+    /// As carried out.
+    pub run: &'a Run,
+    /// Person by person, in its order.
+    pub judged: &'a [PersonVerdict],
+    /// The time zone in which times are told.
+    pub zone: TimeZone,
+}
+
+impl Net<'_> {
+    /// The time of day so many microseconds after the start.
+    fn clock(&self, us: u64) -> String {
+        let span = jiff::SignedDuration::from_micros(i64::try_from(us).unwrap_or(0));
+        let at = self.run.began.checked_add(span).unwrap_or(self.run.began);
+        at.to_zoned(self.zone.clone())
+            .strftime("%H:%M:%S")
+            .to_string()
+    }
+
+    /// Person, whole roles and their verdicts.
+    fn people(&self) -> impl Iterator<Item = (&PersonVerdict, Vec<Role>, Option<&str>)> {
+        let people = self.run.plan.people.iter().zip(&self.run.people);
+        self.judged
+            .iter()
+            .zip(people)
+            .map(|(judged, (person, taken))| {
+                let roles = self.run.plan.roles_of(person).unwrap_or_default();
+                (judged, roles, taken.missing.as_deref())
+            })
+    }
+}
+
+/// One JSON object: what was seen, and what it means.
+#[must_use]
+pub fn json(net: &Net) -> String {
+    let value = serde_json::json!({
+        "schema": SCHEMA_VERSION,
+        "kind": "net",
+        "experience": experience(net.judged),
+        "spread": net.run.spread(),
+        "judged": net.judged,
+        "run": net.run,
+    });
+    format!("{value:#}\n")
+}
+
+/// A grade as a word.
+fn grade(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Good => "good",
+        Grade::Tolerable => "tolerable",
+        Grade::Bad => "bad",
+        Grade::Unknown => "not known",
+    }
+}
+
+fn ms(us: Option<u64>) -> String {
+    us.map_or_else(|| NONE.to_owned(), |us| latency(us as f64 * 1e3))
+}
+
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        p if p < 0.1 => "<0.1 %".to_owned(),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+fn mbit(bit_per_s: f64) -> String {
+    format!(
+        "{} Mbit/s",
+        assay_model::units::significant(bit_per_s / 1e6)
+    )
+}
+
+const HEAD: [&str; 9] = [
+    "role",
+    "verdict",
+    "over goal",
+    "p50",
+    "p99",
+    "p99.9",
+    "max",
+    "worst second",
+    "rate",
+];
+
+fn cells(net: &Net, role: &RoleVerdict) -> Vec<String> {
+    let worst = role.worst.map_or_else(
+        || NONE.to_owned(),
+        |second| match second.due {
+            0 => format!(
+                "{} {}",
+                net.clock(u64::from(second.at) * 1_000_000),
+                mbit(second.bytes as f64 * 8.0)
+            ),
+            due => format!(
+                "{} {}/{due}",
+                net.clock(u64::from(second.at) * 1_000_000),
+                second.over
+            ),
+        },
+    );
+    let counted = match role.counted {
+        0 => NONE.to_owned(),
+        n => format!(
+            "{} of {}",
+            percent(role.share_over().unwrap_or(0.0)),
+            grouped(n)
+        ),
+    };
+    vec![
+        clean(&role.role),
+        grade(role.grade).to_owned(),
+        counted,
+        ms(role.latency.p50),
+        ms(role.latency.p99),
+        ms(role.latency.p999),
+        ms(role.latency.max),
+        worst,
+        role.bit_per_s.map_or_else(|| NONE.to_owned(), mbit),
+    ]
+}
+
+/// What holds for the whole run, in sentences.
+fn sentences(net: &Net) -> Vec<String> {
+    let of = experience(net.judged);
+    let people = |n: usize| plural(n as u64, "person", "people");
+    let mut out = Vec::new();
+    let fine = net.judged.len() - of.bad - of.tolerable - of.unknown;
+    out.push(format!(
+        "{}: bad for {}, tolerable for {}, good for {}{}.",
+        people(net.judged.len()),
+        of.bad,
+        of.tolerable,
+        fine,
+        match of.unknown {
+            0 => String::new(),
+            n => format!(", not known for {n}"),
+        }
+    ));
+    if let Some(spread) = net.run.spread() {
+        out.push(format!(
+            "All began within {} of each other (the clocks are known to {}).",
+            latency(spread.spread_us as f64 * 1e3),
+            latency(spread.error_us as f64 * 1e3)
+        ));
+    }
+    if net.run.aborted {
+        out.push("The run was ended early: this is what was measured until then.".to_owned());
+    }
+    out
+}
+
+/// For a terminal: a verdict for each person, then the figures.
+#[must_use]
+pub fn terminal(net: &Net, style: Style) -> String {
+    let mut out = String::new();
+    let names = net
+        .judged
+        .iter()
+        .map(|p| assay_page::text::width(&clean(&p.person)));
+    let indent = names.max().unwrap_or(0).min(24) + 2;
+    for (person, roles, missing) in net.people() {
+        let label = format!("{}  ", clean(&person.person));
+        let said = words::headline(person, &roles, missing, &|us| net.clock(us));
+        let colour = match person.grade {
+            Grade::Good => "32",
+            Grade::Tolerable => "33",
+            Grade::Bad => "31",
+            Grade::Unknown => "2",
+        };
+        let said = format!("{}: {said}", grade(person.grade));
+        let mut text = String::new();
+        style.paragraph(&mut text, &label, indent, &said);
+        let word = grade(person.grade);
+        out.push_str(&text.replacen(word, &style.paint(colour, word), 1));
+    }
+    out.push('\n');
+    figures(&mut out, net, style);
+    out.push('\n');
+    for sentence in sentences(net) {
+        style.paragraph(&mut out, "", 0, &sentence);
+    }
+    out
+}
+
+fn figures(out: &mut String, net: &Net, style: Style) {
+    let mut rows: Vec<Vec<String>> =
+        vec![std::iter::once("").chain(HEAD).map(str::to_owned).collect()];
+    for person in net.judged {
+        for role in &person.roles {
+            let name = clean(&person.person);
+            rows.push(std::iter::once(name).chain(cells(net, role)).collect());
+        }
+    }
+    let sides = "lllrrrrrrr";
+    for dropped in ["p99.9", "worst second", "max", "rate"] {
+        if Columns::fit(sides, &rows).width() + 2 <= style.columns() {
+            break;
+        }
+        if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
+            for row in &mut rows {
+                row.remove(at);
+            }
+        }
+    }
+    let columns = Columns::fit(sides, &rows);
+    for (at, row) in rows.iter().enumerate() {
+        let line = columns.line(row);
+        let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! The page: verdicts on top, the figures of every role, and the seconds of everybody on one axis.
+
+use super::words::{cross, headline};
+use super::{HEAD, Net, cells, grade, mbit, ms, percent, sentences};
+use crate::plan::{Line, Part, Section, sheet_of};
+use assay_net::role::{Role, Workload};
+use assay_net::verdict::{Grade, RoleVerdict, Second};
+use assay_page::svg::draw::{Anchor, Svg, shorten};
+use assay_page::text::clean;
+
+/// One self-contained page.
+#[must_use]
+pub fn page(net: &Net) -> String {
+    let mut sections = vec![verdicts(net), figures(net), timeline(net)];
+    let curves = latencies(net);
+    if !curves.rows.is_empty() {
+        sections.push(curves);
+    }
+    sections.push(starts(net));
+    let title = format!("Many people on one network: {}", clean(&net.run.plan.name));
+    sheet_of("assay net", &title, &sentences(net), &sections)
+}
+
+fn colour(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Good => "spare",
+        Grade::Tolerable => "parity",
+        Grade::Bad => "special",
+        Grade::Unknown => "idle",
+    }
+}
+
+fn verdicts(net: &Net) -> Section {
+    let rows = net.people().map(|(person, roles, missing)| {
+        let said = headline(person, &roles, missing, &|us| net.clock(us));
+        let shares = person
+            .roles
+            .iter()
+            .filter(|role| role.grade == person.grade);
+        let share = shares
+            .filter_map(RoleVerdict::share_over)
+            .fold(0.0, f64::max);
+        Line {
+            label: person.person.clone(),
+            lanes: vec![vec![Part {
+                colour: colour(person.grade),
+                amount: share,
+                says: format!("{} over the goal", percent(share)),
+            }]],
+            cells: vec![grade(person.grade).to_owned(), said],
+            ..Line::default()
+        }
+    });
+    Section {
+        heading: "What everybody noticed".to_owned(),
+        about: "The bar is the share over the goal of the role that was worst.".to_owned(),
+        columns: vec!["person", "verdict", "what it was like"],
+        rows: rows.collect(),
+        full: Some(1.0),
+        ticks: vec![
+            (0.0, "0 %".to_owned()),
+            (0.5, "50 %".to_owned()),
+            (1.0, "100 %".to_owned()),
+        ],
+        ..Section::default()
+    }
+}
+
+fn roles<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, Role, &'a RoleVerdict)> {
+    net.people().flat_map(|(person, roles, _)| {
+        roles
+            .into_iter()
+            .zip(&person.roles)
+            .map(|(role, verdict)| (&*person.person, role, verdict))
+            .collect::<Vec<_>>()
+    })
+}
+
+fn figures(net: &Net) -> Section {
+    let rows = roles(net).map(|(person, role, verdict)| Line {
+        label: person.to_owned(),
+        lanes: vec![],
+        cells: {
+            let mut cells = cells(net, verdict);
+            cells.push(ms(role.within_us()));
+            cells.push(ms(verdict.jitter_us));
+            cells
+        },
+        ..Line::default()
+    });
+    Section {
+        heading: "Every role".to_owned(),
+        about: "What failed or was lost counts as slower than anything: a percentile that falls there is not given, and \
+                none for which there was too little. The worst second is the one with most over its goal."
+            .to_owned(),
+        columns: std::iter::once("person").chain(HEAD).chain(["goal", "jitter"]).collect(),
+        rows: rows.collect(),
+        drawing: Some(String::new()),
+        ..Section::default()
+    }
+}
+
+const NAME: f64 = 170.0;
+const WIDTH: f64 = 720.0;
+const ROW: f64 = 18.0;
+
+fn timeline(net: &Net) -> Section {
+    let rows: Vec<(&str, Role, &RoleVerdict)> = roles(net).collect();
+    let seconds = rows
+        .iter()
+        .map(|(_, _, verdict)| verdict.seconds.len())
+        .max()
+        .unwrap_or(0);
+    let height = rows.len() as f64 * ROW + 20.0;
+    let mut svg = Svg::new(WIDTH, height);
+    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
+    for (at, (person, role, verdict)) in rows.iter().enumerate() {
+        let top = at as f64 * ROW;
+        let label = shorten(&cross(person, &role.name), 26);
+        svg.text(NAME - 6.0, top + 12.0, Anchor::End, "", &label);
+        let most = verdict
+            .seconds
+            .iter()
+            .map(|second| second.bytes)
+            .max()
+            .unwrap_or(0);
+        for second in &verdict.seconds {
+            let (class, says) = cell(role, second, most);
+            let says = format!("{} {says}", net.clock(u64::from(second.at) * 1_000_000));
+            let x = NAME + f64::from(second.at) * wide;
+            // Higher is worse, so that colour alone never tells.
+            let high = match class {
+                "special" => ROW - 3.0,
+                "parity" => (ROW - 3.0) * 0.65,
+                _ => (ROW - 3.0) * 0.35,
+            };
+            let at = [x, top + ROW - 2.0 - high, (wide - 0.5).max(0.5), high];
+            svg.titled(at, &format!("c-{class}"), &says);
+        }
+    }
+    for at in [0, seconds / 2, seconds] {
+        let anchor = match at {
+            0 => Anchor::Start,
+            at if at == seconds => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        let x = NAME + at as f64 * wide;
+        svg.text(
+            x,
+            height - 5.0,
+            anchor,
+            "ax n",
+            &net.clock(at as u64 * 1_000_000),
+        );
+    }
+    Section {
+        heading: "Second by second".to_owned(),
+        about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
+                red: most of it. Grey does not count, or nothing was due. Of downloads and uploads: against their own \
+                best second. Point at a second for its figures."
+            .to_owned(),
+        drawing: Some(svg.finish("timeline", "Second by second", "Seconds of everybody; the table above has the figures.")),
+        ..Section::default()
+    }
+}
+
+fn cell(role: &Role, second: &Second, most: u64) -> (&'static str, String) {
+    let rate = mbit(second.bytes as f64 * 8.0);
+    if second.void {
+        return ("idle", "does not count".to_owned());
+    }
+    if matches!(role.workload, Workload::Bulk { .. }) {
+        let share = second.bytes as f64 / most.max(1) as f64;
+        let class = match share {
+            share if share > 0.5 => "spare",
+            share if share > 0.1 => "parity",
+            _ => "special",
+        };
+        return (class, rate);
+    }
+    let says = format!(
+        "{} due, {} over, longest {}, {rate}",
+        second.due,
+        second.over,
+        ms(Some(second.longest_us))
+    );
+    let class = match (second.due, second.over) {
+        (0, _) => "idle",
+        (_, 0) => "spare",
+        (due, over) if over * 2 <= due => "parity",
+        _ => "special",
+    };
+    (class, says)
+}
+
+/// Half, 99 % and the slowest, as bars on one scale.
+fn latencies(net: &Net) -> Section {
+    let rows = roles(net).filter_map(|(person, role, verdict)| {
+        let p50 = verdict.latency.p50?;
+        let bar = |name: &str, us: Option<u64>, colour| {
+            us.map(|us| {
+                vec![Part {
+                    colour,
+                    amount: us as f64 / 1e3,
+                    says: format!("{name} {}", ms(Some(us))),
+                }]
+            })
+        };
+        let lanes = [
+            bar("p50", Some(p50), "data"),
+            bar(
+                "p99",
+                verdict.latency.p99.or(verdict.latency.p90),
+                "metadata",
+            ),
+            bar("max", verdict.latency.max, "parity"),
+        ];
+        Some(Line {
+            label: cross(person, &role.name),
+            lanes: lanes.into_iter().flatten().collect(),
+            cells: vec![
+                ms(Some(p50)),
+                ms(verdict.latency.p90),
+                ms(verdict.latency.p99),
+                ms(verdict.latency.max),
+            ],
+            ..Line::default()
+        })
+    });
+    Section {
+        heading: "How long it took".to_owned(),
+        about: "From when it was due until all of it was there: half, 99 % (90 % where there were fewer than 100), and \
+                the slowest."
+            .to_owned(),
+        columns: vec!["who", "p50", "p90", "p99", "max"],
+        rows: rows.collect(),
+        ..Section::default()
+    }
+}
+
+fn starts(net: &Net) -> Section {
+    let rows = net.run.people.iter().map(|taken| {
+        let start = taken.record.as_ref().map(|record| record.start);
+        let us = |value: Option<i64>| ms(value.and_then(|us| u64::try_from(us.abs()).ok()));
+        Line {
+            label: taken.person.clone(),
+            cells: vec![
+                clean(&taken.client),
+                us(start.map(|start| start.late_us)),
+                us(start.map(|start| start.error_us)),
+                ms(start.map(|start| start.idle_us)),
+                us(start.and_then(|start| start.drift_us)),
+            ],
+            ..Line::default()
+        }
+    });
+    Section {
+        heading: "How the start was known".to_owned(),
+        about: "No wall clock was asked: the offset to the server's clock is that of the exchange with the smallest \
+                round trip, and is off by half of it at most."
+            .to_owned(),
+        columns: vec!["person", "client", "began late by", "clock known to", "idle round trip", "moved since"],
+        rows: rows.collect(),
+        drawing: Some(String::new()),
+        ..Section::default()
+    }
+}

@@ -1,0 +1,237 @@
+//! One plain sentence for a person, and why it was so.
+
+use super::{mbit, ms, percent};
+use assay_net::cause::Cause;
+use assay_net::player::Played;
+use assay_net::role::{Role, Workload};
+use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
+use assay_net::wire::{ClientSeen, Status};
+use assay_page::text::clean;
+use assay_page::units::{latency, plural};
+
+/// At least this share over the goal, and it was hopeless rather than now and then.
+const HOPELESS: f64 = 0.8;
+
+/// What a person would say, of the role that was worst; and why.
+#[must_use]
+pub fn headline(
+    person: &PersonVerdict,
+    roles: &[Role],
+    missing: Option<&str>,
+    clock: &dyn Fn(u64) -> String,
+) -> String {
+    if let Some(why) = missing {
+        return format!("Nothing is known, because {}.", clean(why));
+    }
+    let pairs = roles.iter().zip(&person.roles);
+    let mut said: Vec<String> = Vec::new();
+    let mut causes: Vec<&Cause> = Vec::new();
+    for (role, verdict) in pairs.filter(|(_, verdict)| verdict.grade == person.grade) {
+        said.push(capital(&sentence(role, verdict, clock)));
+        // The same is said once, with the evidence of the first.
+        let kind = std::mem::discriminant;
+        let known = |why: &Cause| causes.iter().any(|own| kind(*own) == kind(why));
+        causes.extend(verdict.cause.as_ref().filter(|why| !known(why)));
+    }
+    said.extend(causes.into_iter().map(|why| cause(why, clock)));
+    match said.is_empty() {
+        true => "Nothing was measured.".to_owned(),
+        false => said.join(" "),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
+}
+
+/// One role.
+fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
+    let thing = clean(&role.thing);
+    let within = ms(role.within_us());
+    let share = verdict.share_over().unwrap_or(0.0);
+    let rate = verdict.bit_per_s.map_or_else(String::new, mbit);
+    match (verdict.grade, &role.workload) {
+        (Grade::Unknown, _) if verdict.void > 0 => format!(
+            "{}: {} of {} do not count, because the device itself was late or asleep.",
+            clean(&role.name),
+            verdict.void,
+            plural(
+                verdict.void + verdict.counted,
+                "measurement",
+                "measurements"
+            )
+        ),
+        (Grade::Unknown, _) => format!("{}: too little was measured.", clean(&role.name)),
+        (grade, Workload::Bulk { .. }) => {
+            let words = if grade == Grade::Good {
+                &role.fine
+            } else {
+                &role.trouble
+            };
+            match verdict.bit_per_s {
+                Some(bits) if bits > 0.0 => format!("{} at {rate}.", clean(words)),
+                _ => format!("{}.", clean(&role.hopeless)),
+            }
+        }
+        (_, Workload::Responsiveness { .. }) => match verdict.rpm {
+            Some(rpm) => format!(
+                "{} at {rate}, and new connections made {rpm:.0} round trips a minute meanwhile.",
+                clean(&role.fine)
+            ),
+            None => format!("{}.", clean(&role.hopeless)),
+        },
+        (Grade::Good, _) => {
+            let slow = verdict.latency.p99.or(verdict.latency.p90);
+            let most = if verdict.latency.p99.is_some() {
+                99
+            } else {
+                90
+            };
+            match slow {
+                Some(_) => format!(
+                    "{}: {most} % of {thing} within {}.",
+                    clean(&role.fine),
+                    ms(slow)
+                ),
+                None => format!("{}.", clean(&role.fine)),
+            }
+        }
+        (_, Workload::Stream { .. }) => film(role, verdict, clock),
+        _ if share >= HOPELESS => format!(
+            "{}: {} of {thing} took longer than {within} or were lost; half took {} or more.",
+            clean(&role.hopeless),
+            percent(share),
+            ms(verdict.latency.p50)
+        ),
+        _ => {
+            let broke = breaks(&role.trouble, &verdict.breaks, clock);
+            format!("{broke} ({} of {thing} over {within}).", percent(share))
+        }
+    }
+}
+
+/// How often, and the longest: `the call broke up 3 times, 14:02:11 the longest, 2.1 s`.
+fn breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> String {
+    let words = clean(words);
+    let long = |(from, to): &(u64, u64)| latency(to.saturating_sub(*from) as f64 * 1e3);
+    let longest = breaks
+        .iter()
+        .max_by_key(|(from, to)| to.saturating_sub(*from));
+    match (breaks.len(), longest) {
+        (0, _) | (_, None) => format!("{words} now and then"),
+        (1, Some(one)) => format!("{words} once, at {}, for {}", clock(one.0), long(one)),
+        (n, Some(one)) => {
+            format!(
+                "{words} {n} times, {} the longest, {}",
+                clock(one.0),
+                long(one)
+            )
+        }
+    }
+}
+
+fn film(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
+    let began = verdict
+        .played
+        .as_ref()
+        .is_some_and(|played| played.began_us.is_some());
+    let stood = verdict.played.as_ref().map_or(0, Played::stood_us);
+    match (began, verdict.breaks.len()) {
+        (false, _) => format!("{}.", clean(&role.hopeless)),
+        (true, 0) => format!(
+            "the film ran without a stop, but {} of {} came slower than they should.",
+            percent(verdict.share_over().unwrap_or(0.0)),
+            clean(&role.thing)
+        ),
+        (true, n) => {
+            let all = match n {
+                1 => String::new(),
+                _ => format!("; it stood {} in all", latency(stood as f64 * 1e3)),
+            };
+            format!("{}{all}.", breaks(&role.trouble, &verdict.breaks, clock))
+        }
+    }
+}
+
+/// Why, with the evidence.
+#[must_use]
+pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
+    match cause {
+        Cause::Queue {
+            during_us,
+            before_us,
+        } => format!(
+            "It waited in a queue on the way that is too long: a round trip took {} before the run, and {} when it was late.",
+            ms(Some(*before_us)),
+            ms(Some(*during_us))
+        ),
+        Cause::Loss { share } => format!("{} was lost on the way.", percent(*share)),
+        Cause::Far { before_us } => format!(
+            "The server is too far away: a round trip took {} before the run.",
+            ms(Some(*before_us))
+        ),
+        Cause::Rate { bit_per_s, needs } => {
+            format!("It got {}, and needs {}.", mbit(*bit_per_s), mbit(*needs))
+        }
+        Cause::Cut { from_us } => format!("From {} on nothing came through.", clock(*from_us)),
+    }
+}
+
+/// Who suffers now, for a line that changes.
+#[must_use]
+pub fn live(status: &Status) -> String {
+    let mut suffering = Vec::new();
+    for person in &status.people {
+        let roles = person.live.iter().flat_map(|live| &live.roles);
+        let worst = roles.filter(|role| role.over > 0).max_by(|a, b| {
+            a.over
+                .saturating_mul(b.ended)
+                .cmp(&b.over.saturating_mul(a.ended))
+        });
+        if let Some(role) = worst {
+            suffering.push(format!(
+                "{} ({}: {}/{} late)",
+                clean(&person.person),
+                clean(&role.role),
+                role.over,
+                role.ended
+            ));
+        } else if person.vanished {
+            suffering.push(format!("{} (gone)", clean(&person.person)));
+        }
+    }
+    match suffering.is_empty() {
+        true => "nobody suffers".to_owned(),
+        false => format!("suffering now: {}", suffering.join(", ")),
+    }
+}
+
+/// Who is there.
+#[must_use]
+pub fn clients(clients: &[ClientSeen]) -> String {
+    let rows: Vec<Vec<String>> = clients
+        .iter()
+        .map(|client| {
+            vec![
+                clean(&client.name),
+                clean(&client.address),
+                clean(&client.agent),
+                latency(client.silent_ms as f64 * 1e6),
+            ]
+        })
+        .collect();
+    match rows.is_empty() {
+        true => "No client is there.\n".to_owned(),
+        false => {
+            assay_page::table::table(0, "lllr", &["client", "address", "what", "heard"], &rows)
+        }
+    }
+}
+
+/// A person's role as a word of the timeline.
+#[must_use]
+pub fn cross(person: &str, role: &str) -> String {
+    format!("{}: {}", clean(person), clean(role))
+}
