@@ -31,5 +31,5 @@ mod worker;
 pub use load::{Live, Load, LoadError, MOST_CONNECTIONS, run};
 pub use probe::{ProbeError, Probed, probe};
 pub use request::{Expect, Method, Request};
-pub use tls::{Tls, TlsError, Trust};
+pub use tls::{AnyCertificate, Tls, TlsError, Trust};
 pub use url::Url;

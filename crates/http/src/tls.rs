@@ -68,7 +68,7 @@ impl Tls {
         let mut config = match trust {
             Trust::Anything => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anything(provider)))
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
                 .with_no_client_auth(),
             Trust::System => builder
                 .with_root_certificates(system()?)
@@ -111,9 +111,9 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
 
 /// Believes any certificate, but checks that the server holds its key.
 #[derive(Debug)]
-struct Anything(Arc<CryptoProvider>);
+pub struct AnyCertificate(pub Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anything {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
