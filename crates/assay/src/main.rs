@@ -22,6 +22,7 @@ mod context;
 mod global;
 mod pages;
 mod progress;
+mod shape;
 mod status;
 mod sweep;
 mod verbs;

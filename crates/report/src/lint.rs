@@ -2,7 +2,6 @@
 
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::other_tools::OtherTool;
-use assay_model::doubt::Severity;
 use assay_model::{Doubt, SCHEMA_VERSION};
 use assay_page::text::paragraph;
 
@@ -119,10 +118,7 @@ pub fn to_text(
 /// A doubt for people: code and severity, evidence, remedy, indented.
 #[must_use]
 pub fn doubt_text(doubt: &Doubt, indent: usize, columns: usize) -> String {
-    let severity = match doubt.severity {
-        Severity::Suspect => "suspect",
-        Severity::Void => "void",
-    };
+    let severity = doubt.severity.name();
     let mut out = paragraph(&format!("{} ({severity})", doubt.code), indent, columns);
     out.push_str(&paragraph(&doubt.evidence, indent + 2, columns));
     out.push_str(&paragraph(

@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use assay_engine::Carried;
 use assay_experiments::disks::{self, DisksError, Taken};
 use assay_lab::{Disk, Guest, LabError};
-use assay_model::doubt::Severity;
 use assay_model::plan::WorkloadSpec;
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Nanos, Plan, Planned};
@@ -180,10 +179,7 @@ fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[Taken]) -
             let mut same = doubts.iter().filter(|doubt| doubt.code == code);
             let count = same.clone().count();
             let Some(doubt) = same.next() else { continue };
-            let severity = match doubt.severity {
-                Severity::Void => "void",
-                Severity::Suspect => "suspect",
-            };
+            let severity = doubt.severity.name();
             text += &format!(
                 "{code} ({severity}), {count} of {} samples of {}\n",
                 plan.rounds,
