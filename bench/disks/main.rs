@@ -4,12 +4,14 @@
     reason = "a benchmark reads its arguments and writes the book"
 )]
 
+#[path = "../book.rs"]
+mod book;
 mod model;
 
 use assay_judge::siblings::judge;
 use model::{EQUAL, Model, ends};
 use std::fmt::Write as _;
-use std::{fs, io, thread};
+use std::{io, thread};
 
 /// Watches of a cell of equal disks: a share of 0.1 % is then known to 0.03 points.
 const EQUALS: u32 = 10_000;
@@ -38,7 +40,7 @@ fn main() -> io::Result<()> {
     let table = table(factor);
     print!("{table}");
     match into_book {
-        true => put(&table),
+        true => book::put(BOOK, "disks", &table),
         false => Ok(()),
     }
 }
@@ -143,17 +145,4 @@ fn table(factor: f64) -> String {
         }
     }
     text
-}
-
-/// Puts the table into the book.
-fn put(table: &str) -> io::Result<()> {
-    const BEGIN: &str = "<!-- table: disks -->\n";
-    let book = fs::read_to_string(BOOK)?;
-    let none = || io::Error::other(format!("{BOOK} has no place for the table"));
-    let (before, rest) = book.split_once(BEGIN).ok_or_else(none)?;
-    let (_, after) = rest.split_once("<!-- end -->").ok_or_else(none)?;
-    fs::write(
-        BOOK,
-        format!("{before}{BEGIN}\n{table}\n<!-- end -->{after}"),
-    )
 }

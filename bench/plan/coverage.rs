@@ -4,10 +4,12 @@
     reason = "a benchmark reads its arguments and writes the book"
 )]
 
+#[path = "../book.rs"]
+mod book;
 mod histories;
 
 use histories::{KINDS, ask};
-use std::{fs, io};
+use std::io;
 
 /// Histories of a cell, with three dates each.
 const HISTORIES: u64 = 200;
@@ -35,20 +37,7 @@ fn main() -> io::Result<()> {
     }
     print!("{table}");
     match into_book {
-        true => put(&table),
+        true => book::put(BOOK, "capacity", &table),
         false => Ok(()),
     }
-}
-
-/// Puts the table into the book.
-fn put(table: &str) -> io::Result<()> {
-    const BEGIN: &str = "<!-- table: capacity -->\n";
-    let book = fs::read_to_string(BOOK)?;
-    let none = || io::Error::other(format!("{BOOK} has no place for the table"));
-    let (before, rest) = book.split_once(BEGIN).ok_or_else(none)?;
-    let (_, after) = rest.split_once("<!-- end -->").ok_or_else(none)?;
-    fs::write(
-        BOOK,
-        format!("{before}{BEGIN}\n{table}\n<!-- end -->{after}"),
-    )
 }

@@ -323,7 +323,7 @@ mod tests {
                 on_disk: size,
             };
             let read = image.read_back(&things).unwrap();
-            let mode = arguments::cache_name(cache);
+            let mode = cache.name();
             assert!(
                 read.ends_with(&format!("{direct}, cache={mode} aio=threads")),
                 "{read}"

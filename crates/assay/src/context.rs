@@ -221,7 +221,7 @@ pub fn wrap(text: &str, indent: usize) -> String {
 
 /// The same with the end of the last line.
 pub fn paragraph(text: &str, indent: usize) -> String {
-    wrap(text, indent) + "\n"
+    assay_page::text::paragraph(text, indent, columns())
 }
 
 /// Writes to standard error, if anybody listens.

@@ -23,6 +23,7 @@ mod global;
 mod input;
 mod pages;
 mod progress;
+mod shape;
 mod status;
 mod sweep;
 mod verbs;

@@ -270,16 +270,7 @@ fn attack_hostile_files() {
         b"${",
         b"<",
     ];
-    let programs = [
-        (Program::Sshd, "/etc/ssh/sshd_config"),
-        (Program::Ssh, "/root/.ssh/config"),
-        (Program::Nginx, "/etc/nginx/nginx.conf"),
-        (Program::Dovecot, "/etc/dovecot/dovecot.conf"),
-        (Program::Postfix, "/etc/postfix/main.cf"),
-        (Program::Sysctl, "/etc/sysctl.conf"),
-        (Program::Systemd, "/etc/systemd/system.conf"),
-        (Program::Nsswitch, "/etc/nsswitch.conf"),
-    ];
+    let programs = Program::USUAL;
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut below = |limit: usize| {
         state ^= state << 13;

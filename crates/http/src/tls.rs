@@ -71,14 +71,11 @@ impl Tls {
         let mut config = match trust {
             Trust::Anything => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Unsigned {
-                    provider,
-                    fingerprint: None,
-                }))
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider)))
                 .with_no_client_auth(),
             Trust::Fingerprint(fingerprint) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Unsigned {
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate {
                     provider,
                     fingerprint: Some(*fingerprint),
                 }))
@@ -124,12 +121,23 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
 
 /// Believes any certificate, or the one with a fingerprint, and checks that the server holds its key.
 #[derive(Debug)]
-struct Unsigned {
+pub struct AnyCertificate {
     provider: Arc<CryptoProvider>,
     fingerprint: Option<[u8; 32]>,
 }
 
-impl ServerCertVerifier for Unsigned {
+impl AnyCertificate {
+    /// Believes any.
+    #[must_use]
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self {
+            provider,
+            fingerprint: None,
+        }
+    }
+}
+
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

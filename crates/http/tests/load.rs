@@ -14,22 +14,10 @@ use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
 
-/// nginx, or nothing with the reason said.
-fn nginx(server: &str) -> Option<Nginx> {
-    if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
-        assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
-        return None;
-    }
-    let nginx = Nginx::start(server).unwrap();
-    nginx.file("small", 1_000).unwrap();
-    nginx.file("large", 3_000_000).unwrap();
-    Some(nginx)
-}
-
 #[test]
 fn nginx_answers() {
     // A connection is closed by the server after 50 requests.
-    let Some(nginx) = nginx("keepalive_requests 50;") else {
+    let Some(nginx) = Nginx::with_files("keepalive_requests 50;") else {
         return;
     };
     for (path, length, connections, keep_alive) in [
@@ -70,7 +58,9 @@ fn nginx_answers() {
 fn methods_bodies_chunks_and_hashes() {
     let config = "ssi on; ssi_types *; location = /gone { return 404; } \
                   location = /moved { return 301 /small; } location = /empty { return 204; }";
-    let Some(nginx) = nginx(config) else { return };
+    let Some(nginx) = Nginx::with_files(config) else {
+        return;
+    };
     nginx.file("parsed", 70_000).unwrap();
     let url = Url::parse(&nginx.url("/parsed")).unwrap();
     let head = Request::new(&Method::Head, &url, &[], b"", true).unwrap();

@@ -27,18 +27,6 @@ fn request(url: &str, connections: u32, keep_alive: bool) -> Request {
     }
 }
 
-/// nginx, or nothing with the reason said.
-fn nginx(server: &str) -> Option<Nginx> {
-    if let Some(lacking) = assay_rigs::lacks(&["nginx"], false) {
-        assay_testing::skipped("program", format_args!("lacks {lacking}"));
-        return None;
-    }
-    let nginx = Nginx::start(server).unwrap();
-    nginx.file("small", 1_000).unwrap();
-    nginx.file("large", 3_000_000).unwrap();
-    Some(nginx)
-}
-
 fn good(request: &Request) -> Measured {
     let measured = run(request, &Cancel::default()).unwrap();
     assert!(measured.errors.is_empty(), "{:?}", measured.errors);
@@ -52,7 +40,8 @@ fn good(request: &Request) -> Measured {
 #[test]
 fn nginx_answers() {
     // The server counts what it was asked, and closes a connection after 50 requests.
-    let Some(nginx) = nginx("keepalive_requests 50; location = /gone { return 404; }") else {
+    let Some(nginx) = Nginx::with_files("keepalive_requests 50; location = /gone { return 404; }")
+    else {
         return;
     };
     for (path, length, connections, keep_alive) in [
@@ -80,7 +69,7 @@ fn nginx_answers() {
 #[test]
 fn chunked_and_gzip_less() {
     // Server-side includes make nginx send chunks.
-    let Some(nginx) = nginx("ssi on; ssi_types *;") else {
+    let Some(nginx) = Nginx::with_files("ssi on; ssi_types *;") else {
         return;
     };
     nginx.file("parsed", 70_000).unwrap();
@@ -91,7 +80,9 @@ fn chunked_and_gzip_less() {
 
 #[test]
 fn nginx_that_goes_away_and_comes_back() {
-    let Some(nginx) = nginx("") else { return };
+    let Some(nginx) = Nginx::with_files("") else {
+        return;
+    };
     let mut request = request(&nginx.url("/small"), 4, true);
     request.timing.runtime = Nanos(900 * MS);
     let reload = nginx.reload();

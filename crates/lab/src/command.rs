@@ -28,7 +28,7 @@ pub(crate) fn start_error(error: std::io::Error) -> LabError {
 }
 
 /// A path within a comma-separated option: commas are doubled (qemu(1)).
-pub(crate) fn escape(path: &OsStr) -> OsString {
+pub fn escape(path: &OsStr) -> OsString {
     let mut bytes = Vec::with_capacity(path.len());
     for byte in path.as_bytes() {
         bytes.push(*byte);

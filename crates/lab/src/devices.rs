@@ -107,7 +107,10 @@ impl Places {
         }
         let mut device = json!({
             "drive": disk.node(), "serial": disk.name, "id": disk.name,
-            "write-cache": disk.cache.write_cache(),
+            "write-cache": match disk.cache.shows_write_cache() {
+                    true => "on",
+                    false => "off",
+                },
         });
         if let Some(werror) = disk.werror {
             device["werror"] = json!(werror.name());

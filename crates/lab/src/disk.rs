@@ -1,6 +1,8 @@
 //! A virtual disk: what lies under it on the host, and how QEMU shows it to the guest.
 
 use crate::error::LabError;
+pub use assay_model::change::{Aio, CacheMode};
+use assay_model::named;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -112,55 +114,6 @@ pub enum Bus {
     Nvme,
 }
 
-/// QEMU's cache modes: what `cache=` of `-drive` stands for (qemu(1)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CacheMode {
-    /// Write cache shown, host page cache used.
-    Writeback,
-    /// Write cache shown, host page cache bypassed.
-    None,
-    /// No write cache shown, host page cache used.
-    Writethrough,
-    /// No write cache shown, host page cache bypassed.
-    Directsync,
-    /// Write cache shown, host page cache used, flushes ignored: data is lost in a power cut.
-    Unsafe,
-}
-
-impl CacheMode {
-    /// `cache.direct`: O_DIRECT on the host.
-    #[must_use]
-    pub fn direct(self) -> bool {
-        matches!(self, Self::None | Self::Directsync)
-    }
-
-    /// Whether the guest sees a cache that it has to flush.
-    #[must_use]
-    pub fn shows_write_cache(self) -> bool {
-        !matches!(self, Self::Writethrough | Self::Directsync)
-    }
-
-    /// `write-cache` of the device.
-    pub(crate) fn write_cache(self) -> &'static str {
-        if self.shows_write_cache() {
-            "on"
-        } else {
-            "off"
-        }
-    }
-}
-
-/// How QEMU does input and output on the host (`aio=`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Aio {
-    /// A pool of threads.
-    Threads,
-    /// Linux AIO; it needs a cache mode that bypasses the page cache.
-    Native,
-    /// io_uring.
-    IoUring,
-}
-
 /// What QEMU does when the host refuses a write (`werror=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WriteError {
@@ -173,39 +126,12 @@ pub enum WriteError {
     Enospc,
 }
 
-/// A choice that has a name on the command line.
-macro_rules! named {
-    ($kind:ident, $what:literal: $($variant:ident = $name:literal),+) => {
-        impl $kind {
-            /// As the command line names it.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-
-        impl std::str::FromStr for $kind {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($name => Ok(Self::$variant),)+
-                    _ => Err(format!("no {} {text:?}; there are {}", $what, [$($name),+].join(", "))),
-                }
-            }
-        }
-    };
-}
-
 named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = "sata",
     Ide = "ide", Nvme = "nvme");
-named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
-    Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
-named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
 named!(WriteError, "werror policy": Report = "report", Stop = "stop", Enospc = "enospc");
 
 /// The passphrase of encrypted disks. They are scratch: what protects them is that they go.
-pub(crate) const SECRET: &str = "assay";
+pub const SECRET: &str = "assay";
 
 impl Disk {
     /// A raw scratch disk on virtio-blk.
@@ -379,11 +305,11 @@ mod tests {
     fn cache_modes_mean_what_the_manual_says() {
         // qemu(1), -drive cache=: cache.writeback, cache.direct, cache.no-flush.
         let table = [
-            ("writeback", "on", false, false),
-            ("none", "on", true, false),
-            ("writethrough", "off", false, false),
-            ("directsync", "off", true, false),
-            ("unsafe", "on", false, true),
+            ("writeback", true, false, false),
+            ("none", true, true, false),
+            ("writethrough", false, false, false),
+            ("directsync", false, true, false),
+            ("unsafe", true, false, true),
         ];
         for (name, write_cache, direct, no_flush) in table {
             let disk = Disk {
@@ -391,7 +317,7 @@ mod tests {
                 ..Disk::scratch("d", 512)
             };
             let cache = &disk.nodes("f", None)[0]["cache"];
-            assert_eq!(disk.cache.write_cache(), write_cache, "{name}");
+            assert_eq!(disk.cache.shows_write_cache(), write_cache, "{name}");
             assert_eq!(cache["direct"], direct, "{name}");
             assert_eq!(cache["no-flush"], no_flush, "{name}");
         }

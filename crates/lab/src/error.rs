@@ -225,7 +225,7 @@ pub enum LabError {
 
 impl LabError {
     /// For `map_err`: an error about a path.
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }
     }

@@ -238,7 +238,7 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
 }
 
 /// Runs `qemu-img` for a disk.
-pub(crate) fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
+pub fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
     let mut argv = vec![OsStr::new("qemu-img")];
     argv.extend(arguments.iter().map(OsString::as_os_str));
     let limits = Limits {

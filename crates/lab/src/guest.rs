@@ -133,7 +133,7 @@ impl Guest {
     }
 
     /// Whether it lives and is still wanted.
-    pub(crate) fn watch(&self) -> Result<(), LabError> {
+    pub fn watch(&self) -> Result<(), LabError> {
         if self.cancel.is_cancelled() {
             return Err(LabError::Interrupted);
         }
@@ -215,7 +215,7 @@ impl Guest {
     }
 
     /// A connection to QEMU's monitor; QEMU serves one at a time.
-    pub(crate) fn monitor(&self) -> Result<Qmp, LabError> {
+    pub fn monitor(&self) -> Result<Qmp, LabError> {
         let stream = connect(&self.place.dir, "qmp").map_err(|error| {
             self.watch()
                 .err()

@@ -19,26 +19,19 @@ mod command;
 pub mod console;
 pub mod counters;
 mod cpio;
-pub mod crypto;
 mod devices;
 pub mod disk;
 mod error;
 mod files;
-pub mod full;
 mod guest;
 mod host;
 mod image;
 mod landing;
-pub mod measure;
 mod plug;
-mod pool;
-pub mod powercut;
-mod qmp;
+pub mod qmp;
 mod recipe;
-#[allow(dead_code, reason = "shared with the agent")]
-mod record;
-mod room;
-mod sparse;
+pub mod record;
+pub mod sparse;
 mod spec;
 mod state;
 mod steps;
@@ -46,17 +39,18 @@ mod talk;
 mod tools;
 #[allow(dead_code, reason = "shared with the agent")]
 mod wire;
-pub mod writelog;
 
 pub use accel::{Accel, Choice, choose as choose_accel};
 pub use boot::{LEAST_MEMORY, Options};
+pub use command::escape;
 pub use disk::Disk;
 pub use error::LabError;
+pub use files::qemu_img;
 pub use guest::Guest;
 pub use image::{Cache, Image, Progress};
 pub use recipe::Zfs;
-pub use state::{Entry, State};
-pub use talk::Output;
+pub use state::{Entry, Place, State};
+pub use talk::{FIO_START_AND_END, Output};
 pub use wire::Sync;
 
 #[cfg(test)]

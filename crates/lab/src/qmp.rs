@@ -12,7 +12,7 @@ const LONGEST: u64 = 16 << 20;
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection to the monitor, ready for commands.
-pub(crate) struct Qmp {
+pub struct Qmp {
     reader: Box<dyn BufRead + Send>,
     writer: Box<dyn Write + Send>,
     events: Vec<Value>,
@@ -20,7 +20,7 @@ pub(crate) struct Qmp {
 
 impl Qmp {
     /// Over a socket of QEMU.
-    pub(crate) fn new(stream: UnixStream) -> Result<Self, LabError> {
+    pub fn new(stream: UnixStream) -> Result<Self, LabError> {
         let ready = stream
             .set_read_timeout(Some(QEMU_ANSWERS_WITHIN))
             .and_then(|()| stream.set_write_timeout(Some(QEMU_ANSWERS_WITHIN)));
@@ -31,7 +31,7 @@ impl Qmp {
     }
 
     /// Takes the greeting and leaves negotiation mode.
-    pub(crate) fn over(
+    pub fn over(
         reader: Box<dyn BufRead + Send>,
         writer: Box<dyn Write + Send>,
     ) -> Result<Self, LabError> {
@@ -46,7 +46,7 @@ impl Qmp {
     }
 
     /// Runs a command and returns what it returns. Events that come before it are kept.
-    pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, LabError> {
+    pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, LabError> {
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
         self.writer
             .write_all(line.as_bytes())
@@ -67,7 +67,7 @@ impl Qmp {
     }
 
     /// The events that came since the last call, up to the last answer.
-    pub(crate) fn take_events(&mut self) -> Vec<Value> {
+    pub fn take_events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Copies content and length into `to`, which may exist; holes are not written, so `to` has to be
 /// empty or hold zeros there.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
+pub fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     let source = Held::follow(from, Access::Read)?;
     let source = source.file();
     let length = source.metadata().map_err(LabError::io(from))?.len();
@@ -37,13 +37,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
 }
 
 /// Copies `length` bytes from one place to another.
-pub(crate) fn copy_range(
-    source: &File,
-    from: u64,
-    target: &File,
-    to: u64,
-    length: u64,
-) -> io::Result<()> {
+pub fn copy_range(source: &File, from: u64, target: &File, to: u64, length: u64) -> io::Result<()> {
     const PIECE: u64 = 1 << 20;
     let mut buffer = vec![0; usize::try_from(length.min(PIECE)).unwrap_or(0)];
     let mut done = 0;

@@ -69,8 +69,9 @@ pub struct State {
 
 /// The directory of a guest.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) dir: PathBuf,
+pub struct Place {
+    /// Where it is.
+    pub dir: PathBuf,
     /// Held while this process owns the guest.
     pub(crate) owner: Option<File>,
 }
@@ -127,7 +128,7 @@ impl State {
     }
 
     /// Makes the directory of a new guest and holds it.
-    pub(crate) fn add(&self, name: &str) -> Result<Place, LabError> {
+    pub fn add(&self, name: &str) -> Result<Place, LabError> {
         Self::check_name(name)?;
         let _lock = self.lock()?;
         let dir = self.root.join(name);

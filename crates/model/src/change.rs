@@ -190,7 +190,9 @@ pub enum ImageFormat {
 }
 
 /// QEMU's cache modes (qemu(1), `-drive cache=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheMode {
     /// O_DIRECT on the host; the guest's flushes are passed on.
@@ -206,14 +208,40 @@ pub enum CacheMode {
     Unsafe,
 }
 
+impl CacheMode {
+    /// `cache.direct`: O_DIRECT on the host.
+    #[must_use]
+    pub fn direct(self) -> bool {
+        matches!(self, Self::None | Self::Directsync)
+    }
+
+    /// Whether the guest sees a cache that it has to flush.
+    #[must_use]
+    pub fn shows_write_cache(self) -> bool {
+        !matches!(self, Self::Writethrough | Self::Directsync)
+    }
+
+    /// `cache.no-flush`: flushes are ignored.
+    #[must_use]
+    pub fn ignores_flushes(self) -> bool {
+        self == Self::Unsafe
+    }
+}
+
+crate::named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
+    Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
+crate::named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
+
 /// How QEMU submits I/O.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aio {
     /// A pool of threads.
     #[default]
     Threads,
-    /// Linux native asynchronous I/O; needs O_DIRECT.
+    /// Linux native asynchronous I/O; needs a cache mode that bypasses the page cache.
     Native,
     /// io_uring.
     #[serde(rename = "io_uring")]

@@ -12,6 +12,8 @@ pub enum Severity {
     Void,
 }
 
+crate::named!(Severity, "severity": Suspect = "suspect", Void = "void");
+
 /// A reason not to believe a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {

@@ -14,6 +14,7 @@ pub mod histogram;
 pub mod ladder;
 pub mod load;
 pub mod machine;
+mod named;
 pub mod place;
 pub mod plan;
 pub mod result;

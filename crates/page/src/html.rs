@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// From the doctype to `</html>`, around what a page has of its own.
 const SHELL: &str = include_str!("html/shell.html");
-/// Macros that pages share: `table`, `chart`, `environment`.
+/// Macros that pages share: `table`, `chart`, `tiles`, `remarks`, `doubts`, `environment`.
 const PARTS: &str = include_str!("html/parts.html");
 const STYLE: &str = include_str!("html/style.css");
 

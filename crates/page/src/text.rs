@@ -69,6 +69,12 @@ pub fn indented(text: &str, indent: usize, columns: usize) -> String {
     lines.join("\n")
 }
 
+/// The same with the end of the last line.
+#[must_use]
+pub fn paragraph(text: &str, indent: usize, columns: usize) -> String {
+    indented(text, indent, columns) + "\n"
+}
+
 fn broken(text: &str, columns: usize, within_words: bool) -> Vec<String> {
     let columns = columns.max(1);
     let mut words: Vec<String> = Vec::new();

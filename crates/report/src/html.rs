@@ -2,6 +2,7 @@
 //! narrow screen.
 
 pub(crate) mod charts;
+pub(crate) mod doubt;
 mod lines;
 pub(crate) mod page;
 

@@ -4,7 +4,7 @@ use crate::subject;
 use crate::terminal::{carried, criterion_words, limit_name, mark};
 use assay_model::Run;
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::doubt::{Severity, Validity};
+use assay_model::doubt::Validity;
 use assay_model::result::Judged;
 use assay_page::markdown::plain;
 use assay_page::units::{NONE, heading, plus_minus, value};
@@ -61,10 +61,7 @@ pub(crate) fn doubts(judged: &Judged) -> String {
         out.push_str("\n## Doubts\n\n");
     }
     for one in doubts {
-        let severity = match one.doubt.severity {
-            Severity::Suspect => "suspect",
-            Severity::Void => "void",
-        };
+        let severity = one.doubt.severity.name();
         out.push_str(&format!(
             "- **{}** ({severity}): {} Instead: {} In: {}\n",
             plain(&one.doubt.code),

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bars;
+pub mod bill;
 mod growth;
 mod layout;
 mod lineage;

@@ -7,7 +7,7 @@ pub use page::page;
 use assay_model::units::{mb_per_s, significant};
 use assay_model::web::result::{Judged, Percentiles, RankedBy, Ranking, StepResult};
 use assay_model::web::{Pace, Step};
-use assay_model::{Doubt, Nanos, SCHEMA_VERSION, Severity};
+use assay_model::{Doubt, Nanos, SCHEMA_VERSION};
 use assay_page::style::Style;
 use assay_page::table::Columns;
 use assay_page::text::clean;
@@ -259,10 +259,7 @@ fn doubts(out: &mut String, steps: &[&StepResult], style: Style) {
         }
     }
     for (doubt, names) in told {
-        let severity = match doubt.severity {
-            Severity::Void => "void",
-            Severity::Suspect => "suspect",
-        };
+        let severity = doubt.severity.name();
         let which = match &names[..] {
             [one] => format!("{one}: "),
             [first, ..] => format!("{} steps, {first}: ", names.len()),

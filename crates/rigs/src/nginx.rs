@@ -42,6 +42,28 @@ impl Nginx {
         })
     }
 
+    /// As [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000; none, with
+    /// the reason said, where nginx is missing.
+    ///
+    /// # Panics
+    /// nginx is there and does not start.
+    #[must_use]
+    pub fn with_files(server: &str) -> Option<Self> {
+        if let Some(lacking) = crate::lacks(&["nginx"], false) {
+            assay_testing::skipped("nginx", format_args!("lacks {lacking}"));
+            return None;
+        }
+        let started = Self::start(server).and_then(|nginx| {
+            nginx.file("small", 1_000)?;
+            nginx.file("large", 3_000_000)?;
+            Ok(nginx)
+        });
+        match started {
+            Ok(nginx) => Some(nginx),
+            Err(error) => panic!("nginx: {error}"),
+        }
+    }
+
     /// Puts a file of this many bytes there.
     ///
     /// # Errors

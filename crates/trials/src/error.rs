@@ -16,6 +16,12 @@ pub enum TrialError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The advice cannot be tried with these values, or on this target.
+    #[error(transparent)]
+    Resolve(#[from] assay_advice::ResolveError),
+    /// The target has no name that can be kept.
+    #[error("{0}")]
+    Name(String),
     /// A setting cannot be changed, set back or entered in the journal.
     #[error(transparent)]
     Change(#[from] ChangeError),

@@ -4,6 +4,7 @@
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
 mod bench;
+mod candidate;
 mod error;
 mod execute;
 mod machine;
@@ -12,10 +13,11 @@ mod plan;
 mod stopped;
 
 pub use assay_engine::{Environment, Event};
+pub use candidate::Candidate;
 pub use error::TrialError;
 pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
-pub use plan::{Options, settle};
+pub use plan::Options;
 
 use assay_model::{Doubt, doubt::Severity};
 

@@ -39,36 +39,11 @@ pub(crate) struct Cache {
 
 impl From<CacheMode> for Cache {
     fn from(mode: CacheMode) -> Self {
-        let (direct, no_flush, writethrough) = match mode {
-            CacheMode::None => (true, false, false),
-            CacheMode::Writeback => (false, false, false),
-            CacheMode::Writethrough => (false, false, true),
-            CacheMode::Directsync => (true, false, true),
-            CacheMode::Unsafe => (false, true, false),
-        };
         Self {
-            direct,
-            no_flush,
-            writethrough,
+            direct: mode.direct(),
+            no_flush: mode.ignores_flushes(),
+            writethrough: !mode.shows_write_cache(),
         }
-    }
-}
-
-pub(crate) fn cache_name(mode: CacheMode) -> &'static str {
-    match mode {
-        CacheMode::None => "none",
-        CacheMode::Writeback => "writeback",
-        CacheMode::Writethrough => "writethrough",
-        CacheMode::Directsync => "directsync",
-        CacheMode::Unsafe => "unsafe",
-    }
-}
-
-fn aio_name(aio: Aio) -> &'static str {
-    match aio {
-        Aio::Threads => "threads",
-        Aio::Native => "native",
-        Aio::IoUring => "io_uring",
     }
 }
 
@@ -102,9 +77,9 @@ pub(crate) fn check(arm: &ImageArm) -> Result<(), ArmError> {
             );
         }
     }
-    if arm.aio == Aio::Native && !Cache::from(arm.cache).direct {
+    if arm.aio == Aio::Native && !arm.cache.direct() {
         return refuse(
-            format!("aio=native with cache={}", cache_name(arm.cache)),
+            format!("aio=native with cache={}", arm.cache.name()),
             "native I/O needs O_DIRECT: use cache=none or cache=directsync",
         );
     }
@@ -152,7 +127,7 @@ pub(crate) fn file_node(arm: &ImageArm) -> Value {
         "driver": "file",
         "node-name": "file",
         "filename": IMAGE,
-        "aio": aio_name(arm.aio),
+        "aio": arm.aio.name(),
         "cache": cache(arm),
     })
 }
@@ -230,8 +205,8 @@ fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<Str
 /// socket, and its own work directory has one that is short.
 pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     let mut args = vec![
-        format!("--cache={}", cache_name(arm.cache)),
-        format!("--aio={}", aio_name(arm.aio)),
+        format!("--cache={}", arm.cache.name()),
+        format!("--aio={}", arm.aio.name()),
     ];
     args.extend(image_options(arm));
     args

@@ -1,15 +1,14 @@
 //! `assay lint`: what a fio command or job file would not measure.
 
-use crate::context::paragraph;
-use crate::context::print;
+use crate::context::{columns, print};
 use crate::input;
 use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_fio::options::{self, Invocation, JobOptions};
 use assay_judge::doubts::other_tools::OtherTool;
 use assay_judge::doubts::{self, other_tools};
-use assay_model::doubt::Severity;
-use assay_model::{Doubt, SCHEMA_VERSION};
+use assay_model::Doubt;
+use assay_report::lint::{overwritten, to_json, to_text};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -81,7 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     if json {
         print(&format!("{:#}\n", to_json(&judged, others)))?;
     } else {
-        print(&to_text(&judged, others))?;
+        print(&to_text(&judged, others, columns()))?;
     }
     Ok(if found { Status::Findings } else { Status::Ok })
 }
@@ -208,114 +207,4 @@ fn included(from: &str, file: &str) -> Result<String, String> {
         return Err("no regular file".to_owned());
     }
     input::text(path, LARGEST, "job options").map_err(|error| error.to_string())
-}
-
-fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> serde_json::Value {
-    let of_others = others.iter().flat_map(|other| {
-        other
-            .doubts
-            .iter()
-            .map(|doubt| doubt_json(other.name, doubt))
-    });
-    let doubts: Vec<_> = judged
-        .iter()
-        .flat_map(|(job, doubts)| doubts.iter().map(|doubt| doubt_json(&job.name, doubt)))
-        .chain(of_others)
-        .collect();
-    let measures: Vec<_> = others
-        .iter()
-        .map(|other| serde_json::json!({ "name": other.name, "measures": other.measures }))
-        .collect();
-    let jobs: Vec<_> = judged
-        .iter()
-        .map(|(job, doubts)| {
-            let codes: Vec<&str> = doubts.iter().map(|doubt| doubt.code.as_str()).collect();
-            serde_json::json!({ "name": job.name, "doubts": codes })
-        })
-        .collect();
-    serde_json::json!({
-        "schema": SCHEMA_VERSION,
-        "overwrites": overwritten(judged, others),
-        "other_tools": measures,
-        "doubts": doubts,
-        "jobs": jobs,
-    })
-}
-
-/// Whole devices that the jobs would write over.
-fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> Vec<String> {
-    let mut devices: Vec<String> = judged
-        .iter()
-        .filter(|(job, _)| job.access.writes || job.access.trims)
-        .flat_map(|(job, _)| job.given("filename").unwrap_or_default().split(':'))
-        .filter(|name| name.starts_with("/dev/") && !name.starts_with("/dev/shm/"))
-        .filter(|name| !matches!(*name, "/dev/null" | "/dev/zero" | "/dev/full"))
-        .map(str::to_owned)
-        .chain(others.iter().filter_map(|other| other.overwrites.clone()))
-        .collect();
-    devices.sort();
-    devices.dedup();
-    devices
-}
-
-/// A doubt with the job it is about.
-pub fn doubt_json(job: &str, doubt: &Doubt) -> serde_json::Value {
-    serde_json::json!({
-        "code": doubt.code,
-        "severity": doubt.severity,
-        "evidence": doubt.evidence,
-        "remedy": doubt.remedy,
-        "job": job,
-    })
-}
-
-fn to_text(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> String {
-    let mut out = String::new();
-    let devices = overwritten(judged, others);
-    if !devices.is_empty() {
-        let devices: Vec<String> = devices
-            .iter()
-            .map(|device| device.escape_debug().to_string())
-            .collect();
-        out.push_str(&paragraph(
-            &format!(
-                "THIS OVERWRITES {}: what is on it is lost. Run it only where that is meant.",
-                devices.join(", ")
-            ),
-            0,
-        ));
-    }
-    for other in others {
-        out.push_str(&paragraph(
-            &format!("{} measures {}.", other.name, other.measures),
-            0,
-        ));
-        for doubt in &other.doubts {
-            out.push_str(&doubt_text(doubt, 2));
-        }
-    }
-    for (job, doubts) in judged {
-        if doubts.is_empty() {
-            continue;
-        }
-        if judged.len() > 1 {
-            out.push_str(&format!("job {}\n", job.name.escape_debug()));
-        }
-        for doubt in doubts {
-            out.push_str(&doubt_text(doubt, 0));
-        }
-    }
-    out
-}
-
-/// A doubt for people: code and severity, evidence, remedy, indented.
-pub fn doubt_text(doubt: &Doubt, indent: usize) -> String {
-    let severity = match doubt.severity {
-        Severity::Suspect => "suspect",
-        Severity::Void => "void",
-    };
-    let mut out = paragraph(&format!("{} ({severity})", doubt.code), indent);
-    out.push_str(&paragraph(&doubt.evidence, indent + 2));
-    out.push_str(&paragraph(&format!("-> {}", doubt.remedy), indent + 2));
-    out
 }

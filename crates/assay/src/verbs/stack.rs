@@ -4,6 +4,7 @@ mod layers;
 mod measure;
 
 use crate::global::Global;
+use crate::shape::Shape;
 use crate::status::Status;
 use std::path::PathBuf;
 
@@ -18,15 +19,8 @@ pub struct Args {
     target: Option<PathBuf>,
     #[command(flatten)]
     measure: measure::Measure,
-    /// Print one JSON document on standard output
-    #[arg(long)]
-    json: bool,
-    /// Print Markdown on standard output
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Write an HTML report
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    shape: Shape,
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
@@ -34,20 +28,9 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    let (target, html) = (args.target.as_deref(), args.html.as_deref());
-    let form = measure::Form {
-        json: args.json,
-        markdown: args.markdown,
-        html,
-        quiet: args.quiet,
-    };
-    if let Some(status) = measure::run(&args.measure, target, form, global)? {
-        return Ok(status);
+    let target = args.target.as_deref();
+    match measure::run(&args.measure, target, &args.shape, args.quiet, global)? {
+        Some(status) => Ok(status),
+        None => layers::run(target, &args.shape, global),
     }
-    let form = layers::Form {
-        json: args.json,
-        markdown: args.markdown,
-        html,
-    };
-    layers::run(target, form, global)
 }

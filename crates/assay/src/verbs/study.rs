@@ -6,6 +6,7 @@ mod progress;
 
 use crate::context::{self, print};
 use crate::global::Global;
+use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::{AccelArg, ZfsArg};
 use anyhow::Context as _;
@@ -93,20 +94,6 @@ pub struct Args {
 enum StudyVerb {
     /// Show a study that was carried out, judged by today's rules
     Show(look::Show),
-}
-
-/// How a study is shown.
-#[derive(clap::Args)]
-struct Shape {
-    /// Print one JSON document on standard output
-    #[arg(long)]
-    json: bool,
-    /// Print Markdown on standard output
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Write an HTML report
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
 }
 
 fn named(text: &str) -> Result<(String, PathBuf), String> {

@@ -9,6 +9,7 @@ pub(super) use look::told;
 
 use super::advice::{Own, assignment};
 use crate::global::Global;
+use crate::shape::Shape;
 use crate::status::Status;
 use assay_host::{Host as _, Live};
 use assay_model::advice::Guard;
@@ -107,15 +108,8 @@ pub struct Args {
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "resume"])]
     show: Option<String>,
 
-    /// Print one JSON document on standard output
-    #[arg(long)]
-    json: bool,
-    /// Print Markdown on standard output
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
-    /// Write an HTML report
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    shape: Shape,
     #[command(flatten)]
     own: Own,
     /// Use this fio instead of the one on PATH

@@ -60,6 +60,20 @@ pub enum Program {
     Nsswitch,
 }
 
+impl Program {
+    /// All, each with the main file that Debian gives it; of the client that of root.
+    pub const USUAL: [(Self, &'static str); 8] = [
+        (Self::Sshd, "/etc/ssh/sshd_config"),
+        (Self::Ssh, "/root/.ssh/config"),
+        (Self::Nginx, "/etc/nginx/nginx.conf"),
+        (Self::Dovecot, "/etc/dovecot/dovecot.conf"),
+        (Self::Postfix, "/etc/postfix/main.cf"),
+        (Self::Sysctl, "/etc/sysctl.conf"),
+        (Self::Systemd, "/etc/systemd/system.conf"),
+        (Self::Nsswitch, "/etc/nsswitch.conf"),
+    ];
+}
+
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {

@@ -11,7 +11,7 @@ use super::walk::Rules;
 use super::{Effective, Place, ScopeId, glob};
 use crate::lang::nginx::meaning;
 use crate::text::lossy;
-use crate::tree::{Block, Directive, Inclusion};
+use crate::tree::{Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
@@ -42,16 +42,6 @@ impl Rules for Nginx {
     ) -> Result<Vec<PathBuf>, Fault> {
         let main = from.first().map_or(Path::new("/"), |main| main);
         included(main, pattern, builder.files)
-    }
-
-    fn scope(
-        &self,
-        builder: &mut Builder<'_>,
-        around: ScopeId,
-        block: &Block,
-        (_, place): (&Source, Place),
-    ) -> ScopeId {
-        builder.scope(around, block.head.clone(), place)
     }
 
     fn setting(

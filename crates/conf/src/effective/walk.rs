@@ -26,14 +26,16 @@ pub trait Rules {
         from: &[PathBuf],
     ) -> Result<Vec<PathBuf>, Fault>;
 
-    /// The scope of a block.
+    /// The scope of a block: its own, by its head.
     fn scope(
         &self,
         b: &mut Builder<'_>,
         around: ScopeId,
         block: &Block,
-        at: (&Source, Place),
-    ) -> ScopeId;
+        (_, place): (&Source, Place),
+    ) -> ScopeId {
+        b.scope(around, block.head.clone(), place)
+    }
 
     /// Notes a setting.
     fn setting(&self, b: &mut Builder<'_>, scope: ScopeId, said: &Directive, at: (&Source, Place));

@@ -6,6 +6,16 @@ use assay_model::secrets::plain;
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
 
+/// Asks the service for the XML of the domain whose name follows; it changes nothing.
+pub const DUMP: [&str; 6] = [
+    "virsh",
+    "--readonly",
+    "--connect",
+    "qemu:///system",
+    "dumpxml",
+    "--",
+];
+
 /// A domain: what is configured, or, for a file in /run, what runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domain {

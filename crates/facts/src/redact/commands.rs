@@ -43,15 +43,7 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
                 .all(|byte| byte.is_ascii_digit())
                 .then(|| line.to_owned())
         }),
-        [
-            "virsh",
-            "--readonly",
-            "--connect",
-            "qemu:///system",
-            "dumpxml",
-            "--",
-            _,
-        ] => Rule::Text(libvirt::redact),
+        [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),
         ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
         ["xfs_info", _] => Rule::Lines(xfs),

@@ -62,7 +62,7 @@ pub(super) fn targets() -> Vec<Target> {
                 "[Manager]\nLogLevel=info\nvm.swappiness = 1\npasswd: files\n",
             ]),
             run: |bytes| {
-                for (program, main) in PROGRAMS {
+                for (program, main) in Program::USUAL {
                     let all = effective(program, Path::new(main), &Same(bytes));
                     for said in all.iter().flat_map(|all| all.settings()) {
                         let all = all.as_ref().expect("it has a setting");
@@ -185,17 +185,6 @@ fn machine_files(bytes: &[u8]) {
         .fold(Recorded::new(), |host, path| host.file(path, bytes));
     let _ = assay_facts::collect(&host, &Options::default());
 }
-
-const PROGRAMS: [(Program, &str); 8] = [
-    (Program::Sshd, "/etc/ssh/sshd_config"),
-    (Program::Ssh, "/root/.ssh/config"),
-    (Program::Nginx, "/etc/nginx/nginx.conf"),
-    (Program::Dovecot, "/etc/dovecot/dovecot.conf"),
-    (Program::Postfix, "/etc/postfix/main.cf"),
-    (Program::Sysctl, "/etc/sysctl.conf"),
-    (Program::Systemd, "/etc/systemd/system.conf"),
-    (Program::Nsswitch, "/etc/nsswitch.conf"),
-];
 
 /// Two files in every directory, which say the same.
 struct Same<'a>(&'a [u8]);

@@ -4,14 +4,14 @@
 use super::ask::Door;
 use crate::error::ProbeError;
 use crate::visit::Connection;
+use assay_http::AnyCertificate;
 use jiff::Timestamp;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
-    SignatureScheme, SupportedProtocolVersion,
+    CertificateError, ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,45 +115,6 @@ fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 
-/// Takes every certificate: what is looked at is judged, not trusted.
-#[derive(Debug)]
-struct Any(Vec<SignatureScheme>);
-
-impl ServerCertVerifier for Any {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.clone()
-    }
-}
-
 /// A client that takes every certificate.
 fn client(
     versions: &[&'static SupportedProtocolVersion],
@@ -161,14 +122,12 @@ fn client(
 ) -> Result<ClientConnection, ProbeError> {
     let failed = |error: &dyn std::fmt::Display| ProbeError::foreign("TLS", error.to_string());
     let provider = Arc::new(provider());
-    let schemes = provider
-        .signature_verification_algorithms
-        .supported_schemes();
+    let verifier = Arc::new(AnyCertificate::new(provider.clone()));
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(versions)
         .map_err(|error| failed(&error))?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Any(schemes)))
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     let name = ServerName::try_from(name.to_owned()).map_err(|error| failed(&error))?;
     ClientConnection::new(Arc::new(config), name).map_err(|error| failed(&error))

@@ -2,6 +2,7 @@
 //! template; only the charts, which escape for themselves, are passed on as markup.
 
 use super::charts::{self, HeatColumn};
+use super::doubt::DoubtView;
 use super::lines;
 use crate::grid::{self, Grid};
 use crate::subject;
@@ -9,7 +10,7 @@ use crate::terminal::{
     burst_reason, by_limit, carried, criterion_words, limit_name, plain, some_names, targets,
 };
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::doubt::{Severity, Validity};
+use assay_model::doubt::Validity;
 use assay_model::fact::{FactKind, FactValue};
 use assay_model::result::{Change, Judged, RunComparison, WorkloadResult};
 use assay_model::{Facts, Run, Sample};
@@ -76,16 +77,6 @@ struct LimitGroup {
     name: &'static str,
     share: String,
     evidence: Vec<(String, String)>,
-}
-
-#[derive(Serialize)]
-struct DoubtView {
-    code: String,
-    severity: &'static str,
-    evidence: String,
-    remedy: String,
-    workloads: String,
-    samples: String,
 }
 
 #[derive(Serialize)]
@@ -362,19 +353,13 @@ fn limits(judged: &Judged) -> Vec<LimitGroup> {
 
 fn doubts(judged: &Judged) -> Vec<DoubtView> {
     let all = judged.results.len();
-    let view = |one: crate::terminal::Carried| DoubtView {
-        code: clean(&one.doubt.code),
-        severity: match one.doubt.severity {
-            Severity::Suspect => "suspect",
-            Severity::Void => "void",
-        },
-        evidence: clean(&one.doubt.evidence),
-        remedy: clean(&one.doubt.remedy),
-        workloads: match one.workloads.len() == all && all > 1 {
+    let view = |one: crate::terminal::Carried| {
+        let workloads = match one.workloads.len() == all && all > 1 {
             true => format!("all {}", count(all, "workload")),
             false => some_names(&one.workloads, 12),
-        },
-        samples: count(one.samples as usize, "sample"),
+        };
+        let samples = count(one.samples as usize, "sample");
+        DoubtView::new(one.doubt, format!("{samples}: {workloads}"))
     };
     carried(judged).into_iter().map(view).collect()
 }

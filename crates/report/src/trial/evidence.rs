@@ -4,7 +4,6 @@
 use super::View;
 use super::words::{ends, metric, share, signed, span};
 use assay_model::criterion::Metric;
-use assay_model::doubt::Severity;
 use assay_model::result::{Interval, JudgedSample};
 use assay_model::trial::{FigureJudgement, GuardJudgement, PairOutcome, Side, Slot};
 use assay_model::{Doubt, Load};
@@ -315,14 +314,6 @@ pub(crate) fn doubts<'a>(view: &View<'a>) -> Vec<Carried<'a>> {
         )
     });
     found
-}
-
-/// `suspect` or `void`.
-pub(crate) fn severity(doubt: &Doubt) -> &'static str {
-    match doubt.severity {
-        Severity::Suspect => "suspect",
-        Severity::Void => "void",
-    }
 }
 
 /// Pairs that were left out, by reason: kind, reason and the pairs' numbers.

@@ -57,7 +57,7 @@ pub fn markdown(view: &View) -> String {
         format!(
             "**{}** ({}): {} Instead: {} In {}.",
             plain(&one.doubt.code),
-            evidence::severity(one.doubt),
+            one.doubt.severity.name(),
             stopped(&plain(&one.doubt.evidence)),
             stopped(&plain(&one.doubt.remedy)),
             carried(one)

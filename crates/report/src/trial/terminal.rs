@@ -336,7 +336,7 @@ fn doubts(view: &View, out: &mut String, style: Style) {
     }
     section("Doubts", out, style);
     for one in found {
-        let severity = evidence::severity(one.doubt);
+        let severity = one.doubt.severity.name();
         let code = if severity == "void" { "31" } else { "33" };
         let title = format!("{} ({severity})", clean(&one.doubt.code));
         out.push_str(&format!("  {}\n", style.paint(code, &title)));

@@ -2,11 +2,11 @@
 
 use super::words::{added, factor, first, not_told, reconciled, settings, together, whole};
 use super::{View, lines};
+use crate::html::doubt::DoubtView;
 use crate::html::page::facts;
 use crate::subject;
 use crate::terminal::carried;
 use assay_model::criterion::Quantity;
-use assay_model::doubt::Severity;
 use assay_model::ladder::Waterfall;
 use assay_page::html::{Chart, Table, page};
 use assay_page::svg::waterfall::{Row, Shape, Waterfall as Drawing, draw};
@@ -34,15 +34,6 @@ struct WholeView {
     whole: String,
     first: String,
     check: String,
-}
-
-#[derive(Serialize)]
-struct DoubtView {
-    code: String,
-    severity: &'static str,
-    evidence: String,
-    remedy: String,
-    carried: String,
 }
 
 /// The page.
@@ -208,19 +199,10 @@ fn table(view: &View, fall: &Waterfall) -> Table {
 }
 
 fn doubts(view: &View) -> Vec<DoubtView> {
-    let doubt = |one: crate::terminal::Carried<'_>| DoubtView {
-        code: clean(&one.doubt.code),
-        severity: match one.doubt.severity {
-            Severity::Suspect => "suspect",
-            Severity::Void => "void",
-        },
-        evidence: clean(&one.doubt.evidence),
-        remedy: clean(&one.doubt.remedy),
-        carried: format!(
-            "{}: {}",
-            assay_page::units::count(one.samples as usize, "sample"),
-            crate::terminal::some_names(&one.workloads, 6)
-        ),
+    let doubt = |one: crate::terminal::Carried<'_>| {
+        let samples = assay_page::units::count(one.samples as usize, "sample");
+        let workloads = crate::terminal::some_names(&one.workloads, 6);
+        DoubtView::new(one.doubt, format!("{samples}: {workloads}"))
     };
     carried(view.judged).into_iter().map(doubt).collect()
 }

@@ -127,18 +127,7 @@ impl Finder<'_> {
         let files = LIBVIRT.map(|dir| Path::new(dir).join(format!("{name}.xml")));
         let text = files.iter().find_map(|file| self.host.read_text(file).ok());
         // Members of the group libvirt may ask the service, but not read its files.
-        let text = text.or_else(|| {
-            self.ask_text(&[
-                "virsh",
-                "--readonly",
-                "--connect",
-                "qemu:///system",
-                "dumpxml",
-                "--",
-                name,
-            ])
-            .ok()
-        })?;
+        let text = text.or_else(|| self.ask_text(&[&libvirt::DUMP[..], &[name]].concat()).ok())?;
         let domain = libvirt::parse(&text).ok()?;
         Some(Found {
             name: domain.name,

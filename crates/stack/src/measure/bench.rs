@@ -14,6 +14,7 @@ use assay_model::TargetInfo;
 use assay_model::run::Run;
 use assay_model::sample::Sample;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// All rungs of a ladder.
 pub(super) struct Bench<'a> {
@@ -65,7 +66,9 @@ impl<'a> Bench<'a> {
             number: turn.number,
         };
         let mut sample = meter.take_in(&slot, &mut |job, planned| {
-            guest::load(self.guest()?, turn.target, job, planned)
+            let limit = Duration::from(planned) + assay_lab::FIO_START_AND_END;
+            let output = self.guest()?.load(job, limit);
+            output.map_err(MeasureError::guest(turn.target))
         })?;
         let leaves_dirty = turn.workload.fio().is_some_and(Settle::leaves_dirty);
         if leaves_dirty && let Place::Guest { .. } = place {

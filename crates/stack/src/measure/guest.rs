@@ -4,9 +4,8 @@ use super::MeasureError;
 use super::ladder::On;
 use super::part::FileSystem;
 use assay_host::Limits;
-use assay_instruments::fio::{Ended, Output};
+use assay_instruments::fio::Ended;
 use assay_lab::Guest;
-use assay_model::Nanos;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,8 +14,6 @@ use std::time::Duration;
 const TOOL: Duration = Duration::from_secs(300);
 /// Filling an emulated guest's disk.
 const LAYOUT: Duration = Duration::from_secs(1200);
-/// fio's own start and end in an emulated guest.
-const START: Duration = Duration::from_secs(120);
 
 /// A scratch disk needs no secret: what protects it is that it goes.
 const KEY: &[u8] = b"assay scratch key\n";
@@ -103,7 +100,8 @@ fn run(guest: &Guest, rung: &str, argv: &[&str]) -> Result<(), MeasureError> {
 
 /// Writes a rung's file or device from end to end.
 pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), MeasureError> {
-    let output = fio(guest, rung, job, LAYOUT)?;
+    let output = guest.load(job, LAYOUT);
+    let output = output.map_err(MeasureError::guest(rung))?;
     match output.ended {
         Ended::Exited(0) => Ok(()),
         _ => Err(MeasureError::Layer {
@@ -117,36 +115,4 @@ pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), Measur
 /// Writes out what the guest keeps in memory.
 pub(super) fn sync(guest: &Guest, rung: &str) -> Result<(), MeasureError> {
     run(guest, rung, &["sync"])
-}
-
-/// Runs a job that loads for `load` and returns what fio left, in the words of the instrument that
-/// runs it here.
-pub(super) fn load(
-    guest: &Guest,
-    rung: &str,
-    job: &str,
-    load: Nanos,
-) -> Result<Output, MeasureError> {
-    fio(guest, rung, job, Duration::from(load) + START)
-}
-
-fn fio(guest: &Guest, rung: &str, job: &str, limit: Duration) -> Result<Output, MeasureError> {
-    let (json, stderr, ended) = match guest.fio(job, limit) {
-        Ok(output) => (
-            output.stdout,
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-            Ended::Exited(output.status),
-        ),
-        Err(assay_lab::LabError::Timeout { .. }) => (Vec::new(), String::new(), Ended::TimedOut),
-        Err(error) => return Err(MeasureError::guest(rung)(error)),
-    };
-    Ok(Output {
-        json,
-        stderr,
-        ended,
-        // The caller has the clock.
-        wall: Nanos(0),
-        cpu: None,
-        series: Vec::new(),
-    })
 }

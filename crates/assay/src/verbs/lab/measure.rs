@@ -2,18 +2,19 @@
 
 use super::machine::Machine;
 use super::open::Lab;
-use crate::context::paragraph;
-use crate::context::print;
+use crate::context::{self, paragraph, print};
+use crate::progress::Meter;
 use crate::status::Status;
 use anyhow::Context as _;
-use assay_lab::Guest;
-use assay_lab::measure::{Plan, Sample, run};
-use assay_model::doubt::Severity;
-use assay_model::workload::{Durability, Engine, Pattern, Workload};
-use assay_model::{Bytes, Nanos};
+use assay_engine::Carried;
+use assay_experiments::disks::{self, DisksError, Taken};
+use assay_lab::{Disk, Guest, LabError};
+use assay_model::plan::WorkloadSpec;
+use assay_model::workload::{Durability, Engine, Pattern};
+use assay_model::{Bytes, Nanos, Plan, Planned};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use std::time::Duration;
+use std::io::IsTerminal as _;
 
 /// Arguments of `assay lab measure`.
 #[derive(clap::Args)]
@@ -65,16 +66,13 @@ const USUAL: [&str; 6] = [
     "64M,bus=ide,cache=writethrough",
 ];
 
-/// What fio's start, its end and the counters around it take in an emulated guest.
-const START: Duration = Duration::from_secs(3);
-
 /// A choice by the name it has in plans.
 fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
     serde_json::from_value(json!(text)).with_context(|| format!("{option} {text}"))
 }
 
 impl Measure {
-    fn workloads(&self) -> anyhow::Result<Vec<Workload>> {
+    fn workloads(&self) -> anyhow::Result<Vec<WorkloadSpec>> {
         let patterns = match self.rw.is_empty() {
             true => vec!["randwrite".to_owned(), "randread".to_owned()],
             false => self.rw.clone(),
@@ -82,119 +80,97 @@ impl Measure {
         let durability: Durability = named("--sync", &self.sync)?;
         let one = |pattern: &String| {
             let pattern: Pattern = named("--rw", pattern)?;
-            let mut workload = Workload {
-                name: String::new(),
-                pattern,
-                block_size: self.bs,
-                queue_depth: self.iodepth,
-                jobs: 1,
-                read_percent: None,
-                engine: Engine::Libaio,
-                direct: true,
-                durability: if pattern.writes() {
-                    durability
-                } else {
-                    Durability::None
-                },
+            Ok(WorkloadSpec {
+                pattern: Some(pattern),
+                block_size: Some(self.bs),
+                queue_depth: Some(self.iodepth),
+                engine: Some(Engine::Libaio),
+                durability: pattern.writes().then_some(durability),
                 runtime: Some(self.runtime),
-                ramp: None,
-            };
-            workload.name = workload.default_name();
-            Ok(workload)
+                ..WorkloadSpec::default()
+            })
         };
         patterns.iter().map(one).collect()
     }
 }
 
 pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
-    let options = args
-        .machine
-        .options(&format!("measure-{}", std::process::id()), &USUAL)?;
-    let plan = Plan {
-        disks: options.disks.clone(),
-        workloads: args.workloads()?,
-        rounds: args.rounds,
-        seed: args.seed.map_or_else(crate::context::random_seed, Ok)?,
-    };
+    let name = format!("measure-{}", std::process::id());
+    let options = args.machine.options(&name, &USUAL)?;
+    let disks = &options.disks;
+    let seed = args.seed.map_or_else(context::random_seed, Ok)?;
+    let plan = disks::plan(disks, args.workloads()?, args.rounds, seed)?;
     let image = lab.image(args.machine.zfs)?;
+    let ground = context::Ground::open()?;
+    let env = ground.environment(None, &lab.cancel);
     let shown = super::progress::spinner("booting a guest");
     let booted = Guest::boot(&image, &options, &lab.state, &lab.cancel);
     shown.finish_and_clear();
     let mut samples = Vec::new();
-    let measured = booted.and_then(|guest| {
+    let measured = booted.map_err(DisksError::from).and_then(|guest| {
         super::open::emulation_note(&guest, &args.machine);
-        let count = u64::from(plan.rounds) * (plan.disks.len() * plan.workloads.len()) as u64;
-        let shown = super::progress::steps(
-            "disks are filled, then sampled:",
-            count,
-            Some(Duration::from(args.runtime) + START),
-        );
-        let ended = run(&guest, &plan, &mut |sample| {
-            samples.push(sample);
-            shown.inc(1);
+        let mut meter = Meter::new(!std::io::stderr().is_terminal(), Nanos(0));
+        meter.say("the disks are filled".to_owned());
+        let mut keep = |sample| samples.push(sample);
+        let ended = disks::run(&guest, disks, &plan, &env, &mut keep, &mut |event| {
+            meter.tell(&event);
         });
-        shown.finish_and_clear();
+        meter.end();
         ended
     });
-    if samples.is_empty() {
-        measured?;
-        return Ok(Status::Ok);
+    if !samples.is_empty() {
+        print(&match args.json {
+            true => document(disks, &plan, &samples)?,
+            false => table(disks, &plan, &samples),
+        })?;
     }
-    print(&match args.json {
-        true => document(&plan, &samples)?,
-        false => table(&plan, &samples)?,
-    })?;
     // What was measured before an error or Ctrl-C is told all the same.
-    measured?;
-    Ok(Status::Ok)
+    match measured {
+        Ok(Carried::Complete) => Ok(Status::Ok),
+        Ok(Carried::Interrupted) => Err(LabError::Interrupted.into()),
+        Err(DisksError::Lab(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
-fn document(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
-    let disks: Vec<_> = plan
-        .disks
-        .iter()
-        .map(|disk| json!({ "name": disk.name, "what": disk.describe(), "bytes": disk.size }))
-        .collect();
+fn document(disks: &[Disk], plan: &Plan, samples: &[Taken]) -> anyhow::Result<String> {
     let samples = samples
         .iter()
-        .map(|sample| {
-            let fio: serde_json::Value = serde_json::from_slice(&sample.fio)?;
+        .map(|taken| {
+            let fio: serde_json::Value = serde_json::from_slice(&taken.fio)?;
             Ok(json!({
-                "disk": plan.disks[sample.disk].name,
-                "workload": plan.workloads[sample.workload].name,
-                "round": sample.round, "guest": sample.guest, "host": sample.host,
-                "doubts": sample.doubts, "fio": fio,
+                "disk": taken.sample.target, "workload": taken.sample.workload,
+                "round": taken.sample.round - 1, "guest": taken.guest, "host": taken.host,
+                "doubts": taken.doubts, "fio": fio,
             }))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let disks: Vec<_> = disks
+        .iter()
+        .map(|disk| json!({ "name": disk.name, "what": disk.describe(), "bytes": disk.size }))
+        .collect();
+    let workloads: Vec<_> = plan.workloads.iter().filter_map(Planned::fio).collect();
     let whole = json!({
-        "schema": 1, "seed": plan.seed, "disks": disks, "workloads": plan.workloads,
+        "schema": 1, "seed": plan.seed, "disks": disks, "workloads": workloads,
         "samples": samples,
     });
     Ok(format!("{whole}\n"))
 }
 
 /// What fio did in one sample: operations per second, and bytes.
-fn figures(sample: &Sample) -> anyhow::Result<(f64, u64)> {
-    let documents = assay_fio::json::parse(&sample.fio)?;
-    let document = assay_fio::json::last(&documents).context("fio printed no result")?;
-    let directions = document
-        .jobs
-        .iter()
-        .flat_map(|job| [job.read(), job.write()])
-        .flatten();
-    Ok(directions.fold((0.0, 0), |(iops, bytes), stats| {
+fn figures(taken: &Taken) -> (f64, u64) {
+    let workers = taken.sample.workers.iter();
+    let directions = workers.flat_map(|job| [job.read(), job.write()]).flatten();
+    directions.fold((0.0, 0), |(iops, bytes), stats| {
         (iops + stats.per_s, bytes + stats.bytes.0)
-    }))
+    })
 }
 
 /// The doubts of a workload's samples: for each disk and doubt how many samples, and one's evidence.
-fn doubted(plan: &Plan, workload: usize, samples: &[Sample]) -> String {
+fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[Taken]) -> String {
     let mut text = String::new();
-    for (index, disk) in plan.disks.iter().enumerate() {
-        let ours = samples
-            .iter()
-            .filter(|sample| (sample.disk, sample.workload) == (index, workload));
+    for disk in disks {
+        let ours = of(samples, disk, workload);
         let doubts: Vec<_> = ours.flat_map(|sample| &sample.doubts).collect();
         let mut codes: Vec<_> = doubts.iter().map(|doubt| doubt.code.as_str()).collect();
         codes.sort_unstable();
@@ -203,10 +179,7 @@ fn doubted(plan: &Plan, workload: usize, samples: &[Sample]) -> String {
             let mut same = doubts.iter().filter(|doubt| doubt.code == code);
             let count = same.clone().count();
             let Some(doubt) = same.next() else { continue };
-            let severity = match doubt.severity {
-                Severity::Void => "void",
-                Severity::Suspect => "suspect",
-            };
+            let severity = doubt.severity.name();
             text += &format!(
                 "{code} ({severity}), {count} of {} samples of {}\n",
                 plan.rounds,
@@ -219,9 +192,21 @@ fn doubted(plan: &Plan, workload: usize, samples: &[Sample]) -> String {
     text
 }
 
-fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
+/// The samples of one workload on one disk.
+fn of<'a>(
+    samples: &'a [Taken],
+    disk: &'a Disk,
+    workload: &'a Planned,
+) -> impl Iterator<Item = &'a Taken> {
+    samples.iter().filter(|taken| {
+        (&taken.sample.target, &taken.sample.workload) == (&disk.name, &workload.name)
+    })
+}
+
+fn table(disks: &[Disk], plan: &Plan, samples: &[Taken]) -> String {
     let mut text = String::new();
-    for (index, workload) in plan.workloads.iter().enumerate() {
+    for workload in &plan.workloads {
+        let writes = workload.fio().is_some_and(|load| load.pattern.writes());
         text += &format!(
             "{}, {} rounds\n{:<40} {:>9} {:>19} {:>9} {:>10}\n",
             workload.describe(),
@@ -232,16 +217,13 @@ fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
             "flushes",
             "host/guest"
         );
-        for (which, disk) in plan.disks.iter().enumerate() {
-            let ours = samples
-                .iter()
-                .filter(|sample| sample.disk == which && sample.workload == index);
+        for disk in disks {
             let (mut rates, mut guest, mut host, mut flushes) = (Vec::new(), 0, 0, 0);
-            for sample in ours {
-                let (iops, bytes) = figures(sample)?;
+            for sample in of(samples, disk, workload) {
+                let (iops, bytes) = figures(sample);
                 rates.push(iops);
                 guest += bytes;
-                host += match workload.pattern.writes() {
+                host += match writes {
                     true => sample.host.process_written,
                     false => sample.host.process_read,
                 };
@@ -253,7 +235,7 @@ fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
             };
             let middle = (rates[(rates.len() - 1) / 2] + rates[rates.len() / 2]) / 2.0;
             // Through the page cache the kernel counts whole folios that were made dirty, not bytes.
-            let moved = match workload.pattern.writes() && !disk.cache.direct() {
+            let moved = match writes && !disk.cache.direct() {
                 true => "-".to_owned(),
                 false => format!("{:.2}", host as f64 / (guest as f64).max(1.0)),
             };
@@ -263,9 +245,9 @@ fn table(plan: &Plan, samples: &[Sample]) -> anyhow::Result<String> {
                 format!("{least:.0}…{most:.0}"),
             );
         }
-        text += &doubted(plan, index, samples);
+        text += &doubted(disks, plan, workload, samples);
         text.push('\n');
     }
     text += &format!("seed {}\n", plan.seed);
-    Ok(text)
+    text
 }

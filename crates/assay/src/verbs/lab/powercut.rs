@@ -4,8 +4,8 @@ use super::machine::Machine;
 use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
+use assay_experiments::powercut::{Outcome, Trial, run, run_zfs};
 use assay_lab::Sync;
-use assay_lab::powercut::{Outcome, Trial, run, run_zfs};
 use clap::ValueEnum;
 use serde_json::json;
 

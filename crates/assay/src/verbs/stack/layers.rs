@@ -1,7 +1,8 @@
 //! `assay stack TARGET`: what lies under a path, a device or a virtual machine.
 
-use crate::context::{self, print};
+use crate::context;
 use crate::global::Global;
+use crate::shape::Shape;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_host::Live;
@@ -21,20 +22,8 @@ Examples:
 
 Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.";
 
-/// How the answer is wanted.
-#[derive(Clone, Copy)]
-pub(super) struct Form<'a> {
-    pub json: bool,
-    pub markdown: bool,
-    pub html: Option<&'a Path>,
-}
-
 /// Finds the layers and shows them.
-pub(super) fn run(
-    target: Option<&Path>,
-    form: Form<'_>,
-    global: &Global,
-) -> anyhow::Result<Status> {
+pub(super) fn run(target: Option<&Path>, shape: &Shape, global: &Global) -> anyhow::Result<Status> {
     let target = understand(target.unwrap_or(Path::new(".")))?;
     let stack = discover(&Live, &target).map_err(|error| match error {
         StackError::Unreadable(_) => Unreadable(error.to_string()).into(),
@@ -46,14 +35,14 @@ pub(super) fn run(
         hints: &hints,
         next: &next,
     };
-    if let Some(file) = form.html {
+    if let Some(file) = &shape.html {
         context::write_file(file, &html(&view))?;
     }
-    match (form.json, form.markdown) {
-        (true, _) => print(&json(&view))?,
-        (_, true) => print(&markdown(&view))?,
-        _ => print(&terminal(&view, context::style(global)))?,
-    }
+    shape.print(
+        || json(&view),
+        || markdown(&view),
+        || terminal(&view, context::style(global)),
+    )?;
     Ok(Status::Ok)
 }
 

@@ -7,6 +7,7 @@ mod wanted;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::progress::Meter;
+use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::AccelArg;
 use crate::verbs::run::OneWorkload;
@@ -125,27 +126,19 @@ pub struct Measure {
     one: OneWorkload,
 }
 
-/// How the answer is wanted.
-#[derive(Clone, Copy)]
-pub(super) struct Form<'a> {
-    pub json: bool,
-    pub markdown: bool,
-    pub html: Option<&'a Path>,
-    pub quiet: bool,
-}
-
 /// Measures, or shows what was measured; none when neither was asked for.
 pub(super) fn run(
     args: &Measure,
     target: Option<&Path>,
-    form: Form<'_>,
+    shape: &Shape,
+    quiet: bool,
     global: &Global,
 ) -> anyhow::Result<Option<Status>> {
     if let Some(asked) = &args.show {
-        return show(asked, form, global).map(Some);
+        return show(asked, shape, global).map(Some);
     }
     match (args.measure, target) {
-        (true, Some(target)) => measure(args, target, form, global).map(Some),
+        (true, Some(target)) => measure(args, target, shape, quiet, global).map(Some),
         _ => Ok(None),
     }
 }
@@ -153,7 +146,8 @@ pub(super) fn run(
 fn measure(
     args: &Measure,
     target: &Path,
-    form: Form<'_>,
+    shape: &Shape,
+    quiet: bool,
     global: &Global,
 ) -> anyhow::Result<Status> {
     let wanted = wanted(args, target)?;
@@ -179,7 +173,7 @@ fn measure(
         print(&plan)?;
         return Ok(Status::Ok);
     }
-    if !form.quiet {
+    if !quiet {
         eprint!("{plan}");
     }
     if !agreed(args)? {
@@ -187,7 +181,7 @@ fn measure(
         return Ok(Status::Ok);
     }
     let mut store = context::open_store(global)?;
-    let mut meter = Meter::new(form.quiet, prepared.estimate);
+    let mut meter = Meter::new(quiet, prepared.estimate);
     let finished = execute(prepared, &env, &mut store, &mut |event| meter.tell(&event));
     meter.end();
     let finished = finished?;
@@ -200,7 +194,7 @@ fn measure(
     let run = finished.run;
     let samples = store.samples(run.id)?;
     if !samples.is_empty() {
-        report(&run, &samples, form, global)?;
+        report(&run, &samples, shape, global)?;
     }
     if let Some(error) = finished.stopped {
         let kept = format!("run {} is kept as far as it got", run.id);

@@ -1,8 +1,8 @@
 //! Looking at studies that were carried out.
 
-use super::Shape;
 use crate::context::{self, print};
 use crate::global::Global;
+use crate::shape::Shape;
 use crate::status::Status;
 use assay_model::study::{StudyResult, StudyRun};
 use assay_report::study::{self, View};
@@ -31,15 +31,12 @@ pub(super) fn shown(
         result: &result,
         id,
     };
-    if let Some(path) = &shape.html {
-        context::write_file(path, &study::html(&view))?;
-        eprintln!("report written to {}", path.display());
-    }
-    print(&match (shape.json, shape.markdown) {
-        (true, _) => format!("{:#}\n", study::json(&view)),
-        (_, true) => study::markdown(&view),
-        _ => study::terminal(&view, context::style(global)),
-    })
+    shape.report(|| study::html(&view))?;
+    shape.print(
+        || format!("{:#}\n", study::json(&view)),
+        || study::markdown(&view),
+        || study::terminal(&view, context::style(global)),
+    )
 }
 
 /// `assay study show`.

@@ -7,31 +7,21 @@ use super::{Args, look};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
 use assay_judge::trial::{campaign, next_look};
-use assay_model::advice::TargetKind;
+use assay_model::Advice;
 use assay_model::change::Change;
 use assay_model::trial::{TrialPlan, TrialState};
-use assay_model::{Advice, Facts, TargetInfo};
 use assay_page::Style;
 use assay_report::trial::Before;
 use assay_runner::Ground;
-use assay_trials::{Environment, Options};
+use assay_trials::{Candidate, Environment, Options};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
-
-/// One piece of advice and what it is tried on.
-struct Candidate {
-    plan: TrialPlan,
-    /// Held from here on: what is shown is what is measured.
-    ground: Option<Ground>,
-    facts: Facts,
-    applies: Applicability,
-}
+use std::path::Path;
 
 /// Runs the verb.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
@@ -77,17 +67,8 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .map(|_| context::random_uid())
         .collect::<anyhow::Result<Vec<_>>>()?;
     let trials = candidates.into_iter().zip(&uids).map(|(candidate, uid)| {
-        let (plan, ground, facts) = (candidate.plan, candidate.ground, candidate.facts);
-        let target = ground.as_ref().map(|ground| ground.info().clone());
-        let mut trial = assay_trials::new_trial(plan, uid.clone(), target, facts, &env);
-        if let Applicability::Unknown { missing, .. } = &candidate.applies {
-            let keys: Vec<&str> = missing.iter().map(|one| one.key.as_str()).collect();
-            trial.remarks.push(format!(
-                "whether it applies here is not known: {}",
-                keys.join(", ")
-            ));
-        }
-        trial.campaign = uids.iter().filter(|other| *other != uid).cloned().collect();
+        let others = uids.iter().filter(|other| *other != uid).cloned();
+        let (trial, ground) = candidate.begin(uid.clone(), others.collect(), &env);
         Begun {
             trial,
             slots: Vec::new(),
@@ -156,53 +137,15 @@ fn candidates(args: &Args, env: &Environment<'_>) -> anyhow::Result<Vec<Candidat
             alpha,
             seed: seed.wrapping_add(number),
         };
-        candidate(advice, &own, target.as_deref(), &options, env)
+        Ok(Candidate::new(
+            advice,
+            &own,
+            target.as_deref(),
+            &options,
+            env,
+        )?)
     };
     (0..).zip(&advice).map(settle).collect()
-}
-
-fn candidate(
-    advice: &Advice,
-    given: &BTreeMap<String, String>,
-    target: Option<&str>,
-    options: &Options,
-    env: &Environment<'_>,
-) -> anyhow::Result<Candidate> {
-    let aim = assay_advice::aim(advice, given, target)?;
-    let storage = matches!(
-        aim.kind,
-        TargetKind::Directory | TargetKind::Mount | TargetKind::Device
-    );
-    let (target, ground) = match storage {
-        true => {
-            let path = std::path::absolute(&aim.target)
-                .with_context(|| format!("{}: not a path", aim.target.escape_debug()))?;
-            let name = path.into_os_string().into_string();
-            let name = name.map_err(|_| {
-                anyhow::anyhow!(
-                    "{}: the whole name is not UTF-8: give a link to it whose name is",
-                    aim.target.escape_debug()
-                )
-            })?;
-            let ground = Ground::open(env.host, &name)?;
-            (name, Some(ground))
-        }
-        false => (aim.target, None),
-    };
-    let info = ground.as_ref().map(Ground::info);
-    let spec = assay_advice::resolve(advice, given, Some(&target), info)?;
-    let parameters = assay_advice::parameters(advice, given)?;
-    let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
-    let infos: Vec<TargetInfo> = info.into_iter().cloned().collect();
-    let survey = assay_facts::survey(env.host, &paths);
-    let applies = assay_advice::applies(advice, &survey.facts, info, &parameters);
-    let plan = assay_trials::settle(advice, &spec, parameters, &target, options);
-    Ok(Candidate {
-        plan,
-        facts: survey.about(&infos),
-        ground,
-        applies,
-    })
 }
 
 /// The words that name advice, and the one that does not.

@@ -55,15 +55,11 @@ impl Seen {
 pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::Result<()> {
     let style = context::style(global);
     let views: Vec<View<'_>> = seen.iter().map(Seen::view).collect();
-    if let Some(path) = &args.html {
-        let page = match &views[..] {
-            [one] => trial::html(one),
-            several => trial::campaign_html(several),
-        };
-        context::write_file(path, &page)?;
-        eprintln!("report written to {}", path.display());
-    }
-    if args.json {
+    args.shape.report(|| match &views[..] {
+        [one] => trial::html(one),
+        several => trial::campaign_html(several),
+    })?;
+    if args.shape.json {
         return match &views[..] {
             [one] => print(&format!("{:#}\n", trial::json(one))),
             several => {
@@ -73,7 +69,7 @@ pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::
         };
     }
     for view in &views {
-        print(&match args.markdown {
+        print(&match args.shape.markdown {
             true => trial::markdown(view),
             false => trial::terminal(view, style),
         })?;
@@ -114,7 +110,7 @@ pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
         }
     }
     let views: Vec<View<'_>> = seen.iter().map(Seen::view).collect();
-    print(&match args.json {
+    print(&match args.shape.json {
         true => format!("{:#}\n", trial::list_json(&views)),
         false => trial::list(&views, context::style(global)),
     })?;
@@ -183,7 +179,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         let doubtful = matches!(one.outcome, Outcome::Doubtful(_)) && !args.accept;
         left || doubtful || matches!(one.outcome, Outcome::Failed(_))
     };
-    let text: String = match (args.json, recovered.is_empty()) {
+    let text: String = match (args.shape.json, recovered.is_empty()) {
         (true, _) => {
             let one = |one: &Recovered| {
                 serde_json::json!({

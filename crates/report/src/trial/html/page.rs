@@ -2,6 +2,7 @@
 //! escaped by the template.
 
 use super::charts;
+use crate::html::doubt::DoubtView;
 use crate::html::page::facts;
 use crate::trial::View;
 use crate::trial::evidence::{self, row_change};
@@ -58,15 +59,6 @@ struct ProofView {
     side: &'static str,
     text: String,
     lost: bool,
-}
-
-#[derive(Serialize)]
-struct DoubtView {
-    code: String,
-    severity: &'static str,
-    evidence: String,
-    remedy: String,
-    carried: String,
 }
 
 /// CSS class of a verdict.
@@ -154,13 +146,7 @@ fn guards(view: &View) -> Vec<GuardView> {
 }
 
 fn doubts(view: &View) -> Vec<DoubtView> {
-    let doubt = |one: evidence::Carried| DoubtView {
-        code: clean(&one.doubt.code),
-        severity: evidence::severity(one.doubt),
-        evidence: clean(&one.doubt.evidence),
-        remedy: clean(&one.doubt.remedy),
-        carried: carried(&one),
-    };
+    let doubt = |one: evidence::Carried| DoubtView::new(one.doubt, carried(&one));
     evidence::doubts(view).into_iter().map(doubt).collect()
 }
 

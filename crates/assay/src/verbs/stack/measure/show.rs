@@ -1,9 +1,9 @@
 //! What was measured, in every form.
 
-use super::Form;
-use crate::context::{self, print};
+use crate::context;
 use crate::global::Global;
 use crate::pages;
+use crate::shape::Shape;
 use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_model::Sample;
@@ -11,7 +11,7 @@ use assay_model::run::Run;
 use assay_report::waterfall::{self, View};
 
 /// `--show`.
-pub(super) fn show(asked: &str, form: Form<'_>, global: &Global) -> anyhow::Result<Status> {
+pub(super) fn show(asked: &str, shape: &Shape, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         bail!("{}", context::nothing_measured(global)?);
     };
@@ -29,7 +29,7 @@ pub(super) fn show(asked: &str, form: Form<'_>, global: &Global) -> anyhow::Resu
         name => store.resolve(name)?,
     };
     let (run, samples) = (store.run(id)?, store.samples(id)?);
-    report(&run, &samples, form, global)?;
+    report(&run, &samples, shape, global)?;
     Ok(Status::Ok)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn show(asked: &str, form: Form<'_>, global: &Global) -> anyhow::Resu
 pub(super) fn report(
     run: &Run,
     samples: &[Sample],
-    form: Form<'_>,
+    shape: &Shape,
     global: &Global,
 ) -> anyhow::Result<()> {
     let ladder = run.ladder.as_ref().with_context(|| {
@@ -55,13 +55,10 @@ pub(super) fn report(
         samples,
         falls: &falls,
     };
-    if let Some(path) = form.html {
-        context::write_file(path, &pages::html(run, &judged, samples, None))?;
-        eprintln!("report written to {}", path.display());
-    }
-    print(&match (form.json, form.markdown) {
-        (true, _) => format!("{:#}\n", waterfall::json(&view)),
-        (_, true) => waterfall::markdown(&view),
-        _ => waterfall::terminal(&view, context::style(global)),
-    })
+    shape.report(|| pages::html(run, &judged, samples, None))?;
+    shape.print(
+        || format!("{:#}\n", waterfall::json(&view)),
+        || waterfall::markdown(&view),
+        || waterfall::terminal(&view, context::style(global)),
+    )
 }

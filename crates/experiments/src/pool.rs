@@ -1,11 +1,11 @@
 //! ZFS in a guest: commands that have to succeed, device nodes that take their time, and records
 //! brought out.
 
-use crate::error::LabError;
-use crate::guest::Guest;
-use crate::record::SIZE;
-use crate::talk::Output;
 use assay_host::{Host as _, Limits};
+use assay_lab::Guest;
+use assay_lab::LabError;
+use assay_lab::Output;
+use assay_lab::record::SIZE;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;

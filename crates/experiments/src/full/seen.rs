@@ -1,6 +1,6 @@
 //! What was seen when the host ran out of space, and what it means.
 
-use crate::wire::Sync;
+use assay_lab::Sync;
 use serde::Serialize;
 use serde_json::Value;
 

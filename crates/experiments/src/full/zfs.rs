@@ -7,17 +7,17 @@
 
 use super::nested::{Done, Drive};
 use super::{Event, Found, Outcome, Told};
-use crate::boot::Options;
-use crate::disk::Disk;
-use crate::error::LabError;
-use crate::guest::Guest;
-use crate::image::Image;
 use crate::pool::{command, copy_out, wait_for};
 use crate::powercut::missing;
-use crate::record::SIZE;
-use crate::state::State;
-use crate::wire::Sync;
 use assay_instruments::Cancel;
+use assay_lab::Disk;
+use assay_lab::Guest;
+use assay_lab::Image;
+use assay_lab::LabError;
+use assay_lab::Options;
+use assay_lab::State;
+use assay_lab::Sync;
+use assay_lab::record::SIZE;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What the comparison says: pure functions of what was found.
 
 use super::{Comparison, Model, Side};
-use crate::accel::Accel;
+use assay_lab::Accel;
 use serde::Serialize;
 
 /// Something to know about a model.

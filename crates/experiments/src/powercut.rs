@@ -9,17 +9,17 @@ mod zfs;
 
 pub use zfs::run as run_zfs;
 
-use crate::boot::Options;
-use crate::disk::{CacheMode, Disk, Format, SECRET};
-use crate::error::LabError;
-use crate::files::qemu_img;
-use crate::guest::Guest;
-use crate::image::Image;
-use crate::record::{SIZE, record};
-use crate::state::State;
-use crate::wire::Sync;
 use crate::writelog;
 use assay_instruments::Cancel;
+use assay_lab::Guest;
+use assay_lab::Image;
+use assay_lab::LabError;
+use assay_lab::Options;
+use assay_lab::State;
+use assay_lab::Sync;
+use assay_lab::disk::{CacheMode, Disk, Format, SECRET};
+use assay_lab::qemu_img;
+use assay_lab::record::{SIZE, record};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -210,7 +210,7 @@ pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), Lab
         source.push(",key-secret=secret");
     }
     source.push(",file.driver=file,file.filename=");
-    source.push(crate::command::escape(image.as_os_str()));
+    source.push(assay_lab::escape(image.as_os_str()));
     let secret = format!("secret,id=secret,data={SECRET}");
     let mut arguments =
         Vec::from(["convert", "--object", &secret, "--image-opts"].map(OsString::from));

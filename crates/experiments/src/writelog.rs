@@ -5,8 +5,8 @@
 //! a write, its data. QEMU adds an entry when the request is complete. A killed QEMU leaves the
 //! superblock behind the truth, or none at all: the entries are read without it.
 
-use crate::error::LabError;
-use crate::sparse::copy_range;
+use assay_lab::LabError;
+use assay_lab::sparse::copy_range;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;

@@ -4,9 +4,9 @@
 //! the kernel drops the namespace, with it the mount, and with that the loop device; the file lies
 //! in a directory that the next start sweeps.
 
-use crate::error::LabError;
-use crate::state::{Place, State};
 use assay_host::{Host as _, Limits, Live};
+use assay_lab::LabError;
+use assay_lab::{Place, State};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -4,7 +4,7 @@
 //! what the device was asked and for what its process moved on the host.
 
 use super::{GuestSide, HostSide};
-use crate::disk::{Bus, CacheMode, Disk, Format};
+use assay_lab::disk::{Bus, CacheMode, Disk, Format};
 use assay_model::doubt::Severity;
 use assay_model::workload::{Durability, Workload};
 use assay_model::{Bytes, Doubt};

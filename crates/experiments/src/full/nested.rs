@@ -5,11 +5,11 @@
 //! and the processor of that machine halts at its first instruction. A guest booted in a guest would
 //! ask the same of the same registers, after minutes of emulated emulation.
 
-use crate::error::LabError;
-use crate::guest::Guest;
-use crate::qmp::Qmp;
-use crate::record::{SIZE, record};
-use crate::talk::Output;
+use assay_lab::Guest;
+use assay_lab::LabError;
+use assay_lab::Output;
+use assay_lab::qmp::Qmp;
+use assay_lab::record::{SIZE, record};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::{self, BufReader, Read, Write};

@@ -8,13 +8,13 @@ mod parse;
 
 pub use judge::{Finding, findings, ratio};
 
-use crate::boot::Options;
-use crate::error::LabError;
-use crate::guest::Guest;
-use crate::image::Image;
-use crate::state::State;
 use assay_host::{Host, HostError, Limits};
 use assay_instruments::Cancel;
+use assay_lab::Guest;
+use assay_lab::Image;
+use assay_lab::LabError;
+use assay_lab::Options;
+use assay_lab::State;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -5,16 +5,16 @@
 //! replays its intent log, and reads the records.
 
 use super::{Outcome, Trial, cuts, missing, write};
-use crate::boot::Options;
-use crate::disk::{Bus, CacheMode, Disk, Format};
-use crate::error::LabError;
-use crate::guest::Guest;
-use crate::image::Image;
 use crate::pool::{command, copy_out, wait_for};
-use crate::record::SIZE;
-use crate::state::State;
 use crate::writelog;
 use assay_instruments::Cancel;
+use assay_lab::Guest;
+use assay_lab::Image;
+use assay_lab::LabError;
+use assay_lab::Options;
+use assay_lab::State;
+use assay_lab::disk::{Bus, CacheMode, Disk, Format};
+use assay_lab::record::SIZE;
 use std::path::{Path, PathBuf};
 
 /// Where the second guest mounts.
@@ -237,7 +237,7 @@ fn rebuild(
 ) -> Result<PathBuf, LabError> {
     let (first, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
     let image = guest.dir().join(format!("cut{number}"));
-    crate::sparse::copy(&first, &image)?;
+    assay_lab::sparse::copy(&first, &image)?;
     writelog::replay(&log, entries, moment, &image)?;
     if disk.format == Format::Raw {
         return Ok(image);

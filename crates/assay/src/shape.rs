@@ -1,0 +1,44 @@
+//! How an answer is wanted: for a terminal, as JSON or Markdown, as a page.
+
+use crate::context::{print, write_file};
+use std::path::PathBuf;
+
+/// How an answer is wanted.
+#[derive(clap::Args)]
+pub struct Shape {
+    /// Print one JSON document on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Print Markdown on standard output
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Write an HTML report
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+impl Shape {
+    /// Writes the report where it is asked for, and says so.
+    pub fn report(&self, html: impl FnOnce() -> String) -> anyhow::Result<()> {
+        let Some(path) = &self.html else {
+            return Ok(());
+        };
+        write_file(path, &html())?;
+        eprintln!("report written to {}", path.display());
+        Ok(())
+    }
+
+    /// Prints the answer.
+    pub fn print(
+        &self,
+        json: impl FnOnce() -> String,
+        markdown: impl FnOnce() -> String,
+        terminal: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        print(&match (self.json, self.markdown) {
+            (true, _) => json(),
+            (_, true) => markdown(),
+            _ => terminal(),
+        })
+    }
+}

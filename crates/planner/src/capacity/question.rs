@@ -1,0 +1,250 @@
+//! The question as a whole: what is known of the data and its growth becomes a bill, dates and what
+//! snapshots hold.
+
+use super::{
+    Bill, Factor, Forecast, Policy, Retention, Trend, bill, churn, default_factors, held, outlook,
+    parse_history, parse_sanoid, parse_snapshots, series,
+};
+use crate::PlanError;
+use assay_model::size::Convention::Binary;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A text and where it was read, for messages.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The file or command.
+    pub source: String,
+    /// What was in it.
+    pub text: String,
+}
+
+/// What is known of growth.
+#[derive(Clone, Debug)]
+pub enum Grown {
+    /// Nothing.
+    Unknown,
+    /// A date and a size on each line.
+    History(Recorded),
+    /// What `zfs list` prints of snapshots, [`super::SNAPSHOT_COLUMNS`].
+    Snapshots {
+        /// The snapshots.
+        snapshots: Recorded,
+        /// `used` and `available` of the pool in bytes, as `zfs list -Hp` prints them now.
+        pool: Option<String>,
+    },
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Bytes of data there are today.
+    pub data: Option<u64>,
+    /// Usable space in bytes, for the dates.
+    pub size: Option<u64>,
+    /// How the data grew.
+    pub grown: Grown,
+    /// Retention policies, of sanoid.
+    pub sanoid: Option<Recorded>,
+    /// Share of the data that is rewritten a day; measured when none.
+    pub churn: Option<f64>,
+    /// Years that the purchase has to last: 0 to 100.
+    pub years: f64,
+    /// Take 1.0995 instead of 1.1 for a TiB in TB.
+    pub exact_units: bool,
+    /// Factors that replace those that are usual, or come on top: `NAME=VALUE`.
+    pub factors: Vec<String>,
+}
+
+/// A retention policy, simulated.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated {
+    /// Dataset of the policy.
+    pub dataset: String,
+    /// How many snapshots of each kind are kept.
+    pub policy: Policy,
+    /// What they hold.
+    #[serde(flatten)]
+    pub outcome: Retention,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Serialize, Default)]
+pub struct Answer {
+    /// What to buy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
+    /// How the data grows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trend: Option<Trend>,
+    /// When shares of the space are full.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forecasts: Vec<Forecast>,
+    /// Share of the data that is rewritten a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub churn_per_day: Option<f64>,
+    /// Whether that was measured.
+    pub churn_measured: bool,
+    /// What snapshots hold beside the data, by their own figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by_snapshots: Option<u64>,
+    /// What each policy holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retention: Vec<Simulated>,
+    /// Usable space in bytes, where it is known.
+    #[serde(skip)]
+    pub size: Option<u64>,
+}
+
+/// Answers the question.
+///
+/// # Errors
+/// A text or a value that cannot be understood; nothing is known of the data.
+pub fn answer(asked: &Asked) -> Result<Answer, PlanError> {
+    if !(asked.years.is_finite() && (0.0..=100.0).contains(&asked.years)) {
+        return Err(PlanError::value("years", "must be 0 to 100"));
+    }
+    let mut answer = Answer::default();
+    let mut size = asked.size;
+    let mut now = asked.data;
+    let mut points = Vec::new();
+    let mut measured = None;
+    // Without what snapshots hold.
+    let mut data = None;
+    match &asked.grown {
+        Grown::Unknown => {}
+        Grown::History(file) => points = parse_history(&file.source, &file.text)?,
+        Grown::Snapshots { snapshots, pool } => {
+            let shown = pool.as_deref().unwrap_or_default();
+            let mut shown = shown.split_whitespace().map(|n| n.parse::<u64>().ok());
+            let used = shown.next().flatten();
+            let available = shown.next().flatten();
+            size = size.or(used
+                .zip(available)
+                .map(|(used, left)| used.saturating_add(left)));
+            let snapshots = parse_snapshots(&snapshots.source, &snapshots.text)?;
+            measured = churn(&snapshots);
+            points = series(&snapshots);
+            data = points.last().map(|point| point.used);
+            // What they held at other times is not known: it is taken as it is now. On this machine the
+            // whole is known, with what was written since the last snapshot.
+            let held = held(&snapshots);
+            answer.held_by_snapshots = Some(held);
+            let beside = used.map_or(held, |used| used.saturating_sub(data.unwrap_or(0)));
+            for point in &mut points {
+                point.used = point.used.saturating_add(beside);
+            }
+        }
+    }
+    let mut factors = default_factors();
+    if !points.is_empty() {
+        let ahead = outlook(&points)?;
+        let found = ahead.trend;
+        let data = data.map_or(found.now, |data| data as f64).max(1.0);
+        now = now.or(Some(data as u64));
+        if let Some(size) = size {
+            answer.forecasts = [0.8, 0.9].map(|share| ahead.forecast(size, share)).to_vec();
+        }
+        let grown = (data + found.per_day * 365.25 * asked.years) / data;
+        if let Some(factor) = factors.iter_mut().find(|f| f.name == "growth") {
+            factor.value = grown.clamp(1.0, 1000.0);
+            factor.why = format!(
+                "measured: {}{} a day over {:.0} days, carried on for {} years",
+                if found.per_day < 0.0 { "-" } else { "" },
+                Binary.show(found.per_day.abs() as u64),
+                found.days,
+                asked.years
+            );
+        }
+        answer.trend = Some(found);
+    }
+    let policies: BTreeMap<String, Policy> = match &asked.sanoid {
+        Some(file) => parse_sanoid(&file.source, &file.text)?,
+        None => BTreeMap::from([(
+            "30 hourly, 30 daily, 3 monthly".to_owned(),
+            Policy::CALCULATOR,
+        )]),
+    };
+    answer.churn_measured = asked.churn.is_none() && measured.is_some();
+    let rate = asked
+        .churn
+        .or(measured)
+        .or(Policy::CALCULATOR.churn_for(0.3));
+    if let Some(rate) = rate {
+        answer.churn_per_day = Some(rate);
+        for (dataset, policy) in policies {
+            let outcome = policy.simulate(rate)?;
+            answer.retention.push(Simulated {
+                dataset,
+                policy,
+                outcome,
+            });
+        }
+        let worst = answer
+            .retention
+            .iter()
+            .map(|r| r.outcome.share)
+            .fold(0.0, f64::max);
+        let simulated = asked.sanoid.is_some() || asked.churn.is_some();
+        let held = answer.held_by_snapshots.zip(now).filter(|_| !simulated);
+        if let Some(factor) = factors.iter_mut().find(|f| f.name == "snapshots") {
+            if let Some((held, data)) = held {
+                factor.value = (1.0 + held as f64 / data.max(1) as f64).clamp(1.0, 1000.0);
+                factor.why = format!("measured: they hold {} now", Binary.show(held));
+            } else if simulated || measured.is_some() {
+                factor.value = 1.0 + worst;
+                factor.why = format!(
+                    "simulated: {:.2} % of the data rewritten a day",
+                    rate * 100.0
+                );
+            }
+        }
+    }
+    if asked.exact_units
+        && let Some(factor) = factors.iter_mut().find(|f| f.name == "units")
+    {
+        factor.value = (1u64 << 40) as f64 / 1e12;
+        factor.why = "a TiB is 1.0995 TB as disks are sold".into();
+    }
+    set(&mut factors, &asked.factors)?;
+    match now {
+        Some(data) => answer.bill = Some(bill(data, &factors)?),
+        None if asked.sanoid.is_none() => {
+            return Err(PlanError::value(
+                "no data",
+                "say how much there is (1TiB), or how it grew with --history, --snapshots or --pool",
+            ));
+        }
+        None => {}
+    }
+    answer.size = size;
+    Ok(answer)
+}
+
+/// Replaces factors, or adds them.
+fn set(factors: &mut Vec<Factor>, given: &[String]) -> Result<(), PlanError> {
+    for text in given {
+        let (name, value) = text
+            .split_once('=')
+            .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<f64>().ok()?)))
+            .ok_or_else(|| {
+                PlanError::value(
+                    format!("factor `{}`", text.escape_debug()),
+                    "write NAME=VALUE, such as growth=1.5",
+                )
+            })?;
+        match factors.iter_mut().find(|factor| factor.name == name) {
+            Some(factor) => {
+                factor.value = value;
+                factor.why = "given".into();
+            }
+            None => factors.push(Factor {
+                name: name.to_owned(),
+                value,
+                why: "given".into(),
+                systems: false,
+            }),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! What a fio command or job file would not measure.
+
+use assay_fio::options::JobOptions;
+use assay_judge::doubts::other_tools::OtherTool;
+use assay_model::{Doubt, SCHEMA_VERSION};
+use assay_page::text::paragraph;
+
+/// One JSON object with the list `doubts`.
+#[must_use]
+pub fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> serde_json::Value {
+    let of_others = others.iter().flat_map(|other| {
+        other
+            .doubts
+            .iter()
+            .map(|doubt| doubt_json(other.name, doubt))
+    });
+    let doubts: Vec<_> = judged
+        .iter()
+        .flat_map(|(job, doubts)| doubts.iter().map(|doubt| doubt_json(&job.name, doubt)))
+        .chain(of_others)
+        .collect();
+    let measures: Vec<_> = others
+        .iter()
+        .map(|other| serde_json::json!({ "name": other.name, "measures": other.measures }))
+        .collect();
+    let jobs: Vec<_> = judged
+        .iter()
+        .map(|(job, doubts)| {
+            let codes: Vec<&str> = doubts.iter().map(|doubt| doubt.code.as_str()).collect();
+            serde_json::json!({ "name": job.name, "doubts": codes })
+        })
+        .collect();
+    serde_json::json!({
+        "schema": SCHEMA_VERSION,
+        "overwrites": overwritten(judged, others),
+        "other_tools": measures,
+        "doubts": doubts,
+        "jobs": jobs,
+    })
+}
+
+/// Whole devices that the jobs would write over.
+#[must_use]
+pub fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> Vec<String> {
+    let mut devices: Vec<String> = judged
+        .iter()
+        .filter(|(job, _)| job.access.writes || job.access.trims)
+        .flat_map(|(job, _)| job.given("filename").unwrap_or_default().split(':'))
+        .filter(|name| name.starts_with("/dev/") && !name.starts_with("/dev/shm/"))
+        .filter(|name| !matches!(*name, "/dev/null" | "/dev/zero" | "/dev/full"))
+        .map(str::to_owned)
+        .chain(others.iter().filter_map(|other| other.overwrites.clone()))
+        .collect();
+    devices.sort();
+    devices.dedup();
+    devices
+}
+
+/// A doubt with the job it is about.
+#[must_use]
+pub fn doubt_json(job: &str, doubt: &Doubt) -> serde_json::Value {
+    serde_json::json!({
+        "code": doubt.code,
+        "severity": doubt.severity,
+        "evidence": doubt.evidence,
+        "remedy": doubt.remedy,
+        "job": job,
+    })
+}
+
+/// The doubts for people, sentences in at most `columns`.
+#[must_use]
+pub fn to_text(
+    judged: &[(JobOptions, Vec<Doubt>)],
+    others: &[OtherTool],
+    columns: usize,
+) -> String {
+    let mut out = String::new();
+    let devices = overwritten(judged, others);
+    if !devices.is_empty() {
+        let devices: Vec<String> = devices
+            .iter()
+            .map(|device| device.escape_debug().to_string())
+            .collect();
+        out.push_str(&paragraph(
+            &format!(
+                "THIS OVERWRITES {}: what is on it is lost. Run it only where that is meant.",
+                devices.join(", ")
+            ),
+            0,
+            columns,
+        ));
+    }
+    for other in others {
+        out.push_str(&paragraph(
+            &format!("{} measures {}.", other.name, other.measures),
+            0,
+            columns,
+        ));
+        for doubt in &other.doubts {
+            out.push_str(&doubt_text(doubt, 2, columns));
+        }
+    }
+    for (job, doubts) in judged {
+        if doubts.is_empty() {
+            continue;
+        }
+        if judged.len() > 1 {
+            out.push_str(&format!("job {}\n", job.name.escape_debug()));
+        }
+        for doubt in doubts {
+            out.push_str(&doubt_text(doubt, 0, columns));
+        }
+    }
+    out
+}
+
+/// A doubt for people: code and severity, evidence, remedy, indented.
+#[must_use]
+pub fn doubt_text(doubt: &Doubt, indent: usize, columns: usize) -> String {
+    let severity = doubt.severity.name();
+    let mut out = paragraph(&format!("{} ({severity})", doubt.code), indent, columns);
+    out.push_str(&paragraph(&doubt.evidence, indent + 2, columns));
+    out.push_str(&paragraph(
+        &format!("-> {}", doubt.remedy),
+        indent + 2,
+        columns,
+    ));
+    out
+}

@@ -1,0 +1,182 @@
+//! The answer about capacity, in words.
+
+use super::{capacity as drawn, growth as grows, terminal};
+use assay_model::size::Convention::Binary;
+use assay_page::text::indented;
+use assay_planner::capacity::{Answer, Forecast, Trend};
+use jiff::Timestamp;
+use std::fmt::Write as _;
+
+/// What is drawn of it: the bill, and the growth.
+#[must_use]
+pub fn sections(answer: &Answer) -> Vec<super::Section> {
+    let bill = answer.bill.as_ref().map(drawn).into_iter();
+    let growth = answer
+        .trend
+        .as_ref()
+        .map(|trend| grows(trend, answer.size, &answer.forecasts, date));
+    bill.chain(growth).collect()
+}
+
+/// Vendor terabytes with two decimals, as the bill of the article has them.
+fn terabytes(bytes: u64) -> String {
+    format!("{:.2} TB", bytes as f64 / 1e12)
+}
+
+fn date(time: i64) -> String {
+    match Timestamp::from_second(time) {
+        Ok(time) => time.strftime("%Y-%m-%d").to_string(),
+        Err(_) => "beyond all calendars".into(),
+    }
+}
+
+/// The whole answer for a terminal, sentences in at most `columns`.
+#[must_use]
+pub fn text(answer: &Answer, columns: usize) -> String {
+    let size = answer.size;
+    let wrap = |text: &str, indent| indented(text, indent, columns);
+    let mut text = String::new();
+    if let Some(bill) = &answer.bill {
+        let _ = writeln!(
+            text,
+            "{:<32} {:>12}",
+            format!("{} of data", Binary.show(bill.data)),
+            ""
+        );
+        for (factor, total) in &bill.lines {
+            let name: String = factor.name.escape_debug().to_string();
+            let _ = writeln!(
+                text,
+                "  × {:<7} {name:<12} {:>10}   {}",
+                format!("{:.4}", factor.value)
+                    .trim_end_matches('0')
+                    .trim_end_matches('.'),
+                terabytes(*total),
+                wrap(&factor.why, 38).trim_start()
+            );
+        }
+        let _ = write!(text, "\n{}", terminal(&drawn(bill), 1, columns));
+        let _ = writeln!(
+            text,
+            "\n  to buy for all systems       {} ({:.2} TB for each TiB)\n  to buy for each system       {} \
+             (rule of thumb {}:1)\n  one TB of disk holds         {:.2} TiB of data, before redundancy\n\n  \
+             --factor NAME=VALUE replaces any of them.",
+            terabytes(bill.total),
+            bill.factor,
+            terabytes(bill.per_system),
+            bill.rule_of_thumb,
+            bill.tib_per_tb
+        );
+    }
+    if let Some(trend) = &answer.trend {
+        let signed = |value: f64| {
+            format!(
+                "{}{}",
+                if value < 0.0 { "-" } else { "" },
+                Binary.show(value.abs() as u64)
+            )
+        };
+        let line = format!(
+            "Growth {} a day (95 %: {} to {}), from {} points over {:.0} days; {} on {}.",
+            signed(trend.per_day),
+            signed(trend.interval.0),
+            signed(trend.interval.1),
+            trend.points,
+            trend.days,
+            Binary.show(trend.now.max(0.0) as u64),
+            date(trend.at)
+        );
+        let _ = writeln!(text, "\n{}", wrap(&line, 0));
+        if size.is_none() {
+            text.push_str("Give --size to see when it is full.\n");
+        }
+    }
+    if let (Some(trend), Some(size)) = (&answer.trend, size) {
+        for forecast in &answer.forecasts {
+            let _ = writeln!(text, "{}", wrap(&reached(forecast, trend, size), 2));
+        }
+        let _ = writeln!(text, "{}", wrap(&walked(trend), 0));
+    }
+    for (i, line) in snapshots(answer).iter().enumerate() {
+        let indent = if i == 0 { 0 } else { 2 };
+        let start = if i == 0 { "\n" } else { "" };
+        let _ = writeln!(text, "{start}{}", wrap(line, indent));
+    }
+    text
+}
+
+/// When a share is full, in a sentence.
+fn reached(forecast: &Forecast, trend: &Trend, size: u64) -> String {
+    let share = forecast.share * 100.0;
+    if forecast.already {
+        let now = trend.now / size.max(1) as f64 * 100.0;
+        return format!(
+            "{share:.0} % full already: {now:.0} % on {}",
+            date(trend.at)
+        );
+    }
+    let when = |time: Option<i64>| time.map_or("perhaps never".to_owned(), date);
+    match (forecast.when, forecast.earliest) {
+        (None, None) => format!(
+            "{share:.0} % full: not within {:.0} days, ten times this history",
+            trend.days * 10.0
+        ),
+        (None, Some(earliest)) => format!(
+            "{share:.0} % full perhaps never, at the earliest on {} (95 %)",
+            date(earliest)
+        ),
+        (Some(_), _) => format!(
+            "{share:.0} % full on {} (95 %: {} to {})",
+            when(forecast.when),
+            when(forecast.earliest),
+            when(forecast.latest)
+        ),
+    }
+}
+
+/// How far such dates are to be believed, by the history itself.
+fn walked(trend: &Trend) -> String {
+    let seen = trend.coverage;
+    match seen.tried {
+        0..6 => "The history is too short to try such dates on itself.".to_owned(),
+        tried => format!(
+            "Said at earlier days of this history, {} of {tried} such dates held ({:.0} %).",
+            seen.held,
+            seen.held as f64 / tried as f64 * 100.0
+        ),
+    }
+}
+
+/// What snapshots hold, a sentence for each policy.
+#[must_use]
+pub fn snapshots(answer: &Answer) -> Vec<String> {
+    let Some(rate) = answer.churn_per_day else {
+        return Vec::new();
+    };
+    let measured = if answer.churn_measured {
+        " (measured)"
+    } else {
+        ""
+    };
+    let mut lines = Vec::new();
+    if let Some(held) = answer.held_by_snapshots {
+        lines.push(format!(
+            "Snapshots hold {} beside the data now; growth is that of the data, with that much added.",
+            Binary.show(held)
+        ));
+    }
+    lines.push(format!(
+        "Snapshots, with {:.2} % of the data rewritten a day{measured}:",
+        rate * 100.0
+    ));
+    lines.extend(answer.retention.iter().map(|policy| {
+        format!(
+            "{}: {} snapshots over {:.0} days hold {:.0} % of the data",
+            policy.dataset.escape_debug(),
+            policy.outcome.snapshots,
+            policy.outcome.days,
+            policy.outcome.share * 100.0
+        )
+    }));
+    lines
+}
