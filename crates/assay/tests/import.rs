@@ -141,7 +141,7 @@ fn bad_input_is_one_clear_error_and_keeps_nothing() {
 #[test]
 fn an_exported_run_comes_back() {
     let home = Home::new();
-    let file = fixture("judge/fixtures/fio-3.33/clean-read.json");
+    let file = fixture("judge/fixtures/fio-3.33/clean-dsync.json");
     let text = std::fs::read(&file).unwrap();
     let documents = assay_fio::json::parse(text).unwrap();
     let about = assay_fio::import::Context {

@@ -20,6 +20,7 @@ mod grouped_jobs;
 mod histogram_capped;
 mod io_error;
 mod jobs_overlap;
+mod jobs_together;
 mod l2arc_read;
 mod many_jobs_one_file;
 mod mix_ignored;
@@ -36,6 +37,7 @@ mod prefetched_read;
 mod rate_capped;
 mod repeated_offsets;
 mod short_io;
+mod small_target;
 mod sparse_file;
 mod sync_ignored_zfs;
 mod sync_on_read;
@@ -114,7 +116,7 @@ macro_rules! rule {
 
 /// All rules, in the order in which their doubts are shown: first what voids, then the cache, the
 /// time, the pattern, the reporting.
-const RULES: [Rule; 43] = [
+const RULES: [Rule; 45] = [
     rule!(no_io, Fio),
     rule!(io_error, Fio),
     rule!(short_io, Fio),
@@ -126,6 +128,7 @@ const RULES: [Rule; 43] = [
     rule!(depth_not_reached, Fio),
     rule!(page_cache_read, Fio),
     rule!(cache_hit_read, Fio),
+    rule!(small_target, Fio),
     rule!(page_cache_write, Fio),
     rule!(unflushed_write, Fio),
     rule!(direct_ignored_zfs, Fio),
@@ -147,6 +150,7 @@ const RULES: [Rule; 43] = [
     rule!(repeated_offsets, Fio),
     rule!(no_random_map, Fio),
     rule!(jobs_overlap, Fio),
+    rule!(jobs_together, Fio),
     rule!(many_jobs_one_file, Fio),
     rule!(grouped_jobs, Fio),
     rule!(mix_ignored, Fio),
@@ -175,14 +179,21 @@ pub fn judge(evidence: &Evidence) -> Vec<Doubt> {
         .collect()
 }
 
-/// What a job would not measure, by its options alone.
+/// What each job of one call of fio would not measure, by its options alone.
 #[must_use]
-pub fn judge_options(options: &JobOptions) -> Vec<Doubt> {
-    judge(&Evidence {
-        options: Some(options),
-        source: Origin::CommandLine,
-        ..Evidence::default()
-    })
+pub fn judge_options(jobs: &[JobOptions]) -> Vec<Vec<Doubt>> {
+    let beside = jobs_together::beside(jobs);
+    jobs.iter()
+        .zip(&beside)
+        .map(|(options, beside)| {
+            judge(&Evidence {
+                options: Some(options),
+                beside,
+                source: Origin::CommandLine,
+                ..Evidence::default()
+            })
+        })
+        .collect()
 }
 
 /// What each group of equal jobs of a foreign result did not measure.
@@ -190,14 +201,24 @@ pub fn judge_options(options: &JobOptions) -> Vec<Doubt> {
 pub fn judge_result(document: &Document) -> Vec<JudgedJobs> {
     let groups = import::groups(document);
     let alone = groups.len() == 1;
+    let options: Vec<JobOptions> = groups
+        .iter()
+        .map(|range| {
+            let first = document.jobs[range.clone()].first();
+            first.and_then(options_of).unwrap_or_default()
+        })
+        .collect();
+    let beside = jobs_together::beside(&options);
     groups
         .into_iter()
-        .map(|range| {
+        .zip(&beside)
+        .map(|(range, beside)| {
             let jobs = &document.jobs[range.clone()];
             let options = jobs.first().and_then(options_of);
             let doubts = judge(&Evidence {
                 options: options.as_ref(),
                 results: jobs,
+                beside,
                 // fio counts the disks over all jobs together.
                 disks: if alone { &document.disks } else { &[] },
                 unified: document.unified.iter().any(|index| range.contains(index)),

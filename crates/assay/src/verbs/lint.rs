@@ -62,15 +62,19 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         for note in &call.mended {
             eprintln!("note: {note}");
         }
-        let mut jobs = call.jobs;
+        // A job file begins when the one before it has ended.
+        let mut together = vec![call.jobs];
         for file in &call.job_files {
-            for inner in from_file(OsStr::new(file))?.calls {
-                jobs.extend(inner.jobs);
-            }
+            together.extend(
+                from_file(OsStr::new(file))?
+                    .calls
+                    .into_iter()
+                    .map(|inner| inner.jobs),
+            );
         }
-        for job in jobs {
-            let doubts = doubts::judge_options(&job);
-            judged.push((job, doubts));
+        for jobs in together {
+            let doubts = doubts::judge_options(&jobs);
+            judged.extend(jobs.into_iter().zip(doubts));
         }
     }
     let others = &read.others;

@@ -153,8 +153,8 @@ pub(super) fn targets() -> Vec<Target> {
 }
 
 fn judge(jobs: Vec<options::JobOptions>) {
+    let _ = assay_judge::doubts::judge_options(&jobs);
     for job in jobs {
-        let _ = assay_judge::doubts::judge_options(&job);
         let again = options::JobOptions::from_given(&job.name, job.given.clone(), job.source);
         // What was read once is read again, and cleaned no further.
         assert_eq!(again.expect("it was read before").given, job.given);

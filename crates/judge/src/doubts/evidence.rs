@@ -23,6 +23,8 @@ pub enum Origin {
 pub struct Evidence<'a> {
     /// What was asked for.
     pub options: Option<&'a JobOptions>,
+    /// Other jobs of the same call that run at the same time on the same file, by name.
+    pub beside: &'a [&'a str],
     /// What was measured: all jobs that ran together on the target.
     pub results: &'a [Worker],
     /// Rate over time.

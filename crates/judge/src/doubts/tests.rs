@@ -6,8 +6,8 @@ fn lint(text: &str) -> Vec<Doubt> {
     let calls = command_line(text).unwrap();
     calls
         .iter()
-        .flat_map(|call| &call.jobs)
-        .flat_map(judge_options)
+        .flat_map(|call| judge_options(&call.jobs))
+        .flatten()
         .collect()
 }
 
@@ -123,6 +123,10 @@ fn each_option_that_spoils_a_command_is_found() {
             &["page-cache-write", "many-jobs-one-file"],
         ),
         ("--numjobs=4 --group_reporting", &["grouped-jobs"]),
+        ("--size=64m", &["small-target"]),
+        ("--size=64m --sync=dsync", &[]),
+        ("--size=64m --rw=randread", &["small-target"]),
+        ("--size=64m --numjobs=16", &["small-target"]),
         ("--rwmixread=70", &["mix-ignored"]),
         ("--rw=randrw --rwmixread=70", &[]),
         ("--bs=4kib", &["unit-trap"]),
@@ -137,6 +141,29 @@ fn each_option_that_spoils_a_command_is_found() {
     let severity = |change| lint_with(change)[0].severity;
     assert_eq!(severity("--ioengine=psync"), Severity::Void);
     assert_eq!(severity("--randrepeat=1"), Severity::Suspect);
+}
+
+/// Issue 14, A5: two sections of one file, meant as two measurements.
+#[test]
+fn sections_that_run_at_once_on_one_file_are_found() {
+    let base = "fio --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 --rw=randread --bs=4k \
+                --time_based --runtime=60 --ramp_time=5 --randrepeat=0 --name=a";
+    let second = "--size=4G --direct=1 --ioengine=libaio --iodepth=16 --rw=randread --bs=4k --time_based \
+                  --runtime=60 --ramp_time=5 --randrepeat=0";
+    let with = |rest: &str| {
+        let doubts = lint(&format!(
+            "{base} --name=b --filename=/srv/t {second} {rest}"
+        ));
+        codes_of(&doubts)
+            .iter()
+            .filter(|code| **code == "jobs-together")
+            .count()
+    };
+    assert_eq!(with(""), 2);
+    assert_eq!(with("--stonewall"), 0);
+    assert_eq!(with("--wait_for=a"), 0);
+    let apart = lint(&format!("{base} --name=b --filename=/srv/u {second}"));
+    assert_eq!(codes_of(&apart), [""; 0]);
 }
 
 #[test]
