@@ -258,7 +258,7 @@ impl Effective {
     fn key(&self, key: &str) -> String {
         match self.program {
             Program::Sshd | Program::Ssh => ssh::keyword(self.program, key),
-            Program::Sysctl => super::dropin::sysctl_name(key),
+            Program::Sysctl => super::dropin::dotted(key),
             _ => key.to_owned(),
         }
     }
