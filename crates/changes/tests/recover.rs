@@ -6,12 +6,16 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Outcome, Recovered, Switch};
-use assay_host::{Faulty, HostMut, Live, Recorded};
+use assay_changes::{ChangeError, Foreign, Made, Outcome, Recovered, Switch};
+use assay_host::held::Directory;
+use assay_host::{Faulty, HostError, HostMut, Live, Recorded};
 use assay_model::change::{ConfigLanguage, Setting};
 use common::Deadly;
-use common::session::{die, journal, machine, meddle, reseal, sealed, sessions, sysctl, value};
+use common::session::{
+    bury, die, journal, machine, meddle, reseal, sealed, sessions, sysctl, value,
+};
 use std::fs;
+use std::os::unix::fs::{chown, lchown, symlink};
 use std::path::Path;
 
 #[test]
@@ -303,4 +307,64 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
         "{recovered:?}"
     );
     assert!(precious.exists());
+}
+
+/// The owner of the directory above renames what was made, before or after the journal says which one it
+/// is, puts something in its place, and assay is killed.
+#[test]
+fn attack_directories_renamed_at_the_moment_of_a_kill() {
+    if !common::root() {
+        return assay_testing::skipped("root", "only root works in the directories of others");
+    }
+    let (mut tried, mut held) = (0, 0);
+    for entered in [false, true] {
+        for decoy in ["nothing", "link", "directory", "file"] {
+            let (_state, journal) = journal();
+            let place = tempfile::tempdir_in("/var/tmp").unwrap();
+            let theirs = place.path().join("theirs");
+            let precious = place.path().join("precious");
+            fs::create_dir(&theirs).unwrap();
+            fs::create_dir(&precious).unwrap();
+            fs::write(precious.join("file"), "x").unwrap();
+            chown(&theirs, Some(65534), Some(65534)).unwrap();
+            let session = Box::leak(Box::new(journal.begin("trial 7", "/mnt").unwrap()));
+            let name = session.name("now");
+            let shown = theirs.join(&name);
+            if entered {
+                let own = session.own_directory(&Live, &theirs, "now").unwrap();
+                fs::write(own.through().join("image"), "x").unwrap();
+                std::mem::forget(own);
+            } else {
+                session.made(&Made::Directory(shown.clone())).unwrap();
+                let killed = |made: &Directory| {
+                    Err(HostError::NotFound {
+                        path: made.shown().to_owned(),
+                    })
+                };
+                let above = Directory::open(&theirs).unwrap();
+                above.make_known(&name, &mut { killed }).unwrap_err();
+            }
+            fs::rename(&shown, theirs.join("moved")).unwrap();
+            match decoy {
+                "link" => symlink(&precious, &shown).unwrap(),
+                "directory" => fs::create_dir(&shown).unwrap(),
+                "file" => fs::write(&shown, "x").unwrap(),
+                _ => {}
+            }
+            if decoy != "nothing" {
+                lchown(&shown, Some(65534), Some(65534)).unwrap();
+            }
+            bury(session);
+            let recovered = journal.recover(&Live, Foreign::Leave).unwrap();
+            let removed = recovered.iter().all(|one| one.outcome == Outcome::Removed);
+            let left = fs::read_dir(&theirs).unwrap().count();
+            let ours_is_gone = removed && left == usize::from(decoy != "nothing");
+            tried += 1;
+            held += u64::from(ours_is_gone && precious.join("file").exists());
+            if !ours_is_gone {
+                eprintln!("{entered} {decoy}: {recovered:?}");
+            }
+        }
+    }
+    assay_testing::attacked("directories renamed when assay is killed", tried, held);
 }

@@ -388,6 +388,21 @@ fn a_long_line_and_many_lines_take_no_time() {
     assert_eq!(found, 20_000 + 20_001);
 }
 
+/// What is told as a setting's key leads to it. One hyphen in front is not part of a name; a second one is.
+#[test]
+fn a_setting_is_found_by_its_own_key() {
+    let text = b"-vm.a = 1\n--vm.b = 2\n- net/ipv4/conf/eth0.1/c = 3\n/d = 4\n";
+    let files = Memory::of(&[("/etc/sysctl.conf", &text[..])]);
+    let all = read(Program::Sysctl, &files);
+    let keys: Vec<_> = all.settings().iter().map(|said| &said.key[..]).collect();
+    assert_eq!(keys, ["vm.a", "-vm.b", "net.ipv4.conf.eth0/1.c", ".d"]);
+    for said in all.settings() {
+        assert_eq!(all.get(said.scope, &said.key), [said]);
+    }
+    let slashes = all.value(ScopeId::ROOT, "net/ipv4/conf/eth0.1/c").unwrap();
+    assert_eq!(slashes.value, b"3");
+}
+
 /// Long files that include each other are not read until the memory is full.
 #[test]
 fn attack_includes_that_take_all_memory() {

@@ -1,6 +1,7 @@
 //! Runs a target over many inputs: no panic, no hang, no memory without end.
 
 use crate::{Mutator, Target};
+use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +15,11 @@ pub struct Failure {
     pub input: Vec<u8>,
 }
 
-/// So long no input takes, on the slowest machine: it is a hang.
-const HANG: u64 = 60;
+/// So many seconds of this process's own time no input takes, on the slowest machine: it is a hang. On a
+/// busy machine the clock on the wall says nothing.
+const HANG: i64 = 60;
+/// So many seconds on the wall no input waits.
+const WAITING: i64 = 1200;
 /// Bytes of address space that a test may take.
 const MEMORY: u64 = 6 << 30;
 
@@ -61,16 +65,17 @@ fn watch(
     over: Arc<AtomicBool>,
 ) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
-        let mut last = (u64::MAX, 0);
+        let mut last = (u64::MAX, 0, 0);
         while !over.load(Ordering::Relaxed) {
             std::thread::park_timeout(Duration::from_secs(1));
             let now = beat.load(Ordering::Relaxed);
-            last = if now == last.0 {
-                (now, last.1 + 1)
-            } else {
-                (now, 0)
-            };
-            if last.1 >= HANG && !over.load(Ordering::Relaxed) {
+            let [worked, waited] = [ClockId::ProcessCPUTime, ClockId::Monotonic]
+                .map(|clock| clock_gettime(clock).tv_sec);
+            if now != last.0 {
+                last = (now, worked, waited);
+            }
+            let endless = worked - last.1 >= HANG || waited - last.2 >= WAITING;
+            if endless && !over.load(Ordering::Relaxed) {
                 let input = current.lock().unwrap_or_else(PoisonError::into_inner);
                 eprintln!("{name}: no end after {HANG} s of: {}", input.escape_ascii());
                 std::process::abort();

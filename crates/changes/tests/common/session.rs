@@ -1,6 +1,6 @@
 //! Sessions on a machine in memory, and one that dies.
 
-use assay_changes::{Journal, Made, Switch};
+use assay_changes::{Journal, Made, Session, Switch};
 use assay_host::{Host as _, HostMut, Live, Recorded};
 use assay_model::change::Setting;
 use std::fs;
@@ -42,6 +42,11 @@ pub fn die(journal: &Journal, host: &Recorded, target: &str) {
     let switch = Switch::open(session, host, &sysctl("vm.swappiness")).unwrap();
     assert_eq!(switch.set(Some("10")).unwrap(), "10");
     std::mem::forget(switch);
+    bury(session);
+}
+
+/// What the kernel does to the locks of a session whose process is gone.
+pub fn bury(session: &Session) {
     let dir = fs::canonicalize(session.dir()).unwrap();
     let locks = [dir.join("lock"), dir];
     for fd in fs::read_dir("/proc/self/fd").unwrap().flatten() {

@@ -131,10 +131,14 @@ fn items(
     }
 }
 
-/// A name with dots between its parts. A hyphen in front lets failures pass; when the first
-/// separator is a slash, slashes separate and dots belong to a name (sysctl.d(5)).
-pub fn sysctl_name(name: &str) -> String {
-    let name = name.strip_prefix('-').unwrap_or(name).trim_start();
+/// The name that a line means: a hyphen in front lets failures pass (sysctl.d(5)).
+fn sysctl_name(written: &str) -> String {
+    dotted(written.strip_prefix('-').unwrap_or(written).trim_start())
+}
+
+/// A name with dots between its parts: when the first separator is a slash, slashes separate and dots
+/// belong to a name (sysctl.d(5)). One that has dots already stays as it is.
+pub fn dotted(name: &str) -> String {
     match name.find(['.', '/']).map(|at| &name[at..=at]) {
         Some("/") => name
             .chars()

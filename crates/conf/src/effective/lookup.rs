@@ -2,6 +2,7 @@
 
 use super::ssh_match::Connection;
 use super::{Effective, Problem, Program, Scope, ScopeId, Setting, dovecot, nginx, ssh, ssh_match};
+use std::collections::HashSet;
 
 /// How several lines for one key come together in one scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Effective {
     #[must_use]
     pub fn overridden(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
         let key = &self.key(key)[..];
-        let counts = self.counting(scope, key);
+        let counts: HashSet<usize> = self.counting(scope, key).into_iter().collect();
         let said = self.within(&self.chain(scope, key), key);
         self.at(said.into_iter().filter(|at| !counts.contains(at)))
     }
@@ -257,7 +258,7 @@ impl Effective {
     fn key(&self, key: &str) -> String {
         match self.program {
             Program::Sshd | Program::Ssh => ssh::keyword(self.program, key),
-            Program::Sysctl => super::dropin::sysctl_name(key),
+            Program::Sysctl => super::dropin::dotted(key),
             _ => key.to_owned(),
         }
     }

@@ -16,6 +16,7 @@ use assay_page::Style;
 use assay_report::{study, trial};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -64,10 +65,17 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 for (program, main) in Program::USUAL {
                     let all = effective(program, Path::new(main), &Same(bytes));
-                    for said in all.iter().flat_map(|all| all.settings()) {
-                        let all = all.as_ref().expect("it has a setting");
+                    let Ok(all) = all else { continue };
+                    // A lookup tells all lines of a list, so each list is asked for once.
+                    let mut asked = BTreeSet::new();
+                    for said in all.settings() {
                         assert!(bytes.get(said.place.span.clone()).is_some());
-                        let _ = (all.get(said.scope, &said.key), said.text());
+                        let _ = said.text();
+                        if asked.insert((said.scope, &said.key)) {
+                            let counts = all.get(said.scope, &said.key);
+                            let others = all.overridden(said.scope, &said.key);
+                            assert!(counts.len() + others.len() > 0);
+                        }
                     }
                 }
             },
