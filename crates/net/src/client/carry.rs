@@ -121,7 +121,6 @@ impl<'a> Carrying<'a> {
             record.remarks.push("the run was ended early".to_owned());
             for role in &mut record.roles {
                 role.events.retain(|event| event.took.is_some());
-                role.unsent = 0;
             }
         }
         record
@@ -239,6 +238,16 @@ impl Task<'_> {
         record.events.push(event);
     }
 
+    /// Notes what was due and never begun.
+    pub fn never(&self, record: &mut RoleRecord, due: Instant) {
+        record.fail("never begun: all connections were in use until the end");
+        record.events.push(Event {
+            due: self.at(due),
+            late: 0,
+            took: None,
+        });
+    }
+
     /// Shows what became of something that was due.
     pub fn show(&self, event: &Event) {
         let within = self.role.within_us();
@@ -280,7 +289,6 @@ pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     let mut all = RoleRecord::default();
     for record in records {
         all.events.extend(record.events);
-        all.unsent += record.unsent;
         all.probes.extend::<Vec<Probe>>(record.probes);
         if all.slots.len() < record.slots.len() {
             all.slots.resize(record.slots.len(), 0);

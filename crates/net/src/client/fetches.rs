@@ -39,11 +39,10 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
             }
             task.wait(due);
             if task.over() {
-                // It was due, and all connections were in use until the end.
-                record.unsent += u64::from(!task.stopped());
                 if task.stopped() {
                     return record;
                 }
+                task.never(&mut record, due);
                 continue;
             }
             let late = Instant::now().saturating_duration_since(due.max(free));

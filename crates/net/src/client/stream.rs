@@ -33,7 +33,7 @@ pub fn stream(task: &Task<'_>) -> RoleRecord {
         }
         task.wait(due);
         if task.over() {
-            record.unsent += u64::from(!task.stopped());
+            task.never(&mut record, due);
             continue;
         }
         let late = Instant::now().saturating_duration_since(due.max(free));
