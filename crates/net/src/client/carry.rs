@@ -238,12 +238,13 @@ impl Task<'_> {
         record.events.push(event);
     }
 
-    /// Notes what was due and never begun.
-    pub fn never(&self, record: &mut RoleRecord, due: Instant) {
-        record.fail("never begun: all connections were in use until the end");
+    /// Notes what was due and never begun: because all connections were in use until then, or because the
+    /// client itself was late.
+    pub fn never(&self, record: &mut RoleRecord, due: Instant, late: Duration) {
+        record.fail("not begun before the end");
         record.events.push(Event {
             due: self.at(due),
-            late: 0,
+            late: u64::try_from(late.as_micros()).unwrap_or(u64::MAX),
             took: None,
         });
     }
