@@ -17,7 +17,12 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn a_server_and_two_clients_on_one_machine() {
-    let serving = Serving::here();
+    // IPv6 alone, where there is any.
+    let six = std::net::TcpListener::bind("[::1]:0").is_ok();
+    let host = if six { "::1" } else { "127.0.0.1" };
+    let serving = Serving::at(host.parse().unwrap(), &|mut command| {
+        command.spawn().unwrap()
+    });
     let _clients = ["anna", "ben"].map(|name| Ends(serving.client(name).spawn().unwrap()));
     let plan = serving.plan(
         "name = 'two'\nseconds = 3\n[[person]]\nname = 'Ben'\nclient = 'ben'\nroles = ['gaming', 'upload']\n\
@@ -251,6 +256,25 @@ fn a_long_queue_spoils_calls_and_games_and_a_short_one_does_not() {
         // What a busy machine does to the devices themselves is void.
         assert!(share(short) < 0.1, "{name}: {short}");
     }
+    // More bytes with a worse experience are the worse network.
+    let [a, b] = [("long", &long), ("short", &short)].map(|(name, value)| {
+        let path = home.dir.path().join(name);
+        std::fs::write(&path, value.to_string()).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let ran = home.assay(&["net", "compare", &a, &b, "--json"]);
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    assert_eq!(value["better"], *b);
+    assert!(
+        home.assay(&["net", "compare", &a, &b])
+            .stdout
+            .contains("caller")
+    );
+    assert_eq!(
+        home.assay(&["net", "compare", &a, "/dev/null"]).code,
+        Some(2)
+    );
     let rate = |value: &Value| role(value, "download")["bit_per_s"].as_f64().unwrap();
     assert!(rate(&long) > 50e6 && rate(&short) > 10e6);
     assert!(rate(&long) < 151e6 && rate(&short) < 151e6);

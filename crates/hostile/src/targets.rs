@@ -3,6 +3,7 @@
 mod files;
 mod kept;
 mod machine;
+mod net;
 mod probe;
 mod settings;
 mod talks;
@@ -18,6 +19,7 @@ pub fn all() -> Vec<Target> {
     all.extend(kept::targets());
     all.extend(talks::targets());
     all.extend(probe::targets());
+    all.extend(net::targets());
     all
 }
 

@@ -7,6 +7,7 @@ mod carry;
 mod fetches;
 mod link;
 mod packets;
+mod sleep;
 mod stream;
 mod timer;
 
@@ -51,6 +52,7 @@ struct Client<'a> {
     joined: Joined,
     origin: Instant,
     exchanges: VecDeque<Exchange>,
+    sleeps: sleep::Sleeps,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -74,18 +76,28 @@ pub fn run(
             tell(Event::Joined(&client.joined.name));
             client.serve(&mut left, tell)
         });
-        let error = match ended {
+        match ended {
             Ok(()) => return Ok(()),
             Err(_) if stop() => return Ok(()),
-            Err(error) => error,
-        };
-        let since = *lost.get_or_insert_with(Instant::now);
-        if !error.may_pass() || since.elapsed() > PATIENCE {
-            return Err(error);
+            Err(error) => patiently(error, &mut lost, stop, tell)?,
         }
-        tell(Event::Lost(&error));
-        timer::sleep_until(Instant::now() + Duration::from_secs(1), stop);
     }
+}
+
+/// Waits a second for what may pass, for a minute in all.
+fn patiently(
+    error: LinkError,
+    lost: &mut Option<Instant>,
+    stop: &dyn Fn() -> bool,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<(), LinkError> {
+    let since = *lost.get_or_insert_with(Instant::now);
+    if !error.may_pass() || since.elapsed() > PATIENCE {
+        return Err(error);
+    }
+    tell(Event::Lost(&error));
+    timer::sleep_until(Instant::now() + Duration::from_secs(1), stop);
+    Ok(())
 }
 
 impl<'a> Client<'a> {
@@ -108,6 +120,7 @@ impl<'a> Client<'a> {
             joined,
             origin: Instant::now(),
             exchanges: VecDeque::new(),
+            sleeps: sleep::Sleeps::default(),
             stop,
         };
         for _ in 0..EXCHANGES {
@@ -123,6 +136,10 @@ impl<'a> Client<'a> {
     /// Asks what to do; the exchange tells of the clocks as well, while the network is at rest.
     fn ask(&mut self, live: Option<crate::wire::Live>) -> Result<Polled, LinkError> {
         let busy = live.is_some();
+        // The clock of this process stands while the machine sleeps: what was known before is wrong.
+        if !busy && self.slept().is_some() {
+            self.exchanges.clear();
+        }
         let poll = Poll {
             client: self.joined.client,
             key: self.joined.key.clone(),
@@ -145,6 +162,12 @@ impl<'a> Client<'a> {
         Ok(polled)
     }
 
+    /// Whether the machine slept since the last look; between these times.
+    fn slept(&mut self) -> Option<(i64, i64)> {
+        let now = self.micros(Instant::now());
+        self.sleeps.look(sleep::slept(), now)
+    }
+
     fn offset(&mut self) -> Option<Offset> {
         clock::best(self.exchanges.make_contiguous())
     }
@@ -155,11 +178,18 @@ impl<'a> Client<'a> {
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), LinkError> {
         let mut last = 0;
-        while *left != Some(0) {
-            if (self.stop)() {
-                return Ok(());
-            }
-            let polled = self.ask(None)?;
+        let mut lost = None;
+        while *left != Some(0) && !(self.stop)() {
+            // A device that roams is the same one afterwards; only a server that has forgotten it is joined again.
+            let polled = match self.ask(None) {
+                Ok(polled) => polled,
+                Err(error @ LinkError::Net(_)) => {
+                    patiently(error, &mut lost, self.stop, tell)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            lost = None;
             if let Some(order) = polled.order.filter(|order| order.run != last) {
                 last = order.run;
                 tell(Event::Begins(&order));
@@ -185,10 +215,12 @@ impl<'a> Client<'a> {
         let (joined, link) = (self.joined.clone(), self.link);
         let carrying = carry::Carrying::new(order, begin, &joined, link);
         let stop = self.stop;
+        let mut asleep: Vec<(i64, i64)> = Vec::new();
         let mut record = thread::scope(|scope| {
             let handle = scope.spawn(|| carrying.carry_out(stop));
             while !handle.is_finished() {
                 timer::sleep_until(Instant::now() + BUSY, &|| handle.is_finished());
+                asleep.extend(self.slept());
                 // A server that cannot be asked now is asked again later; the work goes on.
                 if let Ok(polled) = self.ask(Some(carrying.live()))
                     && polled.abort
@@ -201,6 +233,11 @@ impl<'a> Client<'a> {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         });
+        let since = |at: i64| u64::try_from(at - self.micros(begin)).unwrap_or(0);
+        record.void = asleep
+            .iter()
+            .map(|(from, to)| (since(*from), since(*to)))
+            .collect();
         record.start.error_us = offset.error_us;
         record.start.idle_us = idle.first().copied().unwrap_or(0);
         record.start.idle_median_us = idle.get(idle.len() / 2).copied().unwrap_or(0);

@@ -16,7 +16,8 @@ pub struct Event {
     pub due: u64,
     /// How late the client was with its own part: it had been due, and nothing but the client was in the way.
     pub late: u64,
-    /// From when it was due until the whole answer was there; none when it failed or was lost.
+    /// From when it was due until the whole answer was there; none when it failed, was lost, or was never begun
+    /// because all connections were in use until the end.
     pub took: Option<u64>,
 }
 
@@ -51,8 +52,6 @@ pub struct RoleRecord {
     pub role: String,
     /// In the order in which they were due.
     pub events: Vec<Event>,
-    /// Due, and never begun: all connections were in use until the end.
-    pub unsent: u64,
     /// Bytes of bodies in every slot of [`SLOT_US`]; of an upload as the server counted them.
     pub slots: Vec<u64>,
     /// Of responsiveness.

@@ -6,7 +6,7 @@
 mod connection;
 mod echo;
 pub mod gate;
-mod head;
+pub mod head;
 pub mod hub;
 
 use crate::invite::{Invitation, TOKEN, Token};

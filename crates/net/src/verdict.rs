@@ -160,9 +160,9 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord) -> RoleVerd
         .iter()
         .copied()
         .partition(|event| is_void(role, event, &record.void));
-    let failed = events.iter().filter(|event| event.took.is_none()).count() as u64 + seen.unsent;
-    let over = events.iter().filter(|event| is_over(role, event)).count() as u64 + seen.unsent;
-    let counted = events.len() as u64 + seen.unsent;
+    let failed = events.iter().filter(|event| event.took.is_none()).count() as u64;
+    let over = events.iter().filter(|event| is_over(role, event)).count() as u64;
+    let counted = events.len() as u64;
     let seconds = seconds(role, seen, record, &events, &void);
     let played = match &role.workload {
         Workload::Stream {
@@ -197,7 +197,7 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord) -> RoleVerd
         void: void.len() as u64,
         failed,
         over,
-        latency: percentiles(&events, seen.unsent),
+        latency: percentiles(&events),
         jitter_us: jitter(role, &events),
         bit_per_s,
         rpm: rpm(&seen.probes),
@@ -259,12 +259,12 @@ fn grade(role: &Role, verdict: &RoleVerdict, record: &PersonRecord) -> Grade {
     }
 }
 
-fn percentiles(events: &[Event], unsent: u64) -> Percentiles {
+fn percentiles(events: &[Event]) -> Percentiles {
     let times: Histogram = events
         .iter()
         .filter_map(|event| Some((event.took?, 1)))
         .collect();
-    let (good, all) = (times.count(), events.len() as u64 + unsent);
+    let (good, all) = (times.count(), events.len() as u64);
     let at = |percent: f64, least: u64| {
         let rank = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
         (all >= least && rank <= good)

@@ -1,8 +1,10 @@
 //! What many people noticed on one network: terminal, JSON and a page from the same verdicts.
 
+mod compare;
 mod page;
 mod words;
 
+pub use compare::{Named, compared, json as compared_json};
 pub use page::page;
 pub use words::{cause, clients, cross, headline, live};
 

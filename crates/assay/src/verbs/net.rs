@@ -1,6 +1,7 @@
 //! `assay net`: many devices on one network, and a plain verdict for each person.
 
 mod client;
+mod compare;
 pub mod run;
 mod serve;
 
@@ -20,6 +21,7 @@ Examples:
   assay net run four --server 'https://192.168.1.5:7443/#…' --html r.html
                                   four people at once: who noticed what
   assay net run --list            plans and roles
+  assay net compare a.json b.json which of two networks would people take?
   assay net run evening.toml      a plan of your own; the server is in ASSAY_NET_SERVER
 
 Nobody is let in without the token in the address, and the certificate has to be the address's.";
@@ -40,6 +42,8 @@ enum NetVerb {
     Client(client::Args),
     /// Begin a run, watch it, and say what everybody noticed
     Run(run::Args),
+    /// Put two runs beside each other: which network would people take?
+    Compare(compare::Args),
 }
 
 /// Runs the verb.
@@ -48,6 +52,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         NetVerb::Serve(args) => serve::run(args),
         NetVerb::Client(args) => client::run(args),
         NetVerb::Run(args) => run::run(args, global),
+        NetVerb::Compare(args) => compare::run(args, global),
     }
 }
 

@@ -60,6 +60,12 @@ impl Browser {
 
     /// A command and its result; events in between are left out.
     pub fn call(&mut self, method: &str, params: Value, session: Option<&str>) -> Value {
+        let message = self.ask(method, params, session);
+        assert!(message["error"].is_null(), "{method}: {message}");
+        message["result"].clone()
+    }
+
+    fn ask(&mut self, method: &str, params: Value, session: Option<&str>) -> Value {
         self.next += 1;
         let mut message = json!({ "id": self.next, "method": method, "params": params });
         if let Some(session) = session {
@@ -71,8 +77,7 @@ impl Browser {
         loop {
             let message = self.message();
             if message["id"] == self.next {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].clone();
+                return message;
             }
         }
     }
@@ -99,20 +104,19 @@ impl Browser {
         (target, session["sessionId"].as_str().unwrap().to_owned())
     }
 
-    /// The value of an expression in a tab.
+    /// The value of an expression in a tab; null while there is no page in it.
     pub fn evaluate(&mut self, session: &str, expression: &str) -> Value {
         let asked =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let result = self.call("Runtime.evaluate", asked, Some(session));
-        assert!(result["exceptionDetails"].is_null(), "{result}");
-        result["result"]["value"].clone()
+        let message = self.ask("Runtime.evaluate", asked, Some(session));
+        message["result"]["result"]["value"].clone()
     }
 
     /// Waits until an expression is true.
     pub fn until(&mut self, session: &str, expression: &str) {
         let begin = Instant::now();
         while self.evaluate(session, expression) != Value::Bool(true) {
-            let body = self.evaluate(session, "document.body.innerText");
+            let body = self.evaluate(session, "document.body?.innerText");
             assert!(
                 begin.elapsed() < Duration::from_secs(60),
                 "{expression}: {body}"

@@ -33,7 +33,7 @@ impl Serving {
     pub fn at(host: IpAddr, start: &dyn Fn(Command) -> Child) -> Self {
         let home = Home::new();
         let [client, controller] = ["client", "controller"].map(|name| home.dir.path().join(name));
-        let listen = format!("{host}:0");
+        let listen = std::net::SocketAddr::new(host, 0).to_string();
         let mut command = home.command(&["net", "serve", "--no-qr", "--listen", &listen]);
         command.arg("--client-file").arg(&client);
         command.arg("--controller-file").arg(&controller);

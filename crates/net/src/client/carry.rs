@@ -121,7 +121,6 @@ impl<'a> Carrying<'a> {
             record.remarks.push("the run was ended early".to_owned());
             for role in &mut record.roles {
                 role.events.retain(|event| event.took.is_some());
-                role.unsent = 0;
             }
         }
         record
@@ -239,6 +238,17 @@ impl Task<'_> {
         record.events.push(event);
     }
 
+    /// Notes what was due and never begun: because all connections were in use until then, or because the
+    /// client itself was late.
+    pub fn never(&self, record: &mut RoleRecord, due: Instant, late: Duration) {
+        record.fail("not begun before the end");
+        record.events.push(Event {
+            due: self.at(due),
+            late: u64::try_from(late.as_micros()).unwrap_or(u64::MAX),
+            took: None,
+        });
+    }
+
     /// Shows what became of something that was due.
     pub fn show(&self, event: &Event) {
         let within = self.role.within_us();
@@ -280,7 +290,6 @@ pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     let mut all = RoleRecord::default();
     for record in records {
         all.events.extend(record.events);
-        all.unsent += record.unsent;
         all.probes.extend::<Vec<Probe>>(record.probes);
         if all.slots.len() < record.slots.len() {
             all.slots.resize(record.slots.len(), 0);

@@ -38,15 +38,14 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
                 return record;
             }
             task.wait(due);
+            let late = Instant::now().saturating_duration_since(due.max(free));
             if task.over() {
-                // It was due, and all connections were in use until the end.
-                record.unsent += u64::from(!task.stopped());
                 if task.stopped() {
                     return record;
                 }
+                task.never(&mut record, due, late);
                 continue;
             }
-            let late = Instant::now().saturating_duration_since(due.max(free));
             let asked = task.ask(&mut exchange, &request, &mut record, false);
             task.note(
                 &mut record,

@@ -32,11 +32,11 @@ pub fn stream(task: &Task<'_>) -> RoleRecord {
             break;
         }
         task.wait(due);
+        let late = Instant::now().saturating_duration_since(due.max(free));
         if task.over() {
-            record.unsent += u64::from(!task.stopped());
+            task.never(&mut record, due, late);
             continue;
         }
-        let late = Instant::now().saturating_duration_since(due.max(free));
         let asked = task.ask(&mut exchange, &request, &mut record, false);
         task.note(
             &mut record,

@@ -176,7 +176,6 @@ proptest! {
         slots in prop::collection::vec(0u64..1 << 40, 0..50),
         ran in any::<u64>(),
         void in prop::collection::vec((any::<u64>(), any::<u64>()), 0..4),
-        unsent in 0u64..1 << 40,
     ) {
         let role = builtin().remove(role);
         let record = PersonRecord {
@@ -186,7 +185,6 @@ proptest! {
                 role: role.name.clone(),
                 events: events.into_iter().map(Event::from).collect(),
                 slots,
-                unsent,
                 ..RoleRecord::default()
             }],
             ..PersonRecord::default()

@@ -1,1 +1,116 @@
+//! What is shown says the same in any width, and nothing of a hostile name is markup.
 
+use super::*;
+use assay_net::plan::Plan;
+use assay_net::record::{Event, PersonRecord, RoleRecord, Start};
+use assay_net::result::Taken;
+
+const HOSTILE: &str = "<b>Anna\u{202e}";
+
+/// A caller whose every packet is late, a film that stood, a download, and somebody who is gone.
+fn run() -> Run {
+    let plan = format!(
+        "name = 'x'\nseconds = 30\n[[person]]\nname = '{HOSTILE}'\nroles = ['call', 'gaming']\n\
+         [[person]]\nname = 'Ben'\nroles = ['4kstream']\n[[person]]\nname = 'Carl'\nroles = ['download']\n\
+         [[person]]\nname = 'Dora'\nroles = ['voip']\n[[person]]\nname = 'Eve'\nroles = ['call']\n"
+    );
+    let packets = |role: &str, every: u64, took: &dyn Fn(u64) -> Option<u64>| RoleRecord {
+        role: role.to_owned(),
+        events: (0..30_000_000 / every)
+            .map(|i| Event {
+                due: i * every,
+                late: 0,
+                took: took(i),
+            })
+            .collect(),
+        slots: vec![900_000; 300],
+        ..RoleRecord::default()
+    };
+    let late = |_: u64| Some(347_000);
+    let film = |i: u64| Some(if i == 40 { 5_000_000 } else { 90_000 });
+    let broken = |i: u64| (!(600..705).contains(&i) && i % 300 > 5).then_some(8_000);
+    let roles = [
+        vec![
+            packets("call", 20_000, &late),
+            packets("gaming", 16_667, &late),
+        ],
+        vec![packets("4kstream", 335_544, &film)],
+        vec![packets("download", 30_000_000, &|_| None)],
+        vec![],
+        vec![packets("call", 20_000, &broken)],
+    ];
+    let plan = Plan::read(&plan).unwrap();
+    let people = plan.people.iter().zip(roles);
+    let people = people.map(|(person, roles)| Taken {
+        person: person.name.clone(),
+        client: "device".to_owned(),
+        missing: roles.is_empty().then(|| "its client is gone".to_owned()),
+        record: (!roles.is_empty()).then(|| PersonRecord {
+            person: person.name.clone(),
+            ran_us: 30_000_000,
+            start: Start {
+                late_us: 100,
+                error_us: 20,
+                idle_us: 400,
+                ..Start::default()
+            },
+            roles,
+            ..PersonRecord::default()
+        }),
+    });
+    Run {
+        people: people.collect(),
+        plan,
+        began: "2026-11-22T14:02:00Z".parse().unwrap(),
+        aborted: false,
+    }
+}
+
+fn with<T>(of: impl FnOnce(&Net) -> T) -> T {
+    let run = run();
+    let judged = run.judged();
+    of(&Net {
+        run: &run,
+        judged: &judged,
+        zone: TimeZone::UTC,
+    })
+}
+
+#[test]
+fn a_terminal() {
+    for (width, name) in [(80, "narrow"), (140, "wide")] {
+        let style = Style {
+            color: false,
+            width,
+        };
+        let text = with(|net| terminal(net, style));
+        assert!(
+            text.lines().all(|line| line.chars().count() <= width),
+            "{text}"
+        );
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+#[test]
+fn the_page_is_whole_and_escapes() {
+    let page = with(page);
+    assert!(page.trim_end().ends_with("</html>") && page.contains("assay net"));
+    assert!(!page.contains("<b>Anna") && !page.contains('\u{202e}') && !page.contains("<script"));
+    assert!(
+        page.contains("14:02:") && page.matches("<svg").count() == 3,
+        "{}",
+        page.matches("<svg").count()
+    );
+}
+
+#[test]
+fn json_has_what_was_seen_and_what_it_means() {
+    let value: serde_json::Value = serde_json::from_str(&with(json)).unwrap();
+    assert_eq!(
+        serde_json::from_value::<Run>(value["run"].clone()).unwrap(),
+        run()
+    );
+    assert_eq!(value["experience"]["bad"], 3);
+    assert_eq!(value["experience"]["unknown"], 1);
+}

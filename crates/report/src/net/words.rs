@@ -33,6 +33,12 @@ pub fn headline(
         let known = |why: &Cause| causes.iter().any(|own| kind(*own) == kind(why));
         causes.extend(verdict.cause.as_ref().filter(|why| !known(why)));
     }
+    // What is not known of somebody of whom something is.
+    let unknown = roles
+        .iter()
+        .zip(&person.roles)
+        .filter(|(_, verdict)| verdict.grade == Grade::Unknown && person.grade != Grade::Unknown);
+    said.extend(unknown.map(|(role, verdict)| capital(&sentence(role, verdict, clock))));
     said.extend(causes.into_iter().map(|why| cause(why, clock)));
     match said.is_empty() {
         true => "Nothing was measured.".to_owned(),

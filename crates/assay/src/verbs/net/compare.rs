@@ -1,0 +1,51 @@
+//! `assay net compare`.
+
+use crate::cli::{Global, Status};
+use crate::context::{print, style};
+use anyhow::Context as _;
+use assay_net::result::Run;
+use assay_report::net::{Named, compared, compared_json};
+
+/// Arguments.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What `assay net run --json` or `assay lab net --json` printed
+    #[arg(value_name = "FILE", num_args = 2, required = true)]
+    files: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let read = |at: usize| {
+        let name = args.files.get(at).map_or("", String::as_str);
+        let text = super::read(name)?;
+        let value: serde_json::Value =
+            serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))?;
+        // Raw figures, judged by the rules of today.
+        let run: Run = serde_json::from_value(value["run"].clone())
+            .with_context(|| format!("{name} is no result of `assay net run --json`"))?;
+        run.plan
+            .check()
+            .map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+        anyhow::Ok(run)
+    };
+    let (one, two) = (read(0)?, read(1)?);
+    let name = |at: usize| args.files.get(at).cloned().unwrap_or_default();
+    let runs = [
+        Named {
+            name: name(0),
+            run: &one,
+        },
+        Named {
+            name: name(1),
+            run: &two,
+        },
+    ];
+    match args.json {
+        true => print(&compared_json(&runs))?,
+        false => print(&compared(&runs, style(global)))?,
+    }
+    Ok(Status::Ok)
+}

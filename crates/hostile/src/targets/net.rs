@@ -1,0 +1,67 @@
+//! What comes over a network to `assay net`, and what people write for it.
+
+use super::{text, texts};
+use crate::Target;
+use assay_net::invite::Invitation;
+use assay_net::plan::Plan;
+use assay_net::record::PersonRecord;
+use assay_net::role::builtin;
+use assay_net::server::head;
+use assay_net::verdict::judge;
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "net-address",
+            seeds: texts(&[
+                "https://192.168.1.5:7443/#AQEBAQEBAQEBAQEBAQEBAQ.AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI",
+                "https://[::1]:1/#a.b",
+            ]),
+            run: |bytes| {
+                if let Ok(read) = Invitation::read(&text(bytes)) {
+                    let again = Invitation::read(&read.to_string());
+                    assert_eq!(again.as_ref(), Ok(&read), "it is not written as it is read");
+                }
+            },
+        },
+        Target {
+            name: "net-plan",
+            seeds: texts(&[
+                "name = 'x'\nseconds = 3\n[[person]]\nname = 'a'\nroles = ['voip', 'own']\nclient = 'c'\n",
+                "name = 'x'\n[[person]]\nname = 'a'\nroles = ['own']\n[[role]]\nname = 'own'\nabout = 'a'\nthing = 't'\nfine = 'f'\ntrouble = 't'\nhopeless = 'h'\nworkload = { kind = 'fetches', bytes = 1, every_ms = 10, connections = 2 }\ngoal = { within_ms = 5 }\n",
+            ]),
+            run: |bytes| {
+                if let Ok(plan) = Plan::read(&text(bytes)) {
+                    for person in &plan.people {
+                        assert!(plan.roles_of(person).is_ok(), "it was checked");
+                    }
+                }
+            },
+        },
+        Target {
+            name: "net-request",
+            seeds: texts(&[
+                "POST /bytes HTTP/1.1\r\nHost: h\r\nassay-token: t\r\nassay-client: 3 ab voip\r\nContent-Length: 12\r\n\r\nhello",
+                "GET /run/1/person/2?x HTTP/1.0\r\nConnection: a, close\r\n\r\n",
+            ]),
+            run: |bytes| {
+                if let Ok(Some((_, length))) = head::read(bytes) {
+                    assert!(length <= bytes.len());
+                }
+            },
+        },
+        Target {
+            name: "net-record",
+            seeds: texts(&[
+                r#"{"person":"a","ran_us":3000000,"start":{"idle_us":500},"void":[[0,5]],"roles":[{"role":"call","events":[[0,0,100],[20000,9,null]],"slots":[1,2]},{"role":"responsiveness","probes":[{"tcp":1,"tls":2,"http":3}],"events":[[5,5,5]]},{"role":"4kstream","events":[[0,0,1],[335544,0,9999999]]}]}"#,
+            ]),
+            run: |bytes| {
+                if let Ok(record) = serde_json::from_slice::<PersonRecord>(bytes) {
+                    for role in judge(&record, &builtin()).roles {
+                        assert!(role.over <= role.counted && role.failed <= role.counted);
+                    }
+                }
+            },
+        },
+    ]
+}
