@@ -253,7 +253,7 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
         return;
     };
     let text = output.text();
-    let place = Place::command(&argv);
+    let place = Place::command(argv);
     match u32::from_str_radix(text.trim(), 8) {
         Ok(mode) => {
             let text = format!("{:04o}", mode & 0o7777);
