@@ -3,7 +3,8 @@
 //! `facts["disk.vda.scheduler"]` is a fact's value, `"tool.zfs" in facts` whether there is such a
 //! fact. `parameters["size"]` is a parameter's value as text. `target.fstype` and its siblings say
 //! what is under the target (see [`crate::applies`]). `version("qemu-img version 7.2.0")` finds the
-//! version in a text; versions compare with `<`, `<=`, `>`, `>=`.
+//! version in a text; versions compare with `<`, `<=`, `>`, `>=`. `debian_before("1:9.2p1-2", "1:9.2p1-2+deb12u3")`
+//! says whether a Debian package is older than another.
 //!
 //! CEL's `&&` and `||` are decided by one side where they can be; otherwise a fact that is unknown
 //! or absent makes the whole condition unknown, and is named.
@@ -11,7 +12,7 @@
 use crate::near;
 use crate::version::Version;
 use cel::common::traits::{Comparer, Container, Indexer};
-use cel::common::types::{CelString, MAP_TYPE, Type};
+use cel::common::types::{CelBool, CelString, MAP_TYPE, Type};
 use cel::common::value::{CowVal, StaticVal, Val};
 use cel::{Context, Env, ExecutionError, Program, Value};
 use std::any::Any;
@@ -223,6 +224,12 @@ fn find_version(text: &CelString<'_>) -> Result<Version, ExecutionError> {
     })
 }
 
+/// `debian_before(version, other)`.
+fn debian_before(version: &CelString<'_>, other: &CelString<'_>) -> CelBool {
+    let order = crate::debian::compare(version.inner(), other.inner());
+    CelBool::from(order == Ordering::Less)
+}
+
 /// The maps a condition can look into.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
@@ -265,6 +272,8 @@ impl World {
         let mut env = Env::stdlib();
         cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
             .map_err(|error| ExecutionError::function_error("version", error))?;
+        cel::add_overload!(env, fn debian_before: (CelString, CelString) -> CelBool, name = "debian_before")
+            .map_err(|error| ExecutionError::function_error("debian_before", error))?;
         let mut context = Context::with_env(Arc::new(env));
         for (name, map) in self.maps() {
             context.add_variable_as_val(name, Box::new(map.clone()));

@@ -11,6 +11,7 @@ pub mod book;
 mod catalogue;
 mod check;
 mod condition;
+mod debian;
 mod findings;
 mod near;
 pub mod page;

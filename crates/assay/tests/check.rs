@@ -297,3 +297,95 @@ fn attack_a_hostile_tree_is_checked_to_its_end() {
     );
     assay_testing::attacked("hostile trees in a check", 6, 6);
 }
+
+/// The form that is published holds for what is written: on a planted machine, on a stock one, and with
+/// something accepted.
+#[test]
+fn the_document_is_as_its_schema_says() {
+    let schema = include_str!("../../../docs/src/check.schema.json");
+    let schema = jsonschema::validator_for(&json(schema)).unwrap();
+    let home = Home::new();
+    let root = planted(&home);
+    let accept = home.dir.path().join("accept.toml");
+    std::fs::write(
+        &accept,
+        "[[accept]]\nrule = \"nginx-hpkp\"\nreason = \"old clients\"\nexpires = \"2999-01-31\"\n",
+    )
+    .unwrap();
+    let accept = accept.to_str().unwrap();
+    let empty = home.dir.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let runs = [
+        check(&home, &root, &["--json"]),
+        check(&home, &root, &["--json", "--accept", accept]),
+        check(&home, &empty, &["--json"]),
+        home.assay(&["check", "--json"]),
+    ];
+    for ran in &runs {
+        let document = json(&ran.stdout);
+        let faults: Vec<String> = schema
+            .iter_errors(&document)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+    let accepted = json(&runs[1].stdout);
+    assert_eq!(accepted["accepted"].as_array().unwrap().len(), 1);
+    // A schema that takes anything would say the same.
+    let mut wrong = accepted;
+    wrong["findings"][0]["severity"] = "terrible".into();
+    assert!(!schema.is_valid(&wrong));
+}
+
+#[test]
+fn what_changed_is_told_with_its_reason() {
+    let home = Home::new();
+    let root = planted(&home);
+    let write = |name: &str| {
+        let ran = check(&home, &root, &["--json"]);
+        let path = home.dir.path().join(name);
+        std::fs::write(&path, &ran.stdout).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let before = write("before.json");
+    let same = home.assay(&["check", "diff", &before, &before]);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    // One finding is mended, one comes, one rests on another value.
+    std::fs::remove_file(root.join("etc/nginx/sites-enabled/shop")).unwrap();
+    let sshd = root.join("etc/ssh/sshd_config");
+    let text = std::fs::read_to_string(&sshd).unwrap();
+    std::fs::write(&sshd, format!("UseDNS yes\n{text}")).unwrap();
+    let postfix = root.join("etc/postfix/main.cf");
+    let text = std::fs::read_to_string(&postfix).unwrap();
+    std::fs::write(&postfix, format!("{text}\nmaximal_queue_lifetime = 3h\n")).unwrap();
+    let after = write("after.json");
+    let ran = home.assay(&["check", "diff", &before, &after, "--json"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let found = json(&ran.stdout);
+    let names = |list: &str| -> Vec<String> {
+        let list = found[list].as_array().unwrap().iter();
+        list.map(|change| change["fingerprint"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names("came"), ["ssh-usedns@sshd.scope.everywhere"]);
+    assert!(
+        names("went")
+            .iter()
+            .any(|name| name.starts_with("nginx-hpkp@"))
+    );
+    let changed = found["changed"].as_array().unwrap();
+    let lifetime = changed.iter().find(|change| {
+        let name = change["fingerprint"].as_str().unwrap();
+        name.starts_with("postfix-queue-lifetime@")
+    });
+    let why = lifetime.unwrap()["why"].to_string();
+    assert!(why.contains("10800"), "{why}");
+    let text = home.assay(&["check", "diff", &before, &after]);
+    assert!(text.stdout.contains("ssh-usedns"), "{}", text.stdout);
+    let other = home.dir.path().join("other.json");
+    std::fs::write(&other, "{}").unwrap();
+    for wrong in ["nothing.json", other.to_str().unwrap()] {
+        let ran = home.assay(&["check", "diff", &before, wrong]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    }
+}

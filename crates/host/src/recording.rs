@@ -165,6 +165,10 @@ impl Host for Recording<'_> {
                     continue;
                 }
                 let stat = self.inner.stat(&path);
+                // A process that ended since: what another reader copied of it stays.
+                if stat.as_ref().is_err_and(HostError::is_absent) {
+                    continue;
+                }
                 match stat.is_ok_and(|stat| stat.kind == FileKind::Directory) {
                     true => self.write(&place, || std::fs::create_dir_all(&place)),
                     false => self.write(&place, || {

@@ -2,6 +2,7 @@
 //! a monitoring plugin's line, Prometheus). One file for each form; the same findings give the same
 //! bytes.
 
+mod diff;
 mod html;
 mod junit;
 mod markdown;
@@ -11,6 +12,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use diff::{Change, Difference, Document, State, diff, diff_text};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;
@@ -35,22 +37,25 @@ pub struct View<'a> {
 /// The document for programs.
 #[must_use]
 pub fn json(view: &View<'_>) -> Value {
-    let mut findings = json!(view.checked.findings);
-    for (value, finding) in findings
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-        .zip(&view.checked.findings)
-    {
+    let named = |finding: &Finding| {
+        let mut value = json!(finding);
         value["fingerprint"] = finding.fingerprint().into();
         value["subject"] = finding.subject.to_string().into();
-    }
+        value
+    };
+    let findings: Vec<Value> = view.checked.findings.iter().map(named).collect();
+    let accepted = view.checked.accepted.iter().map(|accepted| {
+        let mut value = json!(accepted);
+        value["finding"] = named(&accepted.finding);
+        value
+    });
+    let accepted: Vec<Value> = accepted.collect();
     json!({
         "schema": SCHEMA_VERSION,
         "fail_on": view.fail_on,
         "worst": view.checked.worst(),
         "findings": findings,
-        "accepted": view.checked.accepted,
+        "accepted": accepted,
         "remarks": view.checked.remarks,
         "rules": view.checked.rules,
     })

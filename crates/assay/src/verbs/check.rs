@@ -22,6 +22,7 @@ Examples:
   assay check --json                 for programs; --format sarif, junit, markdown, html,
                                      nagios or prometheus for others
   assay check --accept own.toml      what you have accepted, each with a reason
+  assay check diff old.json new.json what changed its verdict between two --json outputs, and why
 
 Nothing is changed, and nothing is sent. What could not be read is told as not known; it is
 never taken for fine.
@@ -31,8 +32,10 @@ something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 
 
 /// Find what is wrong, obsolete or dangerous on this machine
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Check a captured directory instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -56,6 +59,34 @@ pub struct Args {
     accept: Option<PathBuf>,
     #[command(flatten)]
     own: Own,
+}
+
+const DIFF: &str = "\
+Examples:
+  assay check --json > before.json
+  assay check --json > after.json
+  assay check diff before.json after.json
+
+A finding that is gone is not always mended: its rule may be gone from the catalogue, what it asks may
+no longer be readable, or somebody accepted it. Each is told with its reason.
+
+Exit status: 0 no new finding, 1 new findings, 2 error.";
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// What changed between two checks, and why
+    #[command(after_help = DIFF)]
+    Diff {
+        /// What `assay check --json` wrote before
+        #[arg(value_name = "OLD")]
+        old: PathBuf,
+        /// What it wrote later, or with another catalogue
+        #[arg(value_name = "NEW")]
+        new: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +124,9 @@ impl From<Threshold> for Severity {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if let Some(Action::Diff { old, new, json }) = &args.action {
+        return difference(old, new, *json);
+    }
     let catalogue = super::advice::catalogue(&args.own)?;
     if let Some(id) = &args.explain {
         print(&super::advice::explain(
@@ -166,6 +200,32 @@ fn show(
         (true, _) => Status::Findings,
         (false, true) => Status::Unreadable,
         (false, false) => Status::Ok,
+    })
+}
+
+fn difference(old: &Path, new: &Path, json: bool) -> anyhow::Result<Status> {
+    let found = report::diff(&document(old)?, &document(new)?);
+    let text = match json {
+        true => format!("{:#}\n", serde_json::to_value(&found)?),
+        false => report::diff_text(&found),
+    };
+    print(&text)?;
+    Ok(match found.came.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+/// A check that was written down.
+fn document(path: &Path) -> anyhow::Result<report::Document> {
+    let name = path.display();
+    let absolute = std::path::absolute(path)?;
+    let text = match Live.read_text(&absolute) {
+        Ok(text) => text,
+        Err(error) => anyhow::bail!("{name}: {}", error.reason()),
+    };
+    serde_json::from_str(&text).with_context(|| {
+        format!("{name} is not what `assay check --json` writes; write it once more with it")
     })
 }
 

@@ -1,11 +1,15 @@
 //! What is configured in services, as a check looks at it: what each scope says itself, with file and
 //! line. What a scope inherits is said where it stands, so that one line is one finding.
 
+pub(crate) mod certificates;
 pub(crate) mod lines;
+pub(crate) mod mapped;
 pub(crate) mod nginx;
+pub(crate) mod packages;
 pub(crate) mod postfix;
 pub(crate) mod ssh;
 pub(crate) mod swap;
+pub(crate) mod timers;
 
 use crate::gather::Gather;
 use assay_conf::effective::{Effective, Scope, ScopeId, Setting};
@@ -21,6 +25,10 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix::collect(g);
     lines::collect(g);
     swap::collect(g);
+    packages::collect(g);
+    certificates::collect(g);
+    mapped::collect(g);
+    timers::collect(g);
 }
 
 /// What a key is worth to a check.

@@ -1,6 +1,7 @@
 //! Of each command that may be asked, what may be kept of its answer. What no line here names is not
 //! run.
 
+use crate::collectors::services::certificates;
 use crate::collectors::{ext4, tools, zfs};
 use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
@@ -38,11 +39,8 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["zfs", "list", "-H", "-o", "name", "-t", "volume"] => {
             Rule::Lines(|line| (!line.contains('\t')).then(|| line.to_owned()))
         }
-        ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(|line| {
-            line.bytes()
-                .all(|byte| byte.is_ascii_digit())
-                .then(|| line.to_owned())
-        }),
+        ["stat", "--file-system", "--format=%S", "--", _] => Rule::Lines(digits),
+        _ if certificates::is_mode_of(argv) => Rule::Lines(digits),
         [ask @ .., _] if *ask == libvirt::DUMP => Rule::Text(libvirt::redact),
         ["cryptsetup", "luksDump", _] => Rule::Lines(luks),
         ["dumpe2fs", "-h", _] => Rule::Lines(|line| ext4::is_known(line).then(|| line.to_owned())),
@@ -50,6 +48,11 @@ pub(super) fn rule(argv: &[&str]) -> Option<Rule> {
         ["btrfs", "property", "get", "-t", "inode", _] => Rule::Lines(btrfs),
         _ => return None,
     })
+}
+
+fn digits(line: &str) -> Option<String> {
+    let digits = line.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| line.to_owned())
 }
 
 /// The answer with as much as the rule keeps.

@@ -1,7 +1,9 @@
 //! Of each file that may be read, what may be kept of it. What no line here names is not read.
 
 use super::{LEFT_OUT, cmdline, mount};
-use crate::collectors::services::{lines, postfix, ssh, swap};
+use crate::collectors::services::{
+    certificates, lines, mapped, packages, postfix, ssh, swap, timers,
+};
 use crate::collectors::{dovecot, kernel, nginx, sysctl};
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
@@ -102,7 +104,20 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         "/proc/sys/kernel/osrelease" | "/proc/sys/kernel/arch" => {
             Rule::Lines(|line, _| short(line))
         }
-        "/etc/os-release" => Rule::Lines(|line, _| kept(line, line.starts_with("PRETTY_NAME="))),
+        packages::RELEASE => Rule::Lines(|line, _| packages::redact_release(line)),
+        packages::STATUS => Rule::Bytes(|bytes, _| packages::redact(bytes)),
+        certificates::STAT => Rule::Lines(|line, _| certificates::redact_stat(line)),
+        certificates::UPTIME => Rule::Lines(|line, _| short(line)),
+        _ if certificates::DOVECOT.contains(&path) => {
+            Rule::Lines(|line, _| certificates::redact_dovecot(line))
+        }
+        _ if certificates::may_be(path) => Rule::Bytes(|bytes, _| certificates::redact(bytes)),
+        timers::CRONTAB => Rule::Lines(|line, _| timers::redact(line)),
+        _ if timers::CRON.iter().any(|dir| below(path, dir)) => {
+            Rule::Lines(|line, _| timers::redact(line))
+        }
+        _ if of_process(path, "maps") => Rule::Lines(|line, _| mapped::redact(line)),
+        _ if of_process(path, "cgroup") => Rule::Lines(|line, _| mapped::redact_group(line)),
         "/etc/sysctl.conf" => Rule::Lines(|line, _| sysctl::redact(line)),
         postfix::MAIN => Rule::Bytes(|bytes, _| postfix::redact_main(bytes)),
         postfix::MASTER => Rule::Lines(|line, _| postfix::redact_master(line)),
@@ -151,11 +166,20 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         .chain(&LIBVIRT);
     dir == "/proc/"
         || dir == PROXMOX
+        || below(&dir, certificates::CERTBOT)
+        || dir.trim_end_matches('/') == timers::WANTED
+        || timers::CRON.contains(&dir.trim_end_matches('/'))
         || dir.starts_with(SSH)
         || dir.starts_with(lines::VPN)
         || dir.starts_with(nginx::DIR)
         || of_process(dir.trim_end_matches('/'), "fd")
         || known.into_iter().any(|known| dir.starts_with(known))
+}
+
+/// Whether a path lies in a directory, or is it.
+fn below(path: &str, dir: &str) -> bool {
+    let rest = path.strip_prefix(dir);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn kept(line: &str, keep: bool) -> String {

@@ -53,8 +53,23 @@ fn of_a_configuration_stays_what_the_facts_say() {
         ),
         (
             "/etc/os-release",
-            "ID=debian\nPRETTY_NAME=\"Debian\"",
-            "\nPRETTY_NAME=\"Debian\"",
+            "ID=debian\nHOME_URL=\"https://canary.example/\"\nPRETTY_NAME=\"Debian\"",
+            "ID=debian\n\nPRETTY_NAME=\"Debian\"",
+        ),
+        (
+            "/etc/ssl/private/canary.pem",
+            "-----BEGIN PRIVATE KEY-----\nQ2FuYXJ5\n-----END PRIVATE KEY-----\n",
+            "",
+        ),
+        (
+            "/etc/cron.d/canary",
+            "0 3 * * * root /usr/sbin/zpool scrub canary --password=x",
+            "zpool scrub",
+        ),
+        (
+            "/proc/77/cgroup",
+            "0::/user.slice/user-1000.slice/canary.scope",
+            "",
         ),
         ("/proc/77/comm", "secret-agent", "(left out)"),
         (

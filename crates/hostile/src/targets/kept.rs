@@ -161,7 +161,7 @@ fn write(path: &Path, bytes: &[u8]) {
 }
 
 /// Paths that collectors read, each with the whole input.
-const PATHS: [&str; 22] = [
+const PATHS: [&str; 31] = [
     "/proc/cpuinfo",
     "/proc/meminfo",
     "/proc/cmdline",
@@ -184,6 +184,15 @@ const PATHS: [&str; 22] = [
     "/sys/kernel/mm/transparent_hugepage/enabled",
     "/sys/module/zfs/version",
     "/sys/block/sda/queue/scheduler",
+    "/etc/crontab",
+    "/etc/letsencrypt/live/a/fullchain.pem",
+    "/etc/postfix/main.cf",
+    "/etc/samba/smb.conf",
+    "/proc/77/cgroup",
+    "/proc/77/maps",
+    "/proc/stat",
+    "/proc/uptime",
+    "/var/lib/dpkg/status",
 ];
 
 /// Every file of a machine says the same.
@@ -191,7 +200,11 @@ fn machine_files(bytes: &[u8]) {
     let host = PATHS
         .iter()
         .fold(Recorded::new(), |host, path| host.file(path, bytes));
-    let _ = assay_facts::collect(&host, &Options::default());
+    let options = Options {
+        services: true,
+        ..Options::default()
+    };
+    let _ = assay_facts::collect(&host, &options);
 }
 
 /// Two files in every directory, which say the same.

@@ -18,6 +18,12 @@ macro_rules! seeds {
     };
 }
 
+const CERTIFICATE: &str =
+    include_str!("../../../../advice/tls/certificate-ended/quiet/good/etc/ssl/certs/shop.pem");
+const PACKAGE: &str = "Package: openssh-server\nStatus: install ok installed\nVersion: 1:9.2p1-2\n";
+const CRON: &str = "24 0 8-14 * * root /usr/lib/zfs-linux/scrub; zpool trim tank\n";
+const MAPS: &str = "7f71f42f0000-7f71f4303000 r-xp 00003000 fe:00 1 /usr/lib/libssl.so.3 (deleted)\n\
+     0::/system.slice/nginx.service\n";
 const MOUNTS: &str = "20 1 8:1 / / rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n\
     21 20 0:30 / /srv/a\\040b rw - cifs //u@h/x rw,username=u,password=p,credentials=/root/x\n\
     22 20 0:31 / /o rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/c,workdir=/d\n";
@@ -74,6 +80,25 @@ pub(super) fn targets() -> Vec<Target> {
                     "/etc/modprobe.d/a.conf",
                     "/etc/pve/qemu-server/100.conf",
                     "/etc/pve/storage.cfg",
+                ] {
+                    read_twice(path, bytes);
+                }
+            },
+        },
+        Target {
+            name: "redact-packages-and-certificates",
+            seeds: texts(&[CERTIFICATE, PACKAGE, CRON, MAPS]),
+            run: |bytes| {
+                for path in [
+                    "/etc/cron.d/a",
+                    "/etc/crontab",
+                    "/etc/dovecot/dovecot.conf",
+                    "/etc/os-release",
+                    "/etc/ssl/certs/a.pem",
+                    "/proc/1/cgroup",
+                    "/proc/1/maps",
+                    "/proc/stat",
+                    "/var/lib/dpkg/status",
                 ] {
                     read_twice(path, bytes);
                 }

@@ -223,7 +223,7 @@ pub(crate) fn redact_samba(line: &str) -> String {
 }
 
 /// Values of the settings above.
-const SMB_VALUES: [&str; 22] = [
+const SMB_VALUES: [&str; 24] = [
     "yes",
     "no",
     "true",
@@ -232,6 +232,8 @@ const SMB_VALUES: [&str; 22] = [
     "default",
     "mandatory",
     "disabled",
+    "0",
+    "1",
     "required",
     "desired",
     "if_required",

@@ -64,6 +64,11 @@ pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
                 .find(|known| known.eq_ignore_ascii_case(name))?;
             Some(format!("{known} withheld"))
         }
+        "ssl_certificate" | "ssl_certificate_key" => {
+            let path = words().next().unwrap_or_default();
+            let whole = format!("/{}", path.trim_start_matches('/'));
+            super::certificates::kept(&whole).then(|| path.to_owned())
+        }
         "ssl" | "autoindex" => matches!(value, "on" | "off").then(|| value.to_owned()),
         _ => None,
     }

@@ -131,7 +131,12 @@ fn words(value: &str) -> String {
 
 /// What a capture keeps of main.cf.
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str, value: &str| is_asked(name).then(|| words(value));
+    let kept = |name: &str, value: &str| match name {
+        "smtpd_tls_cert_file" | "smtpd_tls_key_file" => {
+            super::certificates::kept(value.trim()).then(|| value.trim().to_owned())
+        }
+        name => is_asked(name).then(|| words(value)),
+    };
     assay_conf::outline(ConfigLanguage::Postfix, text, &kept)
 }
 

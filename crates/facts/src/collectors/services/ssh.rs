@@ -124,7 +124,7 @@ fn scopes(
             let mut settings = all.settings().iter();
             settings.any(|said| said.scope == id && said.key == **key)
         };
-        if !whoever.iter().any(|key| says(key)) {
+        if !whoever.iter().any(says) {
             continue;
         }
         for key in whoever {

@@ -1,0 +1,441 @@
+//! Certificates that programs are told to use, and those of certbot; who may read their keys.
+//!
+//! A certificate says names of hosts, so [`redact`] makes of each in a file one line of what a check asks
+//! for, and that line is what is read here, from a machine as from a capture.
+
+use crate::gather::{Gather, lossy};
+use assay_conf::effective::{Effective, Program, Setting};
+use assay_model::secrets::is_path;
+use assay_model::{FactKind, FactValue, Place};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use x509_parser::objects::{oid_registry, oid2sn};
+use x509_parser::pem::Pem;
+use x509_parser::prelude::X509Certificate;
+use x509_parser::public_key::PublicKey;
+
+pub(crate) const CERTBOT: &str = "/etc/letsencrypt/live";
+pub(crate) const DOVECOT: [&str; 2] = [
+    "/etc/dovecot/dovecot.conf",
+    "/etc/dovecot/conf.d/10-ssl.conf",
+];
+pub(crate) const STAT: &str = "/proc/stat";
+pub(crate) const UPTIME: &str = "/proc/uptime";
+
+/// What the names of files with certificates end in; some hold the key as well.
+const ENDINGS: [&str; 4] = [".pem", ".crt", ".cer", ".cert"];
+
+/// Keywords with the path of a certificate, and of a key, by program.
+const NGINX: (&str, &str) = ("ssl_certificate", "ssl_certificate_key");
+const POSTFIX: (&str, &str) = ("smtpd_tls_cert_file", "smtpd_tls_key_file");
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Who names a file, and where.
+type Uses = BTreeMap<String, Vec<(&'static str, Place)>>;
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    let (mut certificates, mut keys) = (Uses::new(), Uses::new());
+    let nginx = crate::collectors::nginx::FILE;
+    let programs = [
+        ("nginx", Program::Nginx, nginx, NGINX, "/etc/nginx"),
+        (
+            "postfix",
+            Program::Postfix,
+            super::postfix::MAIN,
+            POSTFIX,
+            "/etc/postfix",
+        ),
+    ];
+    for (name, program, file, keywords, dir) in programs {
+        if let Some(all) = g.configuration(name, program, file) {
+            named(&all, keywords.0, name, dir, &mut certificates);
+            named(&all, keywords.1, name, dir, &mut keys);
+        }
+        hidden(g, name);
+    }
+    dovecot(g, &mut certificates, &mut keys);
+    // Beside the sites lies a README.
+    for site in g.list("certificate", CERTBOT) {
+        let dir = format!("{CERTBOT}/{}", lossy(&site));
+        certificates
+            .entry(format!("{dir}/fullchain.pem"))
+            .or_default();
+        keys.entry(format!("{dir}/privkey.pem")).or_default();
+    }
+    hidden(g, "certificate");
+    let now = now(g);
+    for (path, uses) in certificates {
+        certificate(g, &path, &uses, now.as_ref());
+    }
+    for (path, uses) in keys {
+        key(g, &path, &uses);
+    }
+}
+
+/// What could not be read of a program may name certificates and keys.
+fn hidden(g: &mut Gather<'_>, name: &str) {
+    let Some(fact) = g.facts.map.get(name) else {
+        return;
+    };
+    if let FactValue::Unknown(why) = &fact.value {
+        let (why, place) = (why.clone(), fact.place.clone());
+        for kind in ["certificate", "key_file"] {
+            g.facts
+                .unknown(kind, why.clone(), FactKind::Configured, place.clone());
+        }
+    }
+}
+
+/// The files that a keyword names, in any scope.
+fn named(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
+    let said = all.settings.iter().filter(|said| said.key == keyword);
+    for said in said {
+        if let Some(path) = path(&said.word().unwrap_or_else(|| said.text()), dir) {
+            note(uses, path, who, said);
+        }
+    }
+}
+
+fn note(uses: &mut Uses, path: String, who: &'static str, said: &Setting) {
+    uses.entry(path)
+        .or_default()
+        .push((who, Place::from(&said.place)));
+}
+
+/// A path in a configuration, taken from a directory where it is relative.
+fn path(value: &str, dir: &str) -> Option<String> {
+    let value = value.trim().trim_matches('"');
+    let path = match value.starts_with('/') {
+        true => value.to_owned(),
+        false => format!("{dir}/{value}"),
+    };
+    kept(&path).then_some(path)
+}
+
+/// A path without anything in it that names of files do not have.
+pub(crate) fn kept(value: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+*@-".contains(&byte);
+    is_path(value) && value.len() <= 200 && value.bytes().all(known)
+}
+
+/// `ssl_cert = </path` of Dovecot 2.3, `ssl_server_cert_file = /path` of 2.4.
+fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
+    for file in DOVECOT {
+        let Some(text) = g.read("certificate", file) else {
+            continue;
+        };
+        for (at, line) in text.lines().enumerate() {
+            let Some((is_key, path)) = of_dovecot(line) else {
+                continue;
+            };
+            let uses = if is_key {
+                &mut *keys
+            } else {
+                &mut *certificates
+            };
+            let place = Place::from(format!("{file}:{}", at + 1));
+            uses.entry(path.to_owned())
+                .or_default()
+                .push(("dovecot", place));
+        }
+    }
+}
+
+/// Whether the line names a key, and the path.
+fn of_dovecot(line: &str) -> Option<(bool, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let is_key = match name.trim() {
+        "ssl_cert" | "ssl_server_cert_file" => false,
+        "ssl_key" | "ssl_server_key_file" => true,
+        _ => return None,
+    };
+    let path = value.trim().trim_start_matches('<').trim();
+    (path.starts_with('/') && kept(path)).then_some((is_key, path))
+}
+
+/// Seconds since 1970 on the machine: when the kernel started, and how long ago that was. A tree of files
+/// that was not captured has no time.
+fn now(g: &mut Gather<'_>) -> Result<i64, String> {
+    let read = |path: &str| {
+        let text = g.host.read_text(std::path::Path::new(path));
+        text.map_err(|error| format!("the machine's time is not known: {}", error.reason()))
+    };
+    let (stat, uptime) = (read(STAT)?, read(UPTIME)?);
+    let started = stat.lines().find_map(|line| line.strip_prefix("btime "));
+    let since = uptime.split(['.', ' ']).next();
+    let number = |text: Option<&str>| text.and_then(|text| text.trim().parse::<i64>().ok());
+    match (number(started), number(since)) {
+        (Some(started), Some(since)) => Ok(started.saturating_add(since)),
+        _ => Err("the machine's time is not known".to_owned()),
+    }
+}
+
+fn certificate(
+    g: &mut Gather<'_>,
+    path: &str,
+    uses: &[(&'static str, Place)],
+    now: Result<&i64, &String>,
+) {
+    let subject = format!("certificate.{path}");
+    let Some(text) = g.read(&subject, path) else {
+        g.about(["certificate", path]);
+        return;
+    };
+    let all: Vec<Line<'_>> = text.lines().filter_map(Line::read).collect();
+    let Some(own) = all.first() else {
+        g.facts
+            .unknown(&subject, "no certificate in it", FactKind::Runtime, path);
+        g.about(["certificate", path]);
+        return;
+    };
+    let mut known = |name: &str, value: Value| {
+        let key = format!("{subject}.{name}");
+        g.facts.known(key, value, FactKind::Runtime, path);
+    };
+    known("from", day(own.from).into());
+    known("until", day(own.until).into());
+    known("key", own.key.into());
+    if own.key == "RSA" {
+        known("rsa_bits", own.bits.into());
+    }
+    known("signature", own.signature.into());
+    known("self_signed", own.self_signed.into());
+    // Nobody checks the signature of a certificate on itself.
+    let weak: Vec<Value> = all
+        .iter()
+        .filter(|one| !one.self_signed && is_weak(one.signature))
+        .map(|one| one.signature.into())
+        .collect();
+    known("weak_signatures", weak.into());
+    let lives = (own.until - own.from).div_euclid(DAY);
+    known("lives_days", lives.into());
+    let key = format!("{subject}.ends_in_days");
+    match now {
+        Ok(now) => {
+            let left = own.until.saturating_sub(*now).div_euclid(DAY);
+            g.facts.known(key, left, FactKind::Runtime, path);
+        }
+        Err(why) => g.facts.unknown(key, why, FactKind::Runtime, STAT),
+    }
+    for (who, place) in uses {
+        let key = format!("{subject}.used_by");
+        g.facts
+            .known(key, *who, FactKind::Configured, place.clone());
+    }
+    g.about(["certificate", path]);
+}
+
+fn day(seconds: i64) -> String {
+    Timestamp::from_second(seconds).map_or_else(
+        |_| seconds.to_string(),
+        |time| time.strftime("%Y-%m-%d").to_string(),
+    )
+}
+
+/// `key_file.PATH`: who may read it.
+fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
+    let subject = format!("key_file.{path}");
+    match g.host.exists(std::path::Path::new(path)) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => {
+            g.fault(&subject, &error, FactKind::Runtime, path);
+            g.about(["key_file", path]);
+            return;
+        }
+    }
+    let argv = mode_of(path);
+    let Some(output) = g.ask(&subject, &argv) else {
+        g.about(["key_file", path]);
+        return;
+    };
+    let text = output.text();
+    let place = Place::command(argv);
+    match u32::from_str_radix(text.trim(), 8) {
+        Ok(mode) => {
+            let text = format!("{:04o}", mode & 0o7777);
+            g.facts.known(
+                format!("{subject}.mode"),
+                text,
+                FactKind::Runtime,
+                place.clone(),
+            );
+            g.facts.known(
+                format!("{subject}.others_read"),
+                mode & 0o004 != 0,
+                FactKind::Runtime,
+                place,
+            );
+        }
+        Err(_) => g
+            .facts
+            .unknown(&subject, "no mode in the answer", FactKind::Runtime, place),
+    }
+    for (who, place) in uses {
+        let key = format!("{subject}.used_by");
+        g.facts
+            .known(key, *who, FactKind::Configured, place.clone());
+    }
+    g.about(["key_file", path]);
+}
+
+/// The command that says who may read a file, links followed.
+fn mode_of(path: &str) -> [&str; 5] {
+    ["stat", "--dereference", "--format=%a", "--", path]
+}
+
+/// Whether the command is [`mode_of`] some path.
+pub(crate) fn is_mode_of(argv: &[&str]) -> bool {
+    argv.last().is_some_and(|path| argv == mode_of(path))
+}
+
+/// A certificate in one line: what [`redact`] writes.
+struct Line<'a> {
+    from: i64,
+    until: i64,
+    key: &'a str,
+    bits: u64,
+    signature: &'a str,
+    self_signed: bool,
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ["certificate", from, until, key, bits, signature, signed_by] = words.as_slice() else {
+            return None;
+        };
+        let word = |text: &str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+        };
+        Some(Self {
+            from: from.parse().ok()?,
+            until: until.parse().ok()?,
+            key: Some(*key).filter(|key| word(key))?,
+            bits: bits.parse().ok()?,
+            signature: Some(*signature).filter(|name| word(name) && name.len() <= 40)?,
+            self_signed: match *signed_by {
+                "itself" => true,
+                "another" => false,
+                _ => return None,
+            },
+        })
+    }
+}
+
+impl std::fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let signed_by = if self.self_signed {
+            "itself"
+        } else {
+            "another"
+        };
+        write!(
+            f,
+            "certificate {} {} {} {} {} {signed_by}",
+            self.from, self.until, self.key, self.bits, self.signature
+        )
+    }
+}
+
+/// Whether collisions are computed for the hash that is signed.
+fn is_weak(signature: &str) -> bool {
+    let name = signature.to_ascii_lowercase();
+    ["md2", "md5", "sha1"]
+        .iter()
+        .any(|hash| name.contains(hash))
+}
+
+/// Whether a file may hold certificates, by its name.
+pub(crate) fn may_be(path: &str) -> bool {
+    ENDINGS.iter().any(|ending| path.ends_with(ending))
+}
+
+/// What a capture keeps of a file with certificates: one line for each. Keys are not certificates, and
+/// nothing of them is kept.
+pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter_map(|line| Some(Line::read(line)?.to_string()))
+        .collect();
+    let blocks = Pem::iter_from_buffer(bytes).map_while(Result::ok);
+    for block in blocks.filter(|block| block.label.ends_with("CERTIFICATE")) {
+        if let Ok(read) = block.parse_x509() {
+            lines.push(line(&read));
+        }
+    }
+    lines
+        .iter()
+        .flat_map(|line| (line.clone() + "\n").into_bytes())
+        .collect()
+}
+
+fn line(read: &X509Certificate<'_>) -> String {
+    let oid = &read.signature_algorithm.algorithm;
+    let name = oid2sn(oid, oid_registry()).map_or_else(|_| oid.to_id_string(), str::to_owned);
+    let (key, bits) = match read.public_key().parsed() {
+        Ok(PublicKey::RSA(rsa)) => ("RSA", rsa.key_size()),
+        Ok(PublicKey::DSA(_)) => ("DSA", 0),
+        Ok(PublicKey::EC(_)) => ("EC", 0),
+        _ => ("other", 0),
+    };
+    Line {
+        from: read.validity().not_before.timestamp(),
+        until: read.validity().not_after.timestamp(),
+        key,
+        bits: u64::try_from(bits).unwrap_or(u64::MAX),
+        signature: &name,
+        self_signed: read.subject().as_raw() == read.issuer().as_raw(),
+    }
+    .to_string()
+}
+
+/// What a capture keeps of a line of Dovecot's: the path of a certificate or a key.
+pub(crate) fn redact_dovecot(line: &str) -> String {
+    of_dovecot(line).map_or_else(String::new, |_| line.trim().to_owned())
+}
+
+/// What a capture keeps of /proc/stat: when the kernel started.
+pub(crate) fn redact_stat(line: &str) -> String {
+    let started = line
+        .strip_prefix("btime ")
+        .is_some_and(|number| number.parse::<i64>().is_ok());
+    if started { line } else { "" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_the_line_is_kept() {
+        for text in [
+            "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ\n-----END PRIVATE KEY-----\n",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "certificate 1 2 RSA x sha256WithRSAEncryption itself",
+            "certificate 1 2 RSA 2048 sha256 itself www.example.org",
+            "",
+        ] {
+            assert_eq!(redact(text.as_bytes()), b"", "{text}");
+        }
+        let line = b"certificate 1600000000 1700000000 RSA 2048 sha256WithRSAEncryption another\n";
+        assert_eq!(redact(line), line);
+    }
+
+    #[test]
+    fn paths_of_dovecot() {
+        let named = |line| of_dovecot(line);
+        assert_eq!(named("ssl_cert = </etc/x.pem"), Some((false, "/etc/x.pem")));
+        assert_eq!(
+            named("ssl_server_key_file = /etc/x.key"),
+            Some((true, "/etc/x.key"))
+        );
+        assert_eq!(named("#ssl_cert = </etc/x.pem"), None);
+        assert_eq!(named("ssl_cert = literal text"), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Libraries that running programs still use although their files are gone, as after an update without
+//! a restart (`/proc/PID/maps`, proc_pid_maps(5)).
+
+use crate::gather::{Gather, lossy};
+use assay_host::HostError;
+use assay_model::{FactKind, Place};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What the kernel writes behind the name of a file that is gone.
+const GONE: &str = " (deleted)";
+/// The process ended while it was looked at.
+const ESRCH: i32 = 3;
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    // Libraries by the unit whose processes use them.
+    let mut units: BTreeMap<String, (BTreeSet<String>, Vec<String>)> = BTreeMap::new();
+    let mut closed: Vec<HostError> = Vec::new();
+    for entry in g.list("mapped", "/proc") {
+        let pid = lossy(&entry);
+        if pid.is_empty() || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        // Processes come and go; what is not there any more uses nothing.
+        let maps = match g.host.read_text(Path::new(&format!("/proc/{pid}/maps"))) {
+            Ok(maps) => maps,
+            Err(error) => {
+                closed.extend(told(error));
+                continue;
+            }
+        };
+        let libraries: BTreeSet<String> = maps.lines().filter_map(gone).map(name_of).collect();
+        if libraries.is_empty() {
+            continue;
+        }
+        let group = g.host.read_text(Path::new(&format!("/proc/{pid}/cgroup")));
+        let unit = match group {
+            Ok(text) => unit(&text),
+            Err(error) => {
+                closed.extend(told(error));
+                None
+            }
+        };
+        let unit = unit.unwrap_or_else(|| OTHERS.to_owned());
+        let (all, pids) = units.entry(unit).or_default();
+        all.extend(libraries);
+        pids.push(pid);
+    }
+    if let Some(first) = closed.first() {
+        let (count, why) = (closed.len(), first.reason());
+        let why = format!("{count} processes cannot be looked into, run as root ({why})");
+        g.facts
+            .unknown("mapped", why, FactKind::Runtime, "/proc/PID/maps");
+    }
+    for (unit, (libraries, pids)) in units {
+        let subject = ["mapped", &unit];
+        let key = |name: &str| format!("mapped.{unit}.{name}");
+        let place = Place::from(format!("/proc/{}/maps", pids[0]));
+        let libraries: Vec<Value> = libraries.into_iter().map(Value::from).collect();
+        g.facts
+            .known(key("gone"), libraries, FactKind::Runtime, place.clone());
+        g.facts
+            .known(key("processes"), pids.len(), FactKind::Runtime, place);
+        g.about(subject);
+    }
+}
+
+/// The fault, unless the process is gone: then it uses nothing.
+fn told(error: HostError) -> Option<HostError> {
+    let gone = error.is_absent() || error.errno() == Some(ESRCH);
+    (!gone).then_some(error)
+}
+
+/// Processes that no service of the system has started.
+const OTHERS: &str = "sessions and others";
+
+/// The library in a line of maps whose file is gone: one of the system's, not a file of somebody's.
+fn gone(line: &str) -> Option<&str> {
+    let path = line.strip_suffix(GONE)?;
+    let path = &path[path.find('/')?..];
+    let dirs = [
+        "/usr/lib/",
+        "/lib/",
+        "/usr/lib64/",
+        "/lib64/",
+        "/usr/local/lib/",
+    ];
+    let library = path.ends_with(".so") || path.contains(".so.");
+    (library && dirs.iter().any(|dir| path.starts_with(dir)) && plain(path)).then_some(path)
+}
+
+fn plain(path: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
+    path.len() <= 200 && path.bytes().all(known)
+}
+
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// The service of the system in `0::/system.slice/nginx.service`.
+fn unit(cgroup: &str) -> Option<String> {
+    let line = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let unit = line.strip_prefix("/system.slice/")?;
+    let unit = unit.split('/').rfind(|part| part.ends_with(".service"))?;
+    plain(&unit.replace('@', "-")).then(|| unit.to_owned())
+}
+
+/// What a capture keeps of a line of maps: the names of libraries that are gone.
+pub(crate) fn redact(line: &str) -> String {
+    gone(line).map_or_else(String::new, |path| format!("{path}{GONE}"))
+}
+
+/// What a capture keeps of the group of a process: a service of the system.
+pub(crate) fn redact_group(line: &str) -> String {
+    unit(line).map_or_else(String::new, |unit| format!("0::/system.slice/{unit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of /proc/PID/maps of Linux 6.1.
+    const LINES: [&str; 5] = [
+        "7f1c0a200000-7f1c0a2a1000 r-xp 00000000 08:01 1441832   /usr/lib/x86_64-linux-gnu/libssl.so.3 (deleted)",
+        "7f1c0a400000-7f1c0a401000 r--p 00000000 08:01 1441833   /usr/lib/x86_64-linux-gnu/libz.so.1.2.13",
+        "7f1c0a500000-7f1c0a501000 rw-s 00000000 00:01 4242      /memfd:secret.so (deleted)",
+        "7f1c0a600000-7f1c0a601000 rw-s 00000000 00:01 4243      /dev/zero (deleted)",
+        "7f1c0a700000-7f1c0a701000 r-xp 00000000 08:01 99        /home/someone/lib.so (deleted)",
+    ];
+
+    #[test]
+    fn libraries_of_the_system_that_are_gone() {
+        let found: Vec<&str> = LINES.iter().filter_map(|line| gone(line)).collect();
+        assert_eq!(found, ["/usr/lib/x86_64-linux-gnu/libssl.so.3"]);
+        for line in LINES {
+            let kept = redact(line);
+            assert_eq!(redact(&kept), kept);
+            assert_eq!(gone(&kept), gone(line));
+        }
+    }
+
+    #[test]
+    fn services_are_named_and_users_are_not() {
+        let named = "0::/system.slice/nginx.service";
+        assert_eq!(unit(named).as_deref(), Some("nginx.service"));
+        let template = "0::/system.slice/system-openvpn.slice/openvpn-server@office.service";
+        assert_eq!(
+            unit(template).as_deref(),
+            Some("openvpn-server@office.service")
+        );
+        let user = "0::/user.slice/user-1000.slice/session-2.scope";
+        assert_eq!((unit(user), redact_group(user)), (None, String::new()));
+        assert_eq!(
+            redact_group(&redact_group(template)),
+            redact_group(template)
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Debian packages that a check asks about: their versions, and of which release the system is.
+
+use crate::gather::Gather;
+use assay_model::{FactKind, Place};
+
+pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
+pub(crate) const RELEASE: &str = "/etc/os-release";
+
+/// Packages that a check asks about; what else is installed is nobody's business.
+const PACKAGES: [&str; 11] = [
+    "dovecot-core",
+    "libgnutls30",
+    "libgnutls30t64",
+    "libssl1.1",
+    "libssl3",
+    "libssl3t64",
+    "nginx",
+    "openssh-server",
+    "openvpn",
+    "postfix",
+    "samba",
+];
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    release(g);
+    let Some(text) = g.read("package", STATUS) else {
+        return;
+    };
+    for installed in installed(&text) {
+        let key = format!("package.{}.version", installed.name);
+        let place = Place::from(format!("{STATUS}:{}", installed.line));
+        g.facts
+            .known(key, installed.version, FactKind::Runtime, place);
+        g.about(["package", installed.name]);
+    }
+}
+
+/// `os.id` and `os.version_id` as os-release(5) has them: `debian` and `12`.
+fn release(g: &mut Gather<'_>) {
+    let Some(text) = g.read("os", RELEASE) else {
+        return;
+    };
+    for (at, line) in text.lines().enumerate() {
+        let Some((name, value)) = line.split_once('=') else {
+            continue;
+        };
+        let key = match name {
+            "ID" => "os.id",
+            "VERSION_ID" => "os.version_id",
+            _ => continue,
+        };
+        let place = Place::from(format!("{RELEASE}:{}", at + 1));
+        let value = value.trim_matches(['"', '\'']);
+        g.facts.known(key, value, FactKind::Configured, place);
+    }
+}
+
+struct Installed<'a> {
+    name: &'a str,
+    version: &'a str,
+    /// Line of the version, from 1.
+    line: usize,
+}
+
+/// Of paragraphs as dpkg writes them those whose package is installed and configured.
+fn installed(text: &str) -> Vec<Installed<'_>> {
+    let mut found: Vec<Installed<'_>> = Vec::new();
+    let (mut name, mut here) = ("", false);
+    for (at, line) in text.lines().enumerate() {
+        match line.split_once(": ") {
+            Some(("Package", value)) => (name, here) = (value, false),
+            Some(("Status", value)) => here = value.ends_with(" ok installed"),
+            Some(("Version", version)) if here => {
+                // Of one for several architectures, one version holds for all.
+                let known = found.iter().any(|other| other.name == name);
+                if !known && PACKAGES.contains(&name) {
+                    found.push(Installed {
+                        name,
+                        version,
+                        line: at + 1,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a capture keeps of dpkg's status: of packages that are asked for, the name, the state and the
+/// version, each in its line.
+pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let version = |value: &str| {
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+~:-".contains(&byte);
+        value.len() <= 80 && value.bytes().all(known)
+    };
+    let state = |value: &str| {
+        let known = |byte: u8| byte.is_ascii_lowercase() || b" -".contains(&byte);
+        value.len() <= 60 && value.bytes().all(known)
+    };
+    let mut asked = false;
+    let lines: Vec<&str> = text
+        .split('\n')
+        .map(|line| {
+            let keep = match line.split_once(": ") {
+                Some(("Package", name)) => {
+                    asked = PACKAGES.contains(&name);
+                    asked
+                }
+                Some(("Status", value)) => asked && state(value),
+                Some(("Version", value)) => asked && version(value),
+                _ => false,
+            };
+            if keep { line } else { "" }
+        })
+        .collect();
+    lines.join("\n").into_bytes()
+}
+
+/// What a capture keeps of os-release: what the system calls itself.
+pub(crate) fn redact_release(line: &str) -> String {
+    let word = |value: &str| {
+        let known = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let bare = value.trim_matches(['"', '\'']);
+        bare.len() <= 24 && bare.bytes().all(known)
+    };
+    let keep = match line.split_once('=') {
+        Some(("PRETTY_NAME", _)) => true,
+        Some(("ID" | "VERSION_ID", value)) => word(value),
+        _ => false,
+    };
+    if keep { line } else { "" }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    /// Of /var/lib/dpkg/status of Debian 12, with a package that was removed and one that is not asked
+    /// about.
+    const TEXT: &str = "\
+Package: openssh-server
+Status: install ok installed
+Priority: optional
+Maintainer: Debian OpenSSH Maintainers <debian-ssh@lists.debian.org>
+Architecture: amd64
+Version: 1:9.2p1-2+deb12u10
+Conffiles:
+ /etc/default/ssh 500e3cf069fe9a7b9936108eb9d9c035
+
+Package: samba
+Status: deinstall ok config-files
+Version: 2:4.17.12+dfsg-0+deb12u4
+
+Package: secret-tool
+Status: install ok installed
+Version: 1.0
+";
+
+    #[test]
+    fn what_is_installed_has_its_version() {
+        let facts = |text: &str| {
+            let host = Recorded::new()
+                .file(STATUS, text)
+                .file(RELEASE, "ID=debian\nVERSION_ID=\"12\"\n");
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            g.facts
+        };
+        let found = facts(TEXT);
+        assert_eq!(
+            found.str("package.openssh-server.version"),
+            Some("1:9.2p1-2+deb12u10")
+        );
+        assert_eq!(found.str("os.version_id"), Some("12"));
+        assert_eq!(found.map.len(), 3, "{:?}", found.map.keys());
+        let kept = String::from_utf8(redact(TEXT.as_bytes())).unwrap();
+        assert_eq!(facts(&kept), found);
+        assert_eq!(redact(kept.as_bytes()), kept.as_bytes());
+        assert!(!kept.contains("secret") && !kept.contains("Maintainer"));
+    }
+}

@@ -1,0 +1,158 @@
+//! What is done from time to time: scrubs of pools and TRIM, by cron or by timers of systemd. A mount
+//! with `discard` trims as it goes.
+
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, Place};
+use std::path::Path;
+
+/// Timers that start with the machine, as `systemctl enable` links them.
+pub(crate) const WANTED: &str = "/etc/systemd/system/timers.target.wants";
+pub(crate) const CRONTAB: &str = "/etc/crontab";
+/// Directories of cron: lines of a crontab in the first, programs in the others, and the crontab of root.
+pub(crate) const CRON: [&str; 5] = [
+    "/etc/cron.d",
+    "/etc/cron.daily",
+    "/etc/cron.weekly",
+    "/etc/cron.monthly",
+    "/var/spool/cron/crontabs",
+];
+
+/// What is looked for: the fact, how a timer that does it begins, and what a line of a script says.
+const TASKS: [(&str, &[&str], &[&str]); 2] = [
+    (
+        "schedule.zfs_scrub",
+        &["zfs-scrub-", "zpool-scrub@", "zpool-scrub-"],
+        &["zpool scrub", "zfs-linux/scrub"],
+    ),
+    (
+        "schedule.trim",
+        &["fstrim.", "zfs-trim-"],
+        &["fstrim", "zpool trim", "zfs-linux/trim"],
+    ),
+];
+
+/// TRIM among the tasks.
+const TRIM: usize = 1;
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    let mut unread: Option<(String, String)> = None;
+    let mut note = |path: &str, why: String| {
+        unread.get_or_insert((path.to_owned(), why));
+    };
+    let mut found: [Option<(&str, Place)>; TASKS.len()] = [None, None];
+    match g.host.list(Path::new(WANTED)) {
+        Ok(names) => {
+            for name in names.iter().map(|name| lossy(name)) {
+                for (at, (_, timers, _)) in TASKS.iter().enumerate() {
+                    if timers.iter().any(|timer| name.starts_with(timer)) {
+                        let place = Place::from(format!("{WANTED}/{name}"));
+                        found[at].get_or_insert(("timer", place));
+                    }
+                }
+            }
+        }
+        Err(error) if error.is_absent() => {}
+        Err(error) => note(WANTED, error.reason()),
+    }
+    let mut files = vec![CRONTAB.to_owned()];
+    for dir in CRON {
+        match g.host.list(Path::new(dir)) {
+            Ok(names) => files.extend(names.iter().map(|name| format!("{dir}/{}", lossy(name)))),
+            Err(error) if error.is_absent() => {}
+            Err(error) => note(dir, error.reason()),
+        }
+    }
+    for file in files {
+        let text = match g.host.read_text(Path::new(&file)) {
+            Ok(text) => text,
+            Err(error) => {
+                if !error.is_absent() {
+                    note(&file, error.reason());
+                }
+                continue;
+            }
+        };
+        for (number, line) in text.lines().enumerate() {
+            for (at, (_, _, words)) in TASKS.iter().enumerate() {
+                if says(line, words) {
+                    let place = Place::from(format!("{file}:{}", number + 1));
+                    found[at].get_or_insert(("cron", place));
+                }
+            }
+        }
+    }
+    if found[TRIM].is_none() && discards(g) {
+        found[TRIM] = Some(("mount", Place::from(crate::target::MOUNTINFO)));
+    }
+    for ((key, ..), found) in TASKS.iter().zip(found) {
+        match (found, &unread) {
+            (Some((by, place)), _) => g.facts.known(*key, by, FactKind::Configured, place),
+            (None, Some((path, why))) => {
+                g.facts
+                    .unknown(*key, why.as_str(), FactKind::Configured, path.as_str());
+            }
+            (None, None) => g.facts.known(*key, "none", FactKind::Configured, WANTED),
+        }
+    }
+}
+
+/// Whether a file system is mounted so that it tells its drive what is free.
+fn discards(g: &Gather<'_>) -> bool {
+    let mounts = g.host.read_text(Path::new(crate::target::MOUNTINFO));
+    let options = |line: &str| {
+        let last = line.rsplit(' ').next().unwrap_or_default().to_owned();
+        last.split(',')
+            .any(|option| option == "discard" || option.starts_with("discard="))
+    };
+    mounts.is_ok_and(|text| text.lines().any(options))
+}
+
+/// Whether a line of a script does one of these, and is no comment.
+fn says(line: &str, words: &[&str]) -> bool {
+    let line = line.trim_start();
+    !line.starts_with('#') && words.iter().any(|word| line.contains(word))
+}
+
+/// What a capture keeps of a line of cron: which of the tasks it does.
+pub(crate) fn redact(line: &str) -> String {
+    let known = TASKS.iter().flat_map(|(_, _, words)| words.iter());
+    let done: Vec<&str> = known.filter(|word| says(line, &[word])).copied().collect();
+    done.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    /// Of /etc/cron.d/zfsutils-linux, zfsutils-linux 2.1.11 (Debian 12).
+    const ZFSUTILS: &str = "\
+PATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin
+
+# TRIM the first Sunday of every month.
+24 0 1-7 * * root if [ $(date +\\%w) -eq 0 ] && [ -x /usr/lib/zfs-linux/trim ]; then /usr/lib/zfs-linux/trim; fi
+
+# Scrub the second Sunday of every month.
+24 0 8-14 * * root if [ $(date +\\%w) -eq 0 ] && [ -x /usr/lib/zfs-linux/scrub ]; then /usr/lib/zfs-linux/scrub; fi
+";
+
+    fn facts(host: &Recorded) -> assay_model::Facts {
+        let mut g = Gather::new(host);
+        collect(&mut g);
+        g.facts
+    }
+
+    #[test]
+    fn cron_as_debian_ships_it() {
+        let host = |text: &str| Recorded::new().file("/etc/cron.d/zfsutils-linux", text);
+        let found = facts(&host(ZFSUTILS));
+        assert_eq!(found.str("schedule.zfs_scrub"), Some("cron"));
+        assert_eq!(found.str("schedule.trim"), Some("cron"));
+        let place = found.map["schedule.zfs_scrub"].place.to_string();
+        assert!(place.ends_with("zfsutils-linux:7"), "{place}");
+        let kept: Vec<String> = ZFSUTILS.split('\n').map(redact).collect();
+        assert_eq!(facts(&host(&kept.join("\n"))), found);
+        let commented = facts(&host("# zpool scrub tank\n"));
+        assert_eq!(commented.str("schedule.zfs_scrub"), Some("none"));
+    }
+}
