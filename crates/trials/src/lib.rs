@@ -4,6 +4,7 @@
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
 mod bench;
+mod budget;
 mod error;
 mod event;
 mod execute;
@@ -12,11 +13,12 @@ mod pairs;
 mod plan;
 mod stopped;
 
+pub use budget::too_small;
 pub use error::TrialError;
 pub use event::Event;
 pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
-pub use plan::{Options, settle};
+pub use plan::{Options, again, settle};
 
 use assay_changes::Journal;
 use assay_host::HostMut;

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Pairs in a row without a figure after which going on is pointless.
 const FRUITLESS: usize = 3;
 /// Neighbours measured to see the noise before anything is changed.
-const NOISE_PAIRS: u32 = 3;
+pub(crate) const NOISE_PAIRS: u32 = 3;
 
 /// Why the pairs ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,9 @@ pub fn measure(
     drop_halves(slots);
     let (_, mut judgement) = judge_trial(trial, slots);
     let mut next = slots.last().map_or(1, |slot| slot.pair + 1);
-    let mut longest = Duration::ZERO;
+    // Before any was seen, a pair takes what its slots take.
+    let slot = Duration::from(trial.plan.slot.and(trial.plan.washout));
+    let mut longest = slot.saturating_mul(2);
     while next <= trial.plan.max_pairs && (slots.is_empty() || !judgement.done) {
         let at = bench.clocks().monotonic;
         let over = |budget: Nanos| at - began + longest > Duration::from(budget);
@@ -262,4 +264,4 @@ pub fn noise(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
