@@ -35,9 +35,9 @@ pub enum ChangeError {
         /// What it does.
         label: String,
     },
-    /// An assay that was killed left something there.
+    /// An assay that was killed, or that could not set something back, left it there.
     #[error(
-        "{what}: an assay that was killed ({label}) left changes behind; take them back first with `{}assay trial --recover`",
+        "{what}: {label} left changes behind, because it was killed or could not set them back; take them back first with `{}assay trial --recover`",
         place.as_deref().map(environment).unwrap_or_default()
     )]
     Pending {

@@ -17,6 +17,7 @@ mod measured;
 mod pairs;
 mod rows;
 mod rule;
+pub mod second;
 mod shown;
 mod test;
 mod total;

@@ -57,7 +57,7 @@ pub enum Setting {
         /// to look at.
         #[serde(default)]
         validate: Vec<String>,
-        /// Makes the service read it.
+        /// Makes the service read it; `{file}` is the file itself.
         #[serde(default)]
         reload: Vec<String>,
     },

@@ -21,7 +21,7 @@ pub use json::{json, list as list_json};
 pub use list::{campaign, list};
 pub use live::{Live, live_head, live_line};
 pub use markdown::markdown;
-pub use plan::{Before, plan_text};
+pub use plan::{Before, plan_brief, plan_text};
 pub use terminal::terminal;
 pub use words::{change_of, verdict_line, verdict_word};
 

@@ -47,6 +47,37 @@ fn a_plan_can_be_read_by_a_stranger() {
     }
 }
 
+/// Issue 14, B8: what is shown before a trial fits 20 lines, whatever its page says.
+#[test]
+fn a_plan_is_brief_before_it_is_carried_out() {
+    let unknown: Vec<String> = (0..20)
+        .map(|n| format!("not known: fact.{n} (a long reason)"))
+        .collect();
+    for (name, case) in trials::all() {
+        let mut plan = case.trial.plan.clone();
+        for long in [false, true] {
+            if long {
+                plan.title = "words ".repeat(100);
+                plan.predicts = "words ".repeat(100);
+                plan.guards = plan.guards.iter().cycle().take(40).copied().collect();
+            }
+            let before = Before {
+                now: case.slots.first().map(|slot| slot.read_back.as_str()),
+                applies: if long { &unknown } else { &[] },
+                forecast: &[],
+                least_pairs: 6,
+            };
+            let text = trial::plan_brief(&plan, &before, PLAIN);
+            assert!(text.lines().count() <= 20, "{name}: {text}");
+            assert!(text.contains("--dry-run"));
+            if !long {
+                fits(&text);
+                insta::assert_snapshot!(format!("brief_{name}"), text);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_line_for_each_pair() {
     for (name, case) in [

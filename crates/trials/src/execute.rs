@@ -1,7 +1,8 @@
 //! One trial from its first file to its last: made, measured, judged, set back.
 
 use crate::TrialError;
-use crate::machine::{Machine, On};
+use crate::budget::affords_noise;
+use crate::machine::{Machine, On, monotonic};
 use crate::pairs::{Stop, measure, noise};
 use assay_changes::{Outcome, Recovered, Switch, never_kept};
 use assay_engine::{Environment, Event, Tell};
@@ -11,7 +12,7 @@ use assay_model::advice::RiskLevel;
 use assay_model::trial::{
     FigureJudgement, Judgement, Kept, Slot, Trial, TrialId, TrialPlan, TrialState, Verdict,
 };
-use assay_model::{Change, Facts, TargetInfo};
+use assay_model::{Change, Facts, Nanos, TargetInfo};
 use assay_runner::Ground;
 use assay_store::Store;
 use std::path::Path;
@@ -186,10 +187,12 @@ fn on_machine(
     tell: &mut Tell<'_>,
 ) -> Result<(Judgement, Stop), TrialError> {
     let as_settled = trial.clone();
+    let began = monotonic();
     let host: &dyn Host = env.host;
     let watch = Some(host);
     let mut machine = Machine::new(&as_settled, env, session, on, tell)?;
     if wish.noise
+        && affords_noise(&as_settled.plan)
         && slots.is_empty()
         && let Some(sd) = noise(&as_settled, &mut machine, watch, env.cancel, tell)?
     {
@@ -208,8 +211,12 @@ fn on_machine(
     }
     let id = trial.id;
     let mut keep = |slot: &Slot| Ok(store.add_slot(id, slot)?);
+    // What was made and measured before the first pair is part of the time that was given.
+    let mut timed = trial.clone();
+    let spent = Nanos::from(monotonic().saturating_sub(began));
+    timed.plan.budget = (timed.plan.budget).map(|budget| Nanos(budget.0.saturating_sub(spent.0)));
     let (judgement, stop) = measure(
-        trial,
+        &timed,
         slots,
         &mut machine,
         watch,

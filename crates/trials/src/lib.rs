@@ -4,6 +4,7 @@
 //! Nothing is printed: whoever calls is told by [`Event`]s.
 
 mod bench;
+mod budget;
 mod candidate;
 mod error;
 mod execute;
@@ -13,11 +14,12 @@ mod plan;
 mod stopped;
 
 pub use assay_engine::{Environment, Event};
+pub use budget::too_small;
 pub use candidate::Candidate;
 pub use error::TrialError;
 pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
-pub use plan::Options;
+pub use plan::{Options, again};
 
 use assay_model::{Doubt, doubt::Severity};
 

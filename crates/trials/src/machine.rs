@@ -66,7 +66,8 @@ struct Arm<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Makes what has to be made. Nothing of the user's is changed yet.
+    /// Makes what has to be made. A setting is changed and set back once, which tells a missing
+    /// privilege before anything else is done.
     pub(crate) fn new(
         trial: &'a Trial,
         env: &Environment<'a>,
@@ -101,6 +102,11 @@ impl<'a> Machine<'a> {
             Change::Set { setting, value } => {
                 // First of all: it tells what cannot be changed before anything is written.
                 let switch = Switch::open(session, env.host, setting)?;
+                if !plan.aa {
+                    // And what may not: there and back once, before a file is laid out for nothing.
+                    switch.set(value.as_deref())?;
+                    switch.restore()?;
+                }
                 let place = own_place(trial, env, &mut on, &loader, tell)?;
                 Sides::Setting {
                     switch: Box::new(switch),
@@ -200,17 +206,23 @@ impl Bench for Machine<'_> {
     }
 
     fn clocks(&self) -> Clocks {
-        let read = |clock| {
-            let time = clock_gettime(clock);
-            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
-        };
         Clocks {
             wall: (self.loader.env.now)(),
-            monotonic: read(ClockId::Monotonic),
+            monotonic: monotonic(),
             boottime: read(ClockId::Boottime),
         }
     }
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Time since some moment before assay began, without the time that the machine slept.
+pub(crate) fn monotonic() -> Duration {
+    read(ClockId::Monotonic)
 }
 
 /// On how much the load works.

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Pairs in a row without a figure after which going on is pointless.
 const FRUITLESS: usize = 3;
 /// Neighbours measured to see the noise before anything is changed.
-const NOISE_PAIRS: u32 = 3;
+pub(crate) const NOISE_PAIRS: u32 = 3;
 
 /// Why the pairs ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub fn measure(
 ) -> Result<(Judgement, Stop), TrialError> {
     drop_halves(slots);
     let now = bench.clocks();
+    // Before any was seen, a pair takes what its slots take.
+    let slot = Duration::from(trial.plan.slot.and(trial.plan.washout));
     let mut pairs = Pairs {
         trial,
         judgement: judge_trial(trial, slots).1,
@@ -60,7 +62,7 @@ pub fn measure(
         keep,
         began: now.monotonic,
         pair_began: now,
-        longest: Duration::ZERO,
+        longest: slot.saturating_mul(2),
         stop: Stop::Verdict,
     };
     let ended = carry_out(&mut pairs, cancel, tell)?;
@@ -302,4 +304,4 @@ pub fn noise(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

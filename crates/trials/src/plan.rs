@@ -1,6 +1,6 @@
 //! From advice to a plan that leaves nothing to choose: how many pairs at most, which side first.
 
-use assay_judge::trial::forecast;
+use crate::budget;
 use assay_model::advice::{Advice, Guard, TrialSpec};
 use assay_model::load::Load;
 use assay_model::trial::{MAX_PAIRS, Side, TrialPlan};
@@ -81,11 +81,23 @@ pub fn settle(
     };
     if let Some(budget) = plan.budget {
         // Planned so from the start, the judge has a last look at what fits.
-        let fit = forecast::pairs_within(&plan, budget);
+        let fit = budget::pairs(&plan, budget);
         plan.max_pairs = plan.max_pairs.min(fit).max(1);
     }
     plan.first = coins(plan.seed, plan.max_pairs);
     plan
+}
+
+/// The same plan with other coins, for a second session.
+#[must_use]
+pub fn again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
+    let mut again = plan.clone();
+    (again.seed, again.budget) = (seed, budget);
+    if let Some(budget) = budget {
+        again.max_pairs = again.max_pairs.min(budget::pairs(&again, budget)).max(1);
+    }
+    again.first = coins(seed, again.max_pairs);
+    again
 }
 
 /// The guardrails of the advice and of the user, and one of the slowest operations where nobody named

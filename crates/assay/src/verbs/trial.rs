@@ -27,6 +27,7 @@ Examples:
   assay trial ./my-advice.md /srv           a piece of advice of your own
   assay trial read-ahead /srv --set kib=1024 --margin 5% --guard p99:10%
   assay trial --aa noatime /srv             no change at all: the noise of this machine
+  assay trial --confirm 3                   a second session of trial 3: do both agree?
   assay trial --recover                     set back what a crash left behind
   assay trial --list; assay trial --show 3 --html trial.html
 
@@ -34,7 +35,7 @@ Verdicts: better, worse, no practical difference, undecided, unsafe. At most one
 of a useless change ends with \"better\"; see the chapter on trials in the book.
 
 Exit status: 0 done, whatever the verdict; 1 --keep was asked for and the verdict did not allow
-it, or the advice does not apply; 2 error; 130 interrupted (what was measured is kept).";
+it, the advice does not apply, or a second session does not confirm the first; 2 error; 130 interrupted (what was measured is kept).";
 
 /// Test a piece of advice here: measured now against changed, in interleaved pairs, then set back
 #[derive(clap::Args)]
@@ -91,6 +92,9 @@ pub struct Args {
     /// Go on with a trial that was stopped: the newest, or the one named
     #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run"])]
     resume: Option<String>,
+    /// Carry a trial out a second time, best after a reboot, and say whether both agree
+    #[arg(long, value_name = "TRIAL", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["words", "aa", "dry_run", "resume", "recover", "list", "show", "keep", "set"])]
+    confirm: Option<String>,
     /// Set back what an assay that crashed has left changed or lying about
     #[arg(long, conflicts_with_all = ["words", "resume", "list", "show"])]
     recover: bool,

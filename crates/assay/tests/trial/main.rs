@@ -497,3 +497,128 @@ fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
     }
     assert_eq!(fs::read_dir(target).unwrap().count(), 0);
 }
+
+/// Issue 14, B7: a budget in which no verdict is possible is refused before anything begins, and the one
+/// that is named does.
+#[test]
+fn a_budget_without_a_verdict_is_refused_before_anything_begins() {
+    let (home, own) = (Home::new(), Own::new(SLOW));
+    let page = own.page();
+    let with = |budget: &str| {
+        let words = args(
+            &["trial", text(&page), "--dry-run", "--slot", "2s"],
+            &["--budget", budget],
+        );
+        home.assay(&words)
+    };
+    let ran = with("10s");
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    assert!(
+        ran.stdout.is_empty() && ran.stderr.contains("--budget"),
+        "{}",
+        ran.stderr
+    );
+    // Six pairs of two slots of 2 s.
+    assert!(ran.stderr.contains("24.0 s"), "{}", ran.stderr);
+    assert_eq!(with("24s").code, Some(0));
+    assert_eq!(own.value(), SLOW);
+}
+
+/// Issue 14, B8 and C16: what reads already what it would be set to is the same on both sides.
+#[test]
+fn what_is_so_already_is_not_tried() {
+    let (home, own) = (Home::new(), Own::new("0.01"));
+    let page = own.page();
+    for more in [vec!["--yes"], vec!["--dry-run"]] {
+        let ran = home.assay(&args(&["trial", text(&page)], &more));
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        // Beside notes of what others left on this machine.
+        let said = ran.stderr.lines().filter(|line| !line.starts_with("note:"));
+        assert_eq!(said.count(), 1, "the answer and no plan: {}", ran.stderr);
+        assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    }
+}
+
+/// Slots that the store holds.
+fn kept_slots(home: &Home) -> Option<usize> {
+    let shown = home.assay(&args(&["trial", "--show", "last", "--json"], &[]));
+    Some(json(&shown)["pairs"].as_array()?.len())
+}
+
+/// Issue 14, B8: a privilege that is missing is known before the noise is measured.
+#[test]
+fn what_may_not_be_changed_is_known_before_the_load_runs() {
+    let (home, own) = (Home::new(), Own::new(SLOW));
+    fs::write(own.apply(), "#!/bin/sh\nexit 1\n").unwrap();
+    let marker = own.dir.path().join("ran");
+    fs::write(
+        own.load(),
+        format!("#!/bin/sh\ntouch '{}'\n", text(&marker)),
+    )
+    .unwrap();
+    let ran = home.assay(&args(&["trial", text(&own.page()), "--yes"], &[]));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(!marker.exists(), "nothing was measured");
+    assert_eq!(own.value(), SLOW);
+}
+
+/// Issue 14, C16: a change that cannot be made in the middle leaves what was measured, and says that
+/// everything is set back.
+#[test]
+fn an_apply_that_fails_in_the_middle_leaves_what_was_measured() {
+    let (home, own) = (Home::new(), Own::new(SLOW));
+    let count = own.dir.path().join("count");
+    fs::write(
+        own.apply(),
+        format!(
+            "#!/bin/sh\n[ \"$1\" = {SLOW} ] || {{ echo x >>'{0}'; [ $(wc -l <'{0}') -lt 6 ]; }} || exit 1\n\
+             printf %s \"$1\" >\"$2\"\n",
+            text(&count)
+        ),
+    )
+    .unwrap();
+    let words = args(
+        &["trial", text(&own.page()), "--yes"],
+        &["--pairs", "60", "--margin", "1%"],
+    );
+    let ran = home.assay(&words);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(!ran.stdout.is_empty(), "the summary of what was measured");
+    assert!(
+        ran.stderr.contains("everything is set back"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(own.value(), SLOW);
+    assert!(kept_slots(&home).is_some_and(|pairs| pairs >= 2));
+}
+
+/// Issue 14, C18: a second session confirms the first when both have the same verdict.
+#[test]
+fn a_second_session_confirms_or_does_not() {
+    let (home, own) = (Home::new(), Own::new(SLOW));
+    let page = own.page();
+    let first = home.assay(&args(&["trial", text(&page), "--yes", "--json"], &[]));
+    assert_eq!(json(&first)["verdict"], "better", "{}", first.stdout);
+    let again = args(&["trial", "--confirm", "1", "--yes", "--json"], &[]);
+    let second = home.assay(&again);
+    assert_eq!(second.code, Some(0), "{}", second.stderr);
+    let both = [json(&first), json(&second)];
+    let plan = |at: usize, key: &str| both[at]["trial"]["plan"][key].clone();
+    assert_eq!(plan(0, "change"), plan(1, "change"));
+    assert_ne!(plan(0, "seed"), plan(1, "seed"), "other coins");
+    let shown = home.assay(&args(&["trial", "--show", "2", "--json"], &[]));
+    let remarks = json(&shown)["trial"]["remarks"].to_string();
+    assert!(
+        remarks.contains("second session of trial 1: confirmed"),
+        "{remarks}"
+    );
+    // The load does not read the setting any more: what was better then is not now.
+    fs::write(own.load(), "#!/bin/sh\nsleep 0.05\n").unwrap();
+    let third = home.assay(&args(
+        &["trial", "--confirm", "1", "--yes", "--pairs", "6"],
+        &[],
+    ));
+    assert_eq!(third.code, Some(1), "{} {}", third.stdout, third.stderr);
+    assert_eq!(own.value(), SLOW);
+}

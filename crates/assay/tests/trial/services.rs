@@ -117,6 +117,8 @@ fn nginx_is_reloaded_for_each_side_and_its_file_comes_back() {
             &url,
             "--yes",
             "--json",
+            "--set",
+            "sendfile=off",
             "--pairs",
             "3",
         ],

@@ -55,7 +55,14 @@ fn stopped(load: bool) -> Value {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
     let assay = child.id().to_string();
-    until("the change", || own.value() == "0.31");
+    // Not the change that only shows that it can be made, which is set back at once.
+    until("the change", || {
+        let changed = || own.value() == "0.31";
+        changed() && {
+            std::thread::sleep(Duration::from_millis(300));
+            changed()
+        }
+    });
     let script = own.load();
     let mut victim = None;
     until("a stop", || {

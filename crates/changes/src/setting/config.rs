@@ -6,7 +6,7 @@ use crate::error::ChangeError;
 use assay_conf::ConfError;
 use assay_host::{HostError, HostMut, Seen, Times};
 use assay_model::change::ConfigLanguage;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -77,7 +77,10 @@ impl InFile {
         if self.reload.is_empty() {
             return Ok(());
         }
-        let argv: Vec<_> = self.reload.iter().map(OsStr::new).collect();
+        let words: Vec<_> = (self.reload.iter())
+            .map(|word| with_file(word, &self.file))
+            .collect();
+        let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
         super::run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
     }
 

@@ -81,6 +81,14 @@ pub fn pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
     u32::try_from(budget.0 / pair(plan).max(1)).unwrap_or(u32::MAX)
 }
 
+/// Fewest pairs with which any verdict is possible at this level: with fewer, chance alone does the same
+/// too often (each pair is a coin).
+#[must_use]
+pub fn least_pairs(alpha: f64) -> u32 {
+    let by_chance = (1.0 / alpha.clamp(1e-9, 0.5)).log2().ceil() as u32;
+    by_chance.max(LOOKS[0])
+}
+
 /// The noise of some pairs: their standard deviation, not moved by a wild one. At least five pairs
 /// are needed for it to be of any use.
 #[must_use]

@@ -98,6 +98,88 @@ pub fn plan_text(plan: &TrialPlan, before: &Before, style: Style) -> String {
     out
 }
 
+/// Lines that an entry of [`plan_brief`] takes at most.
+const BRIEF: usize = 2;
+
+/// The plan in 20 lines or fewer: what would change, what is measured and what decides, how long it takes.
+/// An entry that takes more than two lines ends with an ellipsis; [`plan_text`] has all of it.
+#[must_use]
+pub fn plan_brief(plan: &TrialPlan, before: &Before, style: Style) -> String {
+    let mut out = String::new();
+    let title = format!("{}: {}", clean(&plan.advice), clean(&plan.title));
+    let lines = wrap(&title, style.columns());
+    for line in lines.iter().take(BRIEF) {
+        out.push_str(&format!("{}\n", style.bold(line)));
+    }
+    let mut say = |label: &str, text: &str| {
+        let mut entry = String::new();
+        style.paragraph(&mut entry, &format!("  {label}"), 15, text);
+        let lines: Vec<&str> = entry.lines().collect();
+        for (at, line) in lines.iter().take(BRIEF).enumerate() {
+            let mut line = (*line).to_owned();
+            if at + 1 == BRIEF && lines.len() > BRIEF {
+                let room = style.columns().saturating_sub(2);
+                while line.chars().count() > room
+                    && let Some(word) = line.trim_end().rfind(' ')
+                {
+                    line.truncate(word);
+                }
+                line.push_str(" …");
+            }
+            out.push_str(&line);
+            out.push('\n');
+        }
+    };
+    let told = change::told(&plan.change, before.now);
+    match (&told.now, plan.aa) {
+        (_, true) => say(
+            "no change",
+            "both sides are as it is now: what differs is noise",
+        ),
+        (Some(now), false) => say(
+            "change",
+            &format!("{}: {now} → {}", told.what, told.changed),
+        ),
+        (None, false) => say("change", &format!("{}: {}", told.what, told.changed)),
+    }
+    say("touched", &format!("{}; {}", told.touches, told.undo));
+    if !plan.aa && plan.risk != RiskLevel::None {
+        say("risk", risk(plan.risk));
+    }
+    let unknown: Vec<&str> = (before.applies.iter())
+        .map(String::as_str)
+        .filter(|line| line.starts_with("not known"))
+        .collect();
+    if !unknown.is_empty() {
+        say("applies here?", &clean(&unknown.join("; ")));
+    }
+    say("load", &clean(&plan.load.describe()));
+    say("decides", &decides(plan));
+    let guards: Vec<String> = plan
+        .guards
+        .iter()
+        .map(|guard| {
+            format!(
+                "{} {}",
+                metric(&plan.load, guard.metric),
+                share(guard.margin)
+            )
+        })
+        .collect();
+    if !guards.is_empty() {
+        say(
+            "guardrails",
+            &format!("not worse by: {}", guards.join(", ")),
+        );
+    }
+    say(
+        "takes",
+        &format!("{} to {}", least(plan, before), most(plan)),
+    );
+    say("", "--dry-run shows the whole plan");
+    out
+}
+
 fn what(plan: &TrialPlan, before: &Before, out: &mut String, style: Style) {
     let say = |out: &mut String, label: &str, text: &str| {
         style.paragraph(out, &format!("  {label}"), 15, text);

@@ -114,7 +114,7 @@ impl Bench for Null {
     }
 }
 
-fn trial() -> Trial {
+pub(crate) fn trial() -> Trial {
     let text = |text: &str| text.to_owned();
     let seed = 5;
     Trial {

@@ -1,7 +1,8 @@
 //! `assay net compare`.
 
-use crate::cli::{Global, Status};
 use crate::context::{print, style};
+use crate::global::Global;
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_net::result::Run;
 use assay_report::net::{Named, compared, compared_json};

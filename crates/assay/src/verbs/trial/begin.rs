@@ -11,17 +11,18 @@ use anyhow::bail;
 use assay_advice::Applicability;
 use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, Live};
-use assay_judge::trial::{campaign, next_look};
-use assay_model::Advice;
+use assay_judge::trial::second::{self, Together};
+use assay_judge::trial::{campaign, judge_trial, next_look};
 use assay_model::change::Change;
-use assay_model::trial::{TrialPlan, TrialState};
+use assay_model::trial::{TrialPlan, TrialState, Verdict};
+use assay_model::{Advice, TargetInfo};
 use assay_page::Style;
 use assay_report::trial::Before;
 use assay_runner::Ground;
 use assay_trials::{Candidate, Environment, Options};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs the verb.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
@@ -32,18 +33,41 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(asked) = &args.resume {
         return resume(args, asked, global, &env);
     }
+    if let Some(asked) = &args.confirm {
+        return confirm(args, asked, global, &env);
+    }
     let candidates = candidates(args, &env)?;
-    let style = context::style(global);
+    // The answer first: there is no plan of what cannot be tried.
+    let apply = all_apply(&candidates);
+    let now = match apply {
+        true => candidates
+            .iter()
+            .map(|one| current(&one.plan, env.journal))
+            .collect::<anyhow::Result<Vec<_>>>()?,
+        false => Vec::new(),
+    };
+    if !apply || !all_differ(&candidates, &now) {
+        return Ok(Status::Findings);
+    }
     for candidate in &candidates {
-        let text = shown(candidate, env.journal, style)?;
-        match args.dry_run {
-            true => print(&text)?,
-            false if !args.quiet => eprint!("{text}"),
-            false => {}
+        if let Some(needed) = assay_trials::too_small(&candidate.plan, args.pairs) {
+            bail!(
+                "{}: no verdict is possible in --budget {}, in which fewer pairs fit than tell a difference \
+                 from chance: give {needed} or more, or shorter slots (--slot, --washout)",
+                candidate.plan.advice,
+                candidate.plan.budget.unwrap_or_default()
+            );
         }
     }
-    if !all_apply(&candidates) {
-        return Ok(Status::Findings);
+    let style = context::style(global);
+    for (candidate, now) in candidates.iter().zip(&now) {
+        match args.dry_run {
+            true => print(&shown(candidate, now.as_deref(), Length::Whole, style))?,
+            false if !args.quiet => {
+                eprint!("{}", shown(candidate, now.as_deref(), Length::Brief, style));
+            }
+            false => {}
+        }
     }
     if args.dry_run {
         return Ok(Status::Ok);
@@ -58,7 +82,8 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             }
         }
     }
-    if !agreed(&candidates, args)? {
+    let plans: Vec<&TrialPlan> = candidates.iter().map(|one| &one.plan).collect();
+    if !agreed(&plans, args)? {
         eprintln!("nothing was changed");
         return Ok(Status::Ok);
     }
@@ -108,6 +133,87 @@ fn resume(
         ground,
     };
     carry_out(vec![begun], args, global, env, &mut store)
+}
+
+/// A second session of a trial that has its verdict, and what both say together.
+fn confirm(
+    args: &Args,
+    asked: &str,
+    global: &Global,
+    env: &Environment<'_>,
+) -> anyhow::Result<Status> {
+    let mut store = context::open_store(global)?;
+    let id = store.resolve_trial(asked)?;
+    let on = store.machine_of_trial(id)?;
+    context::begun_here(&format!("trial {id}"), on.as_ref())?;
+    let first = store.trial(id)?;
+    let (_, judged) = judge_trial(&first, &store.slots(id)?);
+    if judged.verdict == Verdict::Undecided {
+        bail!(
+            "trial {id} has no verdict that could be confirmed; `assay trial --resume {id}` goes on with it"
+        );
+    }
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => context::random_seed()?,
+    };
+    let plan = assay_trials::again(&first.plan, seed, args.budget);
+    if let (
+        Change::Set {
+            value: Some(value), ..
+        },
+        Some(now),
+    ) = (&plan.change, current(&plan, env.journal)?)
+        && *value == now
+        && !plan.aa
+    {
+        bail!(
+            "it is {} already, so A and B would be the same: set it back first",
+            now.escape_debug()
+        );
+    }
+    if !agreed(&[&plan], args)? {
+        eprintln!("nothing was changed");
+        return Ok(Status::Ok);
+    }
+    let target = first.target.as_ref().map(|_| &*plan.target);
+    let ground = target
+        .map(|target| Ground::open(env.host, target))
+        .transpose()?;
+    let info = ground.as_ref().map(|ground| ground.info().clone());
+    let infos: Vec<TargetInfo> = info.iter().cloned().collect();
+    let paths: Vec<PathBuf> = infos.iter().map(|info| PathBuf::from(&info.name)).collect();
+    let facts = assay_facts::survey(env.host, &paths).about(&infos);
+    let alpha = (first.plan.alpha, plan.alpha);
+    let uid = context::random_uid()?;
+    let trial = assay_trials::new_trial(plan, uid.clone(), info, facts, env);
+    let begun = Begun {
+        trial,
+        slots: Vec::new(),
+        ground,
+    };
+    let status = carry_out(vec![begun], args, global, env, &mut store)?;
+    if status == Status::Interrupted {
+        return Ok(status);
+    }
+    let again = store.resolve_trial(&uid)?;
+    let mut second = store.trial(again)?;
+    let (_, judged_again) = judge_trial(&second, &store.slots(again)?);
+    let said = second::sentence(&judged, &judged_again, alpha);
+    second
+        .remarks
+        .push(format!("second session of trial {id}: {said}"));
+    store.update_trial(&second)?;
+    match args.shape.json {
+        true => eprintln!("{said}"),
+        false => print(&format!("\n{}\n", context::wrap(&said, 0)))?,
+    }
+    Ok(
+        match second::together(judged.verdict, judged_again.verdict) {
+            Together::Confirmed(_) => Status::Ok,
+            Together::Contradicted | Together::Open => Status::Findings,
+        },
+    )
 }
 
 /// What the user asked for, each settled.
@@ -182,9 +288,8 @@ fn own_page(path: &str) -> anyhow::Result<Advice> {
 }
 
 /// The plan as a person reads it before anything is done.
-fn shown(candidate: &Candidate, journal: &Journal, style: Style) -> anyhow::Result<String> {
+fn shown(candidate: &Candidate, now: Option<&str>, length: Length, style: Style) -> String {
     let plan = &candidate.plan;
-    let now = current(plan, journal)?;
     let mut applies = Vec::new();
     if let Applicability::Unknown { missing, .. } = &candidate.applies {
         applies.extend(
@@ -201,12 +306,48 @@ fn shown(candidate: &Candidate, journal: &Journal, style: Style) -> anyhow::Resu
             .map(|one| format!("{} is {} ({})", one.key, plain(&one.value), one.place)),
     );
     let before = Before {
-        now: now.as_deref(),
+        now,
         applies: &applies,
         forecast: &[],
         least_pairs: next_look(plan.max_pairs, 0).unwrap_or(1),
     };
-    Ok(assay_report::trial::plan_text(plan, &before, style))
+    match length {
+        Length::Whole => assay_report::trial::plan_text(plan, &before, style),
+        Length::Brief => assay_report::trial::plan_brief(plan, &before, style),
+    }
+}
+
+/// How much of a plan is shown.
+#[derive(Clone, Copy)]
+enum Length {
+    /// What fits a screen, before it is carried out.
+    Brief,
+    /// All of it.
+    Whole,
+}
+
+/// Whether there is anything to try: a setting that reads already what it would be set to is the same on
+/// both sides.
+fn all_differ(candidates: &[Candidate], now: &[Option<String>]) -> bool {
+    let mut differ = true;
+    for (candidate, now) in candidates.iter().zip(now) {
+        let plan = &candidate.plan;
+        let Change::Set { value, .. } = &plan.change else {
+            continue;
+        };
+        if let (Some(value), Some(now)) = (value, now)
+            && value == now
+            && !plan.aa
+        {
+            differ = false;
+            eprintln!(
+                "{} does not apply here: it is {} already, so A and B would be the same",
+                plan.advice,
+                value.escape_debug()
+            );
+        }
+    }
+    differ
 }
 
 fn plain(value: &serde_json::Value) -> String {
@@ -253,9 +394,9 @@ fn all_apply(candidates: &[Candidate]) -> bool {
 }
 
 /// Whether to begin. What assay makes itself needs no leave; a setting of the machine does.
-fn agreed(candidates: &[Candidate], args: &Args) -> anyhow::Result<bool> {
+fn agreed(plans: &[&TrialPlan], args: &Args) -> anyhow::Result<bool> {
     let touches = |plan: &TrialPlan| matches!(plan.change, Change::Set { .. }) && !plan.aa;
-    if args.yes || !candidates.iter().any(|one| touches(&one.plan)) {
+    if args.yes || !plans.iter().any(|plan| touches(plan)) {
         return Ok(true);
     }
     if !std::io::stdin().is_terminal() {

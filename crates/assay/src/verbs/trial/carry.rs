@@ -10,7 +10,7 @@ use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_runner::Ground;
 use assay_store::Store;
-use assay_trials::{Environment, Event, Finished, Stop, Wish};
+use assay_trials::{Environment, Event, Finished, Stop, TrialError, Wish};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 /// A trial that begins, or goes on.
@@ -50,6 +50,7 @@ pub(super) fn carry_out(
         };
         let ground = ground.as_ref();
         let mut tell = |event: Event<'_>| shown.tell(&event);
+        let uid = trial.uid.clone();
         let done = assay_trials::execute(trial, slots, ground, &mut wish, env, store, &mut tell);
         shown.end();
         let one = match done {
@@ -58,7 +59,11 @@ pub(super) fn carry_out(
                 eprintln!("interrupted ({error}); everything is set back");
                 return Ok(Status::Interrupted);
             }
-            done => done?,
+            Err(error) => {
+                failed(&finished, &uid, &error, args, global, store)?;
+                return Err(error.into());
+            }
+            Ok(done) => done,
         };
         let cancelled = one.stop == Stop::Cancelled;
         finished.push(one);
@@ -84,6 +89,40 @@ pub(super) fn carry_out(
         true => Ok(Status::Findings),
         false => Ok(Status::Ok),
     }
+}
+
+/// What is known when something cannot be done in the middle: what was measured until then, whether the
+/// machine is as it was, and how to go on.
+fn failed(
+    finished: &[Finished],
+    uid: &str,
+    error: &TrialError,
+    args: &Args,
+    global: &Global,
+    store: &Store,
+) -> anyhow::Result<()> {
+    let mut seen: Vec<Seen> = finished
+        .iter()
+        .map(|one| Seen::of(one.trial.clone(), one.slots.clone()))
+        .collect();
+    let id = store.resolve_trial(uid).ok();
+    let slots = id.map(|id| store.slots(id)).transpose()?;
+    let measured = slots.as_ref().map_or(0, Vec::len);
+    if let (Some(id), Some(slots)) = (id, slots.filter(|slots| !slots.is_empty())) {
+        seen.push(Seen::of(store.trial(id)?, slots));
+    }
+    if !seen.is_empty() {
+        super::look::print_all(&seen, args, global)?;
+    }
+    if !matches!(error, TrialError::NotSetBack { .. }) {
+        eprintln!("everything is set back");
+    }
+    if let Some(id) = id.filter(|_| measured > 0) {
+        eprintln!(
+            "{measured} slots are kept; `assay trial --resume {id}` goes on when it is mended"
+        );
+    }
+    Ok(())
 }
 
 fn tell(finished: &[Finished], args: &Args, global: &Global) -> anyhow::Result<()> {

@@ -149,7 +149,7 @@ pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
     left_elsewhere(journal)?;
     for left in journal.pending()? {
         eprintln!(
-            "note: {} on {} was cut off and left {}; `assay trial --recover` sets it back",
+            "note: {} on {} was cut off, or could not set back, and left {}; `assay trial --recover` tries it",
             left.label,
             left.target.escape_debug(),
             left.left.join(", ")
@@ -204,6 +204,15 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
         (false, true) => "Nothing to set back.\n".to_owned(),
         (false, false) => recovered.iter().map(told).collect(),
     };
+    let forgotten = recovered
+        .iter()
+        .filter(|one| matches!(one.outcome, Outcome::Doubtful(_)));
+    for one in forgotten.filter(|_| args.accept) {
+        eprintln!(
+            "{} is forgotten: nothing will set it back",
+            one.what.escape_debug()
+        );
+    }
     print(&text)?;
     match !elsewhere.is_empty() || recovered.iter().any(remains) {
         true => Ok(Status::Findings),
@@ -228,7 +237,7 @@ pub(in crate::verbs) fn told(one: &Recovered) -> String {
         } => format!(
             "{what}: reads {found}, which is not what assay is known to have set, and was {original} before the trial. {}\n",
             match accepted {
-                true => "It was left so.",
+                true => "It was left so and is forgotten: nothing will set it back.",
                 false => "It was left alone; --force sets it back, --accept leaves it so for good.",
             }
         ),

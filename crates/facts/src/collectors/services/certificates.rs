@@ -91,7 +91,7 @@ fn hidden(g: &mut Gather<'_>, name: &str) {
 
 /// The files that a keyword names, in any scope.
 fn named(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
-    let said = all.settings.iter().filter(|said| said.key == keyword);
+    let said = all.settings().iter().filter(|said| said.key == keyword);
     for said in said {
         if let Some(path) = path(&said.word().unwrap_or_else(|| said.text()), dir) {
             note(uses, path, who, said);
