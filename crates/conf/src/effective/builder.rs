@@ -16,6 +16,10 @@ const MOST_FILES: usize = 4096;
 /// More bytes than this neither: what is kept of each setting takes many times its own length.
 const MOST_BYTES: usize = 16 << 20;
 
+/// Longer ones the kernel refuses (PATH_MAX, path_resolution(7)): files that include each other from one
+/// directory deeper each time end there.
+const LONGEST_PATH: usize = 4096;
+
 /// A file that was read.
 pub struct Source {
     pub path: PathBuf,
@@ -118,7 +122,11 @@ impl<'a> Builder<'a> {
             self.stop(scope, from);
             return None;
         }
-        match self.open(path) {
+        let found = match path.as_os_str().len() < LONGEST_PATH {
+            true => self.open(path),
+            false => Err(Fault::Unreadable("no path is as long as that".to_owned())),
+        };
+        match found {
             Ok(source) => Some(source),
             Err(fault) => {
                 let include = path.display().to_string();
