@@ -1,10 +1,11 @@
 //! The slots of a plan as steps: runs, ladders and disks of a guest.
 
 use crate::carry::{Carried, Steps, carry_out};
-use crate::{Event, Tell};
+use crate::{Event, OPERATION_LIMIT, Place, Slot, Tell};
 use assay_instruments::Cancel;
+use assay_instruments::counters::Sources;
 use assay_model::sample::Outcome;
-use assay_model::{Nanos, Plan, Sample, plan};
+use assay_model::{Bytes, Nanos, Plan, Sample, plan};
 
 /// Failures in a row after which going on is pointless.
 const FAILURES: u32 = 3;
@@ -30,6 +31,27 @@ pub struct Turn<'a> {
     pub workload: &'a plan::Planned,
     /// Name of the target.
     pub target: &'a str,
+}
+
+impl<'a> Turn<'a> {
+    /// What is measured: `size` bytes of a place.
+    #[must_use]
+    pub fn measured(&self, place: &'a Place, sources: &'a Sources, size: Bytes) -> Slot<'a> {
+        Slot {
+            load: &self.workload.load,
+            name: &self.workload.name,
+            ramp: self.workload.ramp,
+            runtime: self.workload.runtime,
+            limit: OPERATION_LIMIT,
+            size,
+            seed: self.slot.seed,
+            place,
+            sources,
+            target: self.target,
+            round: self.slot.round,
+            number: self.number,
+        }
+    }
 }
 
 /// What whoever keeps samples does with them.

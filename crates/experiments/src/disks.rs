@@ -9,8 +9,8 @@ mod doubts;
 pub use doubts::doubts;
 
 use assay_engine::{
-    Carried, EngineError, Environment, Kept, Meter, OPERATION_LIMIT, Place, Slot, Stopped, Tell,
-    Tools, Turn, carry_out_plan,
+    Carried, EngineError, Environment, Kept, Meter, Place, Stopped, Tell, Tools, Turn,
+    carry_out_plan,
 };
 use assay_host::Host as _;
 use assay_instruments::counters::Sources;
@@ -195,20 +195,7 @@ impl Kept<DisksError> for Keeper<'_> {
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, DisksError> {
         let (guest, index) = (self.guest, turn.slot.target);
         let (disk, device) = (&self.disks[index], &self.devices[index]);
-        let slot = Slot {
-            load: &turn.workload.load,
-            name: &turn.workload.name,
-            ramp: turn.workload.ramp,
-            runtime: turn.workload.runtime,
-            limit: OPERATION_LIMIT,
-            size: Bytes(disk.size),
-            seed: turn.slot.seed,
-            place: &self.places[index],
-            sources: &self.sources,
-            target: turn.target,
-            round: turn.slot.round,
-            number: turn.number,
-        };
+        let slot = turn.measured(&self.places[index], &self.sources, Bytes(disk.size));
         let flushed = flushes(guest, device)?;
         let before = host_side(guest, disk)?;
         let mut json = Vec::new();

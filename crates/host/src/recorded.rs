@@ -55,13 +55,6 @@ impl Recorded {
         self
     }
 
-    /// Adds what `stat` says.
-    #[must_use]
-    pub fn with_stat(mut self, path: &str, stat: Stat) -> Self {
-        self.index.stat.insert(path.into(), stat);
-        self
-    }
-
     /// Adds a command that ends with status 0.
     #[must_use]
     pub fn command(self, argv: &[&str], stdout: &str) -> Self {

@@ -263,18 +263,6 @@ fn order(plan: &Plan) -> Vec<Slot> {
 }
 
 impl Plan {
-    /// Sum of ramp and measured time over all slots; layout and overhead come on top.
-    #[must_use]
-    pub fn load_time(&self) -> Nanos {
-        let slot_time = |slot: &Slot| self.workloads[slot.workload].time().0;
-        Nanos(
-            self.order
-                .iter()
-                .map(slot_time)
-                .fold(0, u64::saturating_add),
-        )
-    }
-
     /// Whether any workload writes.
     #[must_use]
     pub fn writes(&self) -> bool {

@@ -223,12 +223,6 @@ impl Measured {
         }
         histogram.at_rank(rank as u64).map(Nanos)
     }
-
-    /// CPU time of the generator for one good answer.
-    #[must_use]
-    pub fn cpu_per_answer(&self) -> Option<Nanos> {
-        Some(Nanos(self.cpu.0.checked_div(self.answers)?))
-    }
 }
 
 /// CPU time that a server used, on the same clock as the load.

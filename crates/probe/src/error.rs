@@ -102,12 +102,6 @@ impl ProbeError {
             what: what.into(),
         }
     }
-
-    /// Whether time ran out, so that a next try costs as much again.
-    #[must_use]
-    pub fn is_time(&self) -> bool {
-        matches!(self, Self::Time { .. } | Self::Deadline { .. })
-    }
 }
 
 /// The first bytes of an answer, for people: printable ones as they are.

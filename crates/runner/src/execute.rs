@@ -179,23 +179,13 @@ struct Keeper<'a> {
 impl Kept<RunError> for Keeper<'_> {
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, RunError> {
         let ready = &self.ready[turn.slot.target];
-        Ok(self.meter.take(&assay_engine::Slot {
-            load: &turn.workload.load,
-            name: &turn.workload.name,
-            ramp: turn.workload.ramp,
-            runtime: turn.workload.runtime,
-            limit: assay_engine::OPERATION_LIMIT,
-            size: self.run.targets[turn.slot.target].size,
-            seed: turn.slot.seed,
-            place: match turn.workload.fio() {
-                Some(_) => &ready.place,
-                None => &ready.named,
-            },
-            sources: &ready.sources,
-            target: turn.target,
-            round: turn.slot.round,
-            number: turn.number,
-        })?)
+        let place = match turn.workload.fio() {
+            Some(_) => &ready.place,
+            None => &ready.named,
+        };
+        let size = self.run.targets[turn.slot.target].size;
+        let slot = turn.measured(place, &ready.sources, size);
+        Ok(self.meter.take(&slot)?)
     }
 
     fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), RunError> {

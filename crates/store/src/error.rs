@@ -123,15 +123,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the store could not be read or written, rather than a run named wrongly.
-    #[must_use]
-    pub fn is_unreadable(&self) -> bool {
-        !matches!(
-            self,
-            Self::Missing { .. } | Self::Ambiguous { .. } | Self::Name { .. } | Self::Export(_)
-        )
-    }
-
     /// SQLite's answer in our words, where it has a way out of its own.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();

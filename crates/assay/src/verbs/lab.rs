@@ -97,7 +97,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
         LabVerb::PowerCut(args) => powercut::power_cut(&lab, &args),
     };
     match ended {
-        // Whatever fails after Ctrl-C fails of it; our own output is no matter of guests.
+        // After Ctrl-C every error of a guest comes from it. An error of our own output does not.
         Err(error) if lab.cancel.is_cancelled() && error.is::<LabError>() => {
             Err(LabError::Interrupted.into())
         }

@@ -165,7 +165,7 @@ fn bar(line: &Line<'_>, top: f64, room: usize, style: Style) -> String {
         (_, true, _) => ("▒", "32"),
         (_, false, _) => ("█", "33"),
     };
-    // What is told is seen, however short.
+    // However short a step is, it takes one cell, so that it can be seen.
     let length = (high - low).max(1).min(room - low.min(room - 1));
     let start = low.min(room - 1);
     format!(

@@ -51,20 +51,8 @@ impl<'a> Bench<'a> {
         let place = &self.places[turn.slot.target];
         self.settle.host(self.env.host, &self.home);
         let meter = self.env.meter(&self.work, &self.tools);
-        let slot = assay_engine::Slot {
-            load: &turn.workload.load,
-            name: &turn.workload.name,
-            ramp: turn.workload.ramp,
-            runtime: turn.workload.runtime,
-            limit: assay_engine::OPERATION_LIMIT,
-            size: run.plan.file_size,
-            seed: turn.slot.seed,
-            place,
-            sources: &self.sources[turn.slot.target],
-            target: turn.target,
-            round: turn.slot.round,
-            number: turn.number,
-        };
+        let sources = &self.sources[turn.slot.target];
+        let slot = turn.measured(place, sources, run.plan.file_size);
         let mut sample = meter.take_in(&slot, &mut |job, planned| {
             let limit = Duration::from(planned) + assay_lab::FIO_START_AND_END;
             let output = self.guest()?.load(job, limit);
