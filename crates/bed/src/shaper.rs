@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ const SLICE: u64 = 50_000_000;
 pub fn shape(
     shape: &Shape,
     mut from: &File,
-    mut to: &File,
+    to: &File,
     counters: &Counters,
     seed: u64,
     stop: &AtomicBool,
@@ -102,7 +102,8 @@ pub fn shape(
             let Some((_, packet)) = travelling.pop_front() else {
                 break;
             };
-            match to.write(&packet) {
+            // One write is one packet, whole or not at all.
+            match rustix::io::write(to, &packet) {
                 Ok(_) => {
                     add(&counters.bytes, packet.len() as u64);
                     add(&counters.packets, 1);

@@ -2,7 +2,7 @@
 
 use crate::record::{Event, PersonRecord};
 use crate::role::{Role, Workload};
-use crate::verdict::RoleVerdict;
+use crate::verdict::{RoleVerdict, Second};
 use serde::{Deserialize, Serialize};
 
 /// What was the matter, with its evidence. Times in microseconds.
@@ -55,16 +55,19 @@ pub(crate) fn cause(
     let lost = events.iter().filter(|event| event.took.is_none()).count();
     let share = lost as f64 / events.len().max(1) as f64;
     let came: Vec<u64> = events.iter().filter_map(|event| event.took).collect();
-    // Everything from some time on failed, and that is most of what did.
+    // Everything from some time on failed, that is most of what did, and no byte came any more: what is late may
+    // not have been begun before the end.
     let last = events.iter().rposition(|event| event.took.is_some());
-    let tail = events.len() - last.map_or(0, |at| at + 1);
-    if tail >= 5 && tail * 2 > lost && last.is_some() {
-        return Some(Cause::Cut {
-            from_us: events[events.len() - tail].due,
-        });
-    }
-    if share > LOSS {
-        return Some(Cause::Loss { share });
+    let tail = &events[last.map_or(0, |at| at + 1)..];
+    if let (Some(_), Some(first)) = (last, tail.first())
+        && tail.len() >= 5
+        && tail.len() * 2 > lost
+    {
+        let after = |second: &&Second| u64::from(second.at) * 1_000_000 > first.due;
+        let mut after = verdict.seconds.iter().filter(after).peekable();
+        if after.peek().is_some() && after.all(|second| second.bytes == 0) {
+            return Some(Cause::Cut { from_us: first.due });
+        }
     }
     if let Workload::Stream {
         bit_per_s: needs, ..
@@ -75,6 +78,10 @@ pub(crate) fn cause(
             bit_per_s: got,
             needs,
         });
+    }
+    // Only packets get lost for whoever sends them: TCP sends again what was.
+    if share > LOSS && matches!(role.workload, Workload::Packets { .. }) {
+        return Some(Cause::Loss { share });
     }
     let within = role.within_us()?;
     if before > within / 2 {

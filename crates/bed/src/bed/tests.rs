@@ -57,7 +57,11 @@ fn under_load(bed: &Bed) -> (f64, u64) {
         let sender = scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();
             let bytes = vec![7; 65536];
-            while !stop.load(Ordering::SeqCst) && stream.write_all(&bytes).is_ok() {}
+            while !stop.load(Ordering::SeqCst) {
+                if stream.write_all(&bytes).is_err() {
+                    break;
+                }
+            }
         });
         let mut stream = bed
             .person(0)

@@ -97,6 +97,30 @@ fn a_full_queue_is_told_from_a_far_server_and_from_a_cut() {
 }
 
 #[test]
+fn a_film_that_is_behind_at_the_end_is_not_cut_off() {
+    let film = role("4kstream");
+    // Half as fast as it should be: at the end the later half was not begun.
+    let piece = 335_544;
+    let events = (0..60).map(|i| Event {
+        due: i * piece,
+        late: 0,
+        took: (i < 30).then_some(i * piece + 600_000),
+    });
+    let mut record = person("4kstream", events.collect());
+    let whole = |record: &PersonRecord| judge(record, std::slice::from_ref(&film)).roles.remove(0);
+    record.roles[0].slots = vec![156_250; 200];
+    let Some(Cause::Rate { bit_per_s, .. }) = whole(&record).cause else {
+        panic!("{:?}", whole(&record).cause)
+    };
+    assert!((bit_per_s - 12.5e6).abs() < 1e6, "{bit_per_s}");
+    record.roles[0].slots.truncate(100);
+    let cut = Cause::Cut {
+        from_us: 30 * piece,
+    };
+    assert_eq!(whole(&record).cause, Some(cut));
+}
+
+#[test]
 fn what_the_client_itself_spoiled_counts_for_nobody() {
     let mut record = packets(|_| Some(9_000));
     for event in &mut record.roles[0].events[..100] {

@@ -21,7 +21,7 @@ pub fn headline(
     clock: &dyn Fn(u64) -> String,
 ) -> String {
     if let Some(why) = missing {
-        return format!("Nothing is known, because {}.", clean(why));
+        return format!("{}.", capital(&clean(why)));
     }
     let pairs = roles.iter().zip(&person.roles);
     let mut said: Vec<String> = Vec::new();
@@ -29,8 +29,8 @@ pub fn headline(
     for (role, verdict) in pairs.filter(|(_, verdict)| verdict.grade == person.grade) {
         said.push(capital(&sentence(role, verdict, clock)));
         // The same is said once, with the evidence of the first.
-        let kind = std::mem::discriminant;
-        let known = |why: &Cause| causes.iter().any(|own| kind(*own) == kind(why));
+        let kind = |why: &Cause| std::mem::discriminant(why);
+        let known = |why: &Cause| causes.iter().any(|own| kind(own) == kind(why));
         causes.extend(verdict.cause.as_ref().filter(|why| !known(why)));
     }
     // What is not known of somebody of whom something is.
