@@ -49,7 +49,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
     if let Some(first) = closed.first() {
         let (count, why) = (closed.len(), first.reason());
-        let why = format!("{count} processes cannot be looked into, run as root ({why})");
+        let why = format!(
+            "processes that cannot be looked into: {count} ({why}); root can look into most"
+        );
         g.facts
             .unknown("mapped", why, FactKind::Runtime, "/proc/PID/maps");
     }
