@@ -128,6 +128,32 @@ fn no_mirror_and_no_namespaces_for_the_image() {
     assert_eq!(entries(&cache), ["lock"]);
 }
 
+/// Issue 14, D19: that QEMU is missing was found when the image was built, minutes later.
+#[test]
+fn an_image_is_not_built_for_an_emulator_that_is_missing() {
+    let home = Home::new();
+    let tools = home.dir.path().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    for tool in ["mmdebstrap", "mke2fs", "unshare"] {
+        // Never run: the question is what is looked for first.
+        let tool = tools.join(tool);
+        std::fs::write(&tool, "#!/bin/sh\nexit 1\n").unwrap();
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let cache = home.dir.path().join("cache");
+    for args in [
+        &["lab", "build"][..],
+        &["lab", "run", "--no-assay", "--", "true"],
+    ] {
+        let mut command = home.command(args);
+        command.env("PATH", &tools).env("ASSAY_LAB_CACHE", &cache);
+        let out = ran(command.output().unwrap());
+        refused(&home, &out, &["qemu-system-x86"]);
+        assert_eq!(entries(&cache), ["lock"], "nothing was begun");
+    }
+}
+
 #[test]
 fn a_guest_needs_qemu_room_and_disks_that_can_be_had() {
     let Some(images) = images() else { return };

@@ -332,7 +332,7 @@ fn overlaps(files: &Files, tree: &Tree<'_>, members: &[FileId], ends: &[u32]) ->
             let told = |dir: u32| tree.nodes[tree.of[dir as usize] as usize].told;
             let others = dirs[at + 1..]
                 .iter()
-                .filter(|b| !(told(*a) && told(**b)) && !one(*a, **b));
+                .filter(|b| !(one(*a, **b) || told(*a) && told(**b)));
             pairs.extend(others.map(|b| ((*a, *b), size)));
         }
     }

@@ -353,8 +353,10 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
     rustix::fs::access(cache, rustix::fs::Access::WRITE_OK).map_err(|error| refuse(error.into()))
 }
 
+/// What builds an image, and what boots it: without QEMU the minutes of a build would be for nothing.
 fn check_tools() -> Result<(), LabError> {
     for (tool, package) in [
+        (crate::command::QEMU, "qemu-system-x86"),
         ("mmdebstrap", "mmdebstrap"),
         ("mke2fs", "e2fsprogs"),
         ("unshare", "util-linux"),

@@ -92,6 +92,8 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
         Some(options) => options.iodepth,
         None => 0,
     };
+    // Nobody is told to do what was done.
+    let direct = evidence.options.is_some_and(|options| options.direct);
     for job in evidence.results {
         let alone = job.fio.iodepth_level.get("1").copied().unwrap_or(0.0);
         if asked >= 2 && alone >= ALONE {
@@ -101,7 +103,15 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
                     "iodepth={asked}, but {alone:.0} % of the I/Os of `{}` were submitted with no other in flight",
                     clean(&job.name)
                 ),
-                "Use an asynchronous engine with direct=1; look at what serialises the I/O.",
+                match direct {
+                    true => {
+                        "Look at what serialises the I/O: a lock of the file system, flushes after each write, \
+                         the layer below; several jobs on files of their own tell them apart."
+                    }
+                    false => {
+                        "Use an asynchronous engine with direct=1; look at what serialises the I/O."
+                    }
+                },
             ));
         }
         // More than one in flight by fio's own count.
@@ -118,7 +128,14 @@ fn by_result(evidence: &Evidence) -> Option<Doubt> {
                     share * 100.0,
                     clean(&job.name)
                 ),
-                "Add direct=1; on a file system that still blocks, use io_uring or several jobs.",
+                match direct {
+                    true => {
+                        "The file system or device blocks in submission: use io_uring or several jobs."
+                    }
+                    false => {
+                        "Add direct=1; on a file system that still blocks, use io_uring or several jobs."
+                    }
+                },
             ));
         }
     }

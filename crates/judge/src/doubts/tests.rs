@@ -317,6 +317,12 @@ mod measured {
             self
         }
         fn doubts(&self) -> Vec<String> {
+            let all = self.whole();
+            all.iter()
+                .map(|d| format!("{}:{:?}", d.code, d.severity).to_lowercase())
+                .collect()
+        }
+        fn whole(&self) -> Vec<Doubt> {
             let mut job = self.job.clone();
             job.fio.options = self.options.clone();
             let options = JobOptions::from_result(&job);
@@ -331,9 +337,6 @@ mod measured {
                 source: Origin::Measured,
                 ..Evidence::default()
             })
-            .iter()
-            .map(|d| format!("{}:{:?}", d.code, d.severity).to_lowercase())
-            .collect()
         }
         fn io(&mut self) -> &mut Operations {
             self.job.operations.values_mut().next().unwrap()
@@ -544,6 +547,21 @@ mod measured {
             case("randwrite").with(blocking).doubts(),
             ["depth-not-reached:suspect"]
         );
+        // Issue 14, D21: a direct load was told to be direct.
+        for (direct, told) in [("1", false), ("0", true)] {
+            let spoilt = [
+                case("randread").set("direct", direct).with(alone),
+                case("randread").set("direct", direct).with(blocking),
+            ];
+            for one in spoilt {
+                let doubts = one.whole();
+                let depth = doubts
+                    .iter()
+                    .find(|doubt| doubt.code == "depth-not-reached");
+                let remedy = &depth.unwrap().remedy;
+                assert_eq!(remedy.contains("direct=1"), told, "{remedy}");
+            }
+        }
         let grouped = case("randread")
             .set("numjobs", "4")
             .with(|c| c.job.runtime = Nanos(6_000_000_000));
