@@ -292,7 +292,10 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
         .map(|entry| (entry.files, entry.known))
         .unwrap_or_default();
     let mut removed = Ok(());
-    for file in files {
+    // What lies in a directory of ours goes with it: a small file system of our own that is mounted there
+    // (`experiments`) is gone with the assay that was killed, and its files cannot be looked for.
+    let outside = |file: &PathBuf| !dir.parent().is_some_and(|ours| file.starts_with(ours));
+    for file in files.into_iter().filter(outside) {
         // Only what bears the guest's own mark: the entry may have been tampered with.
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(&scratch_prefix(dir)) {
@@ -382,6 +385,28 @@ mod tests {
         assert_eq!(state.sweep().unwrap(), ["gone"]);
         assert!(!ours.exists() && theirs.exists() && precious.exists());
         assert_eq!(state.sweep().unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_lay_on_a_file_system_of_ours_that_is_gone_keeps_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let state = State::open(home.path()).unwrap();
+        let (guest, room) = (state.add("full").unwrap(), state.add("full-room").unwrap());
+        let mount = room.dir.join("mnt");
+        fs::create_dir(&mount).unwrap();
+        let file = mount.join(scratch_prefix(&guest.dir) + "data.img");
+        // A file of another file system: where this one lay is mounted no more.
+        let known = Known::of(File::open("/proc/self/status").unwrap()).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        let known = BTreeMap::from([(name, known)]);
+        assert!(remove_file(&file, &known).is_err());
+        let mut entered = entry("full", vec![file]);
+        entered.known = known;
+        guest.enter(&entered).unwrap();
+        drop((guest, room));
+        let mut swept = state.sweep().unwrap();
+        swept.sort();
+        assert_eq!(swept, ["full", "full-room"]);
     }
 
     #[test]

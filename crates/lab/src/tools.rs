@@ -21,8 +21,11 @@ pub(crate) const SERIAL: &str = "assay-tools";
 pub(crate) const FILE: &str = "tools.img";
 /// Where the disk is mounted in the guest.
 const MOUNTED: &str = "/opt/assay";
-/// Room for the file system's own structures.
-const SPARE: u64 = 8 << 20;
+/// Room for the file system's own structures: 8 MiB and a 32nd of the files, of which inode tables take
+/// half (`inode_ratio`, mke2fs.conf(5)).
+fn with_spare(bytes: u64) -> u64 {
+    bytes + bytes / 32 + (8 << 20)
+}
 
 /// Commands, run in the guest, that put assay into its PATH.
 pub(crate) const INSTALL: [&[&str]; 2] = [
@@ -83,14 +86,15 @@ pub(crate) fn make(program: &Path, dir: &Path) -> Result<(), LabError> {
                 .map_err(LabError::io(&start))?;
         }
     }
-    let made = make_file_system(&tree, &dir.join(FILE), bytes + SPARE);
+    let made = make_file_system(&tree, &dir.join(FILE), with_spare(bytes));
     let removed = fs::remove_dir_all(&tree).map_err(LabError::io(&tree));
     made.and(removed)
 }
 
 fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError> {
     let size = format!("{}k", size.div_ceil(1024));
-    // Nothing is ever written to it: no journal, no reserve.
+    // Nothing is ever written to it: no journal, no reserve, and no room to grow, which takes megabytes
+    // more from 128 MiB on.
     let mut argv: Vec<&OsStr> = [
         "mke2fs",
         "-q",
@@ -99,7 +103,7 @@ fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError>
         "-b",
         "4096",
         "-O",
-        "^has_journal",
+        "^has_journal,^resize_inode",
         "-m",
         "0",
     ]
@@ -218,6 +222,21 @@ mod tests {
         assert!(found.loader.is_some_and(|loader| loader.exists()));
         assert!(found.libraries.iter().all(|(_, path)| path.exists()));
         assert!(!found.libraries.is_empty());
+    }
+
+    /// Below and above the size from which the file system has a second group of blocks.
+    #[test]
+    fn a_program_of_any_size_has_room() {
+        for mib in [1, 110, 127, 140] {
+            let dir = tempfile::tempdir().unwrap();
+            let tree = dir.path().join("tree");
+            fs::create_dir(&tree).unwrap();
+            // Zeros would take no room.
+            let bytes = vec![0x5a; mib << 20];
+            fs::write(tree.join("program"), &bytes).unwrap();
+            let size = with_spare(bytes.len() as u64);
+            make_file_system(&tree, &dir.path().join(FILE), size).unwrap();
+        }
     }
 
     #[test]
