@@ -97,6 +97,30 @@ fn of_today(value: &mut Value) {
     }
 }
 
+/// Doubts that 0.1 did not know, and that are there on reading.
+const LATER: [&str; 1] = ["small-target"];
+
+/// An answer without them: what is in doubt for nothing else was valid.
+fn without_later_doubts(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let doubts = fields.get_mut("doubts").and_then(Value::as_array_mut);
+            if let Some(doubts) = doubts.filter(|doubts| !doubts.is_empty()) {
+                doubts.retain(|doubt| {
+                    let code = doubt.get("code").unwrap_or(doubt).as_str();
+                    !LATER.iter().any(|later| code == Some(later))
+                });
+                if doubts.is_empty() && fields.contains_key("validity") {
+                    fields.insert("validity".to_owned(), "valid".into());
+                }
+            }
+            fields.values_mut().for_each(without_later_doubts);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_later_doubts),
+        _ => {}
+    }
+}
+
 /// Words are for people and get better; figures stay. Left are numbers, truths and names.
 fn figures(value: &mut Value) {
     const WORDS: [&str; 9] = [
@@ -130,7 +154,12 @@ fn every_figure_is_the_one_that_0_1_showed() {
             // Tables for people: the CSV is for programs and stays as it is.
             Value::String(text) if args.contains(&"csv") => {
                 // The answers were kept with plain line ends.
-                if ran.stdout.replace("\r\n", "\n") != text {
+                let now = LATER
+                    .iter()
+                    .fold(ran.stdout.replace("\r\n", "\n"), |now, later| {
+                        now.replace(&format!("suspect,{later},"), "valid,,")
+                    });
+                if now != text {
                     wrong.push(format!("{command}: another CSV"));
                 }
             }
@@ -144,7 +173,9 @@ fn every_figure_is_the_one_that_0_1_showed() {
                     derived(&mut then);
                 }
                 let mut differences = Vec::new();
-                lost("", &then, &json(&ran.stdout), &mut differences);
+                let mut now = json(&ran.stdout);
+                without_later_doubts(&mut now);
+                lost("", &then, &now, &mut differences);
                 let all = differences.iter().take(5);
                 wrong.extend(all.map(|one| format!("{command}: {one}")));
             }
