@@ -30,6 +30,10 @@ const ENDINGS: [&str; 4] = [".pem", ".crt", ".cer", ".cert"];
 const NGINX: (&str, &str) = ("ssl_certificate", "ssl_certificate_key");
 const POSTFIX: (&str, &str) = ("smtpd_tls_cert_file", "smtpd_tls_key_file");
 
+/// What lets users other than the owner and its group read a file, and enter a directory.
+const OTHERS_READ: u32 = 0o004;
+const OTHERS_ENTER: u32 = 0o001;
+
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
@@ -254,23 +258,22 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
     };
     let text = output.text();
     let place = Place::command(argv);
-    match u32::from_str_radix(text.trim(), 8) {
-        Ok(mode) => {
-            let text = format!("{:04o}", mode & 0o7777);
-            g.facts.known(
-                format!("{subject}.mode"),
-                text,
-                FactKind::Runtime,
-                place.clone(),
-            );
-            g.facts.known(
-                format!("{subject}.others_read"),
-                mode & 0o004 != 0,
-                FactKind::Runtime,
-                place,
-            );
+    match permissions(&text) {
+        Some(mode) => {
+            let key = format!("{subject}.mode");
+            let text = format!("{mode:04o}");
+            g.facts.known(key, text, FactKind::Runtime, place.clone());
+            let key = format!("{subject}.others_read");
+            let reached = match mode & OTHERS_READ {
+                0 => Ok(false),
+                _ => way_is_open(g, path),
+            };
+            match reached {
+                Ok(reached) => g.facts.known(key, reached, FactKind::Runtime, place),
+                Err(why) => g.facts.unknown(key, why, FactKind::Runtime, place),
+            }
         }
-        Err(_) => g
+        None => g
             .facts
             .unknown(&subject, "no mode in the answer", FactKind::Runtime, place),
     }
@@ -282,7 +285,35 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
     g.about(["key_file", path]);
 }
 
-/// The command that says who may read a file, links followed.
+/// Whether every directory above the file itself lets others through. The key of a site is a link of
+/// certbot's, so the directories are those of what the link leads to.
+fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
+    let real = g
+        .host
+        .realpath(std::path::Path::new(path))
+        .map_err(|error| error.reason())?;
+    for dir in real.ancestors().skip(1) {
+        let dir = dir.to_string_lossy();
+        let argv = mode_of(&dir);
+        let output = g
+            .try_ask(&argv)
+            .map_err(|error| format!("who may enter {dir} is not known: {}", error.reason()))?;
+        match permissions(&output.text()) {
+            Some(mode) if mode & OTHERS_ENTER == 0 => return Ok(false),
+            Some(_) => {}
+            None => return Err(format!("who may enter {dir} is not known")),
+        }
+    }
+    Ok(true)
+}
+
+/// Permission bits as stat(1) prints them.
+fn permissions(text: &str) -> Option<u32> {
+    let mode = u32::from_str_radix(text.trim(), 8).ok()?;
+    Some(mode & 0o7777)
+}
+
+/// The command that says who may read a file or enter a directory, links followed.
 fn mode_of(path: &str) -> [&str; 5] {
     ["stat", "--dereference", "--format=%a", "--", path]
 }
