@@ -50,14 +50,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return Ok(Status::Findings);
     }
     for candidate in &candidates {
-        if let Some(needed) = assay_trials::too_small(&candidate.plan, args.pairs) {
-            bail!(
-                "{}: no verdict is possible in --budget {}, in which fewer pairs fit than tell a difference \
-                 from chance: give {needed} or more, or shorter slots (--slot, --washout)",
-                candidate.plan.advice,
-                candidate.plan.budget.unwrap_or_default()
-            );
-        }
+        verdict_is_possible(&candidate.plan, args)?;
     }
     let style = context::style(global);
     for (candidate, now) in candidates.iter().zip(&now) {
@@ -158,20 +151,14 @@ fn confirm(
         None => context::random_seed()?,
     };
     let plan = assay_trials::again(&first.plan, seed, args.budget);
-    if let (
-        Change::Set {
-            value: Some(value), ..
-        },
-        Some(now),
-    ) = (&plan.change, current(&plan, env.journal)?)
-        && *value == now
-        && !plan.aa
-    {
+    let now = current(&plan, env.journal)?;
+    if let Some(now) = same_already(&plan, now.as_deref()) {
         bail!(
             "it is {} already, so A and B would be the same: set it back first",
             now.escape_debug()
         );
     }
+    verdict_is_possible(&plan, args)?;
     if !agreed(&[&plan], args)? {
         eprintln!("nothing was changed");
         return Ok(Status::Ok);
@@ -326,28 +313,41 @@ enum Length {
     Whole,
 }
 
-/// Whether there is anything to try: a setting that reads already what it would be set to is the same on
-/// both sides.
+/// Whether there is anything to try.
 fn all_differ(candidates: &[Candidate], now: &[Option<String>]) -> bool {
     let mut differ = true;
     for (candidate, now) in candidates.iter().zip(now) {
-        let plan = &candidate.plan;
-        let Change::Set { value, .. } = &plan.change else {
-            continue;
-        };
-        if let (Some(value), Some(now)) = (value, now)
-            && value == now
-            && !plan.aa
-        {
+        if let Some(now) = same_already(&candidate.plan, now.as_deref()) {
             differ = false;
             eprintln!(
                 "{} does not apply here: it is {} already, so A and B would be the same",
-                plan.advice,
-                value.escape_debug()
+                candidate.plan.advice,
+                now.escape_debug()
             );
         }
     }
     differ
+}
+
+/// What a setting reads, where that is what it would be set to: both sides would be the same.
+fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
+    let Change::Set { value, .. } = &plan.change else {
+        return None;
+    };
+    now.filter(|now| value.as_deref() == Some(*now) && !plan.aa)
+}
+
+/// Refuses a budget in which so few pairs fit that no difference can be told from chance.
+fn verdict_is_possible(plan: &TrialPlan, args: &Args) -> anyhow::Result<()> {
+    let Some(needed) = assay_trials::too_small(plan, args.pairs) else {
+        return Ok(());
+    };
+    bail!(
+        "{}: no verdict is possible in --budget {}, in which fewer pairs fit than tell a difference from \
+         chance: give {needed} or more, or shorter slots (--slot, --washout)",
+        plan.advice,
+        plan.budget.unwrap_or_default()
+    )
 }
 
 fn plain(value: &serde_json::Value) -> String {
