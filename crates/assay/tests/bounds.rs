@@ -1,4 +1,4 @@
-//! Every input has an end: what is read, how long something takes, how often. Issue 14, B10.
+//! Every input has an end: what is read, how long something takes, how often.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
 mod common;

@@ -393,7 +393,7 @@ fn killed_while_scanning() {
     }
 }
 
-/// Issue 14, B10: `report` of a folder that was never scanned said "no duplicates".
+/// `report` of a folder that was never scanned said "no duplicates".
 #[test]
 fn what_was_never_scanned_is_said() {
     let place = Place::new();

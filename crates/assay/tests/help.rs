@@ -64,7 +64,7 @@ fn every_command_says_what_it_takes() {
     insta::assert_snapshot!(found);
 }
 
-/// Issue 14, B10: `--set kb=1024` stood in the help, and the advice calls it `kib`.
+/// `--set kb=1024` stood in the help, and the advice calls it `kib`.
 #[test]
 fn examples_name_parameters_that_there_are() {
     let text = help(&["trial".to_owned()]);

@@ -67,7 +67,7 @@ fn text_stays_within_80_columns() {
     }
 }
 
-/// Issue 14, A5: what PowerShell's `fio … > result.json` writes; and a result from standard input.
+/// What PowerShell's `fio … > result.json` writes; and a result from standard input.
 #[test]
 fn utf_16_is_read_and_standard_input() {
     let home = Home::new();

@@ -128,7 +128,7 @@ fn no_mirror_and_no_namespaces_for_the_image() {
     assert_eq!(entries(&cache), ["lock"]);
 }
 
-/// Issue 14, D19: that QEMU is missing was found when the image was built, minutes later.
+/// That QEMU is missing was found when the image was built, minutes later.
 #[test]
 fn an_image_is_not_built_for_an_emulator_that_is_missing() {
     let home = Home::new();

@@ -103,7 +103,7 @@ fn volume_rows(text: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Issue 14, A3: the Proxmox question in a terminal, not in JSON alone.
+/// The Proxmox question in a terminal, not in JSON alone.
 #[test]
 fn what_a_volume_reserves_stands_in_a_table() {
     let question = [

@@ -351,7 +351,7 @@ fn folders_that_are_copies() {
     }
 }
 
-/// Issue 14, B10: a file with names in two folders and a copy in a third was a copy in one pair only.
+/// A file with names in two folders and a copy in a third was a copy in one pair only.
 #[test]
 fn a_name_of_a_copy_is_a_copy_wherever_it_lies() {
     let dir = tempfile::tempdir().unwrap();

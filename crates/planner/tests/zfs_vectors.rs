@@ -182,7 +182,7 @@ fn older_versions_keep_more_back() {
     }
 }
 
-/// Issue 14, A3: one of 30 fresh pools (raidz1 of three and a mirror, ashift 9) showed 3,412 bytes less
+/// One of 30 fresh pools (raidz1 of three and a mirror, ashift 9) showed 3,412 bytes less
 /// than planned in USED + AVAIL. That is what one block of 1 KiB of the pool's own metadata is charged in
 /// its three copies, one of them on the raidz and two on the mirror. `zfs` reads USED and AVAIL one after
 /// the other (`dsl_dataset_stats`, dsl_dataset.c), and a transaction group that was written in between

@@ -47,7 +47,7 @@ fn a_plan_can_be_read_by_a_stranger() {
     }
 }
 
-/// Issue 14, B8: what is shown before a trial fits 20 lines, whatever its page says.
+/// What is shown before a trial fits 20 lines, whatever its page says.
 #[test]
 fn a_plan_is_brief_before_it_is_carried_out() {
     let unknown: Vec<String> = (0..20)

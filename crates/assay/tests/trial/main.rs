@@ -498,7 +498,7 @@ fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
     assert_eq!(fs::read_dir(target).unwrap().count(), 0);
 }
 
-/// Issue 14, B7: a budget in which no verdict is possible is refused before anything begins, and the one
+/// A budget in which no verdict is possible is refused before anything begins, and the one
 /// that is named does.
 #[test]
 fn a_budget_without_a_verdict_is_refused_before_anything_begins() {
@@ -524,7 +524,7 @@ fn a_budget_without_a_verdict_is_refused_before_anything_begins() {
     assert_eq!(own.value(), SLOW);
 }
 
-/// Issue 14, B8 and C16: what reads already what it would be set to is the same on both sides.
+/// What reads already what it would be set to is the same on both sides.
 #[test]
 fn what_is_so_already_is_not_tried() {
     let (home, own) = (Home::new(), Own::new("0.01"));
@@ -545,7 +545,7 @@ fn kept_slots(home: &Home) -> Option<usize> {
     Some(json(&shown)["pairs"].as_array()?.len())
 }
 
-/// Issue 14, B8: a privilege that is missing is known before the noise is measured.
+/// A privilege that is missing is known before the noise is measured.
 #[test]
 fn what_may_not_be_changed_is_known_before_the_load_runs() {
     let (home, own) = (Home::new(), Own::new(SLOW));
@@ -564,7 +564,7 @@ fn what_may_not_be_changed_is_known_before_the_load_runs() {
     assert_eq!(own.value(), SLOW);
 }
 
-/// Issue 14, C16: a change that cannot be made in the middle leaves what was measured, and says that
+/// A change that cannot be made in the middle leaves what was measured, and says that
 /// everything is set back.
 #[test]
 fn an_apply_that_fails_in_the_middle_leaves_what_was_measured() {
@@ -595,7 +595,7 @@ fn an_apply_that_fails_in_the_middle_leaves_what_was_measured() {
     assert!(kept_slots(&home).is_some_and(|pairs| pairs >= 2));
 }
 
-/// Issue 14, C18: a second session confirms the first when both have the same verdict.
+/// A second session confirms the first when both have the same verdict.
 #[test]
 fn a_second_session_confirms_or_does_not() {
     let (home, own) = (Home::new(), Own::new(SLOW));
@@ -615,6 +615,10 @@ fn a_second_session_confirms_or_does_not() {
         remarks.contains("second session of trial 1: confirmed"),
         "{remarks}"
     );
+    let short = args(&["trial", "--confirm", "1", "--yes", "--budget", "1s"], &[]);
+    let short = home.assay(&short);
+    assert_eq!(short.code, Some(2), "{} {}", short.stdout, short.stderr);
+    assert!(short.stderr.contains("--budget"), "{}", short.stderr);
     // The load does not read the setting any more: what was better then is not now.
     fs::write(own.load(), "#!/bin/sh\nsleep 0.05\n").unwrap();
     let third = home.assay(&args(

@@ -143,7 +143,7 @@ fn each_option_that_spoils_a_command_is_found() {
     assert_eq!(severity("--randrepeat=1"), Severity::Suspect);
 }
 
-/// Issue 14, A5: two sections of one file, meant as two measurements.
+/// Two sections of one file, meant as two measurements.
 #[test]
 fn sections_that_run_at_once_on_one_file_are_found() {
     let base = "fio --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 --rw=randread --bs=4k \
@@ -547,7 +547,7 @@ mod measured {
             case("randwrite").with(blocking).doubts(),
             ["depth-not-reached:suspect"]
         );
-        // Issue 14, D21: a direct load was told to be direct.
+        // A direct load was told to be direct.
         for (direct, told) in [("1", false), ("0", true)] {
             let spoilt = [
                 case("randread").set("direct", direct).with(alone),
