@@ -63,6 +63,11 @@ pub enum Verb {
 /// Runs the verb.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     let global = &cli.global;
+    // Whoever named a directory that others may change hears so from every verb, not from the first
+    // that writes in it.
+    if std::env::var_os("ASSAY_STATE").is_some() {
+        crate::context::state_dir()?;
+    }
     if works_with_the_machine(cli.verb.as_ref()) {
         crate::sweep::at_start();
     }

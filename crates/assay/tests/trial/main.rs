@@ -480,6 +480,17 @@ fn a_state_directory_that_is_not_ours_alone_is_refused_by_every_verb() {
             &["run", "quick", target],
             &["stack", target, "--measure", "--yes"],
             &["lab", "list"],
+            &["web", "http://127.0.0.1:1/"],
+            &["net", "serve"],
+            &["dups", "scan", target],
+            &["disks", target],
+            &["study", "run", "optane-points"],
+            &["facts"],
+            &["check"],
+            &["advice"],
+            &["runs"],
+            &["demo"],
+            &[],
         ] {
             let mut command = home.command(verb);
             let ran = common::ended({
