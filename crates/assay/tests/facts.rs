@@ -52,6 +52,15 @@ fn the_listing_fits_80_columns() {
 }
 
 #[test]
+fn what_is_not_there_is_told_by_the_exit_status() {
+    for json in [&[][..], &["--json"]] {
+        let ran = Home::new().assay(&[&["facts", "nosuch"], json].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(!ran.stdout.is_empty());
+    }
+}
+
+#[test]
 fn a_captured_machine_is_read_elsewhere() {
     let home = Home::new();
     let dir = home.dir.path().join("captured");

@@ -1,6 +1,8 @@
 //! The help of every command: which there are, what each takes, and that it can be read.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
+mod common;
+
 use std::fmt::Write as _;
 use std::process::Command;
 
@@ -86,4 +88,37 @@ fn examples_name_parameters_that_there_are() {
         seen += 1;
     }
     assert!(seen > 0);
+}
+
+/// What is printed fits the terminal, also that of a phone; what cannot be broken (a path, a command to
+/// copy) may stand out.
+#[test]
+fn a_narrow_terminal_is_kept_to() {
+    let home = common::Home::new();
+    let commands = [
+        "plan layout 4T 4T 4T 4T",
+        "plan layout 12T 8T 4T 4T 2T --best",
+        "plan capacity 1TiB",
+        "plan cache --memory 64GiB --l2arc 480G",
+        "plan durability --disks 6 --survives 2",
+        "advice",
+        "advice noatime",
+        "facts memory kernel",
+        "lint fio --name=t --rw=randread --iodepth=32 --bs=4k",
+        "version",
+        "study",
+        "runs",
+    ];
+    for words in commands {
+        let words: Vec<&str> = words.split(' ').collect();
+        let mut command = home.command(&words);
+        let ran = common::ran(command.env("COLUMNS", "40").output().unwrap());
+        assert!(ran.code.is_some_and(|code| code < 2), "{}", ran.stderr);
+        let wide: Vec<&str> = ran
+            .stdout
+            .lines()
+            .filter(|line| line.chars().count() > 40 && line.trim().contains(' '))
+            .collect();
+        assert!(wide.is_empty(), "{words:?}: {wide:#?}");
+    }
 }

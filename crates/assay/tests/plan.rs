@@ -277,7 +277,11 @@ fn bad_questions_are_named() {
             vec!["durability", "--disks", "2", "--survives", "2"],
             "fewer failures",
         ),
-        (vec!["cache", "--block", "1"], "512 bytes"),
+        (vec!["cache"], "nothing to size"),
+        (
+            vec!["cache", "--memory", "1GiB", "--block", "1"],
+            "512 bytes",
+        ),
         (vec!["clones"], "no dataset"),
     ] {
         let output = assay(&args);

@@ -75,6 +75,24 @@ pub fn paragraph(text: &str, indent: usize, columns: usize) -> String {
     indented(text, indent, columns) + "\n"
 }
 
+/// Columns from which a value stands beside its name, and not below.
+const BESIDE: usize = 60;
+
+/// A name and its value, which begins `room` columns from the left; in a narrow terminal, below the
+/// name. With the end of the last line.
+#[must_use]
+pub fn named(name: &str, value: &str, room: usize, columns: usize) -> String {
+    if columns < BESIDE {
+        return format!("  {name}\n{}", paragraph(value, 4, columns));
+    }
+    let value = paragraph(value, room, columns);
+    format!(
+        "  {} {}",
+        left(name, room.saturating_sub(3)),
+        value.trim_start()
+    )
+}
+
 fn broken(text: &str, columns: usize, within_words: bool) -> Vec<String> {
     let columns = columns.max(1);
     let mut words: Vec<String> = Vec::new();

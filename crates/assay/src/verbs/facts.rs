@@ -24,7 +24,8 @@ Each fact says where it was read. `unknown` is not the same as absent: it exists
 but could not be read, and the reason is given. Serial numbers and the host name are left
 out without --identity.
 
-Exit status: 0 done, 2 error, 3 the captured directory cannot be read.";
+Exit status: 0 done, 1 no key begins with any PREFIX, 2 error, 3 the captured directory
+cannot be read.";
 
 /// Show what is true of this machine, and where it was read
 #[derive(clap::Args)]
@@ -86,7 +87,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     } else {
         print(&listing::listing(&chosen, context::style(global)))?;
     }
-    Ok(Status::Ok)
+    // As grep(1): what was asked for by name is not there.
+    match chosen.map.is_empty() && !args.prefixes.is_empty() {
+        true => Ok(Status::Findings),
+        false => Ok(Status::Ok),
+    }
 }
 
 /// The named paths made absolute, or the current directory.

@@ -2,7 +2,7 @@
 
 use super::{capacity as drawn, growth as grows, terminal};
 use assay_model::size::Convention::Binary;
-use assay_page::text::indented;
+use assay_page::text::{indented, named};
 use assay_planner::capacity::{Answer, Forecast, Trend};
 use jiff::Timestamp;
 use std::fmt::Write as _;
@@ -17,6 +17,9 @@ pub fn sections(answer: &Answer) -> Vec<super::Section> {
         .map(|trend| grows(trend, answer.size, &answer.forecasts, date));
     bill.chain(growth).collect()
 }
+
+/// Columns from which the reason of a factor stands beside it, and not below.
+const WIDE: usize = 60;
 
 /// Vendor terabytes with two decimals, as the bill of the article has them.
 fn terabytes(bytes: u64) -> String {
@@ -37,36 +40,50 @@ pub fn text(answer: &Answer, columns: usize) -> String {
     let wrap = |text: &str, indent| indented(text, indent, columns);
     let mut text = String::new();
     if let Some(bill) = &answer.bill {
-        let _ = writeln!(
-            text,
-            "{:<32} {:>12}",
-            format!("{} of data", Binary.show(bill.data)),
-            ""
-        );
+        let _ = writeln!(text, "{} of data", Binary.show(bill.data));
         for (factor, total) in &bill.lines {
             let name: String = factor.name.escape_debug().to_string();
-            let _ = writeln!(
+            let _ = write!(
                 text,
-                "  × {:<7} {name:<12} {:>10}   {}",
+                "  × {:<7} {name:<12} {:>10}",
                 format!("{:.4}", factor.value)
                     .trim_end_matches('0')
                     .trim_end_matches('.'),
                 terabytes(*total),
-                wrap(&factor.why, 38).trim_start()
             );
+            let _ = match columns >= WIDE {
+                true => writeln!(text, "   {}", wrap(&factor.why, 38).trim_start()),
+                false => writeln!(text, "\n{}", wrap(&factor.why, 4)),
+            };
         }
         let _ = write!(text, "\n{}", terminal(&drawn(bill), 1, columns));
-        let _ = writeln!(
-            text,
-            "\n  to buy for all systems       {} ({:.2} TB for each TiB)\n  to buy for each system       {} \
-             (rule of thumb {}:1)\n  one TB of disk holds         {:.2} TiB of data, before redundancy\n\n  \
-             --factor NAME=VALUE replaces any of them.",
-            terabytes(bill.total),
-            bill.factor,
-            terabytes(bill.per_system),
-            bill.rule_of_thumb,
-            bill.tib_per_tb
-        );
+        text.push('\n');
+        for (name, value) in [
+            (
+                "to buy for all systems",
+                format!(
+                    "{} ({:.2} TB for each TiB)",
+                    terabytes(bill.total),
+                    bill.factor
+                ),
+            ),
+            (
+                "to buy for each system",
+                format!(
+                    "{} (rule of thumb {}:1)",
+                    terabytes(bill.per_system),
+                    bill.rule_of_thumb
+                ),
+            ),
+            (
+                "one TB of disk holds",
+                format!("{:.2} TiB of data, before redundancy", bill.tib_per_tb),
+            ),
+        ] {
+            text.push_str(&named(name, &value, 31, columns));
+        }
+        let last = "--factor NAME=VALUE replaces any of them.";
+        let _ = writeln!(text, "\n{}", wrap(last, 2));
     }
     if let Some(trend) = &answer.trend {
         let signed = |value: f64| {

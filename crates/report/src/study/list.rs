@@ -12,16 +12,13 @@ use serde_json::{Value, json};
 pub fn catalogue(studies: &[Study], style: Style) -> String {
     let mut out = String::new();
     for study in studies {
-        out.push_str(&format!(
-            "{}  {}\n",
-            style.bold(&clean(&study.name)),
-            clean(&study.title)
-        ));
+        out.push_str(&format!("{}\n", style.bold(&clean(&study.name))));
+        style.paragraph(&mut out, "", 4, &clean(&study.title));
         style.paragraph(&mut out, "", 4, &clean(&study.question));
     }
-    out.push_str(
-        "\n`assay study NAME --dry-run` says what one would do, `assay study NAME` does it.\n",
-    );
+    out.push('\n');
+    let how = "`assay study NAME --dry-run` says what one would do, `assay study NAME` does it.";
+    style.paragraph(&mut out, "", 0, how);
     out
 }
 

@@ -10,12 +10,15 @@ use std::fmt::Write as _;
 /// Widest id that the rest is lined up behind.
 const WIDEST: usize = 24;
 
+/// Least room for a title beside the rest of its line.
+const LEAST_TITLE: usize = 16;
+
 /// In the order given, under a heading for each domain that follows another.
 pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> String {
     if entries.is_empty() {
         return "nothing in the catalogue says that: `assay advice` lists all\n".to_owned();
     }
-    let columns = style.width.max(60);
+    let columns = style.width.max(30);
     let ids = entries.iter().map(|entry| width(&entry.advice.id));
     let id_width = ids.max().unwrap_or(0).min(WIDEST) + 2;
     let mut out = String::new();
@@ -30,6 +33,10 @@ pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> 
         let said = standing(advice);
         let here = here(entry);
         let lead = 2 + id_width + 12 + 6;
+        if columns < lead + LEAST_TITLE {
+            out.push_str(&narrow(entry, said, here, columns, style));
+            continue;
+        }
         let title = wrap(&clean(&advice.title), columns.saturating_sub(lead));
         for (number, line) in title.iter().enumerate() {
             if number == 0 {
@@ -52,6 +59,17 @@ pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> 
     let _ = writeln!(out);
     for line in wrap(&note, columns) {
         let _ = writeln!(out, "{}", paint(style, "2", &line));
+    }
+    out
+}
+
+/// In a narrow terminal: what it is called, what is held of it, and under both what it says.
+fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
+    let advice = entry.advice;
+    let mut out = format!("  {}\n", clean(&advice.id));
+    let _ = writeln!(out, "    {}, {here}", paint(style, colour(said), said));
+    for line in wrap(&clean(&advice.title), columns.saturating_sub(4)) {
+        let _ = writeln!(out, "    {line}");
     }
     out
 }

@@ -6,6 +6,7 @@ use crate::context::print;
 use crate::context::{columns, wrap};
 use crate::status::Status;
 use assay_model::size::Convention::Binary;
+use assay_page::text::named;
 use assay_planner::cache::{CacheQuestion, caches, parse_arcstats};
 use assay_planner::zfs::Version;
 use assay_report::plan as picture;
@@ -82,6 +83,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         None if here.exists() => Some(parse_arcstats("arcstats", &read::file(here)?)?),
         None => None,
     };
+    let sizes = [args.memory, args.working_set, args.l2arc, args.sync_writes];
+    if counters.is_none() && sizes.iter().all(Option::is_none) {
+        anyhow::bail!(
+            "nothing to size: give --memory, --working-set, --l2arc, --sync-writes or --arcstats"
+        );
+    }
     let question = CacheQuestion {
         memory: args.memory,
         zfs: args.zfs.or_else(running),
@@ -107,9 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:<24} {value}");
-    };
+    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 27, columns()));
     if let Some(arc) = &answer.arc {
         line(
             "ARC now",
@@ -148,9 +153,6 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     for advice in &answer.advice {
         let advice = wrap(&format!("- {advice}"), 4);
         let _ = writeln!(text, "  {}", advice.trim_start());
-    }
-    if text.is_empty() {
-        text = "Nothing to size: give --memory, --l2arc, --working-set, --sync-writes or\n--arcstats.\n".into();
     }
     for section in &sections {
         let bars = picture::terminal(section, 0, columns());

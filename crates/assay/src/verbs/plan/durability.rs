@@ -5,6 +5,7 @@ use super::show::{print_json, write_page};
 use crate::context::print;
 use crate::context::{columns, wrap};
 use crate::status::Status;
+use assay_page::text::named;
 use assay_page::units::probability;
 use assay_planner::PlanError;
 use assay_planner::durability::{
@@ -170,10 +171,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         print_json("durability", &answer)?;
         return Ok(Status::Ok);
     }
-    let mut text = format!(
-        "{title}\n  loss within a year     {}\n  mean time to loss      {:.3e} years\n",
-        probability(answer.loss_per_year),
-        answer.mean_years_to_loss,
+    let mut text = format!("{}\n", wrap(&title, 0));
+    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 25, columns()));
+    line("loss within a year", probability(answer.loss_per_year));
+    line(
+        "mean time to loss",
+        format!("{:.3e} years", answer.mean_years_to_loss),
     );
     if let Some(seen) = answer.simulated {
         let said = format!(
@@ -185,10 +188,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             probability(seen.interval.1),
             probability(one),
         );
-        text += &format!(
-            "  simulated, one group   {}\n",
-            wrap(&said, 25).trim_start()
-        );
+        line("simulated, one group", said);
     }
     text += &format!(
         "\n{}\n  The scale is logarithmic.\n\n{}\n\n{}\n",

@@ -4,8 +4,7 @@ mod words;
 
 use super::read;
 use super::show::print_json;
-use crate::context::print;
-use crate::context::wrap;
+use crate::context::{columns, print, wrap};
 use crate::status::Status;
 use assay_model::size::Convention::Decimal;
 use assay_model::size::Unit;
@@ -335,7 +334,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         let described = match args.only.is_some() {
             true => &plans[0],
             false => {
-                text.push_str(&table(&plans, found));
+                text.push_str(&table(&plans, found, columns()));
                 shown(&plans)
             }
         };

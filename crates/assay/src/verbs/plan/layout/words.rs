@@ -4,6 +4,7 @@ use crate::context::columns;
 use crate::context::wrap;
 use assay_model::size::Convention::{Binary, Decimal};
 use assay_model::size::Unit;
+use assay_page::text::{left, named, right};
 use assay_page::units::{duration, probability};
 use assay_planner::layout::{BlockShare, Context, Disk, Plan};
 use assay_report::plan as picture;
@@ -74,47 +75,87 @@ pub(super) fn assumptions(context: &Context) -> Vec<String> {
     ]
 }
 
-pub(super) fn table(plans: &[Plan], found: usize) -> String {
-    let mut text = format!(
-        "\n   {:<27} {:>10} {:>5} {:>4} {:>8} {:>8} {:>9}\n",
-        "layout", "usable", "raw", "any", "loss/yr", "rebuild", "random rw"
-    );
+/// Headings of the table and the room that each column takes, the most wanted first.
+const HEADINGS: [(&str, usize); 6] = [
+    ("usable", 11),
+    ("raw", 6),
+    ("any", 5),
+    ("loss/yr", 9),
+    ("rebuild", 9),
+    ("random rw", 10),
+];
+
+/// Room for the marks and the name of a layout, in a terminal of 80 columns and in a narrow one.
+const NAMES: (usize, usize) = (30, 22);
+
+/// Every layout in a line; a narrow terminal leaves out the last columns.
+pub(super) fn table(plans: &[Plan], found: usize, columns: usize) -> String {
+    let all: usize = NAMES.0 + HEADINGS.iter().map(|(_, room)| room).sum::<usize>();
+    let names = if columns < all { NAMES.1 } else { NAMES.0 };
+    let mut taken = names;
+    let fit = HEADINGS.iter().take_while(|(_, room)| {
+        taken += room;
+        taken <= columns
+    });
+    let shown = fit.count().max(1);
+    let line = |layout: &str, cells: [String; 6]| {
+        let mut line = left(layout, names);
+        for (cell, (_, room)) in cells.iter().zip(HEADINGS).take(shown) {
+            line.push_str(&right(cell, room));
+        }
+        line + "\n"
+    };
+    let mut text = "\n".to_owned();
+    text.push_str(&line(
+        "   layout",
+        HEADINGS.map(|(name, _)| name.to_owned()),
+    ));
     for plan in plans {
         let mut layout = plan.layout.clone();
-        if layout.chars().count() > 26 {
-            layout = layout.chars().take(25).collect::<String>() + "…";
+        if layout.chars().count() > names - 4 {
+            layout = layout.chars().take(names - 5).collect::<String>() + "…";
         }
-        let _ = writeln!(
-            text,
-            "{}{} {layout:<27} {:>10} {:>4.0}% {:>4} {:>8} {:>8} {:>9}",
+        let layout = format!(
+            "{}{} {layout}",
             if plan.pareto { '*' } else { ' ' },
             if plan.advised_against() { '!' } else { ' ' },
+        );
+        let cells = [
             format!(
                 "{}{}",
                 if plan.exact { "" } else { "~" },
                 Binary.show(plan.usable)
             ),
-            plan.efficiency * 100.0,
-            plan.survives,
+            format!("{:.0}%", plan.efficiency * 100.0),
+            plan.survives.to_string(),
             probability(plan.loss_per_year),
             plan.rebuild_seconds.map_or("-".into(), duration),
             format!(
                 "{:.1}/{:.1}",
                 plan.scaling.random_read, plan.scaling.random_write
             ),
+        ];
+        text.push_str(&line(&layout, cells));
+    }
+    let mut note = "* not beaten in everything by another; ! advised against by its own manual; any: failed \
+                    disks survived, whichever; loss/yr: of any data, if only a block; random rw: in multiples \
+                    of one disk; ~ a bound."
+        .to_owned();
+    if shown < HEADINGS.len() {
+        let left_out: Vec<&str> = HEADINGS[shown..].iter().map(|(name, _)| *name).collect();
+        let _ = write!(
+            note,
+            " A wider terminal also shows: {}.",
+            left_out.join(", ")
         );
     }
-    let _ = writeln!(
-        text,
-        "\n  * not beaten in everything by another; ! advised against by its own manual;\n  \
-         any: failed disks survived, whichever; loss/yr: of any data, if only a block;\n  \
-         random rw: in multiples of one disk; \
-         ~ a bound.{}",
-        match found.saturating_sub(plans.len()) {
-            0 => String::new(),
-            more => format!(" {more} more with --limit {found}."),
+    match found.saturating_sub(plans.len()) {
+        0 => {}
+        more => {
+            let _ = write!(note, " {more} more with --limit {found}.");
         }
-    );
+    }
+    let _ = writeln!(text, "\n{}", wrap(&note, 2));
     text
 }
 
@@ -128,19 +169,17 @@ pub(super) fn shown(plans: &[Plan]) -> &Plan {
 }
 
 pub(super) fn detail(plan: &Plan) -> String {
-    let mut text = format!(
-        "\n{}: {} usable of {} raw ({:.1} %)\n\n",
+    let title = format!(
+        "{}: {} usable of {} raw ({:.1} %)",
         plan.layout,
         Binary.show(plan.usable),
         Decimal.show(plan.raw),
         plan.efficiency * 100.0
     );
+    let mut text = format!("\n{}\n\n", wrap(&title, 0));
     text.push_str(&picture::bars(&plan.disks, columns()));
     let _ = writeln!(text, "\n  {}\n", picture::legend(&plan.disks));
-    let mut line = |name: &str, value: String| {
-        let value = wrap(&value, 25);
-        let _ = writeln!(text, "  {name:<22} {}", value.trim_start());
-    };
+    let mut line = |name: &str, value: String| text.push_str(&named(name, &value, 25, columns()));
     if let Some(zfs) = &plan.zfs {
         line(
             "zpool list SIZE",
