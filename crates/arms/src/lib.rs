@@ -14,7 +14,6 @@ mod filesystem;
 mod image;
 mod lvm;
 mod nbd;
-mod qmp;
 mod sshd;
 mod things;
 mod tool;

@@ -29,6 +29,7 @@ mod replace;
 pub mod resolve;
 mod root;
 pub mod seal;
+pub mod socket;
 mod write;
 
 pub use capture::CaptureError;

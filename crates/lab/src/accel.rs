@@ -106,7 +106,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
     let [log, complaint] = &files;
     let stderr = File::create(complaint).map_err(LabError::io(complaint))?;
     let mut chardev = std::ffi::OsString::from("file,id=console,path=");
-    chardev.push(crate::command::escape(log.as_os_str()));
+    chardev.push(assay_qemu::escape_path(log));
     let mut command = Command::new(crate::command::QEMU);
     command
         .args([

@@ -5,8 +5,8 @@ use crate::disk::{Bus, Disk};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::Guest;
-use crate::qmp::Qmp;
 use crate::state;
+use assay_qemu::{Qmp, QmpError};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -199,13 +199,13 @@ fn contains(list: &Value, key: &str, name: &str) -> bool {
     items.any(|item| item[key] == name)
 }
 
-fn explain(disk: &Disk, part: &Part, error: LabError) -> LabError {
+fn explain(disk: &Disk, part: &Part, error: QmpError) -> LabError {
     match (part, error) {
-        (Part::Device(_), LabError::Qmp { reason, .. }) if reason.contains("no slot") => disk
+        (Part::Device(_), QmpError::Refused { reason, .. }) if reason.contains("no slot") => disk
             .refuse(format!(
                 "{reason}: disks of virtio-scsi share a slot; `assay lab unplug` frees one"
             )),
-        (_, LabError::Qmp { reason, .. }) => disk.refuse(reason),
-        (_, other) => other,
+        (_, QmpError::Refused { reason, .. }) => disk.refuse(reason),
+        (_, other) => other.into(),
     }
 }
