@@ -61,3 +61,12 @@ pub(crate) fn run(
         }),
     }
 }
+
+/// The server of images that has a monitor and shows disks as files.
+pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+    let package = Package {
+        debian: "qemu-system-common",
+        fedora: "qemu-storage-daemon",
+    };
+    find(host, "qemu-storage-daemon", package)
+}

@@ -1,30 +1,16 @@
 //! QEMU's command line for a guest.
 
 use crate::accel::Accel;
-use crate::boot::Options;
 use crate::devices::Places;
 use crate::disk::Disk;
 use crate::error::LabError;
 use crate::files::DiskFiles;
 use crate::image::Image;
+use crate::options::Options;
 use crate::tools;
 use crate::wire::{PORT_NAME, PORTS};
 use serde_json::json;
 use std::ffi::OsString;
-
-/// The emulator.
-pub(crate) const QEMU: &str = "qemu-system-x86_64";
-
-/// QEMU could not be started at all.
-pub(crate) fn start_error(error: std::io::Error) -> LabError {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => LabError::Missing {
-            tool: QEMU,
-            package: "qemu-system-x86",
-        },
-        _ => LabError::Qemu(error.to_string()),
-    }
-}
 
 /// Arguments for a guest whose QEMU works in the guest's directory: the names of sockets, console
 /// and initramfs are relative to it.

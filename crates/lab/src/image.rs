@@ -2,9 +2,10 @@
 
 use crate::builder::{self, Builder};
 use crate::cachedir;
+use crate::emulator;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
-use crate::steps::Steps;
+use crate::steps::{Progress, Steps};
 use assay_host::process::{Dies, Running};
 use assay_host::{Host, Limits, Live};
 use assay_instruments::Cancel;
@@ -22,17 +23,6 @@ const BUILD_SPACE: u64 = 5 << 30;
 const BUILDING: &str = "building-";
 const LOG: &str = "build.log";
 const LOCK: &str = "lock";
-
-/// What the user may want to see of a build.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// What is being done.
-    pub step: &'a str,
-    /// Time that is left, as such builds went before; none while another assay builds.
-    pub left: Option<Duration>,
-    /// Share that is done, 0 to 1.
-    pub done: f64,
-}
 
 /// An image that guests boot from; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -356,7 +346,7 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
 /// What builds an image, and what boots it: without QEMU the minutes of a build would be for nothing.
 fn check_tools() -> Result<(), LabError> {
     for (tool, package) in [
-        (crate::command::QEMU, "qemu-system-x86"),
+        (emulator::QEMU, emulator::PACKAGE),
         ("mmdebstrap", "mmdebstrap"),
         ("mke2fs", "e2fsprogs"),
         ("unshare", "util-linux"),

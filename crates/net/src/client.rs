@@ -9,6 +9,7 @@ mod link;
 mod packets;
 mod sleep;
 mod stream;
+mod task;
 mod timer;
 
 pub use link::{Link, LinkError};

@@ -1,13 +1,18 @@
 //! What QEMU's tools are told (qemu-img(1), qemu-nbd(8), qemu-storage-daemon(1)). All names are
 //! plain and relative to the arm's directory.
 
-use super::{EXPORT, QMP, SOCKET};
 use crate::ArmError;
 use assay_model::Bytes;
 use assay_model::change::{Aio, ImageArm, ImageFormat};
 use assay_qemu::{cache, escape};
 use serde_json::{Value, json};
 
+/// Name of the NBD socket in the arm's directory.
+pub(crate) const SOCKET: &str = "nbd.sock";
+/// Name of the monitor's socket.
+pub(crate) const QMP: &str = "qmp.sock";
+/// Name of the export.
+pub(crate) const EXPORT: &str = "arm";
 /// Name of the image.
 pub(crate) const IMAGE: &str = "image";
 /// Name of the file with the throwaway key.

@@ -1,10 +1,10 @@
 //! What a served image says of itself.
 
-use super::{Image, QMP, Tool, arguments, qemu_img};
+use super::{Image, Tool, arguments, qemu_img};
 use crate::ArmError;
 use crate::child::Program;
 use crate::things::Things;
-use arguments::IMAGE;
+use arguments::{IMAGE, QMP};
 use assay_host::{HostMut, held};
 use assay_instruments::Cancel;
 use assay_qemu::{Qmp, QmpError};

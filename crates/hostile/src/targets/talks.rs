@@ -1,6 +1,6 @@
 //! What is said to assay by the programs that it talks to: image servers, monitors, mail servers.
 
-use super::{text, texts};
+use super::seeds::{text, texts};
 use crate::Target;
 use crate::imap::{Lines, Login, Next};
 use crate::nbd::{Client, Disk};
