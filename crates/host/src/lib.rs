@@ -30,6 +30,7 @@ pub mod resolve;
 mod root;
 pub mod seal;
 pub mod socket;
+mod succeed;
 mod write;
 
 pub use capture::CaptureError;
@@ -41,6 +42,7 @@ pub use recorded::Recorded;
 pub use recording::Recording;
 pub use replace::{Seen, Times};
 pub use root::Root;
+pub use succeed::{Failure, succeed};
 pub use write::{HostMut, ProcessId};
 
 use serde::{Deserialize, Serialize};

@@ -46,7 +46,7 @@ pub use accel::{Accel, Choice, choose as choose_accel};
 pub use converse::{Conversation, End, Ended, Hears, Says};
 pub use disk::Disk;
 pub use error::LabError;
-pub use files::qemu_img;
+pub use files::{qemu_img, run_here};
 pub use guest::Guest;
 pub use image::{Cache, Image};
 pub use options::{LEAST_MEMORY, Options};
