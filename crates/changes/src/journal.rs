@@ -14,11 +14,10 @@ use crate::lines::{Entry, FORMAT, Header, State};
 use crate::session::Session;
 use crate::stored::{Stored, load};
 use assay_host::seal::seal;
-use assay_host::{HostError, ours};
+use assay_host::{HostError, lockfile, ours};
 use rustix::fs::{FallocateFlags, FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const MUTEX: &str = "mutex";
@@ -210,15 +209,7 @@ impl Journal {
     /// Whoever looks at all sessions in order to enter one has this.
     pub(crate) fn mutex(&self) -> Result<File, ChangeError> {
         let path = self.dir.join(MUTEX);
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(ChangeError::journal(&path))?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|error| ChangeError::journal(&path)(error.into()))?;
-        Ok(file)
+        lockfile::wait(&path).map_err(ChangeError::journal(&path))
     }
 
     fn sessions(&self) -> PathBuf {

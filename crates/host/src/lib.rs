@@ -17,6 +17,7 @@ mod known;
 pub mod kstat;
 mod live;
 pub mod lockdir;
+pub mod lockfile;
 pub mod loops;
 pub mod netns;
 pub mod ours;

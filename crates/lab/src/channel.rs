@@ -2,8 +2,7 @@
 
 use crate::error::LabError;
 use crate::wire::{Decoder, PORTS, Reply, Request};
-use assay_host::socket;
-use rustix::fs::{FlockOperation, flock};
+use assay_host::{lockfile, socket};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -32,14 +31,9 @@ impl Channel {
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, LabError> {
         for port in 0..PORTS {
             let path = dir.join(format!("port.{port}.lock"));
-            let lock = File::options()
-                .create(true)
-                .append(true)
-                .open(&path)
-                .map_err(LabError::io(&path))?;
-            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let Some(lock) = lockfile::attempt(&path).map_err(LabError::io(&path))? else {
                 continue;
-            }
+            };
             let socket = dir.join(format!("port.{port}"));
             let stream = socket::connect(&socket).map_err(LabError::io(&socket))?;
             return Self::new(stream, lock)

@@ -6,6 +6,7 @@ use crate::emulator;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
 use crate::steps::{Progress, Steps};
+use assay_host::lockfile;
 use assay_host::process::{Dies, Running};
 use assay_host::{Host, Limits, Live};
 use assay_instruments::Cancel;
@@ -224,12 +225,10 @@ impl Cache {
         cancel: &Cancel,
     ) -> Result<File, LabError> {
         let path = self.root.join(LOCK);
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(LabError::io(&path))?;
-        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        loop {
+            if let Some(lock) = lockfile::attempt(&path).map_err(LabError::io(&path))? {
+                return Ok(lock);
+            }
             if cancel.is_cancelled() {
                 return Err(LabError::Interrupted);
             }
@@ -240,7 +239,6 @@ impl Cache {
             });
             std::thread::sleep(Duration::from_millis(300));
         }
-        Ok(file)
     }
 
     /// Removes what killed builds left, unless one is going on. True when there was something.

@@ -6,8 +6,8 @@ use crate::error::LabError;
 use crate::files;
 use crate::guest::Guest;
 use crate::state;
+use assay_host::lockfile;
 use assay_qemu::{Qmp, QmpError};
-use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -75,13 +75,7 @@ impl Guest {
     /// One at a time changes the disks of a guest; what others changed since is known then.
     fn alone(&mut self) -> Result<File, LabError> {
         let path = self.place.dir.join("plug.lock");
-        let lock = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(LabError::io(&path))?;
-        flock(&lock, FlockOperation::LockExclusive)
-            .map_err(|error| LabError::io(&path)(error.into()))?;
+        let lock = lockfile::wait(&path).map_err(LabError::io(&path))?;
         if let Some(entry) = self.place.entered() {
             self.entry = entry;
         }
