@@ -91,9 +91,9 @@ pub enum ArmError {
 }
 
 impl ArmError {
-    /// The arm's directory by the name that people know.
-    pub(crate) fn named(self, things: &crate::things::Things<'_>) -> Self {
-        let (through, shown) = (things.dir(), things.shown());
+    /// A directory by the name that people know, `shown`, instead of the path `through` its
+    /// descriptor.
+    pub(crate) fn named(self, through: &Path, shown: &Path) -> Self {
         let path = |path: PathBuf| match path.strip_prefix(through) {
             Ok(rest) => shown.join(rest),
             Err(_) => path,

@@ -9,8 +9,8 @@ use crate::ArmError;
 use crate::child::{Program, Running};
 use crate::nbd::Client;
 use crate::things::Things;
-use crate::tool::{Package, find};
-use arguments::{IMAGE, KEY};
+use crate::tool::{Package, find, storage_daemon};
+use arguments::{EXPORT, IMAGE, KEY, SOCKET};
 use assay_host::HostMut;
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
@@ -23,12 +23,6 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Name of the NBD socket in the arm's directory.
-pub(crate) const SOCKET: &str = "nbd.sock";
-/// Name of the monitor's socket.
-pub(crate) const QMP: &str = "qmp.sock";
-/// Name of the export.
-pub(crate) const EXPORT: &str = "arm";
 /// Written over NBD at once.
 const CHUNK: usize = 1 << 20;
 
@@ -181,15 +175,6 @@ fn server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
             debian: "qemu-utils",
             fedora: "qemu-storage-daemon",
         })
-}
-
-/// The daemon alone.
-pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
-    let package = Package {
-        debian: "qemu-system-common",
-        fedora: "qemu-storage-daemon",
-    };
-    find(host, "qemu-storage-daemon", package)
 }
 
 /// Starts a server in `dir` and waits until its export answers.

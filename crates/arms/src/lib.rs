@@ -14,7 +14,7 @@ mod filesystem;
 mod image;
 mod lvm;
 mod nbd;
-mod qmp;
+mod place;
 mod sshd;
 mod things;
 mod tool;
@@ -23,6 +23,7 @@ mod zfs;
 
 pub use error::ArmError;
 pub use lvm::{LogicalVolume, logical_volume};
+pub use place::{Endpoint, Place};
 
 use assay_changes::Session;
 use assay_host::HostMut;
@@ -32,41 +33,6 @@ use assay_model::change::Arm;
 use assay_model::trial::{DurabilityProof, Side};
 use std::path::PathBuf;
 use things::Things;
-
-/// Where an arm is made.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// An existing directory, on the storage that is to be measured.
-    pub dir: PathBuf,
-    /// Name of the arm, `now` or `changed`: letters, digits, `-` and `_`. It gets a directory of its
-    /// own in `dir`.
-    pub name: String,
-    /// Bytes to measure on: size of the virtual disk, or of the file inside the file system.
-    pub size: Bytes,
-}
-
-/// What a load is pointed at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// A file or block device with [`Place::size`] bytes written, inside the arm. Nobody else may
-    /// change what the path leads to as long as the arm is there.
-    Path(PathBuf),
-    /// An NBD export behind a unix socket. Its path leads through a descriptor of this process. For
-    /// programs that take no such path, link to it from the load's work directory.
-    Nbd {
-        /// The socket.
-        socket: PathBuf,
-        /// Name of the export.
-        export: String,
-    },
-    /// A server on this machine.
-    Address {
-        /// Address, without brackets.
-        host: String,
-        /// TCP port.
-        port: u16,
-    },
-}
 
 /// A finished arm. Dropping it takes everything away that was made for it.
 pub struct Built<'a> {
@@ -100,7 +66,7 @@ pub fn build<'a>(
     let mut things = Things::new(host, session, place)?;
     match kind(&mut things, arm, place.size, cancel) {
         Ok(kind) => Ok(Built { kind, things }),
-        Err(error) => Err(error.named(&things)),
+        Err(error) => Err(things.named(error)),
     }
 }
 
@@ -163,7 +129,7 @@ pub fn mount<'a>(
     };
     match filesystem::empty(&mut things, wanted, place.size, cancel) {
         Ok(_) => Ok(Mounted { things }),
-        Err(error) => Err(error.named(&things)),
+        Err(error) => Err(things.named(error)),
     }
 }
 
@@ -181,8 +147,8 @@ impl Built<'_> {
     pub fn endpoint(&self) -> Endpoint {
         match &self.kind {
             Kind::Image(_) => Endpoint::Nbd {
-                socket: self.things.path(image::SOCKET),
-                export: image::EXPORT.to_owned(),
+                socket: self.things.path(image::arguments::SOCKET),
+                export: image::arguments::EXPORT.to_owned(),
             },
             Kind::FileSystem(_) => {
                 let mount = self.things.kept(filesystem::MOUNT);
@@ -207,7 +173,7 @@ impl Built<'_> {
             Kind::Zfs(dataset) => dataset.read_back(&self.things),
             Kind::Sshd(sshd) => sshd.read_back(&self.things),
         }
-        .map_err(|error| error.named(&self.things))
+        .map_err(|error| self.things.named(error))
     }
 
     /// Finds out whether writes that were acknowledged as durable survive a power cut, on a twin of
@@ -230,7 +196,7 @@ impl Built<'_> {
                 reason: "it is proved for disk images, file systems and volumes".to_owned(),
             }),
         }
-        .map_err(|error| error.named(&self.things))
+        .map_err(|error| self.things.named(error))
     }
 
     /// What to know about this arm before its figures are trusted.

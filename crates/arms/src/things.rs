@@ -6,7 +6,8 @@
 //! mount, lies in the session's own directory instead.
 
 use crate::child::{Program, Running};
-use crate::{ArmError, Place};
+use crate::error::ArmError;
+use crate::place::Place;
 use assay_changes::{ChangeError, Made, MadeId, OwnDirectory, Session};
 use assay_host::held::Held;
 use assay_host::{HostMut, ProcessId, loops};
@@ -77,6 +78,11 @@ impl<'a> Things<'a> {
     /// The arm's directory by the name that it was made with.
     pub fn shown(&self) -> &Path {
         self.own.shown()
+    }
+
+    /// An error with the arm's directory by the name that people know.
+    pub fn named(&self, error: ArmError) -> ArmError {
+        error.named(self.dir(), self.shown())
     }
 
     /// A new, empty file in the arm's directory.

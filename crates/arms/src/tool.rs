@@ -1,7 +1,7 @@
 //! The machine's own programs: where they are, and the packages that bring them.
 
 use crate::ArmError;
-use assay_host::{HostMut, Limits};
+use assay_host::{Failure, HostMut, Limits, succeed};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,17 +47,22 @@ pub(crate) fn run(
     let words: Vec<&OsStr> = argv.iter().map(AsRef::as_ref).collect();
     let program = words.first().map(|word| word.to_string_lossy());
     let program = program.unwrap_or_default();
-    let output = host
-        .run(&words, TOOL_LIMITS)
-        .map_err(|error| match error.is_absent() {
-            true => package.missing(&program),
-            false => error.into(),
-        })?;
-    match output.success() {
-        true => Ok(output.text()),
-        false => Err(ArmError::Tool {
+    match succeed(host, &words, TOOL_LIMITS) {
+        Ok(output) => Ok(output.text()),
+        Err(Failure::NotInstalled) => Err(package.missing(&program)),
+        Err(Failure::Host(error)) => Err(error.into()),
+        Err(Failure::Complaint(complaint)) => Err(ArmError::Tool {
             program: program.into_owned(),
-            complaint: output.complaint(),
+            complaint,
         }),
     }
+}
+
+/// The server of images that has a monitor and shows disks as files.
+pub(crate) fn storage_daemon(host: &dyn HostMut) -> Result<PathBuf, ArmError> {
+    let package = Package {
+        debian: "qemu-system-common",
+        fedora: "qemu-storage-daemon",
+    };
+    find(host, "qemu-storage-daemon", package)
 }

@@ -4,9 +4,9 @@
 
 use crate::ArmError;
 use crate::child::{Program, Running};
-use crate::image::storage_daemon;
 use crate::nbd::Disk;
 use crate::things::Things;
+use crate::tool::storage_daemon;
 use assay_changes::{Made, MadeId};
 use assay_instruments::Cancel;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::shaper::{Counters, Shape, shape};
 use assay_host::netns::{Netns, tun};
-use assay_host::{Host as _, Limits, Live};
+use assay_host::{Failure, Limits, Live, succeed};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -215,15 +215,12 @@ fn commands(netns: &Netns, commands: &[&str]) -> Result<(), BedError> {
                 command: (*command).to_owned(),
                 complaint,
             };
-            let output = Live
-                .run(&words, LIMITS)
-                .map_err(|error| match error.is_absent() {
-                    true => failed("there is no such program: apt install iproute2".to_owned()),
-                    false => failed(error.to_string()),
-                })?;
-            if !output.success() {
-                return Err(failed(output.complaint()));
-            }
+            succeed(&Live, &words, LIMITS).map_err(|failure| match failure {
+                Failure::NotInstalled => {
+                    failed("there is no such program: apt install iproute2".to_owned())
+                }
+                failure => failed(failure.to_string()),
+            })?;
         }
         Ok(())
     };

@@ -4,8 +4,9 @@
 //! assay of the same user sees (`assay_host::lockdir`), with a note of where its journal is. The note
 //! outlives its process: a setting that a killed assay left changed is never taken for the original.
 
+use crate::disk::{PREFIX, boot};
 use crate::error::{ChangeError, Orphan};
-use crate::journal::{Journal, PREFIX, boot};
+use crate::journal::Journal;
 use crate::never::survives_reboot;
 use crate::session::Session;
 use crate::setting::{Knob, Original};

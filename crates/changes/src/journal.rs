@@ -8,24 +8,19 @@
 //! DIR/sessions/assay-UID/N.saved   contents of a configuration file as it was found
 //! ```
 
+use crate::disk::{LINES, LOCK, PREFIX, boot, make_dir, new_file, now, random_name, sync_dir};
 use crate::error::ChangeError;
 use crate::lines::{Entry, FORMAT, Header, State};
 use crate::session::Session;
 use crate::stored::{Stored, load};
 use assay_host::seal::seal;
-use assay_host::{HostError, ours};
+use assay_host::{HostError, lockfile, ours};
 use rustix::fs::{FallocateFlags, FlockOperation, flock};
-use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const MUTEX: &str = "mutex";
-pub(crate) const LOCK: &str = "lock";
-pub(crate) const LINES: &str = "journal";
-pub(crate) const PREFIX: &str = "assay-";
-
 /// Room taken for a journal when its session begins, so that the disk filling up later does not
 /// keep it from noting what it does: some thousand lines.
 const ROOM: u64 = 256 << 10;
@@ -214,15 +209,7 @@ impl Journal {
     /// Whoever looks at all sessions in order to enter one has this.
     pub(crate) fn mutex(&self) -> Result<File, ChangeError> {
         let path = self.dir.join(MUTEX);
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(ChangeError::journal(&path))?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|error| ChangeError::journal(&path)(error.into()))?;
-        Ok(file)
+        lockfile::wait(&path).map_err(ChangeError::journal(&path))
     }
 
     fn sessions(&self) -> PathBuf {
@@ -259,77 +246,4 @@ pub(crate) fn tell(entry: &Entry) -> String {
         Entry::Made { thing, .. } => thing.to_string(),
         Entry::Switched(switched) => crate::setting::name(&switched.setting),
     }
-}
-
-/// Removes a session's directory, of which nothing is left to take back. Its journal says so until
-/// all else is gone.
-pub(crate) fn forget(dir: &Path) -> Result<(), ChangeError> {
-    let forgotten = || -> io::Result<()> {
-        for one in fs::read_dir(dir)? {
-            let one = one?;
-            let name = one.file_name();
-            if name == LINES || name == LOCK {
-                continue;
-            }
-            match one.file_type()?.is_dir() {
-                true => fs::remove_dir_all(one.path())?,
-                false => fs::remove_file(one.path())?,
-            }
-        }
-        sync_dir(dir)?;
-        for name in [LINES, LOCK] {
-            match fs::remove_file(dir.join(name)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                other => other?,
-            }
-        }
-        fs::remove_dir(dir)
-    };
-    match forgotten() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(ChangeError::journal(dir)),
-    }
-}
-
-fn make_dir(dir: &Path) -> Result<(), ChangeError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(ChangeError::journal(dir))
-}
-
-pub(crate) fn new_file(path: &Path) -> io::Result<File> {
-    File::options()
-        .append(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-}
-
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-/// This boot of the kernel.
-pub(crate) fn boot() -> Result<String, ChangeError> {
-    let path = Path::new("/proc/sys/kernel/random/boot_id");
-    let text = fs::read_to_string(path).map_err(ChangeError::journal(path))?;
-    Ok(text.trim().to_owned())
-}
-
-fn now() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
-}
-
-/// 64 random bits in hex: no two sessions of any machine on one file system meet.
-fn random_name() -> io::Result<String> {
-    let mut bytes = [0u8; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
 }

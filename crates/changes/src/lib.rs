@@ -10,6 +10,7 @@
 
 mod claims;
 mod directory;
+mod disk;
 mod error;
 mod journal;
 mod lines;

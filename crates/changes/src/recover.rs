@@ -2,8 +2,9 @@
 //! been cut off anywhere.
 
 use crate::claims;
+use crate::disk::{boot, forget};
 use crate::error::ChangeError;
-use crate::journal::{Journal, boot, forget, tell};
+use crate::journal::{Journal, tell};
 use crate::lines::{Entry, Line};
 use crate::never::survives_reboot;
 use crate::session::Session;
@@ -130,6 +131,17 @@ fn doubtful(session: &Session, damage: &str) -> Recovered {
         target: session.header().target.clone(),
         what: "journal".into(),
         outcome: Outcome::Doubtful(what),
+    }
+}
+
+impl Session {
+    /// Takes back everything that is still open, newest first, as recovery would. To be called at
+    /// the end and after an interruption, when all else that uses the session is gone.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn close(self, host: &dyn HostMut) -> Result<Vec<Recovered>, ChangeError> {
+        take_back(&self, host, Foreign::Leave, true)
     }
 }
 

@@ -1,11 +1,11 @@
 //! A session: what one process does to one target, written down before it is done.
 
 use crate::claims::Claim;
+use crate::disk::{LINES, forget, new_file, sync_dir};
 use crate::error::ChangeError;
-use crate::journal::{Journal, forget, new_file, sync_dir};
+use crate::journal::Journal;
 use crate::lines::{FIRST_FORMAT, Header, Line, State};
 use crate::made::Made;
-use crate::recover::{Foreign, Recovered};
 use crate::stored::{Found, entry, saved};
 use assay_host::seal::seal;
 use assay_host::{HostMut, Known};
@@ -83,7 +83,7 @@ impl Session {
         found: Found,
         locks: Vec<File>,
     ) -> Result<Self, ChangeError> {
-        let path = dir.join(crate::journal::LINES);
+        let path = dir.join(LINES);
         let first = found.header.format == FIRST_FORMAT;
         let opened = || -> io::Result<(File, u64)> {
             let file = File::options().create(true).append(true).open(&path)?;
@@ -130,7 +130,7 @@ impl Session {
 
     /// Writes what has to stand before the first line of ours.
     fn begin_line(&self, writer: &mut Writer, bereft: bool) -> Result<(), ChangeError> {
-        let path = self.dir.join(crate::journal::LINES);
+        let path = self.dir.join(LINES);
         let mut text = Vec::new();
         if bereft {
             text =
@@ -148,7 +148,7 @@ impl Session {
     }
 
     fn ends_whole(&self) -> io::Result<bool> {
-        let bytes = std::fs::read(self.dir.join(crate::journal::LINES))?;
+        let bytes = std::fs::read(self.dir.join(LINES))?;
         Ok(bytes.last().is_none_or(|last| *last == b'\n'))
     }
 
@@ -230,15 +230,6 @@ impl Session {
         self.unmade(id)
     }
 
-    /// Takes back everything that is still open, newest first, as recovery would. To be called at
-    /// the end and after an interruption, when all else that uses the session is gone.
-    ///
-    /// # Errors
-    /// The journal cannot be written.
-    pub fn close(self, host: &dyn HostMut) -> Result<Vec<Recovered>, ChangeError> {
-        crate::recover::take_back(&self, host, Foreign::Leave, true)
-    }
-
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -276,7 +267,7 @@ impl Session {
 
     fn append(&self, writer: &mut Writer, line: Line) -> Result<(), ChangeError> {
         self.heal(writer)?;
-        let path = self.dir.join(crate::journal::LINES);
+        let path = self.dir.join(LINES);
         let text = self
             .encode(writer.next, &line)
             .map_err(|error| ChangeError::journal(&path)(error.into()))?;
@@ -308,7 +299,7 @@ impl Session {
         if !writer.torn {
             return Ok(());
         }
-        let path = self.dir.join(crate::journal::LINES);
+        let path = self.dir.join(LINES);
         let healed = match self.header.format {
             FIRST_FORMAT => {
                 let pid = std::process::id();

@@ -3,8 +3,8 @@
 //! Whatever is opened or made is noted twice: as a line of the journal, and before that in a file of
 //! its own, `N.entry`. A journal that was cut short, or is gone, therefore hides nothing.
 
+use crate::disk::{LINES, LOCK, PREFIX, boot};
 use crate::error::ChangeError;
-use crate::journal::{LINES, LOCK, PREFIX, boot};
 use crate::lines::{FORMAT, Header, Line, State};
 use crate::read::{Lines, Read, read};
 use assay_host::seal::{seal, unseal};

@@ -29,7 +29,7 @@ pub enum Action {
     /// It is deleted.
     Delete,
     /// It is moved below a folder, where it keeps its whole path.
-    Move(#[serde(with = "bytes")] Vec<u8>),
+    Move(#[serde(with = "crate::name_json")] Vec<u8>),
 }
 
 impl Action {
@@ -48,7 +48,7 @@ impl Action {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Absolute path.
-    #[serde(with = "bytes")]
+    #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
     /// Device number.
     pub device: u64,
@@ -124,7 +124,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// The file that stays as it is.
-    #[serde(with = "bytes")]
+    #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
     /// Why.
     pub why: String,
@@ -141,41 +141,5 @@ mod anchor {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Anchor>, D::Error> {
         Anchor::deserialize(from).map(Arc::new)
-    }
-}
-
-/// Names in JSON: a string when they are UTF-8, else `{"hex": "…"}`.
-pub(crate) mod bytes {
-    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
-
-    #[derive(serde::Serialize, serde::Deserialize)]
-    #[serde(untagged)]
-    enum Name {
-        Text(String),
-        Raw { hex: String },
-    }
-
-    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => to.serialize_str(text),
-            Err(_) => Name::Raw {
-                hex: crate::name::hex(bytes),
-            }
-            .serialize(to),
-        }
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        match Name::deserialize(from)? {
-            Name::Text(text) => Ok(text.into_bytes()),
-            Name::Raw { hex } => (0..hex.len())
-                .step_by(2)
-                .map(|at| {
-                    hex.get(at..at + 2)
-                        .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-                        .ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
-                })
-                .collect(),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! How folders relate: which are copies of each other, wholly or in part.
 
 use crate::group::{bucket, doubtful_places, repeats};
-use crate::index::split;
+use crate::name::split;
 use crate::store::Store;
 use crate::table::{FileId, Files, Hash, NO_HASH};
 use std::borrow::Cow;

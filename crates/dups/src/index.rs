@@ -287,15 +287,6 @@ fn real(path: &Path) -> Result<PathBuf, Error> {
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-/// Folder and name of a path.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(0) => (b"/", &path[1..]),
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"", path),
-    }
-}
-
 /// Bounds of the paths at or below a root: the path itself, and a half-open range.
 fn range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let Some(root) = root else {

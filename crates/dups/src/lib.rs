@@ -14,6 +14,7 @@ pub mod act;
 mod blob;
 mod compare;
 mod contents;
+mod control;
 mod doors;
 mod error;
 pub mod filter;
@@ -23,12 +24,15 @@ mod fsinfo;
 mod ground;
 pub mod group;
 pub mod hash;
+mod identity;
 pub mod index;
-pub mod manner;
+mod manner;
 pub mod memory;
 pub mod name;
+mod name_json;
 mod own;
 mod pool;
+pub mod presence;
 pub mod read;
 mod recall;
 pub mod report;
@@ -44,59 +48,15 @@ pub mod tree;
 pub mod walk;
 mod worker;
 
+pub use control::{Control, Progress};
 pub use error::Error;
 pub use filter::Filter;
 pub use group::{Group, Groups};
 pub use index::Index;
-pub use manner::Manner;
+pub use manner::{Manner, WalkOptions};
 pub use scan::{Scan, ScanOptions, scan};
 pub use skip::{Reason, Skip, Skipped};
 pub use table::{FileId, Files, Identity};
-pub use walk::WalkOptions;
-
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// How far a scan has come; counters only ever grow.
-#[derive(Default, Debug)]
-pub struct Progress {
-    /// Files found by the walk.
-    pub files_seen: AtomicU64,
-    /// Their sizes added up, bytes.
-    pub bytes_seen: AtomicU64,
-    /// Bytes that must be read at most; 0 until the walk has ended.
-    pub bytes_planned: AtomicU64,
-    /// Bytes read.
-    pub bytes_read: AtomicU64,
-}
-
-impl Progress {
-    fn plan(&self, bytes: u64) {
-        self.bytes_planned.store(bytes, Ordering::Relaxed);
-    }
-}
-
-/// What a long operation is given from outside.
-#[derive(Clone, Copy)]
-pub struct Control<'a> {
-    /// Set to stop at the next file; what is known by then is kept.
-    pub stop: &'a AtomicBool,
-    /// Counters to watch.
-    pub progress: &'a Progress,
-    /// Called about every 10 ms, and at least once a file, from the thread that called.
-    pub tick: &'a (dyn Fn() + Sync),
-    /// At most this many threads; None = as many as pay.
-    pub threads: Option<usize>,
-}
-
-impl Control<'_> {
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    fn tick(&self) {
-        (self.tick)();
-    }
-}
 
 /// The wall clock in nanoseconds since 1970, for the ages in filters and reports.
 pub fn now() -> i64 {

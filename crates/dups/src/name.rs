@@ -94,6 +94,15 @@ pub fn for_json(name: &[u8]) -> std::borrow::Cow<'_, str> {
     }
 }
 
+/// Folder and name of a path.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (b"/", &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

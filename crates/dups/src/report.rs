@@ -100,7 +100,7 @@ pub fn group_of(files: &Files, groups: &Groups) -> Vec<u32> {
 
 /// The file at a path on this machine, if the table has it.
 pub fn find(files: &Files, path: &[u8]) -> Option<FileId> {
-    let (folder, name) = crate::index::split(path);
+    let (folder, name) = crate::name::split(path);
     (0..files.dirs.len() as u32)
         .filter(|dir| files.dir_path(*dir) == folder)
         .flat_map(|dir| files.dir_files(dir))

@@ -2,7 +2,7 @@
 //! through no link, so that who may rename folders there leads nobody out.
 
 use crate::ground::Landscape;
-use crate::index::split;
+use crate::name::split;
 use crate::sys;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// As the user named it, which is what paths begin with.
-    #[serde(with = "crate::act::bytes")]
+    #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
     /// Where that led, without links.
-    #[serde(with = "crate::act::bytes")]
+    #[serde(with = "crate::name_json")]
     pub real: Vec<u8>,
     /// Inode number.
     pub ino: u64,

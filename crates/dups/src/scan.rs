@@ -4,12 +4,13 @@ use crate::compare::{self, Job, Learnt};
 use crate::group::{self, Groups, SizeGroup, Sizes};
 use crate::hash::Kind;
 use crate::index::Index;
-use crate::manner::{self, Within};
+use crate::manner::WalkOptions;
 use crate::memory::Memory;
+use crate::presence::{self, Within};
 use crate::read::Cost;
 use crate::skip::{Reason, Skipped};
 use crate::table::{FileId, Files, NO_HASH};
-use crate::walk::{self, WalkOptions};
+use crate::walk;
 use crate::{Control, Error, rotational, sharing};
 use std::path::PathBuf;
 
@@ -66,7 +67,7 @@ pub fn scan(
     control: &Control<'_>,
 ) -> Result<Scan, Error> {
     let kind = kind(options, index.as_deref())?;
-    let manners = manner::of(roots, options, index.as_deref())?;
+    let manners = presence::of(roots, options, index.as_deref())?;
     let hash_all = manners.iter().any(|one| one.1.hash_all);
     let memory = match &mut index {
         Some(index) if !options.fresh => index.remember(roots)?,

@@ -1,6 +1,6 @@
 //! The system calls of this crate: opening without following links, identities, time, extents.
 
-use crate::table::Identity;
+use crate::identity::Identity;
 use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};

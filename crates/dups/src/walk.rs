@@ -3,9 +3,9 @@
 
 use crate::contents::Numbering;
 use crate::doors::Doors;
-use crate::filter::{Filter, IgnoreChain, glob_excludes};
+use crate::filter::{IgnoreChain, glob_excludes};
 use crate::fsinfo::{self, FsInfo};
-use crate::manner::Manner;
+use crate::manner::{Manner, WalkOptions};
 use crate::memory::Memory;
 use crate::recall::Recall;
 use crate::roots::{Roots, Standing};
@@ -15,25 +15,12 @@ use crate::table::{FileSystem, Files, NewFile, join};
 use crate::{Control, Error, pool};
 use ignore::overrides::Override;
 use rustix::fs::{AtFlags, FileType, OFlags, RawDir};
-use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
-
-/// Where a walk goes and where it does not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WalkOptions {
-    /// Which files are wanted.
-    pub filter: Filter,
-    /// Whether to enter folders on other file systems than their root's.
-    pub other_filesystems: bool,
-    /// Whether to enter `.zfs`, `.snapshot` and `.snapshots`.
-    pub snapshots: bool,
-}
 
 /// Names under which file systems and tools keep snapshots: ZFS, NetApp, snapper.
 pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snapshots"];

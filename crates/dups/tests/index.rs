@@ -3,7 +3,7 @@
 
 mod common;
 
-use assay_dups::manner::Presence;
+use assay_dups::presence::Presence;
 use assay_dups::{Control, Error, Index, Progress, ScanOptions, scan};
 use common::{groups_of, let_settle, noise, oracle, put, scan_tree};
 use std::path::Path;

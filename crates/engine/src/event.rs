@@ -1,4 +1,4 @@
-//! What whoever measures tells while it goes on.
+//! What a measurement tells while it goes on.
 
 use assay_instruments::scratch::Astray;
 use assay_model::study::{NotTried, Observation};

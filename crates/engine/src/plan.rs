@@ -54,7 +54,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What whoever keeps samples does with them.
+/// Where samples go when they are measured.
 pub trait Kept<E> {
     /// Takes the sample of a slot.
     ///

@@ -19,8 +19,8 @@ use assay_lab::Options;
 use assay_lab::State;
 use assay_lab::Sync;
 use assay_lab::disk::{Disk, Format};
-use assay_lab::qmp::Qmp;
 use assay_lab::record::SIZE;
+use assay_qemu::Qmp;
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -281,5 +281,5 @@ fn watch(guest: &Guest, room: &Room, shared: &Shared) -> Result<Watched, LabErro
 }
 
 fn go_on(qmp: &mut Qmp) -> Result<(), LabError> {
-    qmp.execute("cont", json!({})).map(drop)
+    Ok(qmp.execute("cont", json!({})).map(drop)?)
 }

@@ -210,7 +210,7 @@ pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), Lab
         source.push(",key-secret=secret");
     }
     source.push(",file.driver=file,file.filename=");
-    source.push(assay_lab::escape(image.as_os_str()));
+    source.push(assay_qemu::escape_path(image));
     let secret = format!("secret,id=secret,data={SECRET}");
     let mut arguments =
         Vec::from(["convert", "--object", &secret, "--image-opts"].map(OsString::from));

@@ -5,8 +5,7 @@
 //! in a directory that the next start sweeps.
 
 use assay_host::{Host as _, Limits, Live};
-use assay_lab::LabError;
-use assay_lab::{Place, State};
+use assay_lab::{LabError, Place, State, run_here};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -165,21 +164,11 @@ fn command(argv: &[&OsStr], tool: &'static str, package: &'static str) -> Result
     let limits = Limits {
         timeout: Duration::from_secs(60),
     };
-    let refused = |reason: String| LabError::Refused {
+    run_here(argv, limits, (tool, package), |reason| LabError::Refused {
         path: PathBuf::from(tool),
         errno: 0,
         reason,
-    };
-    let output = Live
-        .run(argv, limits)
-        .map_err(|error| match error.is_absent() {
-            true => LabError::Missing { tool, package },
-            false => refused(error.to_string()),
-        })?;
-    match output.success() {
-        true => Ok(()),
-        false => Err(refused(output.complaint())),
-    }
+    })
 }
 
 #[cfg(test)]

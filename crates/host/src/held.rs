@@ -5,6 +5,7 @@
 //! [`Held::through`] or [`Directory::through`], `/proc/PID/fd/N`, which the kernel resolves to the
 //! held object itself (proc_pid_fd(5)) as long as this process lives.
 
+mod abandoned;
 mod device;
 mod entered;
 mod use_by_others;

@@ -17,6 +17,7 @@ mod known;
 pub mod kstat;
 mod live;
 pub mod lockdir;
+pub mod lockfile;
 pub mod loops;
 pub mod netns;
 pub mod ours;
@@ -29,6 +30,8 @@ mod replace;
 pub mod resolve;
 mod root;
 pub mod seal;
+pub mod socket;
+mod succeed;
 mod write;
 
 pub use capture::CaptureError;
@@ -40,6 +43,7 @@ pub use recorded::Recorded;
 pub use recording::Recording;
 pub use replace::{Seen, Times};
 pub use root::Root;
+pub use succeed::{Failure, succeed};
 pub use write::{HostMut, ProcessId};
 
 use serde::{Deserialize, Serialize};

@@ -25,19 +25,8 @@ macro_rules! borrowed {
 borrowed! {
     formats = "../../guard/src/formats.rs",
     imap = "../../instruments/src/imap/answers.rs",
-    monitor = "../../arms/src/qmp.rs",
     nbd = "../../arms/src/nbd/mod.rs",
-    qmp = "../../lab/src/qmp.rs",
     wire = "../../lab/src/wire.rs",
-}
-
-/// What the files above name of their crates.
-mod error {
-    #[derive(Debug, thiserror::Error)]
-    pub(crate) enum LabError {
-        #[error("{command}: {reason}")]
-        Qmp { command: String, reason: String },
-    }
 }
 
 pub use mutate::{LONGEST, Mutator};

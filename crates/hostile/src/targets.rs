@@ -5,6 +5,7 @@ mod kept;
 mod machine;
 mod net;
 mod probe;
+mod seeds;
 mod settings;
 mod talks;
 
@@ -21,14 +22,4 @@ pub fn all() -> Vec<Target> {
     all.extend(probe::targets());
     all.extend(net::targets());
     all
-}
-
-/// Text as every reader of ours takes it: what is not UTF-8 is replaced.
-fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
-}
-
-/// Seeds from text.
-fn texts(seeds: &[&str]) -> Vec<Vec<u8>> {
-    seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect()
 }

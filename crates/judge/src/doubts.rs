@@ -36,6 +36,7 @@ mod page_cache_write;
 mod prefetched_read;
 mod rate_capped;
 mod repeated_offsets;
+mod say;
 mod short_io;
 mod small_target;
 mod sparse_file;
@@ -51,21 +52,16 @@ mod unit_trap;
 mod unknown_option;
 mod wrong_mount;
 
+pub(crate) use evidence::{ENOUGH, HALF};
 pub use evidence::{Evidence, Origin};
+pub(crate) use say::{clean, suspect, void};
 
 use assay_fio::import;
 use assay_fio::json::Document;
 use assay_fio::options::JobOptions;
-use assay_model::doubt::Severity;
 use assay_model::sample::Worker;
 use assay_model::{Doubt, Facts, Run, Sample, TargetInfo};
 use std::ops::Range;
-
-/// Share of bytes or time from which something counts as reached: what is missing may be other
-/// processes, rounding and the edges of the sample.
-pub(crate) const ENOUGH: f64 = 0.9;
-/// Share below which most of a figure comes from elsewhere.
-pub(crate) const HALF: f64 = 0.5;
 
 /// What is no reason to doubt reads that are meant to come from a cache.
 pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
@@ -301,41 +297,6 @@ pub(crate) fn for_jobs(jobs: &[Worker]) -> Vec<Doubt> {
 /// not be taken for what was asked.
 fn options_of(job: &Worker) -> Option<JobOptions> {
     (!job.fio.options.is_empty()).then(|| JobOptions::from_result(job))
-}
-
-fn doubt(code: &str, severity: Severity, evidence: String, remedy: &str) -> Doubt {
-    Doubt {
-        code: code.to_owned(),
-        severity,
-        evidence,
-        remedy: remedy.to_owned(),
-    }
-}
-
-pub(crate) fn suspect(code: &str, evidence: String, remedy: &str) -> Doubt {
-    doubt(code, Severity::Suspect, evidence, remedy)
-}
-
-pub(crate) fn void(code: &str, evidence: String, remedy: &str) -> Doubt {
-    doubt(code, Severity::Void, evidence, remedy)
-}
-
-/// Foreign text as part of a sentence: control characters escaped, long values cut.
-pub(crate) fn clean(text: &str) -> String {
-    const LONGEST: usize = 80;
-    let mut out = String::new();
-    for (at, c) in text.chars().enumerate() {
-        if at == LONGEST {
-            out.push('…');
-            break;
-        }
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

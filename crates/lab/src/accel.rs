@@ -1,6 +1,7 @@
 //! Whether guests run on the processor itself (KVM) or are emulated (TCG).
 
 use crate::console;
+use crate::emulator;
 use crate::error::LabError;
 use crate::image::Image;
 use crate::state::State;
@@ -106,8 +107,8 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
     let [log, complaint] = &files;
     let stderr = File::create(complaint).map_err(LabError::io(complaint))?;
     let mut chardev = std::ffi::OsString::from("file,id=console,path=");
-    chardev.push(crate::command::escape(log.as_os_str()));
-    let mut command = Command::new(crate::command::QEMU);
+    chardev.push(assay_qemu::escape_path(log));
+    let mut command = Command::new(emulator::QEMU);
     command
         .args([
             "-nodefaults",
@@ -135,7 +136,7 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
         .stdout(Stdio::null())
         .stderr(stderr);
     let qemu = Running::start(command, Dies::WithThread);
-    let qemu = qemu.map_err(crate::command::start_error)?;
+    let qemu = qemu.map_err(emulator::start_error)?;
     let deadline = Instant::now() + PROBE_LIMIT;
     let why = loop {
         if console::panic(log).is_some() {

@@ -1,15 +1,16 @@
 //! How a guest comes up.
 
-use crate::accel::{Accel, Choice, choose};
+use crate::accel::{Choice, choose};
 use crate::channel::Channel;
 use crate::claim::Claims;
 use crate::command;
 use crate::cpio;
-use crate::disk::Disk;
+use crate::emulator;
 use crate::error::LabError;
 use crate::files;
 use crate::guest::Guest;
 use crate::image::Image;
+use crate::options::Options;
 use crate::state::{Entry, State};
 use crate::tools;
 use crate::wire::PORTS;
@@ -19,7 +20,6 @@ use assay_instruments::Cancel;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -28,67 +28,6 @@ use std::time::{Duration, Instant};
 pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 /// Room for a guest's changes to its root file system; scratch disks come on top as they fill.
 const SPACE: u64 = 512 << 20;
-/// Least memory with which the guest boots, in MiB.
-pub const LEAST_MEMORY: u32 = 256;
-
-/// What a guest is to be like.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Its name: letters, digits, dashes, at most 32.
-    pub name: String,
-    /// Memory in MiB.
-    pub memory_mib: u32,
-    /// Virtual processors.
-    pub cpus: u32,
-    /// QEMU's model of the processor, with features as `-cpu` takes them (`Haswell,-aes`); the
-    /// host's own (KVM) or all that can be emulated (TCG) when none.
-    pub cpu_model: Option<String>,
-    /// The assay that is put into the guest as `/usr/local/bin/assay`, with its loader and
-    /// libraries; it runs whatever C library it was linked to.
-    pub assay: Option<PathBuf>,
-    /// Its disks besides the root.
-    pub disks: Vec<Disk>,
-    /// Whether block devices that disks name may lose what they hold.
-    pub destroy_data: bool,
-    /// Also when they are not all zeroes, and what is on them is not known to be unused.
-    pub destroy_unknown_data: bool,
-    /// KVM or TCG; found out when none.
-    pub accel: Option<Accel>,
-    /// Longest time until its agent answers.
-    pub boot_limit: Duration,
-    /// Whether it runs on when this process ends.
-    pub detached: bool,
-}
-
-impl Options {
-    /// A small guest without disks: 1 GiB, two processors, ten minutes to boot (an emulated guest
-    /// on a busy machine needs its time).
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            memory_mib: 1024,
-            cpus: 2,
-            cpu_model: None,
-            assay: None,
-            disks: Vec::new(),
-            destroy_data: false,
-            destroy_unknown_data: false,
-            accel: None,
-            boot_limit: Duration::from_secs(600),
-            detached: false,
-        }
-    }
-
-    pub(crate) fn memory_mib(&self) -> u32 {
-        self.memory_mib.max(LEAST_MEMORY)
-    }
-
-    pub(crate) fn cpus(&self) -> u32 {
-        self.cpus.max(1)
-    }
-}
-
 impl Guest {
     /// Boots a guest and waits until it answers.
     ///
@@ -180,7 +119,7 @@ impl Guest {
         let arguments = command::arguments(image, options, self.accel.accel, &disks)?;
         let complaint = dir.join("stderr");
         let stderr = File::create(&complaint).map_err(LabError::io(&complaint))?;
-        let mut command = Command::new(command::QEMU);
+        let mut command = Command::new(emulator::QEMU);
         command
             .args(arguments)
             .current_dir(&dir)
@@ -194,7 +133,7 @@ impl Guest {
             // The disks may lie on a mount that only this thread sees.
             false => Dies::WithThread,
         };
-        let qemu = Running::start(command, dies).map_err(command::start_error)?;
+        let qemu = Running::start(command, dies).map_err(emulator::start_error)?;
         self.entry.pid = qemu.pid();
         self.entry.start_time = ProcessId::of(qemu.pid()).map_or(0, |id| id.start);
         self.qemu = Some(qemu);

@@ -2,10 +2,9 @@
 
 use crate::error::LabError;
 use crate::wire::{Decoder, PORTS, Reply, Request};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use assay_host::{lockfile, socket};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,28 +26,16 @@ pub(crate) struct Channel {
     _lock: File,
 }
 
-/// Connects to a socket in a directory, however long its path (unix(7) allows 108 bytes).
-pub(crate) fn connect(dir: &Path, name: &str) -> io::Result<UnixStream> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(dir, flags, Mode::empty())?;
-    UnixStream::connect(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
-}
-
 impl Channel {
     /// Takes a free port, in whichever process; none when all are in use.
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, LabError> {
         for port in 0..PORTS {
             let path = dir.join(format!("port.{port}.lock"));
-            let lock = File::options()
-                .create(true)
-                .append(true)
-                .open(&path)
-                .map_err(LabError::io(&path))?;
-            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let Some(lock) = lockfile::attempt(&path).map_err(LabError::io(&path))? else {
                 continue;
-            }
-            let name = format!("port.{port}");
-            let stream = connect(dir, &name).map_err(LabError::io(&dir.join(&name)))?;
+            };
+            let socket = dir.join(format!("port.{port}"));
+            let stream = socket::connect(&socket).map_err(LabError::io(&socket))?;
             return Self::new(stream, lock)
                 .map(Some)
                 .map_err(LabError::io(&path));

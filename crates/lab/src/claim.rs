@@ -1,8 +1,8 @@
 //! The guard before a block device of the host becomes a guest's disk.
 
-use crate::boot::Options;
 use crate::disk::Disk;
 use crate::error::LabError;
+use crate::options::Options;
 use assay_host::Live;
 use assay_host::held::Held;
 use assay_model::Bytes;

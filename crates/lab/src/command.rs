@@ -1,43 +1,16 @@
 //! QEMU's command line for a guest.
 
 use crate::accel::Accel;
-use crate::boot::Options;
 use crate::devices::Places;
 use crate::disk::Disk;
 use crate::error::LabError;
 use crate::files::DiskFiles;
 use crate::image::Image;
+use crate::options::Options;
 use crate::tools;
 use crate::wire::{PORT_NAME, PORTS};
 use serde_json::json;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-
-/// The emulator.
-pub(crate) const QEMU: &str = "qemu-system-x86_64";
-
-/// QEMU could not be started at all.
-pub(crate) fn start_error(error: std::io::Error) -> LabError {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => LabError::Missing {
-            tool: QEMU,
-            package: "qemu-system-x86",
-        },
-        _ => LabError::Qemu(error.to_string()),
-    }
-}
-
-/// A path within a comma-separated option: commas are doubled (qemu(1)).
-pub fn escape(path: &OsStr) -> OsString {
-    let mut bytes = Vec::with_capacity(path.len());
-    for byte in path.as_bytes() {
-        bytes.push(*byte);
-        if *byte == b',' {
-            bytes.push(b',');
-        }
-    }
-    OsString::from_vec(bytes)
-}
+use std::ffi::OsString;
 
 /// Arguments for a guest whose QEMU works in the guest's directory: the names of sockets, console
 /// and initramfs are relative to it.
@@ -93,7 +66,7 @@ pub(crate) fn arguments(
     arguments.push("initrd".into());
     // Its changes go to a temporary file that has no name: the image stays as it is.
     let mut root = OsString::from("if=none,id=root,format=raw,snapshot=on,cache=unsafe,file=");
-    root.push(escape(image.root().as_os_str()));
+    root.push(assay_qemu::escape_path(image.root()));
     arguments.push("-drive".into());
     arguments.push(root);
     arguments.push("-device".into());

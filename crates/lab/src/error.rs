@@ -1,5 +1,6 @@
 //! What can go wrong with a guest, each with the way out.
 
+use assay_qemu::QmpError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -197,14 +198,9 @@ pub enum LabError {
         /// Bytes.
         limit: usize,
     },
-    /// QEMU refused a QMP command.
-    #[error("QEMU refused {command}: {reason}")]
-    Qmp {
-        /// The command.
-        command: String,
-        /// QEMU's words.
-        reason: String,
-    },
+    /// QEMU's monitor refused a command, or is gone.
+    #[error(transparent)]
+    Qmp(#[from] QmpError),
     /// A program that cannot be brought into a guest.
     #[error("{} cannot come along into the guest: {reason}", path.display())]
     Tool {

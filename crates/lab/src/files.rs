@@ -5,7 +5,7 @@ use crate::error::LabError;
 use crate::sparse;
 use crate::state::scratch_prefix;
 use assay_host::held::{Directory, Held};
-use assay_host::{Host as _, Limits, Live};
+use assay_host::{Failure, Host as _, Limits, Live, succeed};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -244,22 +244,28 @@ pub fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
     let limits = Limits {
         timeout: Duration::from_secs(300),
     };
-    let refused = |reason: String| LabError::Disk {
+    let missing = ("qemu-img", "qemu-utils");
+    run_here(&argv, limits, missing, |reason| LabError::Disk {
         name: disk.to_owned(),
         reason,
-    };
-    let output = Live
-        .run(&argv, limits)
-        .map_err(|error| match error.is_absent() {
-            true => LabError::Missing {
-                tool: "qemu-img",
-                package: "qemu-utils",
-            },
-            false => refused(error.to_string()),
-        })?;
-    match output.success() {
-        true => Ok(()),
-        false => Err(refused(output.complaint())),
+    })
+}
+
+/// Runs a program of this machine that has to succeed: what to say when it, which Debian's package
+/// brings, is not installed, and when it fails.
+///
+/// # Errors
+/// [`LabError::Missing`], or what `refused` says.
+pub fn run_here(
+    argv: &[&OsStr],
+    limits: Limits,
+    (tool, package): (&'static str, &'static str),
+    refused: impl FnOnce(String) -> LabError,
+) -> Result<(), LabError> {
+    match succeed(&Live, argv, limits) {
+        Ok(_) => Ok(()),
+        Err(Failure::NotInstalled) => Err(LabError::Missing { tool, package }),
+        Err(failure) => Err(refused(failure.to_string())),
     }
 }
 

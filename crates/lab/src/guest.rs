@@ -1,18 +1,18 @@
 //! A guest: booted, talked to, ended.
 
 use crate::accel::{Accel, Choice};
-use crate::channel::{Channel, connect};
+use crate::channel::Channel;
 use crate::console;
 use crate::disk::{Disk, Throttle};
 use crate::error::LabError;
 use crate::files::{self, DiskFiles};
-use crate::qmp::Qmp;
 use crate::state::{self, Entry, Place, State};
 use crate::wire::PORTS;
 use assay_host::held::Held;
 use assay_host::process::Running;
 use assay_host::{Known, Limits};
 use assay_instruments::Cancel;
+use assay_qemu::Qmp;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -211,17 +211,14 @@ impl Guest {
     /// # Errors
     /// QEMU refuses, or is gone.
     pub fn qmp(&self, command: &str, arguments: Value) -> Result<Value, LabError> {
-        self.monitor()?.execute(command, arguments)
+        Ok(self.monitor()?.execute(command, arguments)?)
     }
 
     /// A connection to QEMU's monitor; QEMU serves one at a time.
     pub fn monitor(&self) -> Result<Qmp, LabError> {
-        let stream = connect(&self.place.dir, "qmp").map_err(|error| {
-            self.watch()
-                .err()
-                .unwrap_or_else(|| LabError::io(&self.place.dir.join("qmp"))(error))
-        })?;
-        Qmp::new(stream)
+        let monitor = Qmp::connect(&self.place.dir.join("qmp"));
+        // The end of the guest is the better reason.
+        monitor.map_err(|error| self.watch().err().unwrap_or_else(|| error.into()))
     }
 
     /// Changes how slow a disk is, while the guest runs. Only a disk that was booted with a throttle

@@ -2,9 +2,11 @@
 
 use crate::builder::{self, Builder};
 use crate::cachedir;
+use crate::emulator;
 use crate::error::LabError;
 use crate::recipe::{self, Zfs};
-use crate::steps::Steps;
+use crate::steps::{Progress, Steps};
+use assay_host::lockfile;
 use assay_host::process::{Dies, Running};
 use assay_host::{Host, Limits, Live};
 use assay_instruments::Cancel;
@@ -22,17 +24,6 @@ const BUILD_SPACE: u64 = 5 << 30;
 const BUILDING: &str = "building-";
 const LOG: &str = "build.log";
 const LOCK: &str = "lock";
-
-/// What the user may want to see of a build.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// What is being done.
-    pub step: &'a str,
-    /// Time that is left, as such builds went before; none while another assay builds.
-    pub left: Option<Duration>,
-    /// Share that is done, 0 to 1.
-    pub done: f64,
-}
 
 /// An image that guests boot from; it never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,12 +225,10 @@ impl Cache {
         cancel: &Cancel,
     ) -> Result<File, LabError> {
         let path = self.root.join(LOCK);
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(LabError::io(&path))?;
-        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        loop {
+            if let Some(lock) = lockfile::attempt(&path).map_err(LabError::io(&path))? {
+                return Ok(lock);
+            }
             if cancel.is_cancelled() {
                 return Err(LabError::Interrupted);
             }
@@ -250,7 +239,6 @@ impl Cache {
             });
             std::thread::sleep(Duration::from_millis(300));
         }
-        Ok(file)
     }
 
     /// Removes what killed builds left, unless one is going on. True when there was something.
@@ -356,7 +344,7 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
 /// What builds an image, and what boots it: without QEMU the minutes of a build would be for nothing.
 fn check_tools() -> Result<(), LabError> {
     for (tool, package) in [
-        (crate::command::QEMU, "qemu-system-x86"),
+        (emulator::QEMU, emulator::PACKAGE),
         ("mmdebstrap", "mmdebstrap"),
         ("mke2fs", "e2fsprogs"),
         ("unshare", "util-linux"),

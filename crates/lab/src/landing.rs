@@ -3,7 +3,7 @@
 
 use crate::error::LabError;
 use assay_host::HostError;
-use assay_host::held::{Access, Directory, Held};
+use assay_host::held::{Directory, Held};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -98,14 +98,8 @@ fn sweep(above: &Directory, name: &OsStr) {
         {
             continue;
         }
-        let Ok(held) = above.file(&found, Access::Read) else {
-            continue;
-        };
-        let us = rustix::process::geteuid().as_raw();
-        let ours = held.owner().is_ok_and(|owner| owner == us) && held.names() == Ok(1);
-        if ours && flock(held.file(), FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = above.remove(&found, held.identity());
-        }
+        // What cannot be removed is in nobody's way.
+        let _ = above.remove_abandoned(&found);
     }
 }
 

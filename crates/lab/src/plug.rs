@@ -5,9 +5,9 @@ use crate::disk::{Bus, Disk};
 use crate::error::LabError;
 use crate::files;
 use crate::guest::Guest;
-use crate::qmp::Qmp;
 use crate::state;
-use rustix::fs::{FlockOperation, flock};
+use assay_host::lockfile;
+use assay_qemu::{Qmp, QmpError};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -75,13 +75,7 @@ impl Guest {
     /// One at a time changes the disks of a guest; what others changed since is known then.
     fn alone(&mut self) -> Result<File, LabError> {
         let path = self.place.dir.join("plug.lock");
-        let lock = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(LabError::io(&path))?;
-        flock(&lock, FlockOperation::LockExclusive)
-            .map_err(|error| LabError::io(&path)(error.into()))?;
+        let lock = lockfile::wait(&path).map_err(LabError::io(&path))?;
         if let Some(entry) = self.place.entered() {
             self.entry = entry;
         }
@@ -199,13 +193,13 @@ fn contains(list: &Value, key: &str, name: &str) -> bool {
     items.any(|item| item[key] == name)
 }
 
-fn explain(disk: &Disk, part: &Part, error: LabError) -> LabError {
+fn explain(disk: &Disk, part: &Part, error: QmpError) -> LabError {
     match (part, error) {
-        (Part::Device(_), LabError::Qmp { reason, .. }) if reason.contains("no slot") => disk
+        (Part::Device(_), QmpError::Refused { reason, .. }) if reason.contains("no slot") => disk
             .refuse(format!(
                 "{reason}: disks of virtio-scsi share a slot; `assay lab unplug` frees one"
             )),
-        (_, LabError::Qmp { reason, .. }) => disk.refuse(reason),
-        (_, other) => other,
+        (_, QmpError::Refused { reason, .. }) => disk.refuse(reason),
+        (_, other) => other.into(),
     }
 }

@@ -8,7 +8,7 @@
 use crate::child::working_in;
 use crate::error::LabError;
 use assay_host::held::Removed;
-use assay_host::{HostMut as _, Known, Live, ProcessId};
+use assay_host::{HostMut as _, Known, Live, ProcessId, lockfile};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -105,14 +105,7 @@ impl State {
     /// One at a time may add or sweep.
     fn lock(&self) -> Result<File, LabError> {
         let path = self.root.join(".lock");
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(LabError::io(&path))?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|error| LabError::io(&path)(error.into()))?;
-        Ok(file)
+        lockfile::wait(&path).map_err(LabError::io(&path))
     }
 
     /// Whether a guest may be called so.

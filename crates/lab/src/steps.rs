@@ -1,9 +1,19 @@
 //! How far a build of the image is, from what mmdebstrap says and how long earlier builds took.
 
-use crate::image::Progress;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What the user may want to see of a build.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// What is being done.
+    pub step: &'a str,
+    /// Time that is left, as such builds went before; none while another assay builds.
+    pub left: Option<Duration>,
+    /// Share that is done, 0 to 1.
+    pub done: f64,
+}
 
 /// What the log says when a step begins, its name for people, and its seconds: a guess that adds up
 /// to the 330 s of one whole build on two idle cores. The last build here tells better.

@@ -5,6 +5,7 @@
 //! changed, and nothing of the guest's image: the disk is made at every boot.
 
 use crate::error::LabError;
+use crate::files::run_here;
 use assay_host::{Host as _, Limits, Live};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use std::ffi::{OsStr, OsString};
@@ -114,21 +115,9 @@ fn make_file_system(tree: &Path, file: &Path, size: u64) -> Result<(), LabError>
     let limits = Limits {
         timeout: Duration::from_secs(120),
     };
-    let output = Live
-        .run(&argv, limits)
-        .map_err(|error| match error.is_absent() {
-            true => LabError::Missing {
-                tool: "mke2fs",
-                package: "e2fsprogs",
-            },
-            false => LabError::io(file)(std::io::Error::other(error.to_string())),
-        })?;
-    match output.success() {
-        true => Ok(()),
-        false => Err(LabError::io(file)(std::io::Error::other(
-            output.complaint(),
-        ))),
-    }
+    run_here(&argv, limits, ("mke2fs", "e2fsprogs"), |reason| {
+        LabError::io(file)(std::io::Error::other(reason))
+    })
 }
 
 fn needs(program: &Path) -> Result<Needs, LabError> {

@@ -9,6 +9,7 @@ mod link;
 mod packets;
 mod sleep;
 mod stream;
+mod task;
 mod timer;
 
 pub use link::{Link, LinkError};
@@ -24,13 +25,13 @@ const IDLE: Duration = Duration::from_millis(250);
 /// Between two questions during a run.
 const BUSY: Duration = Duration::from_millis(500);
 /// An answer to a question that takes longer is given up.
-const LIMIT: Duration = Duration::from_secs(15);
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Exchanges at the beginning, for the clock.
 const EXCHANGES: usize = 24;
 /// Exchanges that are remembered.
 const REMEMBERED: usize = 64;
-/// A server that does not answer is asked again for so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A server that does not answer is asked again for this long.
+const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What a client tells of itself.
 #[derive(Clone, Debug)]
@@ -92,7 +93,7 @@ fn patiently(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<(), LinkError> {
     let since = *lost.get_or_insert_with(Instant::now);
-    if !error.may_pass() || since.elapsed() > PATIENCE {
+    if !error.may_pass() || since.elapsed() > SERVER_AWAY_AT_MOST {
         return Err(error);
     }
     tell(Event::Lost(&error));
@@ -113,7 +114,7 @@ impl<'a> Client<'a> {
             name: name.to_owned(),
             agent: agent.to_owned(),
         };
-        let joined = link.post(&mut control, "/join", &join, LIMIT, stop)?;
+        let joined = link.post(&mut control, "/join", &join, ANSWER_WITHIN, stop)?;
         let mut client = Self {
             link,
             control,
@@ -147,7 +148,7 @@ impl<'a> Client<'a> {
         };
         let (polled, times): (Polled, _) =
             self.link
-                .post_timed(&mut self.control, "/poll", &poll, LIMIT, self.stop)?;
+                .post_timed(&mut self.control, "/poll", &poll, ANSWER_WITHIN, self.stop)?;
         // A new connection is three round trips.
         if !busy && times.connected.is_none() {
             self.exchanges.push_back(Exchange {
@@ -273,12 +274,18 @@ impl<'a> Client<'a> {
     fn deliver(&mut self, done: &Done) -> Result<(), LinkError> {
         let since = Instant::now();
         loop {
-            let sent: Result<serde_json::Value, LinkError> =
-                self.link
-                    .post(&mut self.control, "/done", done, PATIENCE, self.stop);
+            let sent: Result<serde_json::Value, LinkError> = self.link.post(
+                &mut self.control,
+                "/done",
+                done,
+                SERVER_AWAY_AT_MOST,
+                self.stop,
+            );
             match sent {
                 Ok(_) => return Ok(()),
-                Err(error) if !error.may_pass() || since.elapsed() > PATIENCE => return Err(error),
+                Err(error) if !error.may_pass() || since.elapsed() > SERVER_AWAY_AT_MOST => {
+                    return Err(error);
+                }
                 Err(_) if (self.stop)() => return Ok(()),
                 Err(_) => timer::sleep_until(Instant::now() + Duration::from_secs(1), self.stop),
             }

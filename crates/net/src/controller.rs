@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An answer that takes longer is given up.
-const LIMIT: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);
-/// So long the server may be out of reach during a run.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The server may be out of reach during a run for this long.
+const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What happens.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Begin<'a> {
 /// # Errors
 /// See [`LinkError`].
 pub fn clients(link: &Link) -> Result<Clients, LinkError> {
-    link.get(&mut link.exchange(), "/clients", LIMIT, &|| false)
+    link.get(&mut link.exchange(), "/clients", ANSWER_WITHIN, &|| false)
 }
 
 /// Waits for the clients, begins, watches and collects. None: it was stopped before it began.
@@ -60,7 +60,7 @@ pub fn carry_out(
     let needed = begin.plan.people.len();
     // Only clients that were just heard of are given a part.
     loop {
-        let there: Clients = link.get(&mut exchange, "/clients", LIMIT, &|| false)?;
+        let there: Clients = link.get(&mut exchange, "/clients", ANSWER_WITHIN, &|| false)?;
         let fresh = there
             .clients
             .iter()
@@ -79,7 +79,8 @@ pub fn carry_out(
         }
         thread::sleep(LOOK);
     }
-    let started: Started = link.post(&mut exchange, "/run", begin.plan, LIMIT, &|| false)?;
+    let started: Started =
+        link.post(&mut exchange, "/run", begin.plan, ANSWER_WITHIN, &|| false)?;
     let lead = Duration::from_millis(started.begins_in_ms);
     let began = (begin.now)() + lead;
     tell(Event::Begins(lead));
@@ -101,11 +102,16 @@ fn watch(
         thread::sleep(LOOK);
         if (begin.stop)() && !asked_to_end {
             let empty = serde_json::json!({});
-            let ended: Result<serde_json::Value, LinkError> =
-                link.post(exchange, &format!("{path}/abort"), &empty, LIMIT, &|| false);
+            let ended: Result<serde_json::Value, LinkError> = link.post(
+                exchange,
+                &format!("{path}/abort"),
+                &empty,
+                ANSWER_WITHIN,
+                &|| false,
+            );
             asked_to_end = ended.is_ok();
         }
-        let status: Result<Status, LinkError> = link.get(exchange, &path, LIMIT, &|| false);
+        let status: Result<Status, LinkError> = link.get(exchange, &path, ANSWER_WITHIN, &|| false);
         match status {
             Ok(status) => {
                 heard = Instant::now();
@@ -114,7 +120,7 @@ fn watch(
                     return Ok(status);
                 }
             }
-            Err(LinkError::Net(_)) if heard.elapsed() < PATIENCE => {}
+            Err(LinkError::Net(_)) if heard.elapsed() < SERVER_AWAY_AT_MOST => {}
             Err(error) => return Err(error),
         }
     }
@@ -132,7 +138,7 @@ fn collect(
     for (at, seen) in status.people.iter().enumerate() {
         let path = format!("/run/{}/person/{at}", started.run);
         let record: Option<PersonRecord> = match seen.delivered {
-            true => Some(link.get(exchange, &path, LIMIT, &|| false)?),
+            true => Some(link.get(exchange, &path, ANSWER_WITHIN, &|| false)?),
             false => None,
         };
         let missing = match () {

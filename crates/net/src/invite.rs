@@ -8,7 +8,7 @@ use std::fmt;
 /// Bytes of a token.
 pub const TOKEN: usize = 16;
 
-/// Lets in whoever shows it.
+/// The server lets in everybody who shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(pub [u8; TOKEN]);
 

@@ -13,7 +13,7 @@ pub struct Film {
     pub until_us: u64,
 }
 
-/// What whoever watches saw.
+/// What a viewer of the film saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Played {
     /// When the film began, in microseconds from the start; none when it never did.

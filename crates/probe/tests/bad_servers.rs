@@ -194,7 +194,7 @@ fn never_more_than_two_connections_at_once() {
             let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, 40]);
         }
     });
-    let found = scan_tls(address, common::PATIENCE);
+    let found = scan_tls(address, common::SHORT_WAITS);
     assert!(
         found.versions.iter().all(|one| one.state == State::Refused),
         "{found:?}"
@@ -228,7 +228,7 @@ fn a_server_that_hangs_up_half_way_is_not_taken_for_one_that_refuses() {
         message.extend([14, 0, 0, 0]);
         let _ = common::write_record(&mut stream, 22, &message);
     });
-    let found = scan_tls(address, common::PATIENCE);
+    let found = scan_tls(address, common::SHORT_WAITS);
     let one = found
         .versions
         .iter()
@@ -253,7 +253,7 @@ fn hanging_up_on_one_version_and_refusing_the_others_leaves_it_and_heartbleed_un
             let _ = common::write_record(&mut stream, 21, &[2, 70]);
         }
     });
-    let found = scan_tls(address, common::PATIENCE);
+    let found = scan_tls(address, common::SHORT_WAITS);
     for one in &found.versions {
         let wanted = match one.version {
             Version::Tls12 => State::Unknown,
@@ -296,7 +296,7 @@ fn smb_302(answers: i64) -> SocketAddr {
 fn smb_that_hangs_up_has_said_no_only_while_it_still_answers() {
     let scan = |answers| {
         let port = smb_302(answers).port();
-        smb::scan(&Visit::begin(&target(port), common::PATIENCE, [1; 32]).unwrap()).unwrap()
+        smb::scan(&Visit::begin(&target(port), common::SHORT_WAITS, [1; 32]).unwrap()).unwrap()
     };
     let alive = scan(i64::MAX);
     assert_eq!(alive.dialects, ["SMB 3.0.2"]);

@@ -22,7 +22,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) use guest::RUNS;
+pub use guest::RUNS;
 pub use users::users;
 
 /// What the layers are wanted of.

@@ -1,12 +1,18 @@
 //! What QEMU's tools are told (qemu-img(1), qemu-nbd(8), qemu-storage-daemon(1)). All names are
 //! plain and relative to the arm's directory.
 
-use super::{EXPORT, QMP, SOCKET};
 use crate::ArmError;
 use assay_model::Bytes;
-use assay_model::change::{Aio, CacheMode, ImageArm, ImageFormat};
+use assay_model::change::{Aio, ImageArm, ImageFormat};
+use assay_qemu::{cache, escape};
 use serde_json::{Value, json};
 
+/// Name of the NBD socket in the arm's directory.
+pub(crate) const SOCKET: &str = "nbd.sock";
+/// Name of the monitor's socket.
+pub(crate) const QMP: &str = "qmp.sock";
+/// Name of the export.
+pub(crate) const EXPORT: &str = "arm";
 /// Name of the image.
 pub(crate) const IMAGE: &str = "image";
 /// Name of the file with the throwaway key.
@@ -24,28 +30,6 @@ const OWN: [&str; 9] = [
     "key-secret",
     "size",
 ];
-
-/// QEMU's two switches and the export's: what a cache mode stands for (qemu(1), table at
-/// `-drive cache=`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cache {
-    /// O_DIRECT.
-    pub direct: bool,
-    /// Flushes are dropped.
-    pub no_flush: bool,
-    /// Every write is flushed.
-    pub writethrough: bool,
-}
-
-impl From<CacheMode> for Cache {
-    fn from(mode: CacheMode) -> Self {
-        Self {
-            direct: mode.direct(),
-            no_flush: mode.ignores_flushes(),
-            writethrough: !mode.shows_write_cache(),
-        }
-    }
-}
 
 /// QEMU's name for the format layer.
 pub(super) fn driver(arm: &ImageArm) -> &'static str {
@@ -106,10 +90,8 @@ pub(crate) fn create(arm: &ImageArm, size: Bytes) -> Vec<String> {
     args.extend(["-f", driver(arm)].map(str::to_owned));
     // The last one wins, so a user's iter-time counts.
     let own = own.iter().map(|option| (*option).to_owned());
-    let given = arm.options.iter().map(|(name, value)| {
-        // QEMU ends a value at a comma unless it is doubled.
-        format!("{name}={}", value.replace(',', ",,"))
-    });
+    let given = arm.options.iter();
+    let given = given.map(|(name, value)| format!("{name}={}", escape(value)));
     for option in own.chain(given) {
         args.extend(["-o".to_owned(), option]);
     }
@@ -128,13 +110,8 @@ pub(crate) fn file_node(arm: &ImageArm) -> Value {
         "node-name": "file",
         "filename": IMAGE,
         "aio": arm.aio.name(),
-        "cache": cache(arm),
+        "cache": cache(arm.cache),
     })
-}
-
-fn cache(arm: &ImageArm) -> Value {
-    let cache = Cache::from(arm.cache);
-    json!({ "direct": cache.direct, "no-flush": cache.no_flush })
 }
 
 /// The node that understands the format, on top of node `file`.
@@ -143,7 +120,7 @@ fn format_node(arm: &ImageArm) -> Value {
         "driver": driver(arm),
         "node-name": "image",
         "file": "file",
-        "cache": cache(arm),
+        "cache": cache(arm.cache),
     });
     match (arm.format, arm.luks) {
         (_, false) => {}
@@ -192,7 +169,7 @@ fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<Str
         "node-name": "image",
         "name": EXPORT,
         "writable": writable,
-        "writethrough": writable && Cache::from(arm.cache).writethrough,
+        "writethrough": writable && !arm.cache.shows_write_cache(),
     });
     for node in [file, &format] {
         args.extend(["--blockdev".to_owned(), node.to_string()]);
@@ -244,6 +221,7 @@ fn image_options(arm: &ImageArm) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_model::change::CacheMode;
 
     fn arm() -> ImageArm {
         ImageArm {

@@ -8,13 +8,13 @@
 //!
 //! It cannot tell whether the real disk under the arm keeps its own promises.
 
-use super::{EXPORT, SOCKET, Tool, arguments, create, make_key, serve, server};
+use super::{Tool, arguments, create, make_key, serve, server};
 use crate::ArmError;
 use crate::child::Running;
 use crate::nbd::{Client, FLAG_FUA};
 use crate::things::Things;
 use crate::volatile::VolatileFile;
-use arguments::{Cache, IMAGE, KEY};
+use arguments::{EXPORT, IMAGE, KEY, SOCKET};
 use assay_instruments::{Cancel, layout};
 use assay_model::Bytes;
 use assay_model::change::{ImageArm, ImageFormat};
@@ -46,9 +46,9 @@ pub(crate) enum Asked {
 
 /// What a cache mode promises.
 pub(crate) fn promised(arm: &ImageArm) -> &'static [Asked] {
-    match Cache::from(arm.cache).writethrough {
-        true => &[Asked::Nothing, Asked::Flush, Asked::Fua],
-        false => &[Asked::Flush, Asked::Fua],
+    match arm.cache.shows_write_cache() {
+        true => &[Asked::Flush, Asked::Fua],
+        false => &[Asked::Nothing, Asked::Flush, Asked::Fua],
     }
 }
 

@@ -1,14 +1,15 @@
 //! What a served image says of itself.
 
-use super::{Image, QMP, Tool, arguments, qemu_img};
+use super::{Image, Tool, arguments, qemu_img};
+use crate::ArmError;
 use crate::child::Program;
 use crate::things::Things;
-use crate::{ArmError, qmp};
-use arguments::IMAGE;
+use arguments::{IMAGE, QMP};
 use assay_host::{HostMut, held};
 use assay_instruments::Cancel;
+use assay_qemu::{Qmp, QmpError};
 use rustix::fs::OFlags;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// The image's own header (`qemu-img info`), the open node (QMP `query-named-block-nodes`), and
@@ -31,12 +32,13 @@ pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, Ar
     parts.push(format!("{} on disk when made", image.on_disk));
     match image.tool {
         Tool::Daemon => {
-            let gone = |error: std::io::Error| ArmError::Server {
+            let gone = |error: QmpError| ArmError::Server {
                 program: "qemu-storage-daemon".to_owned(),
                 reason: error.to_string(),
             };
-            let nodes = qmp::ask(&things.path(QMP), "query-named-block-nodes").map_err(gone)?;
-            parts.extend(node(&nodes));
+            let mut monitor = Qmp::connect(&things.path(QMP)).map_err(gone)?;
+            let nodes = monitor.execute("query-named-block-nodes", json!({}));
+            parts.extend(node(&nodes.map_err(gone)?));
         }
         Tool::QemuNbd => {}
     }

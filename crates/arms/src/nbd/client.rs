@@ -2,7 +2,7 @@
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
-    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, connect, number,
+    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, number,
 };
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,7 @@ pub(crate) struct Client<S: Read + Write = UnixStream> {
 impl Client {
     /// Connects and negotiates (newstyle, NBD_OPT_GO).
     pub fn connect(socket: &Path, export: &str) -> io::Result<Self> {
-        let stream = connect(socket)?;
+        let stream = assay_host::socket::connect(socket)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         Self::negotiate(stream, export)
     }

@@ -4,12 +4,11 @@
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, FLAG_FUA, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
-    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, near, number,
+    OPTION_REPLY, REP_ACK, REP_INFO, REPLY, REQUEST, number,
 };
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,9 +65,7 @@ impl Disk {
     /// client is its only one, and takes the disk with it when it goes.
     pub fn serve(socket: &Path, now: File, log: File) -> io::Result<Self> {
         let disk = Self::new(now, log)?;
-        let (dir, name) = near(socket)?;
-        let listener = UnixListener::bind(name)?;
-        drop(dir);
+        let listener = assay_host::socket::listen(socket)?;
         let served = disk.clone();
         std::thread::spawn(move || {
             // One user, one connection.

@@ -4,12 +4,6 @@
 pub(crate) mod client;
 pub(crate) mod disk;
 
-use rustix::fs::{Mode, OFlags};
-use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-
 pub(crate) use client::Client;
 pub(crate) use disk::Disk;
 
@@ -27,23 +21,6 @@ pub(crate) const CMD_WRITE: u16 = 1;
 pub(crate) const CMD_DISCONNECT: u16 = 2;
 pub(crate) const CMD_FLUSH: u16 = 3;
 pub(crate) const FLAG_FUA: u16 = 1;
-
-/// Connects to a unix socket, however long its path.
-pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let (_dir, name) = near(socket)?;
-    UnixStream::connect(name)
-}
-
-/// Another name for a file, shorter than the 107 bytes of a `sockaddr_un`: its directory is opened,
-/// and named by the descriptor as long as that is open.
-fn near(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let dir = rustix::fs::open(dir, flags, Mode::empty())?;
-    let mut name = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string());
-    name.push(path.file_name().unwrap_or_default());
-    Ok((dir, name))
-}
 
 fn number(bytes: &[u8], at: usize) -> u32 {
     let mut four = [0; 4];

@@ -144,7 +144,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
         "DIR" => dir.as_os_str().to_owned(),
         word => OsString::from(word),
     };
-    let program = std::env::current_exe().context("assay does not find itself")?;
+    let program = std::env::current_exe().context("the program file of assay cannot be found")?;
     #[allow(
         clippy::disallowed_methods,
         reason = "assay itself, whose output goes to the user as it comes"
@@ -152,7 +152,7 @@ fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
     command.args(step.words.iter().map(place));
     command.env("ASSAY_STORE", dir.join("demo.db"));
-    let mut running = Running::start(command, Dies::Asked).context("assay does not start")?;
+    let mut running = Running::start(command, Dies::Asked).context("assay cannot be started")?;
     let mut told = false;
     while !running.wait(LOOK)? {
         // The step has a process group of its own: a signal to us is passed on, and it cleans up.

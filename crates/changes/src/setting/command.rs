@@ -1,6 +1,6 @@
 //! The user's own commands: one reads, one sets, one sets back. No shell is in between.
 
-use super::{Found, Knob, Origin, Original, Reading, Work};
+use super::knob::{Found, Knob, Origin, Original, Reading, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ impl Commands {
             .map(|word| word.replace("{value}", value))
             .collect();
         let argv: Vec<_> = words.iter().map(OsStr::new).collect();
-        super::run(host, &self.name, &argv, COMMAND_LIMIT).map(drop)
+        run(host, &self.name, &argv, COMMAND_LIMIT).map(drop)
     }
 }
 
@@ -79,7 +79,7 @@ impl Knob for Commands {
 
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
         let argv: Vec<_> = self.read.iter().map(OsStr::new).collect();
-        let value = super::run(host, &self.name, &argv, COMMAND_LIMIT)?
+        let value = run(host, &self.name, &argv, COMMAND_LIMIT)?
             .trim()
             .to_owned();
         Ok(Reading {

@@ -1,7 +1,7 @@
 //! Settings in configuration files: a candidate beside the file is validated, takes its place in
 //! one step, and is read by the service.
 
-use super::{AsFound, Found, Knob, Origin, Original, Reading, Work};
+use super::knob::{AsFound, Found, Knob, Origin, Original, Reading, Work, run};
 use crate::error::ChangeError;
 use assay_conf::ConfError;
 use assay_host::{HostError, HostMut, Seen, Times};
@@ -66,7 +66,7 @@ impl InFile {
             .map(|word| with_file(word, file))
             .collect();
         let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
-        super::run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
+        run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
     }
 
     fn validates_candidates(&self) -> bool {
@@ -81,7 +81,7 @@ impl InFile {
             .map(|word| with_file(word, &self.file))
             .collect();
         let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
-        super::run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
+        run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
     }
 
     /// Makes the candidate, of the file as it was seen.

@@ -2,7 +2,7 @@
 
 mod arc;
 
-use super::{Found, Knob, Origin, Original, Reading, Work};
+use super::knob::{Found, Knob, Origin, Original, Reading, Work};
 use crate::error::ChangeError;
 use assay_host::{FileKind, HostError, HostMut};
 use assay_model::change::Setting;

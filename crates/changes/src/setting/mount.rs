@@ -1,7 +1,7 @@
 //! Mount options, changed by a remount (mount(8), proc(5)).
 
+use super::knob::{Found, Knob, Origin, Original, Reading, Work, run};
 use super::table::{Mount, mounts};
-use super::{Found, Knob, Origin, Original, Reading, Work};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -125,7 +125,7 @@ impl OneOf {
         ];
         let mut argv: Vec<_> = words.iter().map(OsStr::new).collect();
         argv.push(self.mountpoint.as_os_str());
-        super::run(host, &self.name, &argv, REMOUNT_LIMIT).map(drop)
+        run(host, &self.name, &argv, REMOUNT_LIMIT).map(drop)
     }
 
     fn set(&self, host: &dyn HostMut, wanted: &str) -> Result<(), ChangeError> {

@@ -1,6 +1,6 @@
 //! Properties of ZFS datasets (zfsprops(7), zfs-get(8), zfs-set(8), zfs-inherit(8); as of zfs 2.1).
 
-use super::{Found, Knob, Origin, Original, Reading, Work};
+use super::knob::{Found, Knob, Origin, Original, Reading, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -51,7 +51,7 @@ impl Property {
             &properties,
             &self.dataset,
         ];
-        let text = super::run(host, &self.name, &argv.map(OsStr::new), ZFS_LIMIT)?;
+        let text = run(host, &self.name, &argv.map(OsStr::new), ZFS_LIMIT)?;
         let find = |property: &str| {
             text.lines().find_map(|line| {
                 let mut fields = line.split('\t');
@@ -217,7 +217,7 @@ impl Property {
         let mut argv = vec![OsStr::new("zfs")];
         argv.extend(words.iter().map(OsStr::new));
         argv.push(OsStr::new(&self.dataset));
-        super::run(host, &self.name, &argv, ZFS_LIMIT).map(drop)
+        run(host, &self.name, &argv, ZFS_LIMIT).map(drop)
     }
 }
 

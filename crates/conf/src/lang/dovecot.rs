@@ -1,9 +1,10 @@
 //! Dovecot 2.3: line by line as `config_parse_line` of `src/config/config-parser.c` reads it.
 
-use super::{Language, syntax};
+use super::syntax::{DEEPEST, syntax};
 use crate::error::ConfError;
 use crate::text::{Logical, blank, lines, lossy, trim};
 use crate::tree::{Block, Directive, Inclusion, Item};
+use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
 pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
@@ -115,7 +116,7 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
             if quote.is_none() && name.iter().any(|&byte| blank(byte)) {
                 return error("a name of several words without quotes");
             }
-            if open.len() > super::DEEPEST {
+            if open.len() > DEEPEST {
                 return error("blocks in too many blocks");
             }
             let mut head = vec![key];

@@ -5,6 +5,7 @@ mod flat;
 pub mod nginx;
 pub mod postfix;
 pub mod ssh;
+mod syntax;
 
 use crate::error::ConfError;
 use crate::tree::Block;
@@ -80,15 +81,4 @@ pub fn statement(language: Language, key: &str, value: &str) -> String {
         }
     };
     text.trim_end().to_owned()
-}
-
-/// Blocks within more blocks than this are no configuration; each level takes some of the stack.
-const DEEPEST: usize = 200;
-
-fn syntax(language: Language, text: &[u8], at: usize, what: impl Into<String>) -> ConfError {
-    ConfError::Syntax {
-        language,
-        line: crate::text::line_number(text, at.min(text.len())),
-        what: what.into(),
-    }
 }

@@ -1,10 +1,11 @@
 //! nginx configuration, token by token as `ngx_conf_read_token` of nginx 1.22
 //! (`src/core/ngx_conf_file.c`) reads it.
 
-use super::{Language, syntax};
+use super::syntax::{DEEPEST, syntax};
 use crate::error::ConfError;
 use crate::text::lossy;
 use crate::tree::{Block, Directive, Inclusion, Item};
+use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +125,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
                         .ok_or_else(|| error((place, "a `{` is not closed")))?;
                 }
                 words.clear();
-                if open.len() > super::DEEPEST {
+                if open.len() > DEEPEST {
                     return Err(error((place, "blocks in too many blocks")));
                 }
                 open.push(block);

@@ -1,9 +1,10 @@
 //! Postfix main.cf: postconf(5), `readllines` of Postfix 3.7 (`src/util/readlline.c`).
 
-use super::{Language, syntax};
+use super::syntax::syntax;
 use crate::error::ConfError;
 use crate::text::{Logical, blank, lines, lossy, trim};
 use crate::tree::{Block, Directive, Item};
+use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
 pub fn parse(text: &[u8]) -> Result<Block, ConfError> {

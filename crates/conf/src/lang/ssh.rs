@@ -1,10 +1,11 @@
 //! sshd_config(5) and ssh_config(5), as OpenSSH 9.2 reads them: `strdelim` of `misc.c` for the
 //! keyword, `argv_split` of `misc.c` for the arguments.
 
-use super::{Language, syntax};
+use super::syntax::syntax;
 use crate::error::ConfError;
 use crate::text::{blank, lines, lossy, trim};
 use crate::tree::{Block, Directive, Inclusion, Item};
+use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
 pub fn parse(text: &[u8]) -> Result<Block, ConfError> {

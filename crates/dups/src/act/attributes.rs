@@ -18,10 +18,10 @@ const MOST: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Xattr {
     /// Its name, with the namespace.
-    #[serde(with = "super::bytes")]
+    #[serde(with = "crate::name_json")]
     pub name: Vec<u8>,
     /// Its value.
-    #[serde(with = "super::bytes")]
+    #[serde(with = "crate::name_json")]
     pub value: Vec<u8>,
 }
 

@@ -15,7 +15,7 @@ use super::names::Names;
 use super::plan::Plan;
 use super::{Action, Refusal, Step, Subject, copy};
 use crate::ground::Grounds;
-use crate::index::split;
+use crate::name::split;
 use crate::roots::{Anchor, Anchors, Standing};
 use crate::sys::{self, Deduped};
 use crate::{Control, Error, Identity};

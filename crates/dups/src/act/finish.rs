@@ -4,7 +4,7 @@ use super::execute::{Pending, Run, cannot};
 use super::names::inode;
 use super::{Action, Step, Subject};
 use crate::Identity;
-use crate::index::split;
+use crate::name::split;
 use crate::sys;
 use rustix::fs::AtFlags;
 use std::os::fd::OwnedFd;

@@ -32,7 +32,7 @@ enum Line {
         /// What.
         step: Box<Step>,
         /// Name used in the folder of the file acted on while the step is under way.
-        #[serde(with = "super::bytes")]
+        #[serde(with = "crate::name_json")]
         aside: Vec<u8>,
         /// The folder to which files are moved.
         #[serde(default)]

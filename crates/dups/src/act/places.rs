@@ -5,7 +5,7 @@ use super::copy::{self, Content};
 use super::execute::{Pending, Run, cannot, destination};
 use super::names::inode;
 use super::{Action, Step};
-use crate::index::split;
+use crate::name::split;
 use crate::roots::Standing;
 use crate::sys;
 use rustix::fs::{AtFlags, CWD, OFlags};

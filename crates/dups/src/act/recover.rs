@@ -9,7 +9,7 @@ use super::journal::{Entry, Journal, Loaded, State};
 use super::names::{Names, inode, spare};
 use super::undo::{self, Undone};
 use super::{Action, Refusal};
-use crate::index::split;
+use crate::name::split;
 use crate::roots::Anchors;
 use crate::{Error, sys};
 use rustix::fs::AtFlags;

@@ -1,9 +1,11 @@
 //! Writing the index: scans, merges, what acting changed.
 
-use super::{Index, failed, range, split};
+use super::{Index, failed, range};
 use crate::blob::{self, Decoder};
-use crate::manner::{Manner, Within};
+use crate::manner::Manner;
 use crate::memory::Memory;
+use crate::name::split;
+use crate::presence::Within;
 use crate::store::Store;
 use crate::table::Files;
 use crate::{Error, Identity, sys};

@@ -5,16 +5,12 @@
 //! and the processor of that machine halts at its first instruction. A guest booted in a guest would
 //! ask the same of the same registers, after minutes of emulated emulation.
 
-use assay_lab::Guest;
-use assay_lab::LabError;
-use assay_lab::Output;
-use assay_lab::qmp::Qmp;
 use assay_lab::record::{SIZE, record};
+use assay_lab::{Guest, LabError};
+use assay_qemu::{Qmp, QmpError};
 use serde_json::{Value, json};
-use std::ffi::OsStr;
-use std::io::{self, BufReader, Read, Write};
+use std::io::BufReader;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -60,8 +56,6 @@ impl Drive {
     ) -> Result<Self, LabError> {
         guest.push_bytes(&memory(seed, records), Path::new(BLOB), 0o600)?;
         guest.push_bytes(&firmware(), Path::new(FIRMWARE), 0o600)?;
-        let (to_qemu, input) = channel();
-        let (output, from_qemu) = channel();
         let mut node = node.clone();
         node["node-name"] = json!("disk");
         let argv = [
@@ -86,17 +80,10 @@ impl Drive {
             "stdio",
         ]
         .map(str::to_owned);
-        scope.spawn(move || {
-            let words: Vec<_> = argv.iter().map(OsStr::new).collect();
-            let input = Box::new(Pipe::new(input, None));
-            // How it ends shows at the other end of the pipe.
-            let _ = guest.stream(&words, Some(LONGEST), Some(input), &mut |output_| {
-                let (Output::Out(bytes) | Output::Err(bytes)) = output_;
-                let _ = output.send(bytes.to_vec());
-            });
-        });
-        let reader = BufReader::new(Pipe::new(from_qemu, Some(QEMU_ANSWERS_WITHIN)));
-        let qmp = Qmp::over(Box::new(reader), Box::new(Into(to_qemu)))?;
+        // How it ends shows at the other end of the pipe.
+        let program = guest.converse(scope, argv.into(), LONGEST);
+        let reader = Box::new(BufReader::new(program.says));
+        let qmp = Qmp::over(reader, Box::new(program.hears), QEMU_ANSWERS_WITHIN)?;
         let mut drive = Self { qmp };
         drive.enable()?;
         Ok(drive)
@@ -120,10 +107,7 @@ impl Drive {
 
     fn read(&mut self, port: u16) -> Result<u8, LabError> {
         let said = self.monitor(&format!("i/b {port:#x}"))?;
-        byte(&said).ok_or_else(|| LabError::Qmp {
-            command: "i".to_owned(),
-            reason: format!("{said:?} is no byte"),
-        })
+        byte(&said).ok_or_else(|| refused("i", format!("{said:?} is no byte")))
     }
 
     fn monitor(&mut self, line: &str) -> Result<String, LabError> {
@@ -176,11 +160,16 @@ impl Drive {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Err(LabError::Qmp {
-            command: "write".to_owned(),
-            reason: format!("the drive was busy for {} s", QEMU_ANSWERS_WITHIN.as_secs()),
-        })
+        let busy = format!("the drive was busy for {} s", QEMU_ANSWERS_WITHIN.as_secs());
+        Err(refused("write", busy))
     }
+}
+
+fn refused(command: &str, reason: String) -> LabError {
+    LabError::Qmp(QmpError::Refused {
+        command: command.to_owned(),
+        reason,
+    })
 }
 
 /// The descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the records they point to.
@@ -207,58 +196,6 @@ fn firmware() -> Vec<u8> {
 fn byte(said: &str) -> Option<u8> {
     let (_, value) = said.rsplit_once("0x")?;
     u8::from_str_radix(value.trim(), 16).ok()
-}
-
-/// What one thread sends, another reads.
-struct Pipe {
-    from: Receiver<Vec<u8>>,
-    limit: Option<Duration>,
-    left: Vec<u8>,
-}
-
-impl Pipe {
-    fn new(from: Receiver<Vec<u8>>, limit: Option<Duration>) -> Self {
-        Self {
-            from,
-            limit,
-            left: Vec::new(),
-        }
-    }
-}
-
-impl Read for Pipe {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.left.is_empty() {
-            let received = match self.limit {
-                Some(limit) => self.from.recv_timeout(limit),
-                None => self.from.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            match received {
-                Ok(bytes) => self.left = bytes,
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::TimedOut.into()),
-            }
-        }
-        let count = into.len().min(self.left.len());
-        into[..count].copy_from_slice(&self.left[..count]);
-        self.left.drain(..count);
-        Ok(count)
-    }
-}
-
-/// The other end of a [`Pipe`].
-struct Into(Sender<Vec<u8>>);
-
-impl Write for Into {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.0.send(bytes.to_vec());
-        sent.map_err(|_| io::ErrorKind::BrokenPipe)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

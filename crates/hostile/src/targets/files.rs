@@ -1,6 +1,6 @@
 //! What users hand in: results and job files of fio, plans, studies, pages, criteria, sizes, runs.
 
-use super::{text, texts};
+use super::seeds::{text, texts};
 use crate::Target;
 use assay_fio::{import, json, options};
 use assay_model::{Bytes, Criterion, Facts, Nanos, PlanSpec};

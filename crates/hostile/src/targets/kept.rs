@@ -1,7 +1,7 @@
 //! What assay reads back of files that may have come from elsewhere, or from a disk that forgets:
 //! captures, indexes of duplicates and their journals, trials and studies of a store.
 
-use super::{text, texts};
+use super::seeds::{text, texts};
 use crate::Target;
 use assay_conf::effective::files::{Fault, Files};
 use assay_conf::effective::{Program, effective};

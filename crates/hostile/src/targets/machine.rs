@@ -1,6 +1,6 @@
 //! What is read of a machine, and how it is cleaned.
 
-use super::{text, texts};
+use super::seeds::{text, texts};
 use crate::formats::known;
 use crate::wire::{Decoder, Reply, Request};
 use crate::{LONGEST, Target};

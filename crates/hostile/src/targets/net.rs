@@ -1,6 +1,6 @@
 //! What comes over a network to `assay net`, and what people write for it.
 
-use super::{text, texts};
+use super::seeds::{text, texts};
 use crate::Target;
 use assay_net::invite::Invitation;
 use assay_net::plan::Plan;

@@ -1,12 +1,14 @@
 //! What is said to assay by the programs that it talks to: image servers, monitors, mail servers.
 
-use super::{text, texts};
+use super::seeds::{text, texts};
+use crate::Target;
 use crate::imap::{Lines, Login, Next};
 use crate::nbd::{Client, Disk};
-use crate::{Target, monitor, qmp};
+use assay_qemu::Qmp;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Write};
+use std::time::Duration;
 
 pub(super) fn targets() -> Vec<Target> {
     vec![
@@ -17,9 +19,9 @@ pub(super) fn targets() -> Vec<Target> {
                 "{\"QMP\": {}}\n{\"return\": {}}\n{\"error\": {\"class\": \"GenericError\", \"desc\": \"no\"}}\n",
             ]),
             run: |bytes| {
-                let _ = monitor::talk(bytes, io::sink(), "query-named-block-nodes");
                 let reader = Box::new(BufReader::new(Cursor::new(bytes.to_vec())));
-                if let Ok(mut qmp) = qmp::Qmp::over(reader, Box::new(io::sink())) {
+                let soon = Duration::from_secs(1);
+                if let Ok(mut qmp) = Qmp::over(reader, Box::new(io::sink()), soon) {
                     while qmp.execute("query-blockstats", json!({})).is_ok() {}
                     let _ = qmp.take_events();
                 }

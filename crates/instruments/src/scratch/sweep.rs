@@ -3,7 +3,7 @@
 
 use super::list::{self, Entry};
 use super::{LOCK, PREFIX, SUFFIX, State, is_uid, scratch_name};
-use assay_host::held::{Access, Directory, Held, Removed};
+use assay_host::held::{Access, Directory, Removed};
 use assay_host::{HostError, HostMut as _, Known, Live};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
@@ -120,7 +120,7 @@ fn by_name(path: &Path) -> Result<End, HostError> {
     let Ok(held) = directory.file(name, Access::Read) else {
         return Ok(End::Another("it is no file of assay's any more"));
     };
-    if !can_be_ours(&held)? {
+    if !held.can_be_ours()? {
         return Ok(End::Another("another file has its name by now"));
     }
     Ok(match directory.remove(name, held.identity())? {
@@ -128,11 +128,6 @@ fn by_name(path: &Path) -> Result<End, HostError> {
         Removed::Absent => End::Gone,
         _ => End::Another("another file has its name by now"),
     })
-}
-
-/// Whether it is this user's, and under no other name.
-pub(super) fn can_be_ours(held: &Held) -> Result<bool, HostError> {
-    Ok(held.owner()? == rustix::process::geteuid().as_raw() && held.names()? == 1)
 }
 
 /// Removes abandoned scratch files from a directory itself: those named as assay names them, this
@@ -148,16 +143,8 @@ pub fn sweep_directory(directory: &Directory) -> Vec<Swept> {
         if !is_uid(uid) {
             continue;
         }
-        let Ok(held) = directory.file(&name, Access::Read) else {
-            continue;
-        };
-        if !can_be_ours(&held).unwrap_or(false)
-            || flock(held.file(), FlockOperation::NonBlockingLockExclusive).is_err()
-        {
-            continue;
-        }
-        let error = match directory.remove(&name, held.identity()) {
-            Ok(Removed::Gone) => None,
+        let error = match directory.remove_abandoned(&name) {
+            Ok(Some(Removed::Gone)) => None,
             Ok(_) => continue,
             Err(error) => Some(error.reason()),
         };

@@ -45,6 +45,12 @@ pub struct Evidence<'a> {
     pub source: Origin,
 }
 
+/// Share of bytes or time from which something counts as reached: what is missing may be other
+/// processes, rounding and the edges of the sample.
+pub(crate) const ENOUGH: f64 = 0.9;
+/// Share below which most of a figure comes from elsewhere.
+pub(crate) const HALF: f64 = 0.5;
+
 /// How much of the load reached the device.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
@@ -252,7 +258,7 @@ impl Evidence<'_> {
             let most = requests.saturating_mul(LARGEST_REQUEST);
             (most as f64 / bytes as f64, false)
         };
-        if value >= super::HALF && !(exact && value >= super::ENOUGH) {
+        if value >= HALF && !(exact && value >= ENOUGH) {
             return None;
         }
         Some(Share {

@@ -1,5 +1,6 @@
 use super::*;
 use assay_fio::options::command_line;
+use assay_model::doubt::Severity;
 use std::collections::BTreeSet;
 
 fn lint(text: &str) -> Vec<Doubt> {

@@ -1,6 +1,6 @@
 //! As much as goes: downloads, uploads, and probes beside a download.
 
-use super::carry::{Task, threads, together};
+use super::task::{Task, threads, together};
 use super::timer::{self, micros};
 use crate::record::{Probe, RoleRecord};
 use crate::role::{Direction, Workload};
@@ -25,7 +25,7 @@ pub fn bulk(task: &Task<'_>) -> RoleRecord {
     let mut record = together(threads(connections, |which| match direction {
         Direction::Down => endlessly(task, "GET", &format!("/bytes/{bytes}"), &[], b""),
         Direction::Up => {
-            let joined = task.joined();
+            let joined = task.joined;
             let client = format!("{} {} {}", joined.client, joined.key, task.role.name);
             let mut body = vec![0; usize::try_from(bytes).unwrap_or(1 << 20)];
             ChaCha8Rng::seed_from_u64(which.into()).fill_bytes(&mut body);
@@ -48,16 +48,16 @@ fn endlessly(
     body: &[u8],
 ) -> RoleRecord {
     let mut record = RoleRecord::default();
-    let Ok(request) = task.link().request(method, path, headers, body) else {
+    let Ok(request) = task.link.request(method, path, headers, body) else {
         return record;
     };
-    let mut exchange = task.link().exchange();
+    let mut exchange = task.link.exchange();
     while !task.over() {
         let asked = task.ask(&mut exchange, &request, &mut record, true);
         if let Err(error) = &asked
             && !task.over()
         {
-            record.fail(&super::carry::reason(error));
+            record.fail(&super::task::reason(error));
             task.wait(Instant::now() + Duration::from_millis(100));
         }
     }
@@ -82,7 +82,7 @@ pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
 fn probes(task: &Task<'_>, every: f64) -> RoleRecord {
     timer::exact();
     let mut record = RoleRecord::default();
-    let Ok(request) = task.link().request("GET", "/bytes/1", &[], b"") else {
+    let Some(request) = task.fetch(1) else {
         return record;
     };
     let mut number = 0;
@@ -95,7 +95,7 @@ fn probes(task: &Task<'_>, every: f64) -> RoleRecord {
         let late = Instant::now().saturating_duration_since(due);
         // Bytes of probes are not those of the download.
         let mut own = RoleRecord::default();
-        let asked = task.ask(&mut task.link().exchange(), &request, &mut own, false);
+        let asked = task.ask(&mut task.link.exchange(), &request, &mut own, false);
         if let Ok(came) = &asked
             && let (Some(connected), Some(secured)) = (came.connected, came.secured)
         {

@@ -1,6 +1,6 @@
 //! Fetches at even times, and web pages.
 
-use super::carry::{Task, threads, together};
+use super::task::{Task, threads, together};
 use super::timer;
 use crate::record::RoleRecord;
 use crate::role::Workload;
@@ -19,10 +19,7 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
     else {
         return RoleRecord::default();
     };
-    let Ok(request) = task
-        .link()
-        .request("GET", &format!("/bytes/{bytes}"), &[], b"")
-    else {
+    let Some(request) = task.fetch(bytes) else {
         return RoleRecord::default();
     };
     let every = every_ms * 1e3;
@@ -30,7 +27,7 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
     let records = threads(connections, |_| {
         timer::exact();
         let mut record = RoleRecord::default();
-        let mut exchange = task.link().exchange();
+        let mut exchange = task.link.exchange();
         loop {
             let free = Instant::now();
             let due = task.due(next.fetch_add(1, Ordering::SeqCst), every);
@@ -69,10 +66,7 @@ pub fn pages(task: &Task<'_>) -> RoleRecord {
     else {
         return RoleRecord::default();
     };
-    let Ok(request) = task
-        .link()
-        .request("GET", &format!("/bytes/{bytes}"), &[], b"")
-    else {
+    let Some(request) = task.fetch(bytes) else {
         return RoleRecord::default();
     };
     let (request, every) = (&request, every_ms * 1e3);
@@ -85,7 +79,7 @@ pub fn pages(task: &Task<'_>) -> RoleRecord {
                 let back = back.clone();
                 let handle = scope.spawn(move || {
                     let mut record = RoleRecord::default();
-                    let mut exchange = task.link().exchange();
+                    let mut exchange = task.link.exchange();
                     for () in begin {
                         let asked = task.ask(&mut exchange, request, &mut record, false);
                         let _ = back.send(asked.map(|came| came.ended));

@@ -1,6 +1,6 @@
 //! UDP packets at even times, there and back. One thread sends and receives.
 
-use super::carry::Task;
+use super::task::Task;
 use super::timer::{self, micros};
 use crate::record::{Event, MOST_EVENTS, RoleRecord};
 use crate::role::Workload;
@@ -20,7 +20,7 @@ const SLICE: Duration = Duration::from_millis(50);
 pub fn packets(task: &Task<'_>) -> RoleRecord {
     let mut record = RoleRecord::default();
     let carried =
-        socket(task.link().address()).and_then(|socket| exchange(task, &socket, &mut record));
+        socket(task.link.address()).and_then(|socket| exchange(task, &socket, &mut record));
     if let Err(error) = carried {
         record.fail(&format!("no UDP: {}", error.kind()));
     }
@@ -52,7 +52,7 @@ fn exchange(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord) -> io:
     let every = every_ms * 1e3;
     let mut packet = vec![0; bytes as usize];
     let key = HEXLOWER
-        .decode(task.joined().key.as_bytes())
+        .decode(task.joined.key.as_bytes())
         .unwrap_or_default();
     if key.len() != KEY {
         return Err(io::ErrorKind::InvalidData.into());

@@ -1,7 +1,7 @@
 //! A film, piece by piece, on one connection. A piece that comes late makes the next ones follow without a
 //! pause until the film has caught up.
 
-use super::carry::Task;
+use super::task::Task;
 use super::timer;
 use crate::record::RoleRecord;
 use crate::role::Workload;
@@ -15,16 +15,13 @@ pub fn stream(task: &Task<'_>) -> RoleRecord {
     else {
         return RoleRecord::default();
     };
-    let Ok(request) = task
-        .link()
-        .request("GET", &format!("/bytes/{bytes}"), &[], b"")
-    else {
+    let Some(request) = task.fetch(bytes) else {
         return RoleRecord::default();
     };
     timer::exact();
     let piece = bytes as f64 * 8e6 / bit_per_s;
     let mut record = RoleRecord::default();
-    let mut exchange = task.link().exchange();
+    let mut exchange = task.link.exchange();
     for number in 0.. {
         let free = Instant::now();
         let due = task.due(number, piece);

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Long enough for a machine with much to do, short enough for a test that waits for it.
-pub const PATIENCE: Patience = Patience {
+pub const SHORT_WAITS: Patience = Patience {
     answer: Duration::from_secs(10),
     total: Duration::from_secs(120),
 };
@@ -159,7 +159,7 @@ pub fn target(port: u16) -> Target {
 }
 
 pub fn visit(port: u16) -> Visit {
-    Visit::begin(&target(port), PATIENCE, [1; 32]).unwrap()
+    Visit::begin(&target(port), SHORT_WAITS, [1; 32]).unwrap()
 }
 
 pub fn now() -> jiff::Timestamp {
@@ -172,7 +172,7 @@ pub fn scan(
     starttls: Option<Starttls>,
     trusted: &[PathBuf],
 ) -> assay_probe::tls::Report {
-    scan_patiently(port, starttls, trusted, PATIENCE)
+    scan_patiently(port, starttls, trusted, SHORT_WAITS)
 }
 
 pub fn scan_patiently(

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Where libvirt keeps what runs and what is defined.
 const LIBVIRT: [&str; 2] = ["/run/libvirt/qemu", "/etc/libvirt/qemu"];
 /// The setting of a guest that is only defined: `no`.
-pub(crate) const RUNS: &str = "runs";
+pub const RUNS: &str = "runs";
 const PROXMOX: &str = "/etc/pve/qemu-server";
 /// O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86; other processors number it otherwise.
 const O_DIRECT: u64 = 0o40000;

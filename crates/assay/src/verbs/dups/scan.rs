@@ -5,7 +5,7 @@ use super::place::{Format, Place, absolute};
 use super::progress;
 use crate::status::Status;
 use assay_dups::index::Root;
-use assay_dups::manner::Presence;
+use assay_dups::presence::Presence;
 use assay_dups::{Index, Reason, ScanOptions, format, name, scan};
 use assay_model::size::Convention::Binary;
 use assay_page::units::{grouped, plural};

@@ -36,7 +36,8 @@ impl Lab {
         let mut options = machine.options(name, &[])?;
         options.detached = detached;
         if !machine.no_assay {
-            let us = std::env::current_exe().context("where this assay lies")?;
+            let us =
+                std::env::current_exe().context("the program file of assay cannot be found")?;
             options.assay = Some(us);
         }
         let image = self.image(machine.zfs)?;

@@ -14,11 +14,12 @@ use assay_host::{Host as _, Live};
 use assay_judge::trial::second::{self, Together};
 use assay_judge::trial::{campaign, judge_trial, next_look};
 use assay_model::change::Change;
-use assay_model::trial::{TrialPlan, TrialState, Verdict};
+use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Advice, TargetInfo};
 use assay_page::Style;
 use assay_report::trial::Before;
 use assay_runner::Ground;
+use assay_store::Store;
 use assay_trials::{Candidate, Environment, Options};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -97,16 +98,22 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     carry_out(trials.collect(), args, global, &env, &mut store)
 }
 
+/// A trial of this machine.
+fn begun_here(asked: &str, global: &Global) -> anyhow::Result<(Store, TrialId)> {
+    let store = context::open_store(global)?;
+    let id = store.resolve_trial(asked)?;
+    let on = store.machine_of_trial(id)?;
+    context::begun_here(&format!("trial {id}"), on.as_ref())?;
+    Ok((store, id))
+}
+
 fn resume(
     args: &Args,
     asked: &str,
     global: &Global,
     env: &Environment<'_>,
 ) -> anyhow::Result<Status> {
-    let mut store = context::open_store(global)?;
-    let id = store.resolve_trial(asked)?;
-    let on = store.machine_of_trial(id)?;
-    context::begun_here(&format!("trial {id}"), on.as_ref())?;
+    let (mut store, id) = begun_here(asked, global)?;
     let (mut trial, slots) = (store.trial(id)?, store.slots(id)?);
     if trial.state == TrialState::Complete {
         bail!("trial {id} has its verdict; `assay trial --show {id}` shows it");
@@ -135,10 +142,7 @@ fn confirm(
     global: &Global,
     env: &Environment<'_>,
 ) -> anyhow::Result<Status> {
-    let mut store = context::open_store(global)?;
-    let id = store.resolve_trial(asked)?;
-    let on = store.machine_of_trial(id)?;
-    context::begun_here(&format!("trial {id}"), on.as_ref())?;
+    let (mut store, id) = begun_here(asked, global)?;
     let first = store.trial(id)?;
     let (_, judged) = judge_trial(&first, &store.slots(id)?);
     if judged.verdict == Verdict::Undecided {

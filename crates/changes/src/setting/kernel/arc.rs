@@ -3,7 +3,7 @@
 //! limit that is in force (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
 
 use crate::error::ChangeError;
-use crate::setting::Original;
+use crate::setting::knob::Original;
 use assay_host::HostMut;
 use assay_host::kstat;
 /// Tells the limit in force as `c_max`.

@@ -7,13 +7,13 @@ use super::program::{Check, REQUEST, Said, boot_disk};
 use super::settings::{Full, Image, Layers};
 use crate::StudyError;
 use crate::guest::command;
-use assay_lab::{Guest, Output};
+use assay_lab::{Conversation, Guest, Hears, LabError, Output, Says};
 use assay_model::Bytes;
-use serde_json::{Value, json};
+use assay_qemu::{Qmp, QmpError};
+use serde_json::json;
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::BufReader;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 /// Where the program's words go.
@@ -24,6 +24,8 @@ const BOOT: &str = "/run/study.boot";
 const LOOK: Duration = Duration::from_millis(700);
 /// A guest that is neither paused nor done after so many looks hangs.
 const LOOKS: u32 = 300;
+/// An emulated QEMU answers slowly.
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 /// Longest time that QEMU runs in the guest.
 const QEMU_RUN_LIMIT: Duration = Duration::from_secs(600);
 
@@ -58,7 +60,7 @@ pub(super) fn fill(
     guest.push_bytes(&boot_disk(requests), Path::new(BOOT), 0o600)?;
     guest.push_bytes(b"", Path::new(SAID), 0o600)?;
     take_space(guest, full, left)?;
-    let went = run(guest, &arguments(image, format, layers), &|| {
+    let went = run(guest, arguments(image, format, layers), &|| {
         give_back(guest, full)
     });
     // QEMU is gone, and with it what it held back; only now is there room again for one that was
@@ -119,7 +121,7 @@ fn arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
         format.name(),
         layers.cache.name(),
         layers.aio.name(),
-        image.replace(',', ",,"),
+        assay_qemu::escape(image),
     );
     let console = format!("file,id=said,path={SAID}");
     [
@@ -160,116 +162,67 @@ fn arguments(image: &str, format: Image, layers: &Layers) -> Vec<String> {
 /// space back and it goes on.
 fn run(
     guest: &Guest,
-    argv: &[String],
+    argv: Vec<String>,
     free: &dyn Fn() -> Result<(), StudyError>,
 ) -> Result<bool, StudyError> {
-    let (to_qemu, input) = mpsc::channel();
-    let (heard, events) = mpsc::channel();
     std::thread::scope(|scope| {
-        let running = scope.spawn(move || converse(guest, argv, input, &heard));
-        let went = attend(guest, &to_qemu, &events, free);
-        // An end of its input alone does not end QEMU.
-        let _ = to_qemu.send(line("quit"));
-        drop(to_qemu);
-        let ended = running
-            .join()
-            .unwrap_or_else(|_| Err(StudyError::measure("QEMU", "its thread failed")));
-        let paused = went?;
-        ended.map(|()| paused)
+        let Conversation { says, hears, end } = guest.converse(scope, argv, QEMU_RUN_LIMIT);
+        let went = attend(guest, says, hears, free);
+        let ended = end.wait()?;
+        match (ended.status, went) {
+            (0, went) => went,
+            _ => Err(StudyError::measure("QEMU in the guest", ended.complaint)),
+        }
     })
 }
 
-/// QEMU in the guest: its monitor over our pipes.
-fn converse(
-    guest: &Guest,
-    argv: &[String],
-    input: Receiver<Vec<u8>>,
-    heard: &Sender<Value>,
-) -> Result<(), StudyError> {
-    let words: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
-    let (mut pending, mut complaint) = (Vec::new(), Vec::new());
-    let input = Box::new(Lines {
-        from: input,
-        rest: Vec::new(),
-    });
-    let limit = Some(QEMU_RUN_LIMIT);
-    let status = guest.stream(&words, limit, Some(input), &mut |output| match output {
-        Output::Out(bytes) => {
-            pending.extend_from_slice(bytes);
-            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = pending.drain(..=end).collect();
-                if let Ok(value) = serde_json::from_slice(&line) {
-                    let _ = heard.send(value);
-                }
-            }
-        }
-        Output::Err(bytes) => complaint.extend_from_slice(bytes),
-    })?;
-    match status {
-        0 => Ok(()),
-        _ => Err(StudyError::measure(
-            "QEMU in the guest",
-            String::from_utf8_lossy(&complaint).trim(),
-        )),
-    }
-}
-
-/// Commands for QEMU, as they come.
-struct Lines {
-    from: Receiver<Vec<u8>>,
-    rest: Vec<u8>,
-}
-
-impl Read for Lines {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.rest.is_empty() {
-            self.rest = self.from.recv().unwrap_or_default();
-        }
-        let count = self.rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.rest[..count]);
-        self.rest.drain(..count);
-        Ok(count)
-    }
-}
-
-fn line(command: &str) -> Vec<u8> {
-    format!("{}\n", json!({ "execute": command })).into_bytes()
-}
-
-/// Answers QEMU's events until the program is done.
+/// Answers QEMU's events until the program is done, and ends it.
 fn attend(
     guest: &Guest,
-    to_qemu: &Sender<Vec<u8>>,
-    events: &Receiver<Value>,
+    says: Says,
+    hears: Hears,
     free: &dyn Fn() -> Result<(), StudyError>,
 ) -> Result<bool, StudyError> {
-    let _ = to_qemu.send(line("qmp_capabilities"));
+    let reader = Box::new(BufReader::new(says));
+    let mut qmp = Qmp::over(reader, Box::new(hears), QEMU_ANSWERS_WITHIN).map_err(monitor)?;
+    let went = watch(guest, &mut qmp, free);
+    // An end of its input alone does not end QEMU. One that is gone has ended.
+    let _ = qmp.execute("quit", json!({}));
+    went
+}
+
+fn watch(
+    guest: &Guest,
+    qmp: &mut Qmp,
+    free: &dyn Fn() -> Result<(), StudyError>,
+) -> Result<bool, StudyError> {
     let (mut looks, mut paused) = (0, false);
     while looks < LOOKS {
-        match events.recv_timeout(LOOK) {
-            Ok(event)
-                if event["event"] == "BLOCK_IO_ERROR" && event["data"]["action"] == "stop" =>
-            {
-                if !paused {
-                    paused = true;
-                    free()?;
-                }
+        let events = match qmp.wait_for_events(LOOK) {
+            // It ended by itself; its end says why.
+            Err(error) if error.is_gone() => return Ok(paused),
+            events => events.map_err(monitor)?,
+        };
+        if events.is_empty() {
+            looks += 1;
+            if Said::read(&command(guest, &["cat", SAID], LIMIT)?).ended {
+                return Ok(paused);
             }
-            Ok(event) if event["event"] == "STOP" => {
-                let _ = to_qemu.send(line("cont"));
+        }
+        for event in events {
+            if event["event"] == "BLOCK_IO_ERROR" && event["data"]["action"] == "stop" && !paused {
+                paused = true;
+                free()?;
+            } else if event["event"] == "STOP" {
+                qmp.execute("cont", json!({})).map_err(monitor)?;
             }
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => {
-                looks += 1;
-                if Said::read(&command(guest, &["cat", SAID], LIMIT)?).ended {
-                    return Ok(paused);
-                }
-            }
-            // It ended by itself; its thread says why.
-            Err(RecvTimeoutError::Disconnected) => return Ok(paused),
         }
     }
     Ok(paused)
+}
+
+fn monitor(error: QmpError) -> StudyError {
+    LabError::from(error).into()
 }
 
 /// For each request, whether it is on the disk: read past the caches.

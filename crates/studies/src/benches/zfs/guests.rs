@@ -218,8 +218,6 @@ fn arguments(
     boot: &str,
     line: &str,
 ) -> Result<Vec<String>, StudyError> {
-    // Commas end a value.
-    let plain = |text: &str| text.replace(',', ",,");
     let accel = match accel {
         Accel::Kvm => "kvm",
         Accel::Tcg => "tcg",
@@ -235,11 +233,17 @@ fn arguments(
     argv.extend(["-machine", "pc", "-m", "32", "-accel", accel]);
     let mut argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
     let mut add = |key: &str, value: String| argv.extend([key.to_owned(), value]);
-    add("-chardev", format!("pipe,id=line,path={}", plain(line)));
+    add(
+        "-chardev",
+        format!("pipe,id=line,path={}", assay_qemu::escape(line)),
+    );
     add("-serial", "chardev:line".to_owned());
     add(
         "-drive",
-        format!("if=none,id=boot,format=raw,file={}", plain(boot)),
+        format!(
+            "if=none,id=boot,format=raw,file={}",
+            assay_qemu::escape(boot)
+        ),
     );
     add(
         "-device",
@@ -260,7 +264,7 @@ fn arguments(
             "-drive",
             format!(
                 "if=none,id=d{number},format={format},cache={cache},aio={aio},file={}",
-                plain(image)
+                assay_qemu::escape(image)
             ),
         );
         let thread = match layers.iothread {

@@ -9,9 +9,9 @@ use assay_changes::{Foreign, Journal};
 use assay_host::Live;
 use assay_host::held::Directory;
 use assay_instruments::scratch;
+use assay_ladder::{Made, Prepared, Within};
 use assay_model::Bytes;
 use assay_model::ladder::RungPlace;
-use assay_stack::measure::{Made, Prepared, Within};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(super) fn sweep(
 ) -> anyhow::Result<()> {
     crate::sweep::said(&scratch::sweep_directory(&Directory::open(target)?));
     crate::sweep::guests_said(&guests.sweep()?);
-    let ours = |left: &assay_changes::Pending| left.label == assay_stack::measure::LABEL;
+    let ours = |left: &assay_changes::Pending| left.label == assay_ladder::LABEL;
     if journal.pending()?.iter().any(ours) {
         for one in journal.recover(&Live, Foreign::Leave)? {
             // A process ends with the assay that started it.

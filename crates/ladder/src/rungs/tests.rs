@@ -1,7 +1,7 @@
 //! Ladders of one kind of target each.
 
 use super::*;
-use crate::measure::ground::Base;
+use crate::ground::Base;
 use assay_model::change::CacheMode;
 
 static NONE: Ground = Ground {

@@ -34,9 +34,9 @@ pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::ground::Ground;
-    use crate::measure::ladder::{Choice, settle};
-    use crate::measure::part::Part;
+    use crate::ground::Ground;
+    use crate::part::Part;
+    use crate::rungs::{Choice, settle};
     use assay_lab::Disk;
     use assay_model::plan::{PlanSpec, Settings};
     use assay_model::workload::Engine;
@@ -54,7 +54,7 @@ mod tests {
             no_image: None,
             no_guest: None,
         });
-        let spec = PlanSpec::from_toml(crate::measure::DEFAULT_PLAN, "stack.toml").unwrap();
+        let spec = PlanSpec::from_toml(crate::DEFAULT_PLAN, "stack.toml").unwrap();
         let settings = Settings {
             targets: ladder.rungs.iter().map(|rung| rung.name.clone()).collect(),
             engine: Engine::Libaio,

@@ -1,10 +1,10 @@
 //! The rungs are made, one after the other, and written from end to end.
 
 use super::{Bench, Place, unfit};
-use crate::measure::ground::Volume;
-use crate::measure::ladder::Recipe;
-use crate::measure::settle::Settle;
-use crate::measure::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
+use crate::ground::Volume;
+use crate::rungs::Recipe;
+use crate::settle::Settle;
+use crate::{Environment, Event, Lab, MeasureError, Prepared, Tell, guest, volume};
 use assay_arms::{Built, Endpoint};
 use assay_changes::Session;
 use assay_engine::{Tools, link};
@@ -19,7 +19,7 @@ use std::time::Duration;
 impl<'a> Bench<'a> {
     /// Makes all rungs and writes their files from end to end. Scratch files go to `files`, which
     /// outlives the bench.
-    pub(in crate::measure) fn new(
+    pub(crate) fn new(
         prepared: &Prepared<'_>,
         env: &Environment<'a>,
         session: &'a Session,

@@ -2,7 +2,7 @@
 //! written out during that one and be counted as its.
 
 use super::Prepared;
-use super::ladder::Recipe;
+use super::rungs::Recipe;
 use assay_host::{Host, Limits};
 use assay_model::Workload;
 use assay_model::workload::Durability;

@@ -2,7 +2,7 @@
 
 use super::image::{opened, options};
 use super::{Building, On, Recipe};
-use crate::measure::part::{FileSystem, Part};
+use crate::part::{FileSystem, Part};
 use assay_lab::Disk;
 use assay_lab::disk::Format;
 use assay_model::LayerKind;

@@ -3,7 +3,6 @@
 use assay_lab::Disk;
 use assay_lab::disk::Format;
 use assay_model::change::{ImageArm, ImageFormat};
-use serde::de::DeserializeOwned;
 
 /// How an image is opened.
 pub(super) fn opened(disk: &Disk) -> [(&'static str, String); 2] {
@@ -49,14 +48,9 @@ pub(super) fn image(disk: &Disk) -> ImageArm {
         options: options
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        cache: named(disk.cache.name()),
-        aio: named(disk.aio.name()),
+        cache: disk.cache,
+        aio: disk.aio,
         luks: disk.format == Format::Luks,
         filled: true,
     }
-}
-
-/// Cache mode and aio have the same names wherever they stand; a default where one should not.
-fn named<T: DeserializeOwned + Default>(name: &str) -> T {
-    serde_json::from_value(name.into()).unwrap_or_default()
 }

@@ -1,10 +1,9 @@
 //! The settings of a virtual disk that is there, for a scratch disk that is to be like it.
 
-use crate::discover::RUNS;
-use crate::{StackError, Target, discover, users};
 use assay_host::{FileKind, Host};
 use assay_lab::disk::{Aio, Bus, CacheMode};
 use assay_model::stack::{Layer, LayerKind, Stack};
+use assay_stack::{RUNS, StackError, Target, discover, users};
 use std::path::{Path, PathBuf};
 
 /// A setting, in the words of [`assay_lab::Disk::parse`].

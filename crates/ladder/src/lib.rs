@@ -7,15 +7,16 @@
 mod bench;
 mod error;
 mod execute;
+pub mod follow;
 mod ground;
 mod guest;
-mod ladder;
 mod makes;
 mod order;
 mod pace;
 mod part;
 mod prepare;
 mod room;
+mod rungs;
 mod settle;
 mod volume;
 
@@ -40,7 +41,7 @@ pub struct Lab<'a> {
 pub use assay_engine::{Environment, Event, Tell};
 
 /// The plan that is carried out when the user names none.
-pub const DEFAULT_PLAN: &str = include_str!("measure/stack.toml");
+pub const DEFAULT_PLAN: &str = include_str!("stack.toml");
 
 /// What a journal's session of a measurement is labelled.
 pub const LABEL: &str = "measuring a stack";

@@ -1,13 +1,12 @@
 //! Everything that is settled before anything is made.
 
 use super::ground::{Ground, Scratch, Volume, ground};
-use super::ladder::{Choice, Recipe, settle};
 use super::makes::{Made, Within, makes};
 use super::order::order;
 use super::pace::Paces;
 use super::part::Part;
+use super::rungs::{Choice, Recipe, settle};
 use super::{Environment, Lab, MeasureError, room};
-use crate::{Target, discover};
 use assay_host::Host;
 use assay_instruments::fio::Fio;
 use assay_lab::{Accel, Disk};
@@ -17,6 +16,7 @@ use assay_model::target::TargetKind;
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos, TargetInfo};
 use assay_runner::estimate;
+use assay_stack::{Target, discover};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! The rungs in a guest: one disk for each, layers on it, fio in the guest.
 
 use super::MeasureError;
-use super::ladder::On;
 use super::part::FileSystem;
+use super::rungs::On;
 use assay_host::Limits;
 use assay_instruments::fio::Ended;
 use assay_lab::Guest;

@@ -1,7 +1,7 @@
 //! Rungs below the file: volumes like those that the target stands on.
 
 use super::{Building, Recipe};
-use crate::measure::ground::{Base, Volume};
+use crate::ground::{Base, Volume};
 use assay_model::LayerKind;
 
 /// What every rung on ZFS has in common, beside its properties.

@@ -1,0 +1,56 @@
+//! Files that are locked (flock(2)) as long as a process does something that one at a time may do: the
+//! kernel gives the lock back when the process ends, however it ends.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Waits until nobody else has the lock, and takes it. The file is made when it is missing.
+///
+/// # Errors
+/// The file cannot be made or opened, or its file system has no locks.
+pub fn wait(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+/// Takes the lock unless somebody else has it.
+///
+/// # Errors
+/// As [`wait`].
+pub fn attempt(path: &Path) -> io::Result<Option<File>> {
+    let file = open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = wait(&path).unwrap();
+        assert!(attempt(&path).unwrap().is_none());
+        drop(held);
+        assert!(attempt(&path).unwrap().is_some());
+        assert!(wait(&dir.path().join("not/there")).is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! Programs that have to be there and to succeed.
+
+use crate::{CommandOutput, Host, HostError, Limits};
+use std::ffi::OsStr;
+
+/// Why a program did not do what it was run for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// It is not installed.
+    #[error("it is not installed")]
+    NotInstalled,
+    /// It ended with another status than 0; what it says of it.
+    #[error("{0}")]
+    Complaint(String),
+    /// It could not be run to its end.
+    #[error(transparent)]
+    Host(HostError),
+}
+
+/// Runs a command that has to succeed, as [`Host::run`].
+///
+/// # Errors
+/// See [`Failure`].
+pub fn succeed<H: Host + ?Sized>(
+    host: &H,
+    argv: &[&OsStr],
+    limits: Limits,
+) -> Result<CommandOutput, Failure> {
+    match host.run(argv, limits) {
+        Ok(output) if output.success() => Ok(output),
+        Ok(output) => Err(Failure::Complaint(output.complaint())),
+        Err(error) if error.is_absent() => Err(Failure::NotInstalled),
+        Err(error) => Err(Failure::Host(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Live;
+
+    #[test]
+    fn each_failure_is_told_apart() {
+        let run = |words: &[&str]| {
+            let argv: Vec<_> = words.iter().map(OsStr::new).collect();
+            succeed(&Live, &argv, Limits::default())
+        };
+        assert!(run(&["true"]).is_ok());
+        assert_eq!(run(&["no-such-program-here"]), Err(Failure::NotInstalled));
+        let said = run(&["sh", "-c", "echo no >&2; exit 3"]).unwrap_err();
+        assert_eq!(said, Failure::Complaint("exit status 3: no".to_owned()));
+    }
+}

@@ -1,0 +1,139 @@
+//! A program in the guest that is talked to while it runs.
+
+use crate::error::LabError;
+use crate::guest::Guest;
+use crate::talk::Output;
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+/// A program that runs, and how to talk to it. Its input ends when [`Conversation::hears`] is dropped.
+pub struct Conversation<'scope> {
+    /// Its standard output. Reading gives up after a short while ([`ErrorKind::TimedOut`]) and can be
+    /// tried again.
+    pub says: Says,
+    /// Its standard input.
+    pub hears: Hears,
+    /// Its end.
+    pub end: End<'scope>,
+}
+
+/// Waits for the end of a program.
+pub struct End<'scope>(ScopedJoinHandle<'scope, Result<Ended, LabError>>);
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: i32,
+    /// What it wrote to standard error.
+    pub complaint: String,
+}
+
+impl Guest {
+    /// Starts a program whose input and output are ours. It is killed after `limit`.
+    pub fn converse<'scope, 'env: 'scope>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        argv: Vec<String>,
+        limit: Duration,
+    ) -> Conversation<'scope> {
+        let (hears, input) = channel();
+        let (output, says) = channel();
+        let input = Box::new(Says::new(input, None));
+        let run = move || {
+            let words: Vec<_> = argv.iter().map(OsStr::new).collect();
+            let mut complaint = Vec::new();
+            let status =
+                self.stream(&words, Some(limit), Some(input), &mut |piece| match piece {
+                    Output::Out(bytes) => {
+                        // Whoever does not listen any more misses nothing.
+                        let _ = output.send(bytes.to_vec());
+                    }
+                    Output::Err(bytes) => complaint.extend_from_slice(bytes),
+                })?;
+            Ok(Ended {
+                status,
+                complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
+            })
+        };
+        Conversation {
+            says: Says::new(says, Some(LOOK)),
+            hears: Hears(hears),
+            end: End(scope.spawn(run)),
+        }
+    }
+}
+
+/// How long a read waits before whoever reads may look at something else.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl End<'_> {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// No such program, too long, or the guest is gone.
+    ///
+    /// # Panics
+    /// The thread that waits for the program panicked.
+    pub fn wait(self) -> Result<Ended, LabError> {
+        match self.0.join() {
+            Ok(ended) => ended,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// The reading end of what another thread sends.
+pub struct Says {
+    from: Receiver<Vec<u8>>,
+    limit: Option<Duration>,
+    rest: Vec<u8>,
+}
+
+impl Says {
+    fn new(from: Receiver<Vec<u8>>, limit: Option<Duration>) -> Self {
+        Self {
+            from,
+            limit,
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl Read for Says {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() {
+            let received = match self.limit {
+                Some(limit) => self.from.recv_timeout(limit),
+                None => self.from.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match received {
+                Ok(bytes) => self.rest = bytes,
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Err(RecvTimeoutError::Timeout) => return Err(ErrorKind::TimedOut.into()),
+            }
+        }
+        let count = into.len().min(self.rest.len());
+        into[..count].copy_from_slice(&self.rest[..count]);
+        self.rest.drain(..count);
+        Ok(count)
+    }
+}
+
+/// The writing end of what another thread reads.
+pub struct Hears(Sender<Vec<u8>>);
+
+impl Write for Hears {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.0.send(bytes.to_vec());
+        sent.map_err(|_| ErrorKind::BrokenPipe)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! QEMU's languages: the monitor that a running QEMU is asked and told with, and the words that its
+//! programs take. Guests, image servers and experiments speak them here.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the monitor waits for answers, no longer than it is told to"
+)]
+
+mod qmp;
+mod words;
+
+pub use qmp::{Qmp, QmpError};
+pub use words::{cache, escape, escape_path};

@@ -1,0 +1,270 @@
+//! QEMU's monitor: JSON over a stream (docs/interop/qmp-spec in QEMU's tree).
+
+use serde_json::{Value, json};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read as _, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Longest answer that is read, in bytes.
+const LONGEST: u64 = 16 << 20;
+/// QEMU answers at once or is stuck.
+const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QmpError {
+    /// QEMU refuses the command.
+    #[error("QEMU refused {command}: {reason}")]
+    Refused {
+        /// The command.
+        command: String,
+        /// QEMU's words.
+        reason: String,
+    },
+    /// The connection broke, or nothing came in time.
+    #[error("QEMU did not answer {command}: {source}")]
+    Connection {
+        /// The command.
+        command: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// What came is no JSON.
+    #[error("QEMU's answer to {command} cannot be understood: {source}")]
+    Language {
+        /// The command.
+        command: String,
+        /// Where it ends to be JSON.
+        source: serde_json::Error,
+    },
+}
+
+impl QmpError {
+    /// Whether QEMU has ended, or closed the connection.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        use ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        matches!(self, Self::Connection { source, .. }
+            if matches!(source.kind(), BrokenPipe | ConnectionReset | UnexpectedEof))
+    }
+}
+
+/// A connection to the monitor, ready for commands.
+pub struct Qmp {
+    reader: Box<dyn BufRead + Send>,
+    writer: Box<dyn Write + Send>,
+    answers_within: Duration,
+    /// What came of a line whose rest has not come yet.
+    line: Vec<u8>,
+    events: Vec<Value>,
+}
+
+impl Qmp {
+    /// Connects to a socket of QEMU, however long its path.
+    ///
+    /// # Errors
+    /// Nobody listens there, or what listens is no monitor.
+    pub fn connect(socket: &Path) -> Result<Self, QmpError> {
+        let connect = || -> io::Result<_> {
+            let stream = assay_host::socket::connect(socket)?;
+            stream.set_read_timeout(Some(QEMU_ANSWERS_WITHIN))?;
+            stream.set_write_timeout(Some(QEMU_ANSWERS_WITHIN))?;
+            Ok((stream.try_clone()?, stream))
+        };
+        let (writer, reader) = connect().map_err(lost("connection"))?;
+        let reader = Box::new(BufReader::new(reader));
+        Self::over(reader, Box::new(writer), QEMU_ANSWERS_WITHIN)
+    }
+
+    /// Takes the greeting and leaves negotiation mode. Where the reader gives up before
+    /// `answers_within` ([`ErrorKind::WouldBlock`], [`ErrorKind::TimedOut`]) it is asked again.
+    ///
+    /// # Errors
+    /// What is there is no monitor.
+    pub fn over(
+        reader: Box<dyn BufRead + Send>,
+        writer: Box<dyn Write + Send>,
+        answers_within: Duration,
+    ) -> Result<Self, QmpError> {
+        let mut qmp = Self {
+            reader,
+            writer,
+            answers_within,
+            line: Vec::new(),
+            events: Vec::new(),
+        };
+        qmp.answer("greeting")?;
+        qmp.execute("qmp_capabilities", json!({}))?;
+        Ok(qmp)
+    }
+
+    /// Runs a command and returns what it returns. Events that come before it are kept.
+    ///
+    /// # Errors
+    /// QEMU refuses, is gone, or says something else than JSON.
+    pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, QmpError> {
+        let line = json!({ "execute": command, "arguments": arguments });
+        self.writer
+            .write_all(format!("{line}\n").as_bytes())
+            .map_err(lost(command))?;
+        loop {
+            let mut answer = self.answer(command)?;
+            if let Some(error) = answer.get("error") {
+                let reason = error["desc"].as_str().unwrap_or("no reason given");
+                return Err(QmpError::Refused {
+                    command: command.to_owned(),
+                    reason: reason.to_owned(),
+                });
+            }
+            if let Some(found) = answer.get_mut("return") {
+                return Ok(found.take());
+            }
+            self.keep(answer);
+        }
+    }
+
+    /// The events that came since the last call, up to the last answer.
+    pub fn take_events(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The events that came since the last call. When there is none, the next one is waited for, so
+    /// long; nothing when none came.
+    ///
+    /// # Errors
+    /// QEMU is gone, or says something else than JSON.
+    pub fn wait_for_events(&mut self, within: Duration) -> Result<Vec<Value>, QmpError> {
+        while self.events.is_empty() {
+            match self.read("events", within)? {
+                Some(said) => self.keep(said),
+                None => break,
+            }
+        }
+        Ok(self.take_events())
+    }
+
+    fn keep(&mut self, said: Value) {
+        if said.get("event").is_some() {
+            self.events.push(said);
+        }
+    }
+
+    fn answer(&mut self, command: &str) -> Result<Value, QmpError> {
+        let answer = self.read(command, self.answers_within)?;
+        answer.ok_or_else(|| lost(command)(ErrorKind::TimedOut.into()))
+    }
+
+    /// The next line; none when it did not come in time.
+    fn read(&mut self, command: &str, within: Duration) -> Result<Option<Value>, QmpError> {
+        let deadline = Instant::now() + within;
+        loop {
+            let rest = LONGEST.saturating_sub(self.line.len() as u64);
+            let mut limited = self.reader.by_ref().take(rest);
+            match limited.read_until(b'\n', &mut self.line) {
+                Ok(0) => return Err(lost(command)(ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {
+                    let line = std::mem::take(&mut self.line);
+                    return serde_json::from_slice(&line).map(Some).map_err(|source| {
+                        QmpError::Language {
+                            command: command.to_owned(),
+                            source,
+                        }
+                    });
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    if Instant::now() >= deadline {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(lost(command)(error)),
+            }
+        }
+    }
+}
+
+fn lost(command: &str) -> impl Fn(io::Error) -> QmpError {
+    move |source| QmpError::Connection {
+        command: command.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::io::Read;
+
+    /// What QEMU 7.2 says, in pieces; an empty one is a time in which nothing comes.
+    struct Pieces(VecDeque<&'static str>);
+
+    impl Read for Pieces {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            match self.0.pop_front() {
+                Some("") => Err(ErrorKind::TimedOut.into()),
+                Some(piece) => {
+                    into[..piece.len()].copy_from_slice(piece.as_bytes());
+                    Ok(piece.len())
+                }
+                None => Ok(0),
+            }
+        }
+    }
+
+    const GREETING: &str = "{\"QMP\": {\"version\": {}, \"capabilities\": []}}\r\n";
+
+    fn talk(pieces: &[&'static str]) -> Result<Qmp, QmpError> {
+        let said = [GREETING].into_iter().chain(pieces.iter().copied());
+        let reader = BufReader::new(Pieces(said.collect()));
+        let long = Duration::from_secs(60);
+        Qmp::over(Box::new(reader), Box::new(io::sink()), long)
+    }
+
+    #[test]
+    fn a_line_that_comes_in_pieces_is_one_line() {
+        let mut qmp = talk(&["{\"retu", "", "rn\": {}}\r\n", "", "{\"return\": 7}\r\n"]).unwrap();
+        assert_eq!(qmp.execute("query-status", json!({})).unwrap(), json!(7));
+    }
+
+    #[test]
+    fn events_are_kept_wherever_they_come() {
+        let mut qmp = talk(&[
+            "{\"event\": \"RESUME\"}\r\n{\"return\": {}}\r\n",
+            "{\"event\": \"STOP\"}\r\n",
+        ])
+        .unwrap();
+        let names = |events: Vec<Value>| -> Vec<_> {
+            let name = |event: Value| event["event"].as_str().map(str::to_owned);
+            events.into_iter().filter_map(name).collect()
+        };
+        assert_eq!(names(qmp.take_events()), ["RESUME"]);
+        let next = qmp.wait_for_events(Duration::ZERO).unwrap();
+        assert_eq!(names(next), ["STOP"]);
+        let end = qmp.wait_for_events(Duration::ZERO).unwrap_err();
+        assert!(end.is_gone());
+    }
+
+    #[test]
+    fn what_does_not_come_in_time_is_no_end() {
+        let mut qmp = talk(&["{\"return\": {}}\r\n", "", "{\"event\": \"STOP\"}\r\n"]).unwrap();
+        assert_eq!(
+            qmp.wait_for_events(Duration::ZERO).unwrap(),
+            [] as [Value; 0]
+        );
+        assert_eq!(qmp.wait_for_events(Duration::ZERO).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_refusal_bears_the_words_of_qemu() {
+        let said =
+            "{\"return\": {}}\n{\"error\": {\"class\": \"GenericError\", \"desc\": \"no\"}}\n";
+        let refused = talk(&[said]).unwrap().execute("cont", json!({}));
+        assert!(matches!(refused, Err(QmpError::Refused { reason, .. }) if reason == "no"));
+        let garbage = talk(&["{\"return\": {}}\n", "qemu: no\n"]).unwrap();
+        let mut garbage = garbage;
+        let said = garbage.execute("cont", json!({}));
+        assert!(matches!(said, Err(QmpError::Language { .. })));
+    }
+}
