@@ -283,7 +283,7 @@ fn key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, Place)]) {
 }
 
 /// The command that says who may read a file, links followed.
-fn mode_of(path: &str) -> [&str; 5] {
+pub(crate) fn mode_of(path: &str) -> [&str; 5] {
     ["stat", "--dereference", "--format=%a", "--", path]
 }
 
