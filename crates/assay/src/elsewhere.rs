@@ -6,6 +6,7 @@ use crate::status::Unreadable;
 use assay_fleet::{Session, session};
 use assay_host::{Bundle, Captured, Host};
 use assay_model::Nanos;
+use assay_page::text::clean;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -93,13 +94,13 @@ impl Elsewhere {
             if passed >= Duration::from_secs(2)
                 && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
             {
-                meter.say(format!("waiting for {}", session::shown(host)));
+                meter.say(format!("waiting for {}", clean(host)));
             }
             cancel.is_cancelled()
         });
         meter.end();
         let sent = sent.map_err(|error| Unreadable(error.to_string()))?;
-        let bundle = Bundle::read(&sent[..], &session::shown(host));
+        let bundle = Bundle::read(&sent[..], &clean(host));
         Ok(bundle
             .map_err(|error| Unreadable(error.to_string()))?
             .into())

@@ -6,6 +6,15 @@
     reason = "it starts ssh and keeps what was collected in files of its own"
 )]
 
+pub mod changed;
+pub mod history;
+pub mod inventory;
+mod lanes;
+pub mod resolve;
+pub mod round;
 pub mod session;
 
+pub use history::{Entry, History};
+pub use inventory::{Inventory, InventoryError, Machine};
+pub use round::{Outcome, Round};
 pub use session::{Session, SessionError};

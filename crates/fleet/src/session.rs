@@ -2,6 +2,7 @@
 //! own configuration, agent and known hosts, so whatever works by hand works here.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
+use assay_page::text::clean;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -173,9 +174,15 @@ impl Session {
         all
     }
 
+    /// An error of this session.
+    #[must_use]
+    pub fn failed(&self, kind: Fault, reason: &str) -> SessionError {
+        self.fault(kind, clean(reason))
+    }
+
     fn fault(&self, kind: Fault, reason: String) -> SessionError {
         SessionError {
-            host: shown(&self.host),
+            host: clean(&self.host),
             kind,
             reason,
             way_out: None,
@@ -213,14 +220,14 @@ impl Session {
                 Fault::HostKey,
                 Some(format!(
                     "its key is another one than before: ask whoever installed it, then `ssh-keygen -R` and `ssh {}` once by hand",
-                    shown(name)
+                    clean(name)
                 )),
             ),
             () if has("Host key verification failed") || has("No ED25519 host key is known") => (
                 Fault::HostKey,
                 Some(format!(
                     "its key is not known here: `ssh {}` once by hand, and compare the fingerprint",
-                    shown(name)
+                    clean(name)
                 )),
             ),
             () if has("sudo:") => (
@@ -259,21 +266,8 @@ fn worst_line(text: &str) -> Option<String> {
         .clone()
         .rfind(|line| line.contains(": ") && !line.starts_with("Offending"))
         .or_else(|| lines.next_back())?;
-    let clean = assay_model::secrets::text(line);
-    Some(shown(&clean.chars().take(200).collect::<String>()))
-}
-
-/// Without control characters, also those that turn the direction of writing round: they come from elsewhere.
-#[must_use]
-pub fn shown(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            c if c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
-                c.escape_unicode().to_string()
-            }
-            c => c.to_string(),
-        })
-        .collect()
+    let text = assay_model::secrets::text(line);
+    Some(clean(&text.chars().take(200).collect::<String>()))
 }
 
 /// Refuses what ssh would take for something else than a machine.
@@ -292,7 +286,7 @@ pub fn check_name(name: &str) -> Result<(), SessionError> {
         () => return Ok(()),
     };
     Err(SessionError {
-        host: shown(name),
+        host: clean(name),
         kind: Fault::Name,
         reason: reason.to_owned(),
         way_out: None,
