@@ -6,9 +6,9 @@ mod cause;
 mod volatile;
 
 use crate::history::{Entry, Told, told};
-use assay_model::finding::{Certainty, Checked, Finding, Severity};
+use assay_model::drift::{Change, Kind};
+use assay_model::finding::{Certainty, Checked, Finding};
 use assay_model::{Fact, FactValue, Facts, Place};
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A machine at one time.
@@ -21,42 +21,6 @@ pub struct Then<'a> {
     pub entry: &'a Entry,
     /// When its kernel started, in seconds since 1970.
     pub booted: Option<i64>,
-}
-
-/// What kind of change it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A finding that was not there.
-    FindingCame,
-    /// A finding that is not there any more.
-    FindingGone,
-    /// Something is as it was not before.
-    Fact,
-}
-
-/// A change and its cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
-    /// What kind.
-    pub kind: Kind,
-    /// The key of the fact, or what names the finding.
-    pub what: String,
-    /// For findings: how bad it is, or was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
-    /// For findings: what they say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// As it was; none when it was not there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    /// As it is; none when it is not there any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-    /// Why, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
 }
 
 /// A fact under a key that means the same on both sides.

@@ -102,8 +102,9 @@ enum Format {
     Prometheus,
 }
 
+/// From which severity on a check fails.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
-enum Threshold {
+pub enum Threshold {
     Info,
     Low,
     Medium,
@@ -224,7 +225,7 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
 }
 
 /// Names after `--only` that mean nothing would check nothing, and look like a clean machine.
-fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
+pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     let all = catalogue.all();
     for name in only {
         let checks = || all.iter().filter(|page| page.check.is_some());

@@ -1,4 +1,5 @@
 use super::*;
+use assay_model::finding::Severity;
 use assay_model::{FactKind, Subject};
 
 fn entry(findings: &[(&str, Severity)]) -> Entry {
