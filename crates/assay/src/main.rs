@@ -19,6 +19,7 @@ macro_rules! eprint {
 mod cli;
 mod complete;
 mod context;
+mod elsewhere;
 mod global;
 mod input;
 mod pages;

@@ -1,6 +1,7 @@
 //! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
 
 pub mod advice;
+pub mod changed;
 pub mod check;
 pub mod compare;
 pub mod demo;
@@ -9,6 +10,7 @@ pub mod disks;
 pub mod dups;
 pub mod export;
 pub mod facts;
+pub mod fleet;
 pub mod import;
 pub mod lab;
 pub mod lint;
@@ -45,6 +47,8 @@ pub enum Verb {
     Disks(disks::Args),
     Advice(advice::Args),
     Check(check::Args),
+    Fleet(fleet::Args),
+    Changed(changed::Args),
     Dups(dups::Args),
     Plan(plan::Args),
     Stack(stack::Args),
@@ -79,6 +83,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Export(args)) => export::run(&args, global),
         Some(Verb::Advice(args)) => advice::run(&args, global),
         Some(Verb::Check(args)) => check::run(&args, global),
+        Some(Verb::Fleet(args)) => fleet::run(&args, global),
+        Some(Verb::Changed(args)) => changed::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Disks(args)) => disks::run(&args),
@@ -125,6 +131,8 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Lint(_)
             | Verb::Advice(_)
             | Verb::Check(_)
+            | Verb::Fleet(_)
+            | Verb::Changed(_)
             | Verb::Plan(_)
             | Verb::Demo(_)
             | Verb::Version(_)

@@ -7,6 +7,13 @@ mod commands;
 mod files;
 mod mount;
 
+/// The lists by which text is cleaned, for the collector that does the same in a shell.
+pub(crate) mod lists {
+    pub(crate) use super::cmdline::{MODULES, PLAIN};
+    pub(crate) use super::commands::{TARGETS, WORDS};
+    pub(crate) use super::mount::{FLAGS, NAMES, VALUES};
+}
+
 pub(crate) use cmdline::module_value;
 pub use mount::{mount_options, mount_source};
 
@@ -163,6 +170,13 @@ pub fn facts(facts: &mut Facts) {
         };
         *text = clean;
     }
+}
+
+/// What is done to the text of a file, for the tests of the collector that does it elsewhere.
+#[cfg(test)]
+pub(crate) fn rule_of_file(path: &str) -> Option<impl Fn(&[u8]) -> Vec<u8>> {
+    let rule = files::rule(path, false)?;
+    Some(move |text: &[u8]| rule.apply(text, false))
 }
 
 #[cfg(test)]

@@ -33,6 +33,14 @@ pub enum CaptureError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A bundle is not what it should be.
+    #[error("{name}: {reason}")]
+    Bundle {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A capture would overwrite something.
     #[error("{}: the directory is not empty; name a new one", path.display())]
     NotEmpty {
@@ -59,6 +67,15 @@ pub(crate) struct Index {
     /// What `statfs` said.
     #[serde(default)]
     pub(crate) statfs: BTreeMap<String, StatFs>,
+    /// For a bundle of the collector: the version of assay that the collector is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) collector: Option<String>,
+    /// Patterns of what was asked for; nothing else is known not to be there. Empty when everything was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) asked: Vec<String>,
+    /// Commands of which is known whether they are installed: those with an answer are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tools: Vec<String>,
     /// What was read and not kept, or not whole: paths and command lines, and what happened to them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) withheld: BTreeMap<String, String>,
@@ -77,6 +94,9 @@ pub(crate) struct Command {
     pub(crate) stderr: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) error: String,
+    /// Standard output line by line, instead of `stdout`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lines: Vec<String>,
 }
 
 /// Why something could not be read.
@@ -119,9 +139,25 @@ impl Index {
             }),
             Some(status) => Ok(CommandOutput {
                 status,
-                stdout: found.stdout.clone().into_bytes(),
+                stdout: match found.lines.is_empty() {
+                    true => found.stdout.clone().into_bytes(),
+                    false => (found.lines.join("\n") + "\n").into_bytes(),
+                },
                 stderr: found.stderr.clone().into_bytes(),
             }),
+        }
+    }
+
+    /// Reads an index; text that is not UTF-8 is understood as far as it goes.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let index: Self = serde_json::from_str(&String::from_utf8_lossy(bytes))
+            .map_err(|error| format!("not an index of a capture: {error}"))?;
+        match index.schema == SCHEMA {
+            true => Ok(index),
+            false => Err(format!(
+                "schema {} is unknown to this version of assay, which reads schema {SCHEMA}",
+                index.schema
+            )),
         }
     }
 

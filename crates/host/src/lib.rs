@@ -8,6 +8,7 @@
     reason = "this crate is the door to the machine"
 )]
 
+mod bundle;
 mod capture;
 mod command;
 mod error;
@@ -34,6 +35,7 @@ pub mod socket;
 mod succeed;
 mod write;
 
+pub use bundle::{Bundle, Captured, MAX_BUNDLE, open};
 pub use capture::CaptureError;
 pub use error::HostError;
 pub use faulty::Faulty;

@@ -95,6 +95,19 @@ impl Running {
     /// As fork(2) and execve(2).
     pub fn start(mut command: Command, dies: Dies) -> io::Result<Self> {
         command.stdin(Stdio::null());
+        Self::begin(command, dies)
+    }
+
+    /// The same with a file that it reads.
+    ///
+    /// # Errors
+    /// As fork(2) and execve(2).
+    pub fn start_with_input(mut command: Command, input: File, dies: Dies) -> io::Result<Self> {
+        command.stdin(input);
+        Self::begin(command, dies)
+    }
+
+    fn begin(mut command: Command, dies: Dies) -> io::Result<Self> {
         match dies {
             Dies::OnItsOwn => own_session(&mut command),
             Dies::Asked => die_with_us(&mut command, Signal::TERM),

@@ -70,6 +70,7 @@ impl Recorded {
             stdout: stdout.into(),
             stderr: stderr.into(),
             error: String::new(),
+            lines: Vec::new(),
         });
         self
     }

@@ -258,6 +258,7 @@ impl Host for Recording<'_> {
             stdout: String::new(),
             stderr: String::new(),
             error: String::new(),
+            lines: Vec::new(),
         };
         match &answer {
             Ok(output) => {

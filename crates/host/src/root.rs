@@ -32,21 +32,13 @@ impl Root {
             reason,
         };
         let index = match Live.read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|error| invalid(format!("not an index of a capture: {error}")))?,
+            Ok(bytes) => Index::parse(&bytes).map_err(invalid)?,
             Err(error) if error.is_absent() => Index {
                 schema: SCHEMA,
                 ..Index::default()
             },
             Err(error) => return Err(invalid(error.reason())),
         };
-        if index.schema != SCHEMA {
-            let reason = format!(
-                "schema {} is unknown to this version of assay, which reads schema {SCHEMA}",
-                index.schema
-            );
-            return Err(invalid(reason));
-        }
         Ok(Self { dir, index })
     }
 

@@ -8,6 +8,7 @@ pub mod advice;
 pub mod change;
 pub mod criterion;
 pub mod doubt;
+pub mod drift;
 pub mod fact;
 pub mod finding;
 pub mod histogram;

@@ -2,12 +2,13 @@
 
 use super::advice::Own;
 use crate::context::{self, print};
+use crate::elsewhere::Elsewhere;
 use crate::global::Global;
-use crate::status::{Status, Unreadable};
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_advice::{Catalogue, accept, chosen, fails, findings};
 use assay_facts::{Options, Redacted};
-use assay_host::{Host, Live, Root};
+use assay_host::{Host, Live};
 use assay_model::finding::{Checked, Severity};
 use assay_report::check as report;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ Examples:
   assay check --only ssh,zfs         only these domains or rules
   assay check --fail-on high         exit status 1 only for high and critical
   assay check --explain ssh-usedns   the page behind a finding
-  assay check --root box1            a captured machine, or an unpacked tree of files
+  assay check --root box1            a captured machine, an unpacked tree of files, or a bundle
+  assay check --host root@box1       another machine: nothing has to be installed there
   assay check --json                 for programs; --format sarif, junit, markdown, html,
                                      nagios or prometheus for others
   assay check --accept own.toml      what you have accepted, each with a reason
@@ -36,9 +38,8 @@ something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Check a captured directory instead of this machine
-    #[arg(long, value_name = "DIR")]
-    root: Option<PathBuf>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// Only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
@@ -101,8 +102,9 @@ enum Format {
     Prometheus,
 }
 
+/// From which severity on a check fails.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
-enum Threshold {
+pub enum Threshold {
     Info,
     Low,
     Medium,
@@ -136,15 +138,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     known(&catalogue, &args.only)?;
-    let captured = match &args.root {
-        // A file inside counts as the directory's: either way nothing can be said about it.
-        Some(dir) => Some(Root::open(dir).map_err(|error| Unreadable(error.to_string()))?),
-        None => None,
-    };
-    let host: &dyn Host = match &captured {
-        Some(root) => root,
-        None => &Live,
-    };
+    let captured = args.elsewhere.open(&[])?;
+    let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
     let facts = assay_facts::collect(
         host,
         &Options {
@@ -230,7 +225,7 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
 }
 
 /// Names after `--only` that mean nothing would check nothing, and look like a clean machine.
-fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
+pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     let all = catalogue.all();
     for name in only {
         let checks = || all.iter().filter(|page| page.check.is_some());

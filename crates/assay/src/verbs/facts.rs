@@ -3,11 +3,12 @@
 mod listing;
 
 use crate::context::{self, print};
+use crate::elsewhere::Elsewhere;
 use crate::global::Global;
-use crate::status::{Status, Unreadable};
+use crate::status::Status;
 use anyhow::Context as _;
 use assay_facts::{Options, Redacted};
-use assay_host::{Host, Live, Recording, Root};
+use assay_host::{Host, Live, Recording};
 use assay_model::{Facts, SCHEMA_VERSION};
 use std::path::PathBuf;
 
@@ -19,13 +20,16 @@ Examples:
   assay facts --json | jq '.facts[\"memory.total\"]'
   assay facts --capture box1        copy what was read into a new directory …
   assay facts --root box1           … and look at it elsewhere
+  assay facts --script > collector  a shell script that reads the same, to be read first; then
+  ssh box1 sudo -n sh < collector > box1.bundle && assay check --root box1.bundle
+  assay facts --host root@box1      the same in one step
 
 Each fact says where it was read. `unknown` is not the same as absent: it exists, or may,
 but could not be read, and the reason is given. Serial numbers and the host name are left
 out without --identity.
 
-Exit status: 0 done, 1 no key begins with any PREFIX, 2 error, 3 the captured directory
-cannot be read.";
+Exit status: 0 done, 1 no key begins with any PREFIX, 2 error, 3 what was captured cannot be
+read, or the host not be reached.";
 
 /// Show what is true of this machine, and where it was read
 #[derive(clap::Args)]
@@ -37,12 +41,14 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Read a captured directory instead of this machine
-    #[arg(long, value_name = "DIR", conflicts_with = "capture")]
-    root: Option<PathBuf>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// Also copy what is read into a new directory, for --root
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["root", "host"])]
     capture: Option<PathBuf>,
+    /// Print the collector: a shell script that writes a bundle for --root to standard output
+    #[arg(long, conflicts_with_all = ["root", "host", "capture", "prefixes", "json", "targets", "services", "identity"])]
+    script: bool,
     /// A path whose file system is looked at more closely [default: the current directory]
     #[arg(long = "target", value_name = "PATH")]
     targets: Vec<PathBuf>,
@@ -56,12 +62,12 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    let facts = match (&args.root, &args.capture) {
-        (Some(dir), _) => {
-            // A file inside counts as the directory's: either way nothing can be said about it.
-            let root = Root::open(dir).map_err(|error| Unreadable(error.to_string()))?;
-            collect(&root, args, args.targets.clone())
-        }
+    if args.script {
+        print(&assay_facts::script(env!("CARGO_PKG_VERSION")))?;
+        return Ok(Status::Ok);
+    }
+    let facts = match (args.elsewhere.open(&args.targets)?, &args.capture) {
+        (Some(host), _) => collect(&*host, args, args.targets.clone()),
         (None, Some(dir)) => {
             let redacted = Redacted::new(&Live, args.identity);
             let recording = Recording::new(&redacted, dir)?;

@@ -3,6 +3,7 @@
 mod layers;
 mod measure;
 
+use crate::elsewhere::Elsewhere;
 use crate::global::Global;
 use crate::shape::Shape;
 use crate::status::Status;
@@ -18,6 +19,8 @@ pub struct Args {
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
     #[command(flatten)]
+    elsewhere: Elsewhere,
+    #[command(flatten)]
     measure: measure::Measure,
     #[command(flatten)]
     shape: Shape,
@@ -31,6 +34,6 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let target = args.target.as_deref();
     match measure::run(&args.measure, target, &args.shape, args.quiet, global)? {
         Some(status) => Ok(status),
-        None => layers::run(target, &args.shape, global),
+        None => layers::run(target, &args.elsewhere, &args.shape, global),
     }
 }

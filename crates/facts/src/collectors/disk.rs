@@ -10,6 +10,68 @@ use std::path::Path;
 const BLOCK: &str = "/sys/block";
 const EINVAL: i32 = 22;
 
+/// Settings and words: name in the key, and the file below the device.
+const TEXTS: [(&str, &str); 6] = [
+    ("model", "device/model"),
+    ("vendor", "device/vendor"),
+    ("firmware", "device/firmware_rev"),
+    ("revision", "device/rev"),
+    ("write_cache", "queue/write_cache"),
+    ("zoned", "queue/zoned"),
+];
+/// What is yes or no.
+const FLAGS: [(&str, &str); 6] = [
+    ("rotational", "queue/rotational"),
+    ("read_only", "ro"),
+    ("removable", "removable"),
+    ("fua", "queue/fua"),
+    ("iostats", "queue/iostats"),
+    ("dax", "queue/dax"),
+];
+/// Numbers, with their unit in bytes or as they are.
+const NUMBERS: [(&str, &str, i64); 11] = [
+    ("logical_block_size", "queue/logical_block_size", 1),
+    ("physical_block_size", "queue/physical_block_size", 1),
+    ("minimum_io_size", "queue/minimum_io_size", 1),
+    ("optimal_io_size", "queue/optimal_io_size", 1),
+    ("discard_granularity", "queue/discard_granularity", 1),
+    ("nr_requests", "queue/nr_requests", 1),
+    ("nomerges", "queue/nomerges", 1),
+    ("rq_affinity", "queue/rq_affinity", 1),
+    ("read_ahead", "queue/read_ahead_kb", 1024),
+    ("max_request", "queue/max_sectors_kb", 1024),
+    ("queue_depth", "device/queue_depth", 1),
+];
+/// What else is read of a device, below it.
+const MORE: [&str; 19] = [
+    "dev",
+    "size",
+    "partition",
+    "queue/scheduler",
+    "queue/wbt_lat_usec",
+    "dm/name",
+    "dm/uuid",
+    "md/level",
+    "md/sync_action",
+    "md/bitmap/location",
+    "md/consistency_policy",
+    "md/raid_disks",
+    "md/chunk_size",
+    "md/degraded",
+    "md/stripe_cache_size",
+    "loop/backing_file",
+    "loop/dio",
+    "loop/offset",
+    "comp_algorithm",
+];
+
+/// All files of a device that are read, but for what names this one device.
+pub(crate) fn files() -> impl Iterator<Item = &'static str> {
+    let texts = TEXTS.iter().chain(&FLAGS).map(|(_, file)| *file);
+    let numbers = NUMBERS.iter().map(|(_, file, _)| *file);
+    texts.chain(numbers).chain(MORE)
+}
+
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     for name in g.list("disk", BLOCK) {
         let key = format!("disk.{}", lossy(&name));
@@ -45,39 +107,13 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
 
 fn one(g: &mut Gather<'_>, key: &str, device: &Device, with_identity: bool) {
     let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
-    for (name, file) in [
-        ("model", "device/model"),
-        ("vendor", "device/vendor"),
-        ("firmware", "device/firmware_rev"),
-        ("revision", "device/rev"),
-        ("write_cache", "queue/write_cache"),
-        ("zoned", "queue/zoned"),
-    ] {
+    for (name, file) in TEXTS {
         g.text(&format!("{key}.{name}"), &at(file));
     }
-    for (name, file) in [
-        ("rotational", "queue/rotational"),
-        ("read_only", "ro"),
-        ("removable", "removable"),
-        ("fua", "queue/fua"),
-        ("iostats", "queue/iostats"),
-        ("dax", "queue/dax"),
-    ] {
+    for (name, file) in FLAGS {
         g.flag(&format!("{key}.{name}"), &at(file));
     }
-    for (name, file, unit) in [
-        ("logical_block_size", "queue/logical_block_size", 1),
-        ("physical_block_size", "queue/physical_block_size", 1),
-        ("minimum_io_size", "queue/minimum_io_size", 1),
-        ("optimal_io_size", "queue/optimal_io_size", 1),
-        ("discard_granularity", "queue/discard_granularity", 1),
-        ("nr_requests", "queue/nr_requests", 1),
-        ("nomerges", "queue/nomerges", 1),
-        ("rq_affinity", "queue/rq_affinity", 1),
-        ("read_ahead", "queue/read_ahead_kb", 1024),
-        ("max_request", "queue/max_sectors_kb", 1024),
-        ("queue_depth", "device/queue_depth", 1),
-    ] {
+    for (name, file, unit) in NUMBERS {
         g.number(&format!("{key}.{name}"), &at(file), unit);
     }
     g.value(&format!("{key}.scheduler"), &at("queue/scheduler"), chosen);

@@ -34,6 +34,11 @@ pub(crate) fn collect(g: &mut Gather<'_>, device: &str) {
     }
 }
 
+/// The names of the fields.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FIELDS.iter().map(|(name, _)| *name)
+}
+
 /// Whether a line is one of the fields above.
 pub(crate) fn is_known(line: &str) -> bool {
     let label = line.split_once(':').map(|(label, _)| label);

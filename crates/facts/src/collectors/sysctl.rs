@@ -6,7 +6,7 @@ use assay_conf::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 14] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",

@@ -27,6 +27,11 @@ pub(crate) fn is_version(argv: &[&str]) -> bool {
     TOOLS.iter().any(|(_, known)| *known == argv)
 }
 
+/// The commands, for the collector that runs them elsewhere.
+pub(crate) fn commands() -> impl Iterator<Item = &'static [&'static str]> {
+    TOOLS.iter().map(|(_, argv)| *argv)
+}
+
 pub(crate) fn collect(g: &mut Gather<'_>, which: usize) {
     let Some((tool, argv)) = TOOLS.get(which) else {
         return;

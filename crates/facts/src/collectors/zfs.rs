@@ -54,7 +54,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 }
 
 /// What a check asks of data sets; some know only a part of it.
-const ASKED: &str = "type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,\
+pub(crate) const ASKED: &str = "type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,\
 primarycache,secondarycache,normalization,dedup,checksum,copies,refreservation,volsize,origin,encryption,\
 xattr,available,used,usedbysnapshots";
 

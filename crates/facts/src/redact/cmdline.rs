@@ -5,7 +5,7 @@ use super::{LEFT_OUT, mount_options};
 use assay_model::secrets::{WITHHELD, is_plain, names_a_secret};
 
 /// Parameters that choose how the kernel works: numbers, words and lists of them.
-const PLAIN: &str = "
+pub(crate) const PLAIN: &str = "
 acpi acpi_backlight acpi_enforce_resources acpi_rsdp add_efi_memmap amd_iommu amd_pstate apic apparmor
 audit audit_backlog_limit biosdevname boot_delay bootdebug cgroup_disable cgroup_enable cgroup_memory
 cgroup_no_v1 clearcpuid clocksource cma console consoleblank coredump_filter crashkernel debug
@@ -34,7 +34,7 @@ tsx_async_abort udev.log_level udev.log_priority unknown_nmi_panic usbcore.autos
 vmalloc vsyscall watchdog workqueue.power_efficient x2apic_phys zfsforce zfs_force";
 
 /// Modules whose parameters choose how they work, before a dot and in modprobe.d(5).
-const MODULES: &str = "
+pub(crate) const MODULES: &str = "
 aacraid acpi acpi_cpufreq ahci amd_iommu amd_pstate amdgpu ast bcache be2net blk_mq bnx2 bnx2x bnxt_en bonding
 brd btrfs cpufreq cpuidle cxgb4 dm_cache dm_crypt dm_mod dm_multipath dm_raid dm_thin_pool dm_verity drm
 drm_kms_helper e1000e edac_core efi_pstore ena ext4 floppy fuse hpsa hv_storvsc hv_vmbus hyperv_fb i40e i8042

@@ -205,7 +205,7 @@ const PLACES: [&str; 7] = [
 
 /// Properties whose value is a word (zfsprops(7), zpoolprops(7)); numbers, sizes, times and the words of
 /// [`is_common`] stand under any name.
-const WORDS: &str = "
+pub(crate) const WORDS: &str = "
 type name compression checksum dedup sync logbias primarycache secondarycache redundant_metadata acltype aclinherit
 aclmode xattr snapdir snapdev volmode casesensitivity normalization utf8only canmount dnodesize encryption keyformat
 keystatus exec setuid devices readonly atime relatime jailed zoned vscan nbmand overlay prefetch direct defer_destroy
@@ -295,7 +295,7 @@ fn device(name: &str, line: &str) -> Option<String> {
 }
 
 /// Targets of device mapper (Documentation/admin-guide/device-mapper, and VDO).
-const TARGETS: &str = "
+pub(crate) const TARGETS: &str = "
 bow cache clone crypt delay dust ebs era error flakey integrity linear log-writes mirror multipath raid snapshot
 snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verity writecache zero zoned";
 

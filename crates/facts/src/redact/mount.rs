@@ -8,7 +8,7 @@ use assay_model::secrets::{WITHHELD, is_path, is_plain};
 const UNKNOWN: &str = "(option withheld)";
 
 /// Options without a value (mount(8), and of each file system its own manual page).
-const FLAGS: &str = "
+pub(crate) const FLAGS: &str = "
 ro rw suid nosuid dev nodev exec noexec sync async dirsync atime noatime diratime nodiratime relatime norelatime
 strictatime nostrictatime lazytime nolazytime mand nomand symfollow nosymfollow iversion noiversion i_version
 remount defaults silent loud seclabel posixacl noposixacl
@@ -41,7 +41,7 @@ loose fscache dirstat nodirstat rbytes norbytes dcache nodcache noshare wsize no
 prjjquota journal_flush_disabled direct indirect";
 
 /// Options whose value is a number or a word.
-const VALUES: &str = "
+pub(crate) const VALUES: &str = "
 size nr_blocks nr_inodes mode uid gid huge mpol rootmode user_id group_id max_read blksize fd pgrp timeout minproto
 maxproto pipe_ino ptmxmode max
 vers nfsvers minorversion rsize wsize bsize namlen proto timeo retrans retry sec local_lock nconnect
@@ -130,7 +130,7 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
 }
 
 /// What stands for a source where there is none.
-const NAMES: &str = "
+pub(crate) const NAMES: &str = "
 none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup cgroup2 systemd-1 mqueue
 hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
 sunrpc nfsd lxcfs portal gvfsd-fuse nsfs cgmfs keyctl composefs autofs unionfs";

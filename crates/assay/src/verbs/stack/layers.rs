@@ -1,11 +1,12 @@
 //! `assay stack TARGET`: what lies under a path, a device or a virtual machine.
 
 use crate::context;
+use crate::elsewhere::Elsewhere;
 use crate::global::Global;
 use crate::shape::Shape;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
-use assay_host::Live;
+use assay_host::{Host, Live};
 use assay_model::stack::{Layer, LayerKind, Stack};
 use assay_report::stack::{View, html, json, markdown, terminal};
 use assay_stack::{StackError, Target, discover, hints};
@@ -19,13 +20,36 @@ Examples:
   assay stack web                   under the disks of a virtual machine, by its name
   assay stack 100 --html web.html   the same by its number on Proxmox, as a page with a picture
   assay stack vm.qcow2 --json       under an image, and what it is based on
+  assay stack --host root@box1 /srv under a path of another machine
 
 Nothing is changed and nothing is written to. As root more can be found out; what cannot is said.";
 
 /// Finds the layers and shows them.
-pub(super) fn run(target: Option<&Path>, shape: &Shape, global: &Global) -> anyhow::Result<Status> {
-    let target = understand(target.unwrap_or(Path::new(".")))?;
-    let stack = discover(&Live, &target).map_err(|error| match error {
+pub(super) fn run(
+    target: Option<&Path>,
+    elsewhere: &Elsewhere,
+    shape: &Shape,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    let (captured, target) = match (elsewhere.is_meant(), target) {
+        (false, target) => (None, understand(target.unwrap_or(Path::new(".")))?),
+        (true, Some(target)) => {
+            let captured = elsewhere.open(&[target.to_owned()])?;
+            let target = match (target.is_absolute(), target.to_str()) {
+                (false, Some(name)) if target.components().count() == 1 => {
+                    Target::Guest(name.to_owned())
+                }
+                (false, _) => {
+                    anyhow::bail!("{}: say the whole path on that machine", target.display())
+                }
+                (true, _) => Target::Path(target.to_owned()),
+            };
+            (captured, target)
+        }
+        (true, None) => anyhow::bail!("which path on that machine? assay stack --host HOST /srv"),
+    };
+    let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
+    let stack = discover(host, &target).map_err(|error| match error {
         StackError::Unreadable(_) => Unreadable(error.to_string()).into(),
         error => anyhow::Error::new(error),
     })?;

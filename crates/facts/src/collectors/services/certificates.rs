@@ -314,7 +314,7 @@ fn permissions(text: &str) -> Option<u32> {
 }
 
 /// The command that says who may read a file or enter a directory, links followed.
-fn mode_of(path: &str) -> [&str; 5] {
+pub(crate) fn mode_of(path: &str) -> [&str; 5] {
     ["stat", "--dereference", "--format=%a", "--", path]
 }
 

@@ -11,10 +11,10 @@ pub(crate) const VPN: &str = "/etc/openvpn/";
 
 /// Plugins that a check knows. SpamAssassin 4.0.1 loads the first two in v310.pre and Check in v320.pre;
 /// OLEVBMacro stands commented out in v343.pre.
-const PLUGINS: [&str; 4] = ["MIMEHeader", "ReplaceTags", "Check", "OLEVBMacro"];
+pub(crate) const PLUGINS: [&str; 4] = ["MIMEHeader", "ReplaceTags", "Check", "OLEVBMacro"];
 
 /// Settings of smb.conf, without blanks and in lower case (smb.conf(5)).
-const SMB: [(&str, &str); 7] = [
+pub(crate) const SMB: [(&str, &str); 7] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
     ("serverminprotocol", "server_min_protocol"),
@@ -25,7 +25,7 @@ const SMB: [(&str, &str); 7] = [
 ];
 
 /// Options of OpenVPN.
-const VPN_KEYS: [&str; 7] = [
+pub(crate) const VPN_KEYS: [&str; 7] = [
     "cipher",
     "data-ciphers",
     "ncp-ciphers",
@@ -223,7 +223,7 @@ pub(crate) fn redact_samba(line: &str) -> String {
 }
 
 /// Values of the settings above.
-const SMB_VALUES: [&str; 24] = [
+pub(crate) const SMB_VALUES: [&str; 24] = [
     "yes",
     "no",
     "true",

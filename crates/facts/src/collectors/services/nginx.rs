@@ -27,7 +27,7 @@ const HEADERS: [&str; 4] = [
 ];
 
 /// Words of OpenSSL's cipher strings that are not in capital letters.
-const ALIASES: [&str; 10] = [
+pub(crate) const ALIASES: [&str; 10] = [
     "aNULL", "eNULL", "kRSA", "kEDH", "kECDH", "kECDHE", "kDHE", "aRSA", "aECDSA", "SSLv3",
 ];
 

@@ -7,7 +7,7 @@ pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
 /// Packages that a check asks about; what else is installed is nobody's business.
-const PACKAGES: [&str; 11] = [
+pub(crate) const PACKAGES: [&str; 11] = [
     "dovecot-core",
     "libgnutls30",
     "libgnutls30t64",

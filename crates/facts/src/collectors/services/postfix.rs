@@ -102,10 +102,14 @@ fn seconds(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-fn is_asked(name: &str) -> bool {
+/// The parameters that are asked for.
+pub(crate) fn names() -> Vec<&'static str> {
     let keys = KEYS.iter().map(|(key, _)| *key);
-    keys.chain(TIMES.iter().map(|(key, _)| *key))
-        .any(|key| key == name)
+    keys.chain(TIMES.iter().map(|(key, _)| *key)).collect()
+}
+
+fn is_asked(name: &str) -> bool {
+    names().contains(&name)
 }
 
 /// Names of restrictions and levels are in lower case; what follows some of them is a table or a host.

@@ -203,6 +203,21 @@ fn known(name: &str) -> Option<Take> {
         .or_else(|| SERVER_DEAD.contains(&one).then_some(Take::Word))
 }
 
+/// The keywords that are asked for: those with a list of algorithms, or those with a word.
+pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
+    let all = SERVER_KEYS.iter().chain(&CLIENT_KEYS);
+    let mut found: Vec<&str> = all
+        .filter(|(_, take)| (*take == Take::List) == lists)
+        .map(|(key, _)| *key)
+        .collect();
+    if !lists {
+        found.extend(SERVER_DEAD);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Names of algorithms are in lower case; a path says who it belongs to only below a home directory,
 /// so what is kept of one is whether it lies where anybody may write.
 fn harmless(name: &str, value: &str, take: Take) -> String {

@@ -31,6 +31,12 @@ const TASKS: [(&str, &[&str], &[&str]); 2] = [
     ),
 ];
 
+/// What lines of scripts are looked for.
+pub(crate) fn words() -> Vec<&'static str> {
+    let words = TASKS.iter().flat_map(|(_, _, words)| words.iter().copied());
+    words.collect()
+}
+
 /// TRIM among the tasks.
 const TRIM: usize = 1;
 

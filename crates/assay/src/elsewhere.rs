@@ -1,0 +1,108 @@
+//! Options of the verbs that look at a machine: another one than this.
+
+use crate::context;
+use crate::progress::{LOG_EVERY, Meter};
+use crate::status::Unreadable;
+use assay_fleet::{Session, session};
+use assay_host::{Bundle, Captured, Host};
+use assay_model::Nanos;
+use assay_page::text::clean;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which machine is meant.
+#[derive(clap::Args)]
+pub struct Elsewhere {
+    /// Look at a captured directory or a bundle instead of this machine; `-` reads a bundle
+    #[arg(long, value_name = "DIR|BUNDLE")]
+    pub root: Option<PathBuf>,
+    /// Look at another machine over ssh; nothing has to be installed there
+    #[arg(long, value_name = "[USER@]HOST", conflicts_with = "root")]
+    pub host: Option<String>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// How machines are reached.
+#[derive(clap::Args)]
+pub struct How {
+    /// Read there as root, by one `sudo -n`
+    #[arg(long)]
+    pub sudo: bool,
+    /// Seconds after which a machine is given up [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub deadline: Option<u64>,
+    /// Another configuration of ssh than your own
+    #[arg(long, value_name = "FILE")]
+    pub ssh_config: Option<PathBuf>,
+}
+
+impl How {
+    /// How long a machine may take.
+    pub fn deadline(&self) -> Duration {
+        self.deadline.map_or(session::DEADLINE, Duration::from_secs)
+    }
+
+    /// A session with a machine.
+    pub fn session(&self, host: &str) -> Session {
+        Session {
+            host: host.to_owned(),
+            sudo: self.sudo,
+            deadline: self.deadline(),
+            config: self.ssh_config.clone(),
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Whether another machine than this is meant.
+    pub fn is_meant(&self) -> bool {
+        self.root.is_some() || self.host.is_some()
+    }
+
+    /// The other machine; none when this one is meant. On a machine that is asked over ssh, these paths are
+    /// looked at more closely.
+    pub fn open(&self, paths: &[PathBuf]) -> anyhow::Result<Option<Box<dyn Host>>> {
+        let captured = match (&self.root, &self.host) {
+            // A file inside counts as the directory's: either way nothing can be said about it.
+            (Some(path), _) => {
+                assay_host::open(path).map_err(|error| Unreadable(error.to_string()))?
+            }
+            (None, Some(host)) => self.ask(host, paths)?,
+            (None, None) => return Ok(None),
+        };
+        if let Some(version) = &captured.collector
+            && version != env!("CARGO_PKG_VERSION")
+        {
+            let version: String = version.escape_debug().take(40).collect();
+            eprintln!(
+                "note: the collector was of assay {version}; what this assay asks in addition is not known"
+            );
+        }
+        Ok(Some(captured.host))
+    }
+
+    fn ask(&self, host: &str, paths: &[PathBuf]) -> anyhow::Result<Captured> {
+        let session = self.how.session(host);
+        let cancel = context::on_signals()?;
+        let limit = session.deadline;
+        let mut meter = Meter::new(false, Nanos::from(limit));
+        let script = assay_facts::script_for(env!("CARGO_PKG_VERSION"), paths)
+            .map_err(anyhow::Error::msg)?;
+        let sent = session.run(&script, &mut |passed| {
+            // Who waits for two seconds wants to know for what.
+            if passed >= Duration::from_secs(2)
+                && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
+            {
+                meter.say(format!("waiting for {}", clean(host)));
+            }
+            cancel.is_cancelled()
+        });
+        meter.end();
+        let sent = sent.map_err(|error| Unreadable(error.to_string()))?;
+        let bundle = Bundle::read(&sent[..], &clean(host));
+        Ok(bundle
+            .map_err(|error| Unreadable(error.to_string()))?
+            .into())
+    }
+}

@@ -1,0 +1,201 @@
+//! `assay changed`: what is another one on machines than it was, and why.
+
+use super::fleet::ask;
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::{Status, Unreadable};
+use anyhow::Context as _;
+use assay_fleet::changed::{Then, changes};
+use assay_fleet::{Entry, History};
+use assay_host::{Bundle, Host as _};
+use assay_page::text::clean;
+use assay_report::fleet::{self as report, Changed};
+use jiff::{Timestamp, ToSpan as _};
+use std::path::Path;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay changed                       on all machines, since they were asked the time before
+  assay changed web1 db1              on these
+  assay changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
+  assay changed --json                for programs
+
+Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was kept, by
+the rules of today. Nothing is printed when nothing changed.
+
+Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot be read.";
+
+/// What changed on machines since they were asked before, and why
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Machines, as `assay fleet` calls them [default: all that were asked]
+    #[arg(value_name = "MACHINE")]
+    machines: Vec<String>,
+    /// Compare with what was true at this time: a date, a time, or so long ago
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    own: super::advice::Own,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let since = match &args.since {
+        Some(text) => Some(time(text, context::now())?),
+        None => None,
+    };
+    let history = ask::history()?;
+    let known = history.machines()?;
+    if known.is_empty() {
+        anyhow::bail!("no machine was asked yet: `assay fleet check root@box1` does");
+    }
+    let names = match args.machines.is_empty() {
+        true => known,
+        false => {
+            if let Some(name) = args.machines.iter().find(|name| !known.contains(name)) {
+                anyhow::bail!(
+                    "{}: was not asked yet; there are {}",
+                    clean(name),
+                    known
+                        .iter()
+                        .map(|name| clean(name))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                );
+            }
+            args.machines.clone()
+        }
+    };
+    let catalogue = super::advice::catalogue(&args.own)?;
+    let pages = catalogue.all();
+    let mut all = Vec::new();
+    for name in &names {
+        let entries = history.entries(name)?;
+        let Some((old, new)) = pair(&entries, since) else {
+            continue;
+        };
+        all.push(Changed {
+            name,
+            from: old.at,
+            to: new.at,
+            changes: between(&history, name, (old, new), &pages)?,
+        });
+    }
+    print(&match args.json {
+        true => format!("{:#}\n", report::changes_json(&all)),
+        false => report::changes(&all, context::style(global)),
+    })?;
+    Ok(match all.iter().all(|one| one.changes.is_empty()) {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+/// The newest, and the one before it; with a time the last that was true then, else the oldest after it.
+fn pair(entries: &[Entry], since: Option<Timestamp>) -> Option<(&Entry, &Entry)> {
+    let (new, before) = entries.split_last()?;
+    let old = match since {
+        None => before.last(),
+        Some(since) => before
+            .iter()
+            .rfind(|entry| entry.at <= since)
+            .or_else(|| before.first()),
+    };
+    Some((old?, new))
+}
+
+fn between(
+    history: &History,
+    name: &str,
+    (old, new): (&Entry, &Entry),
+    pages: &[&assay_model::advice::Advice],
+) -> anyhow::Result<Vec<assay_model::drift::Change>> {
+    let read = |entry: &Entry| -> anyhow::Result<_> {
+        let unreadable =
+            |why: String| Unreadable(format!("what was kept of {}: {why}", clean(name)));
+        let bytes = history
+            .bundle(name, entry)
+            .map_err(|error| unreadable(error.to_string()))?;
+        let bundle =
+            Bundle::read(&bytes[..], "a bundle").map_err(|error| unreadable(error.to_string()))?;
+        let stat = bundle
+            .read_text(Path::new("/proc/stat"))
+            .unwrap_or_default();
+        let booted = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
+        Ok((ask::judge(&bundle, pages), booted))
+    };
+    let ((before, booted_before), (after, booted_after)) = (read(old)?, read(new)?);
+    Ok(changes(
+        &Then {
+            facts: &before.facts,
+            checked: &before.checked,
+            entry: old,
+            booted: booted_before,
+        },
+        &Then {
+            facts: &after.facts,
+            checked: &after.checked,
+            entry: new,
+            booted: booted_after,
+        },
+    ))
+}
+
+/// `2026-11-20`, a time as in RFC 3339, or `12h`, `7d`, `2w` ago.
+fn time(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let ago = || {
+        let number: i64 = digits
+            .parse()
+            .ok()
+            .filter(|number| (0..100_000).contains(number))?;
+        let hours = match &text[digits.len()..] {
+            "h" => number,
+            "d" => number.checked_mul(24)?,
+            "w" => number.checked_mul(24 * 7)?,
+            _ => return None,
+        };
+        now.checked_sub(hours.hours()).ok()
+    };
+    let date = || {
+        let date: jiff::civil::Date = text.parse().ok()?;
+        Some(date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    };
+    let whole = || text.parse::<Timestamp>().ok();
+    // A date is also the start of a time.
+    let found = ago().or_else(|| if text.len() <= 10 { date() } else { whole() });
+    found.with_context(|| {
+        format!("--since {text}: a date (2026-11-20), a time (2026-11-20T06:00Z) or so long ago (12h, 7d)")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_write_them() {
+        let now: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
+        for (text, expected) in [
+            ("12h", "2026-11-23T00:00:00Z"),
+            ("7d", "2026-11-16T12:00:00Z"),
+            ("2026-11-20", "2026-11-20T00:00:00Z"),
+            ("2026-11-20T06:00Z", "2026-11-20T06:00:00Z"),
+        ] {
+            assert_eq!(
+                time(text, now).unwrap(),
+                expected.parse().unwrap(),
+                "{text}"
+            );
+        }
+        for text in ["", "yesterday", "7", "-1d", "99999999999999999999d"] {
+            assert!(time(text, now).is_err(), "{text}");
+        }
+    }
+}

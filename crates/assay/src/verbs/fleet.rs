@@ -1,0 +1,241 @@
+//! `assay fleet`: many machines over plain ssh.
+
+pub(super) mod ask;
+mod facts;
+
+use crate::context::{self, print};
+use crate::elsewhere::How;
+use crate::global::Global;
+use crate::status::Status;
+use assay_advice::fails;
+use assay_fleet::{Inventory, Machine, Outcome};
+use assay_model::finding::Severity;
+use assay_page::text::clean;
+use assay_report::fleet as report;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay fleet list                       which machines there are, and in which groups
+  assay fleet check web db1              check a group and a machine, by finding
+  assay fleet check 'web-*' --sudo       names in your ~/.ssh/config, read as root
+  assay fleet facts all --key package.   which machine has which version
+  assay changed                          what changed on them since they were last asked
+  ansible-inventory --list | assay fleet check all --ansible -
+
+Nothing has to be installed on the machines: the script of `assay facts --script` goes in over
+one ssh session for each, a bundle comes back, and all judging is done here. Bundles are kept, and
+thinned as they grow old. Without an inventory the machines are those of your ~/.ssh/config.";
+
+const INVENTORY: &str = "\
+An inventory, ~/.config/assay/fleet.toml:
+  sudo = true                            # for all, by `sudo -n`; machines may say otherwise
+  deadline = 60                          # seconds
+  [groups]
+  web = [\"web1\", \"root@web2.example.org\"]
+  db = [\"db-*\"]                          # names in the configuration of ssh
+  [machines.web1]
+  address = \"root@10.0.0.7\"              # as ssh takes it
+  sudo = false";
+
+/// Ask many machines over ssh: which there are, what is true of them, what is wrong on them
+#[derive(clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{INVENTORY}"))]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Which machines there are
+    List(List),
+    /// What is true of machines, by value
+    Facts(facts::Args),
+    /// What is wrong on machines, by finding
+    Check(Check),
+}
+
+/// Which machines.
+#[derive(clap::Args)]
+pub struct Which {
+    /// Groups, machines and patterns of names; `all` means every one
+    #[arg(value_name = "GROUP|MACHINE", required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    known: Known,
+    #[command(flatten)]
+    how: How,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Where machines are known from.
+#[derive(clap::Args)]
+pub struct Known {
+    /// The inventory [default: $XDG_CONFIG_HOME/assay/fleet.toml]
+    #[arg(long, value_name = "FILE", conflicts_with = "ansible")]
+    inventory: Option<PathBuf>,
+    /// Use what `ansible-inventory --list` printed; `-` reads it
+    #[arg(long, value_name = "FILE")]
+    ansible: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Groups, machines and patterns of names
+    #[arg(value_name = "GROUP|MACHINE", default_value = "all")]
+    names: Vec<String>,
+    #[command(flatten)]
+    known: Known,
+    /// Another configuration of ssh than your own
+    #[arg(long, value_name = "FILE")]
+    ssh_config: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Check {
+    #[command(flatten)]
+    which: Which,
+    /// Only these domains or rules
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// From which severity on the check fails: info, low, medium, high or critical
+    #[arg(long, value_enum, default_value_t = super::check::Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
+    fail_on: super::check::Threshold,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    own: super::advice::Own,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    match &args.action {
+        Action::List(args) => list(args),
+        Action::Facts(args) => facts::run(args, global),
+        Action::Check(args) => check(args, global),
+    }
+}
+
+impl Known {
+    /// The inventory, and whether names that are not in it are machines as well.
+    pub fn open(&self, ssh_config: Option<&std::path::Path>) -> anyhow::Result<(Inventory, bool)> {
+        if let Some(file) = &self.ansible {
+            return Ok((Inventory::of_ansible(file)?, false));
+        }
+        let usual = context::own_advice().map(|dir| dir.with_file_name("fleet.toml"));
+        let usual = usual.filter(|path| path.exists());
+        let file = self.inventory.clone().or(usual);
+        let all = Inventory::open(file.as_deref(), ssh_config)?;
+        Ok((all, file.is_none()))
+    }
+}
+
+fn list(args: &List) -> anyhow::Result<Status> {
+    let (all, _) = args.known.open(args.ssh_config.as_deref())?;
+    let chosen = match args.names.as_slice() {
+        [name] if name == "all" => all.all().cloned().collect(),
+        names => all.choose(names, false)?,
+    };
+    if args.json {
+        let one = |machine: &Machine| {
+            serde_json::json!({
+                "name": machine.name,
+                "address": machine.address,
+                "groups": machine.groups,
+            })
+        };
+        let machines: Vec<_> = chosen.iter().map(one).collect();
+        let document = serde_json::json!({
+            "schema": assay_model::SCHEMA_VERSION,
+            "machines": machines,
+        });
+        print(&format!("{document:#}\n"))?;
+        return Ok(Status::Ok);
+    }
+    if chosen.is_empty() {
+        eprintln!(
+            "no machine is known: write an inventory (assay fleet --help shows one), or name one: assay fleet check root@box1"
+        );
+        return Ok(Status::Ok);
+    }
+    let rows: Vec<Vec<String>> = chosen
+        .iter()
+        .map(|machine| {
+            let groups: Vec<&str> = machine.groups.iter().map(String::as_str).collect();
+            vec![
+                clean(&machine.name),
+                match machine.address == machine.name {
+                    true => String::new(),
+                    false => clean(&machine.address),
+                },
+                clean(&groups.join(", ")),
+            ]
+        })
+        .collect();
+    print(&assay_page::table::table(
+        0,
+        "lll",
+        &["machine", "address", "groups"],
+        &rows,
+    ))?;
+    Ok(Status::Ok)
+}
+
+fn check(args: &Check, global: &Global) -> anyhow::Result<Status> {
+    let catalogue = super::advice::catalogue(&args.own)?;
+    super::check::known(&catalogue, &args.only)?;
+    let asked = ask::ask(&args.which, &catalogue)?;
+    let only = assay_advice::chosen(catalogue.all(), &args.only);
+    // What was kept is judged by all rules; what is shown by those that were asked for.
+    let shown = |checked: &mut assay_model::finding::Checked| {
+        checked
+            .findings
+            .retain(|finding| only.iter().any(|page| page.id == finding.rule));
+    };
+    let mut outcomes = asked.outcomes;
+    for outcome in &mut outcomes {
+        if let Outcome::Done(judged) = outcome {
+            shown(&mut judged.checked);
+        }
+    }
+    let name = |at: usize| asked.machines[at].name.as_str();
+    let kinds: Vec<String> = outcomes.iter().map(ask::kind).collect();
+    let reasons: Vec<String> = outcomes.iter().map(ask::reason).collect();
+    let all: Vec<report::Asked<'_>> = outcomes
+        .iter()
+        .enumerate()
+        .map(|(at, outcome)| report::Asked {
+            name: name(at),
+            answer: match outcome {
+                Outcome::Done(judged) => report::Answer::Checked(&judged.checked),
+                Outcome::Same(other) => report::Answer::Same(name(*other)),
+                Outcome::Failed(_) => report::Answer::Failed(&kinds[at], &reasons[at]),
+            },
+        })
+        .collect();
+    print(&match args.json {
+        true => format!("{:#}\n", report::json(&all)),
+        false => report::terminal(&all, context::style(global)),
+    })?;
+    let fail_on: Severity = args.fail_on.into();
+    let mut checks = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Done(judged) => Some(&judged.checked),
+        _ => None,
+    });
+    let found = checks.clone().any(|checked| fails(checked, fail_on));
+    let unknown =
+        checks.any(assay_model::finding::Checked::has_unknown) || ask::any_failed(&outcomes);
+    Ok(match (asked.interrupted, found, unknown) {
+        (true, ..) => Status::Interrupted,
+        (_, true, _) => Status::Findings,
+        (_, false, true) => Status::Unreadable,
+        (_, false, false) => Status::Ok,
+    })
+}

@@ -1,0 +1,155 @@
+//! Asking machines: sessions, progress, what is kept.
+
+use super::Which;
+use crate::context;
+use crate::progress::Meter;
+use assay_advice::{Catalogue, findings};
+use assay_facts::Options;
+use assay_fleet::session::{Fault, SessionError};
+use assay_fleet::{History, Machine, Outcome, Round, Session};
+use assay_host::Bundle;
+use assay_model::finding::Checked;
+use assay_model::{Facts, Nanos};
+use assay_page::text::clean;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What was made of the bundle of a machine.
+pub struct Judged {
+    /// What is true of it.
+    pub facts: Facts,
+    /// What is wrong on it.
+    pub checked: Checked,
+}
+
+/// All that were asked.
+pub struct Asked {
+    /// The machines, by name.
+    pub machines: Vec<Machine>,
+    /// What became of each.
+    pub outcomes: Vec<Outcome<Judged>>,
+    /// Whether the user did not want to wait for all of them.
+    pub interrupted: bool,
+}
+
+/// Where bundles are kept.
+pub fn history() -> anyhow::Result<History> {
+    Ok(History::at(context::state_dir()?.join("fleet")))
+}
+
+/// Asks the machines, judges what they send by the whole catalogue, and keeps it.
+pub fn ask(which: &Which, catalogue: &Catalogue) -> anyhow::Result<Asked> {
+    let (inventory, others) = which.known.open(which.how.ssh_config.as_deref())?;
+    let machines = inventory.choose(&which.names, others)?;
+    let history = history()?;
+    let sessions: Vec<Session> = machines
+        .iter()
+        .map(|machine| {
+            let mut session = which.how.session(&machine.address);
+            session.sudo |= machine.sudo.unwrap_or(false);
+            if let (None, Some(seconds)) = (which.how.deadline, machine.deadline) {
+                session.deadline = Duration::from_secs(seconds.clamp(1, 3600));
+            }
+            session.config = session.config.or_else(|| inventory.ssh_config.clone());
+            session
+        })
+        .collect();
+    let cancel = context::on_signals()?;
+    let longest = sessions.iter().map(|session| session.deadline).max();
+    let meter = Mutex::new(Meter::new(
+        which.quiet,
+        Nanos::from(longest.unwrap_or_default()),
+    ));
+    let count = machines.len();
+    let tell = |done: usize, asked: &[usize]| {
+        let names: Vec<String> = asked
+            .iter()
+            .take(3)
+            .map(|at| clean(&machines[*at].name))
+            .collect();
+        let more = asked.len().saturating_sub(names.len());
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let mut meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
+        meter.say(format!(
+            "{done} of {count} done, waiting for {}{more}",
+            names.join(", ")
+        ));
+    };
+    let script = assay_facts::script(env!("CARGO_PKG_VERSION"));
+    let stop = || cancel.is_cancelled();
+    let round = Round {
+        sessions: &sessions,
+        script: &script,
+        stop: &stop,
+        tell: &tell,
+        seed: context::random_seed()?,
+    };
+    let pages = catalogue.all();
+    let outcomes = round.ask(&|at, sent| {
+        let session = &sessions[at];
+        let wrong = |why: String| session.failed(Fault::Bundle, &why);
+        let bundle =
+            Bundle::read(&sent[..], "what it sent").map_err(|error| wrong(error.to_string()))?;
+        let judged = judge(&bundle, &pages);
+        let now = context::now();
+        history
+            .keep(
+                &machines[at].name,
+                &sent,
+                now,
+                env!("CARGO_PKG_VERSION"),
+                &judged.checked,
+            )
+            .map_err(|error| {
+                session.failed(Fault::Other, &format!("its bundle cannot be kept: {error}"))
+            })?;
+        Ok(judged)
+    });
+    meter.lock().unwrap_or_else(PoisonError::into_inner).end();
+    Ok(Asked {
+        machines,
+        outcomes,
+        interrupted: cancel.is_cancelled(),
+    })
+}
+
+/// What is true of a bundle, and what these pages find in it.
+pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged {
+    let facts = assay_facts::collect(
+        bundle,
+        &Options {
+            services: true,
+            ..Options::default()
+        },
+    );
+    let checked = findings(pages.iter().copied(), &facts);
+    Judged { facts, checked }
+}
+
+/// The kind of fault, for programs.
+pub fn kind(outcome: &Outcome<Judged>) -> String {
+    let kind = failed(outcome).and_then(|error| serde_json::to_value(error.kind).ok());
+    let kind = kind.and_then(|value| value.as_str().map(str::to_owned));
+    kind.unwrap_or_default()
+}
+
+/// The words for a fault.
+pub fn reason(outcome: &Outcome<Judged>) -> String {
+    failed(outcome).map_or_else(String::new, ToString::to_string)
+}
+
+/// Whether somebody could not be asked.
+pub fn any_failed(all: &[Outcome<Judged>]) -> bool {
+    all.iter().any(|outcome| failed(outcome).is_some())
+}
+
+fn failed(outcome: &Outcome<Judged>) -> Option<&SessionError> {
+    match outcome {
+        Outcome::Failed(error) => Some(error),
+        Outcome::Done(_) | Outcome::Same(_) => None,
+    }
+}

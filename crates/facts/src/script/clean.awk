@@ -1,0 +1,679 @@
+# Reads what it is asked for and lets through only what is known to be harmless. Requests stand on
+# standard input, one a line:
+#   R class path    a file to read
+#   B class path    the beginning of text that the shell got for this path; its lines follow, O before each
+#   C class         the beginning of a command; A before each word, O before each line of its output,
+#                   E before each of its complaints, Z before its exit status
+# Everything else is passed on as it is. No class lets through what it does not know.
+
+function list(text, table,   n, words, i) {
+    n = split(text, words, " ")
+    for (i = 1; i <= n; i++) table[words[i]] = 1
+}
+function plain(text) {
+    return length(text) <= 128 && text ~ /^[A-Za-z0-9_.,:+\/%-]+$/ && !index(text, "//")
+}
+function is_path(text) {
+    return text ~ /^\// && text !~ /[?=& "\047]/ && !index(text, "//") && length(text) <= 8192
+}
+function number(text) { return text ~ /^[+-]?[0-9]+$/ && length(text) <= 19 }
+function trim(text) { sub(/^[ \t\r]+/, "", text); sub(/[ \t\r]+$/, "", text); return text }
+# A quotation mark at each end, whichever.
+function bare(text) { gsub(/^["\047]+/, "", text); gsub(/["\047]+$/, "", text); return text }
+function all_plain(text,   n, words, i) {
+    n = split(text, words, " ")
+    for (i = 1; i <= n; i++) if (!plain(words[i])) return 0
+    return 1
+}
+function short(line) {
+    if (all_plain(line)) return line
+    return (trim(line) !~ /[ \t]/ && length(line) <= 64) ? line : "(value withheld)"
+}
+function pattern(text) { text = bare(text); gsub(/[][*?]/, "-", text); return plain(text) }
+function names_a_secret(name,   joined, n, words, i) {
+    name = tolower(name); joined = name; gsub(/[^a-z0-9]/, "", joined)
+    if (joined ~ /passw|passphrase|secret|token|credential|cookie|apikey|privatekey|accesskey|authoriz/) return 1
+    n = split(name, words, /[^a-z]+/)
+    for (i = 1; i <= n; i++) if (words[i] in SECRET) return 1
+    return 0
+}
+
+# ---- lines of files, by class -------------------------------------------------------------------
+
+function line_of(class, line) {
+    if (class == "whole") return line
+    if (class == "short") return short(line)
+    if (class == "numbers") return numbers(line)
+    if (class == "cpuinfo") return cpuinfo(line)
+    if (class == "comm") return (line == "" || is_qemu(trim(line))) ? line : "(left out)"
+    if (class == "mapper") return mapper(line)
+    if (class == "sysctl") return sysctl(line)
+    if (class == "modprobe") return modprobe(line)
+    if (class == "release") return release(line)
+    if (class == "packages") return packages(line)
+    if (class == "started") return (line ~ /^btime [0-9]+$/ && length(line) <= 24) ? line : ""
+    if (class == "swaps") return swaps(line)
+    if (class == "cron") return cron(line)
+    if (class == "maps") return maps(line)
+    if (class == "group") return group(line)
+    if (class == "flags") return line ~ /^flags:[ \t]*[0-7]+$/ ? line : ""
+    if (class == "certificate") return certificate(line)
+    if (class == "dovecot-certificates") return dovecot_certificate(line)
+    if (class == "dovecot") return dovecot(line)
+    if (class == "session") return session(line)
+    if (class == "samba") return samba(line)
+    if (class == "spam") return spam(line)
+    if (class == "vpn") return vpn(line)
+    if (class == "ssh") return ssh(line)
+    if (class == "master") return master(line)
+    if (class == "guest") return guest(line)
+    if (class == "storage") return storage(line)
+    if (class == "mounts") return mounts(line)
+    return ""
+}
+
+function numbers(line,   n, words, i) {
+    n = split(line, words, " ")
+    for (i = 1; i <= n; i++) if (!number(words[i])) return "(value withheld)"
+    return line
+}
+function cpuinfo(line,   name) {
+    name = trim(substr(line, 1, index(line ":", ":") - 1))
+    return (name == "processor" || name == "model name" || name == "microcode" || name == "flags" || \
+        name == "Features" || name == "physical id" || name == "core id") ? line : ""
+}
+function is_qemu(name) { return name ~ /^qemu-system-/ || name == "kvm" || name == "qemu-kvm" || name == "qemu" }
+function mapper(line,   n, parts) {
+    if (line == "") return ""
+    n = split(line, parts, "-")
+    if (n >= 3 && parts[1] == "CRYPT" && parts[2] ~ /^(LUKS1|LUKS2|PLAIN|BITLK|TCRYPT)$/) return "CRYPT-" parts[2] "-"
+    if (n >= 2 && plain(parts[1]) && length(parts[1]) <= 8) return parts[1] "-"
+    return "(left out)"
+}
+function sysctl(line,   at, name) {
+    at = index(line, "=")
+    if (!at) return ""
+    name = trim(substr(line, 1, at - 1)); sub(/^-+/, "", name); gsub("/", ".", name)
+    return (name in SYSCTL && number(trim(substr(line, at + 1)))) ? line : ""
+}
+function modprobe(line,   end, n, words, i, at, name, value, out) {
+    end = ""
+    if (line ~ /\\$/) { end = "\\"; line = substr(line, 1, length(line) - 1) }
+    n = split(line, words, " ")
+    if (n < 2 || words[1] != "options" || !plain(words[2])) return end
+    out = "options " words[2] " "
+    for (i = 3; i <= n; i++) {
+        at = index(words[i], "=")
+        name = at ? substr(words[i], 1, at - 1) : words[i]
+        value = at ? substr(words[i], at + 1) : "1"
+        if (i > 3) out = out " "
+        if (module_value(words[2], name, value)) out = out words[i]
+        else if (plain(name) && at) out = out name "=(withheld)"
+        else out = out "(withheld)=(withheld)"
+    }
+    return out end
+}
+function module_value(module, name, value) {
+    gsub("-", "_", module)
+    return module in MODULE && !names_a_secret(name) && plain(value)
+}
+function release(line,   at, name, value) {
+    at = index(line, "=")
+    if (!at) return ""
+    name = substr(line, 1, at - 1); value = bare(substr(line, at + 1))
+    if (name == "PRETTY_NAME") return line
+    return ((name == "ID" || name == "VERSION_ID") && length(value) <= 24 && value ~ /^[A-Za-z0-9._-]*$/) ? line : ""
+}
+function packages(line,   value) {
+    value = substr(line, index(line, ": ") + 2)
+    if (line ~ /^Package: /) { asked = value in PACKAGE; return asked ? line : "" }
+    if (line ~ /^Status: /) return (asked && length(value) <= 60 && value ~ /^[a-z -]*$/) ? line : ""
+    if (line ~ /^Version: /) return (asked && length(value) <= 80 && value ~ /^[A-Za-z0-9.+~:-]*$/) ? line : ""
+    return ""
+}
+function swaps(line,   n, words, i, device, out) {
+    n = split(line, words, " ")
+    if (!n || words[1] == "Filename") return line
+    device = words[1] ~ /^\/dev\/[a-z0-9_\/-]*$/
+    if (!device && words[1] != "/swapfile") words[1] = "/(left-out)"
+    if (n > 6 || (words[2] != "partition" && words[2] != "file")) return ""
+    out = words[1] "\t" words[2]
+    for (i = 3; i <= n; i++) { if (!number(words[i])) return ""; out = out "\t" words[i] }
+    return out
+}
+function cron(line,   n, tasks, i, out) {
+    if (line ~ /^[ \t]*#/) return ""
+    out = ""
+    n = split(TASKS, tasks, "|")
+    for (i = 1; i <= n; i++) if (index(line, tasks[i])) out = out (out == "" ? "" : " ") tasks[i]
+    return out
+}
+function maps(line,   path) {
+    if (line !~ / \(deleted\)$/) return ""
+    path = substr(line, index(line, "/"), length(line))
+    sub(/ \(deleted\)$/, "", path)
+    if (path !~ /^(\/usr\/lib\/|\/lib\/|\/usr\/lib64\/|\/lib64\/|\/usr\/local\/lib\/)/) return ""
+    if (path !~ /\.so$/ && !index(path, ".so.")) return ""
+    return (length(path) <= 200 && path ~ /^[A-Za-z0-9\/._+-]*$/) ? path " (deleted)" : ""
+}
+function group(line,   n, parts, i) {
+    if (line !~ /^0::\/system\.slice\//) return ""
+    n = split(substr(line, 4), parts, "/")
+    for (i = n; i > 2; i--) if (parts[i] ~ /\.service$/) break
+    return (i > 2 && length(parts[i]) <= 200 && parts[i] ~ /^[A-Za-z0-9._+@-]*$/) ? "0::/system.slice/" parts[i] : ""
+}
+function certificate(line,   n, words, i) {
+    n = split(line, words, " ")
+    if (line !~ /^certificate -?[0-9]+ -?[0-9]+ [A-Za-z0-9.-]+ [0-9]+ [A-Za-z0-9.-]+ (itself|another)$/ || n != 7) return ""
+    for (i = 2; i <= 5; i++) if (i != 4 && (length(words[i]) > 18 || words[i] ~ /^-?0[0-9]|^-0/)) return ""
+    return length(words[6]) <= 40 ? line : ""
+}
+function dovecot_certificate(line,   at, name, value) {
+    at = index(line, "=")
+    if (!at) return ""
+    name = trim(substr(line, 1, at - 1))
+    if (name !~ /^(ssl_cert|ssl_server_cert_file|ssl_key|ssl_server_key_file)$/) return ""
+    value = trim(substr(line, at + 1)); sub(/^<+/, "", value); value = trim(value)
+    return file_name(value) ? trim(line) : ""
+}
+function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ /^[A-Za-z0-9\/._+*@-]*$/ }
+function dovecot(line,   text) {
+    text = trim(line)
+    if (text ~ /^#/) return ""
+    if (text == "}") { if (depth) depth--; return "" }
+    if (text ~ /\{$/) { depth++; return "" }
+    return (!depth && text ~ /^!include(_try)?[ \t]/ && pattern(trim(substr(text, index(text, "include") + (text ~ /^!include_try/ ? 11 : 7))))) ? line : ""
+}
+function session(line,   words, n, i) {
+    if (!index(line, "pam_systemd.so")) return ""
+    n = split(line, words, " ")
+    for (i = 1; i <= n; i++) if (words[i] !~ /^#*-?(session)?$/ && words[i] !~ /^(optional|required|pam_systemd\.so)$/) return ""
+    return line
+}
+function samba(line,   text, at, name, value) {
+    text = trim(line)
+    if (text ~ /^\[/) return tolower(text) == "[global]" ? "[global]" : "[left-out]"
+    at = index(line, "=")
+    if (!at) return ""
+    name = substr(line, 1, at - 1); value = trim(substr(line, at + 1))
+    if (trim(name) == "include") return "include = (left-out)"
+    gsub(/[ \t]/, "", name)
+    return (tolower(name) in SMB && length(value) <= 12 && tolower(value) in SMB_VALUE) ? line : ""
+}
+function spam(line,   n, words) {
+    n = split(line, words, " ")
+    if (n < 2 || words[1] != "loadplugin" || words[2] !~ /^Mail::SpamAssassin::Plugin::[A-Za-z]+$/) return ""
+    return substr(words[2], 29) in PLUGIN ? "loadplugin " words[2] : ""
+}
+function vpn(line,   n, words, i, out) {
+    n = split(line, words, " ")
+    if (!n || !(words[1] in VPN)) return ""
+    out = words[1]
+    for (i = 2; i <= n; i++) {
+        if (length(words[i]) > 80) return ""
+        if (words[i] !~ /^[A-Z0-9.:-]+$/ && words[i] !~ /^(no|yes|adaptive|lzo|lz4|lz4-v2|stub|stub-v2|migrate)$/) return ""
+        out = out " " words[i]
+    }
+    return out
+}
+function guest(line,   at, key, n, parts, i, kept, text) {
+    at = index(line, ":")
+    if (!at) return line ~ /^\[/ ? "[]" : ""
+    key = substr(line, 1, at - 1)
+    if (key == "cpu" || key == "machine" || key == "scsihw") return loose(trim(substr(line, at + 1))) ? line : ""
+    if (key !~ /^(virtio|sata|ide|scsi)[0-9]+$/) return ""
+    n = split(trim(substr(line, at + 1)), parts, ",")
+    kept = loose(trim(parts[1])) ? trim(parts[1]) : "none"
+    for (i = 2; i <= n; i++) {
+        text = trim(parts[i])
+        if (text ~ /^(cache|aio|iothread|discard|detect_zeroes|media)(=|$)/ && loose(text)) kept = kept "," text
+    }
+    return key ": " kept
+}
+function loose(text) { gsub(/[=;]/, "-", text); return plain(text) }
+function storage(line,   n, words) {
+    if (!all_plain(line)) return ""
+    n = split(line, words, " ")
+    if (line !~ /^[ \t]/) return line
+    return words[1] ~ /^(pool|vgname|thinpool|path|sparse|nocow)$/ ? line : ""
+}
+
+# sshd_config(5) and ssh_config(5).
+function ssh(line,   text, key, low, value, indent, n, words, i, out, one, two) {
+    text = trim(line)
+    if (text == "" || text ~ /^#/) return ""
+    # Quotation marks that do not close make it another text than it seems, as a whole.
+    if (text ~ /["\047]/) {
+        one = text; two = text
+        n = gsub(/"/, "", one); i = gsub(/\047/, "", two)
+        if (n % 2 || i % 2 || (n && i)) { bad = 1; return "" }
+    }
+    indent = line; sub(/[^ \t].*$/, "", indent)
+    if (!match(text, /^[A-Za-z0-9]+/)) return ""
+    key = substr(text, 1, RLENGTH); low = tolower(key)
+    value = substr(text, RLENGTH + 1)
+    if (value !~ /^[ \t=]/) return ""
+    sub(/^[ \t]*=?[ \t]*/, "", value); sub(/[ \t]+#.*$/, "", value); value = trim(value)
+    if (low == "match") return indent key " " (tolower(value) == "all" ? "all" : "(left out)")
+    if (low == "host") return indent key " " (value == "*" ? "*" : "(left out)")
+    if (low == "include") {
+        n = split(value, words, " "); out = ""
+        for (i = 1; i <= n; i++) if (pattern(words[i])) out = out " " words[i]
+        return out == "" ? "" : indent key out
+    }
+    if (low == "challengeresponseauthentication") low = "kbdinteractiveauthentication"
+    if (low == "pubkeyacceptedkeytypes") low = "pubkeyacceptedalgorithms"
+    if (low in SSH_LIST) return indent key " " algorithms(bare(value))
+    if (low in SSH_WORD) return indent key " " ssh_word(low, bare(value))
+    return ""
+}
+function algorithms(value,   n, words, i, out, text, name) {
+    n = split(value, words, ","); out = ""
+    for (i = 1; i <= n; i++) {
+        text = words[i]; sub(/^[+^-]+/, "", text); name = text; sub(/@.*$/, "", name)
+        if (text != name && text !~ /@openssh\.com$/) continue
+        if (words[i] == "@openssh.com" || (length(name) <= 64 && name ~ /^[a-z0-9.*-]*$/)) out = out (out == "" ? "" : ",") words[i]
+    }
+    return out
+}
+function ssh_word(key, word,   low) {
+    low = tolower(word)
+    if (word == "" || low == "none") return word
+    if (key ~ /^(trustedusercakeys|authorizedprincipalsfile|authorizedprincipalscommand|revokedkeys|controlpath|identityfile|certificatefile|userknownhostsfile)$/) {
+        if (word == "/dev/null") return word
+        if (word ~ /^\/tmp\// || word ~ /^\/var\/tmp\//) return "/tmp/(left-out)"
+        if (word ~ /^\/etc\/ssh\// && plain(word)) return word
+        return "/(left-out)"
+    }
+    if (low ~ /^(yes|no|true|false|ask|accept-new|off|auto|autoask|prohibit-password|without-password|forced-commands-only|shosts-only|quiet|fatal|error|info|verbose|debug|debug1|debug2|debug3|root|nobody)$/) return word
+    if (length(word) <= 4 && word ~ /^[0-9]+$/) return word
+    return "withheld"
+}
+
+# postconf(5): names of restrictions and levels, versions of TLS, times.
+function mail_words(value, between,   n, words, i, name, out, text) {
+    n = split(value, words, /[ ,\t]+/); out = ""
+    for (i = 1; i <= n; i++) {
+        name = words[i]; sub(/^!+/, "", name)
+        if (name == "" || length(name) > 40) continue
+        text = name; sub(/^>=/, "", text)
+        if (!plain(text)) continue
+        if (name ~ /^[a-z_]+$/ || name ~ /^(TLSv1|SSLv|>=)/ || (length(name) <= 8 && name ~ /^[0-9][A-Za-z0-9]*$/)) \
+            out = out (out == "" ? "" : between) words[i]
+    }
+    return out
+}
+function main_said(n,   at, key, value, i) {
+    at = index(said, "=")
+    if (!at) return
+    key = trim(substr(said, 1, at - 1)); value = trim(substr(said, at + 1))
+    if (key == "smtpd_tls_cert_file" || key == "smtpd_tls_key_file") { if (file_name(value)) out[n] = key " = " value }
+    else if (key in POSTFIX) out[n] = key " = " mail_words(value, " ")
+}
+function master(line,   indent, n, words, i, kept, option, at) {
+    if (line ~ /^[ \t]*#/) return ""
+    indent = line; sub(/[^ \t].*$/, "", indent)
+    n = split(line, words, " "); kept = ""; i = 1
+    if (line !~ /^[ \t]/) {
+        if (n < 8) return ""
+        for (; i <= 8; i++) kept = kept (i > 1 ? " " : "") ((length(words[i]) <= 64 && words[i] ~ /^[a-z0-9_.:\/?-]+$/) ? words[i] : "left-out")
+    }
+    for (; i <= n; i++) {
+        if (words[i] !~ /^-o/) continue
+        option = words[i] == "-o" ? words[++i] : substr(words[i], 3)
+        at = index(option, "=")
+        if (at && substr(option, 1, at - 1) in POSTFIX) \
+            kept = kept (kept == "" ? "" : " ") "-o " substr(option, 1, at) mail_words(substr(option, at + 1), ",")
+    }
+    return kept == "" ? "" : indent kept
+}
+
+# nginx: words and blocks; what belongs to a statement is written where it begins.
+function nginx(n,   at, i, line, c, before, q, esc, variable) {
+    words_n = 0; word = ""; in_word = 0; depth = 0; skip = 0; bad = 0; q = ""; esc = 0; variable = 0
+    for (at = 1; at <= n && !bad; at++) {
+        line = text_of[at]; before = ""
+        for (i = 1; i <= length(line); i++) {
+            c = substr(line, i, 1)
+            if (esc) { word = word c; esc = 0 }
+            else if (q != "") { word = word c; if (c == "\\") esc = 1; else if (c == q) q = "" }
+            else if (c == " " || c == "\t" || c == "\r") end_word()
+            else if (c == "#" && !in_word) break
+            else {
+                if (!in_word && !words_n) {
+                    if (c !~ /[;{}]/) begun = at
+                    # What stands first in its line keeps its column.
+                    if (out[at] == "" && c != ";") { indent = substr(line, 1, i - 1); if (indent !~ /^[ \t]*$/) indent = "" }
+                }
+                if (c == ";") { end_word(); if (!words_n) bad = 1; directive() }
+                else if (c == "{" && before == "$") { variable = 1; word = word c }
+                else if (c == "}" && variable) { variable = 0; word = word c }
+                else if (c == "{") { end_word(); open_block() }
+                else if (c == "}") { end_word(); if (words_n || !depth) bad = 1; close_block(at) }
+                else {
+                    if (!in_word && (c == "\"" || c == "\047")) q = c
+                    if (c == "\\") esc = 1
+                    in_word = 1; word = word c
+                }
+            }
+            before = c
+        }
+        if (q != "" || esc) { word = word " "; esc = 0 } else end_word()
+    }
+    if (bad || depth || words_n || q != "") for (at = 1; at <= n; at++) out[at] = ""
+}
+function end_word() { if (in_word) { said_words[++words_n] = word; word = ""; in_word = 0 } }
+function put(at, text) { out[at] = (out[at] == "" ? indent : out[at] " ") text }
+function rest_of(   i, text) { text = ""; for (i = 2; i <= words_n; i++) text = text (i > 2 ? " " : "") said_words[i]; return text }
+function directive(   name, value) {
+    name = bare(said_words[1])
+    if (words_n && !skip) {
+        value = nginx_value(name, rest_of())
+        if (value != "") put(begun, name " " value ";")
+    }
+    words_n = 0
+}
+function open_block(   name) {
+    name = words_n ? bare(said_words[1]) : ""
+    depth++
+    if (skip || (name != "http" && name != "events" && name != "server" && name != "location")) skip++
+    else put(begun, name " {")
+    words_n = 0
+}
+function close_block(at) { if (skip) skip--; else put(at, "}"); depth-- }
+function nginx_value(name, value,   n, words, i, one, kept) {
+    n = split(value, words, " "); one = n ? bare(words[1]) : ""; kept = ""
+    if (name == "include") return pattern(value) ? value : ""
+    if (name == "worker_processes" || name == "sendfile") return (length(one) <= 8 && one ~ /^[A-Za-z0-9]+$/ && n == 1) ? one : "withheld"
+    if (name == "ssl" || name == "autoindex") return value ~ /^(on|off)$/ ? value : ""
+    if (name == "ssl_certificate" || name == "ssl_certificate_key") { kept = one; sub(/^\/+/, "", kept); return file_name("/" kept) ? one : "" }
+    if (name == "ssl_protocols") {
+        for (i = 1; i <= n; i++) if (bare(words[i]) ~ /^(SSLv2|SSLv3|TLSv1|TLSv1\.1|TLSv1\.2|TLSv1\.3)$/) kept = kept (kept == "" ? "" : " ") bare(words[i])
+        return kept
+    }
+    if (name == "ssl_ciphers") {
+        n = split(one, words, ":")
+        for (i = 1; i <= n; i++) {
+            one = words[i]; sub(/^[!+-]+/, "", one)
+            if (one != "" && length(one) <= 64 && (one in CIPHER || one ~ /^[A-Z0-9_+@=-]+$/)) kept = kept (kept == "" ? "" : ":") words[i]
+        }
+        return kept
+    }
+    if (name == "add_header") {
+        n = split("Public-Key-Pins Public-Key-Pins-Report-Only Strict-Transport-Security Expect-CT", words, " ")
+        for (i = 1; i <= n; i++) if (tolower(words[i]) == tolower(one)) return words[i] " withheld"
+    }
+    return ""
+}
+
+# proc_pid_mountinfo(5).
+function mount_options(text,   n, parts, i, out) {
+    n = split(text, parts, ","); out = ""
+    for (i = 1; i <= n; i++) out = out (i > 1 ? "," : "") mount_option(parts[i])
+    return out
+}
+function mount_option(text,   at, name, value) {
+    at = index(text, "=")
+    if (!at) return (text == "" || text in MOUNT_FLAG) ? text : "(option withheld)"
+    name = substr(text, 1, at - 1); value = substr(text, at + 1)
+    if (name in MOUNT_VALUE && plain(value)) return text
+    if (name ~ /^(lowerdir|upperdir|workdir|subvol|logdev|rtdev|device)$/ && (is_path(value) || plain(value))) return text
+    if (name == "name" && value ~ /^(systemd|elogind|unified)$/) return text
+    return (name ~ /^[a-z_-]+$/ && length(name) <= 24) ? name "=(value withheld)" : "(option withheld)"
+}
+function mount_source(kind, source,   at, path) {
+    if (source == "") return ""
+    if (kind ~ /^(nfs|nfs4|fuse\.sshfs|ceph|fuse\.glusterfs)$/) {
+        path = source
+        if (!match(path, /:\/[^:]*$/)) return "(left out)"
+        path = substr(path, RSTART + 1)
+        return is_path(path) ? "(left out):" path : "(left out)"
+    }
+    if (kind == "cifs" || kind == "smb3") {
+        path = source; sub(/^\/+/, "", path); at = index(path, "/")
+        return (at && is_path(substr(path, at))) ? "//(left out)" substr(path, at) : "(left out)"
+    }
+    if (kind == "zfs" && (source ~ /^\// || source !~ /[:@?=]/)) return source
+    if (is_path(source) && !index(source, "@")) return source
+    if ((kind == "9p" || kind == "virtiofs") && plain(source) && source !~ /[:\/%]/) return source
+    if (source in MOUNT_NAME || kind == source || kind == "fuse." source) return source
+    return "(left out)"
+}
+function escaped(text) { gsub(" ", "\\040", text); return text }
+function mounts(line,   at, n, head, m, tail, i, out) {
+    if (line == "") return ""
+    at = index(line, " - ")
+    if (!at) return "(line withheld)"
+    n = split(substr(line, 1, at - 1), head, " "); m = split(substr(line, at + 3), tail, " ")
+    if (n < 6 || m != 3 || !plain(head[1]) || !plain(head[2]) || !plain(head[3]) || !plain(tail[1])) return "(line withheld)"
+    out = head[1] " " head[2] " " head[3] " " head[4] " " head[5] " " escaped(mount_options(head[6]))
+    for (i = 7; i <= n; i++) { if (!plain(head[i])) return "(line withheld)"; out = out " " head[i] }
+    return out " - " tail[1] " " escaped(mount_source(tail[1], tail[2])) " " escaped(mount_options(tail[3]))
+}
+
+# The command line of the kernel (kernel-parameters.txt): quotation marks hold blanks together.
+function cmdline(line,   i, c, quoted, word, out) {
+    out = ""; word = ""; quoted = 0; line = line " "
+    for (i = 1; i <= length(line); i++) {
+        c = substr(line, i, 1)
+        if (c == "\"") quoted = !quoted
+        if (c ~ /[ \t]/ && (!quoted || i == length(line))) {
+            if (word == "--") return out (out == "" ? "" : " ") "-- (left out)"
+            if (word != "") out = out (out == "" ? "" : " ") parameter(word)
+            word = ""
+        } else word = word c
+    }
+    return out
+}
+function parameter(word,   at, name, value, digits) {
+    at = index(word, "=")
+    if (!at) return word in CMD_PLAIN ? word : "(word withheld)"
+    name = substr(word, 1, at - 1); value = substr(word, at + 1)
+    if (name == "rootflags") { value = mount_options(value); gsub(" ", "-", value); return name "=" value }
+    if (harmless(name, value)) return word
+    digits = name; gsub(/[^0-9]/, "", digits)
+    if (name !~ /^[a-z][a-z0-9_.-]*$/ || length(name) > 40 || length(digits) > 3) name = "(name withheld)"
+    return name "=(value withheld)"
+}
+function harmless(name, value,   at, one) {
+    if (name ~ /^(root|resume|boot|usr)$/) {
+        one = value
+        if (sub(/^(UUID|PARTUUID|LABEL|PARTLABEL|ZFS)=/, "", one)) return plain(one)
+        return value == "zfs:AUTO" || (value ~ /^\/dev\// && place(value))
+    }
+    if (name ~ /^(BOOT_IMAGE|init|initrd|rdinit|rd\.lvm\.lv|rd\.lvm\.vg)$/) return place(value)
+    if (name in CMD_PLAIN) return plain(value)
+    at = index(name, ".")
+    return at && module_value(substr(name, 1, at - 1), substr(name, at + 1), value)
+}
+function place(value) { return value != "" && length(value) <= 200 && value ~ /^[A-Za-z0-9_.,+\/~()\\-]+$/ && !index(value, "//") }
+
+# ---- what commands print, by class --------------------------------------------------------------
+
+# "\001" stands for a line that is left out.
+function printed(class, line,   gone) {
+    gone = "\001"
+    if (class == "word") return plain(trim(line)) ? line : gone
+    if (class == "digits") return line ~ /^[0-9]*$/ ? line : gone
+    if (class == "properties") return property(line)
+    if (class == "named") return named(line)
+    if (class == "status") return pool_status(line)
+    if (class == "zdb") return zdb(line)
+    if (class == "table") return dm_table(line)
+    if (class == "luks") return luks(line)
+    if (class == "report") return report(line)
+    if (class == "ext4") return substr(line, 1, index(line ":", ":") - 1) in EXT4 ? line : gone
+    if (class == "xfs") return (index(line, "=") && length(line) <= 300 && line ~ /^(meta-data=|data|naming|log|realtime| |=)/ && line ~ /^[A-Za-z0-9_.,+\/%= -]*$/) ? line : gone
+    if (class == "btrfs") return (line ~ /^(compression|ro)=/ && (line ~ /=$/ || plain(substr(line, index(line, "=") + 1)))) ? line : gone
+    return gone
+}
+function is_common(value,   one) {
+    if (value ~ /^(yes|no|enabled|disabled|active|default|local|standard|all|latency)$/) return 1
+    one = value; sub(/[KMGTPExB%]+$/, "", one)
+    return length(one) <= 20 && one ~ /^[0-9][0-9.]*$/
+}
+function property(line,   n, f, name, value, secret, place_ok, source) {
+    if (line == "") return line
+    n = split(line, f, "\t")
+    if (n < 2) return "\001"
+    name = f[1]; value = f[2]; source = n > 2 ? "\t" f[3] : ""
+    if (n > 2 && (value == "path" || value == "ashift")) return of_device(name, f[3]) ? line : "\001"
+    one = name; sub("@", "_", one)
+    if (index(name, ":") || name ~ /[A-Z]/ || !plain(one) || name in ZFS_IDENTITY) return "\001"
+    secret = names_a_secret(name) && name != "keyformat" && name != "keystatus"
+    place_ok = name ~ /^(mountpoint|origin|altroot|bootfs|cachefile|clones|encryptionroot)$/ && (is_path(value) || value !~ /[:@?=]/)
+    if (value ~ /^(-|none|off|on|prompt)?$/ || (!secret && (is_common(value) || (name in ZFS_WORD && plain(value)) || place_ok))) return name "\t" value source
+    return name "\t(value withheld)" source
+}
+function of_device(name, value) {
+    sub(/[ \t]+$/, "", value); sub(/^\/dev\//, "", value)
+    if (name ~ /^(mirror-|raidz|draid)/ && plain(name)) return plain(value)
+    return plain(name) && plain(value) && name !~ /[\/-]/ && value !~ /[\/-]/
+}
+function named(line,   at, rest) {
+    if (line == "") return line
+    at = index(line, "\t")
+    if (!at) return "\001"
+    rest = property(substr(line, at + 1))
+    return rest == "\001" ? rest : substr(line, 1, at) rest
+}
+function pool_status(line,   text) {
+    text = line; sub(/^[ \t]+/, "", text)
+    if (line != "" && line !~ /^\t/ && text !~ /^(pool:|state:|scan:|config:|errors: No known data errors)/) return "\001"
+    return suspicious(line) ? "\001" : line
+}
+function zdb(line,   text, at, key, value) {
+    text = trim(line); at = index(text, ":")
+    if (!at) return "\001"
+    key = substr(text, 1, at - 1); value = trim(substr(text, at + 1)); gsub(/^\047+|\047+$/, "", value)
+    if (key ~ /^(vdev_tree|type|id|nparity|ashift|asize|is_log)$/ && (value == "" || plain(value))) return line
+    if (key ~ /^children\[/ && value == "") return line
+    return (key == "path" && value ~ /^\/dev\/[^\/]*$/) ? line : "\001"
+}
+function dm_table(line,   at, n, w, out, key, i) {
+    if (line == "") return line
+    at = index(line, ": ")
+    if (!at) return "\001"
+    n = split(substr(line, at + 2), w, " ")
+    if (n < 3 || !plain(w[1]) || !plain(w[2]) || !(w[3] in DM_TARGET)) return "\001"
+    out = substr(line, 1, at - 1) ": " w[1] " " w[2] " " w[3]
+    if (w[3] != "crypt" || n < 8) return out
+    # Of the key only its length.
+    if (w[5] ~ /^:/) { split(substr(w[5], 2), key, ":"); gsub(/[^0-9]/, "", key[1]); w[5] = ":" key[1] ":(left-out)" }
+    else if (w[5] != "-") gsub(/./, "0", w[5])
+    out = out " " word_or_dash(w[4]) " " substr(w[5], 1, 1024) " " word_or_dash(w[6]) " " word_or_dash(w[7]) " " word_or_dash(w[8])
+    for (i = 9; i <= n; i++) if (plain(w[i])) out = out " " w[i]
+    return out
+}
+function word_or_dash(text) { return plain(text) ? text : "-" }
+function luks(line,   text, at, value) {
+    text = trim(line); at = index(text, ":"); value = at ? trim(substr(text, at + 1)) : ""
+    if (text ~ /^(Version|PBKDF):/ && plain(value)) return line
+    return (text ~ /^Key Slot/ && at && value ~ /^(ENABLED|DISABLED)?$/) ? line : "\001"
+}
+# A report of LVM: fields that were asked for.
+function report(line,   text, name) {
+    if (line !~ /^[][ \t{}":,A-Za-z0-9_.()\/+-]*$/) return "\001"
+    text = line
+    while (match(text, /"[^"]*"[ \t]*:/)) {
+        name = substr(text, RSTART + 1, RLENGTH); name = substr(name, 1, index(name, "\"") - 1)
+        if (!(name in LVM)) return "\001"
+        text = substr(text, RSTART + RLENGTH)
+    }
+    return line
+}
+# Whether a line could hold a secret: what tools complain about is free text.
+function suspicious(line) {
+    return line ~ /:\/\/|@|-----|[=]/ || names_a_secret(line)
+}
+
+# ---- requests -----------------------------------------------------------------------------------
+
+function flush_file(path, n,   i, blank) {
+    if (class_now == "maps") { blank = 1; for (i = 1; i <= n; i++) if (out[i] != "") blank = 0; if (blank) return }
+    print "F " path
+    for (i = 1; i <= n; i++) print "=" out[i]
+}
+# All of a text is there, in text_of.
+function finish(class, path, n,   i, start) {
+    class_now = class; asked = 0; depth = 0; bad = 0
+    for (i = 1; i <= n; i++) out[i] = ""
+    if (class == "nginx") nginx(n)
+    else if (class == "postfix") {
+        said = ""; start = 0
+        for (i = 1; i <= n; i++) {
+            if (text_of[i] ~ /^[ \t]*(#|$)/) continue
+            if (text_of[i] ~ /^[ \t]/) { said = said " " text_of[i]; continue }
+            if (start) main_said(start)
+            said = text_of[i]; start = i
+        }
+        if (start) main_said(start)
+    }
+    # The kernel has one line; more of them are no command line.
+    else if (class == "cmdline") { if (n == 1) out[1] = cmdline(text_of[1]) }
+    else for (i = 1; i <= n; i++) out[i] = line_of(class, text_of[i])
+    if (bad) for (i = 1; i <= n; i++) out[i] = ""
+    flush_file(path, n)
+}
+function read_file(class, path,   n, line, got, size) {
+    if (path in taken) return
+    taken[path] = 1
+    n = 0; size = 0
+    while ((got = (getline line < path)) > 0) {
+        size += length(line) + 1
+        if (size > 33554432) break
+        # Of most processes nothing is kept.
+        if (class == "maps" && line !~ /\(deleted\)$/) continue
+        text_of[++n] = line
+    }
+    close(path)
+    if (got < 0) failed[++failures] = path
+    else if (size > 33554432) print "X " path "\t\tlonger than 32 MiB"
+    else finish(class, path, n)
+}
+function complaint(line) {
+    line = substr(line, 1, 300)
+    return suspicious(line) ? "(line withheld)" : line
+}
+function end_command(status,   i, n, kept, line) {
+    print "C"
+    for (i = 1; i <= argc; i++) print "A" argv[i]
+    n = outs
+    # The shell ends what was printed with a line of its own.
+    if (n && got_out[n] == "") n--
+    if (kind == "version") {
+        for (i = 1; i <= n; i++) if (got_out[i] ~ /[^ \t]/) { print "O" complaint(trim(got_out[i])); break }
+    } else for (i = 1; i <= n; i++) {
+        line = printed(kind, got_out[i])
+        if (line != "\001") print "O" line
+    }
+    for (i = 1; i <= errs && i <= (kind == "version" ? 1 : 20); i++) print "E" complaint(got_err[i])
+    print "Z" status
+}
+
+BEGIN {
+    list("pass pw pwd psk key keys keyid auth userpwd chap otp sig signature sas salt bearer login", SECRET)
+@@TABLES@@
+}
+{ tag = substr($0, 1, 1); rest = substr($0, 3) }
+tag == "R" { at = index(rest, " "); read_file(substr(rest, 1, at - 1), substr(rest, at + 1)); next }
+tag == "B" { at = index(rest, " "); text_class = substr(rest, 1, at - 1); text_path = substr(rest, at + 1); lines = 0; in_text = 1; next }
+tag == "C" { kind = rest; argc = outs = errs = 0; in_text = 0; next }
+tag == "A" { argv[++argc] = substr($0, 2); next }
+tag == "O" { if (in_text) text_of[++lines] = substr($0, 2); else got_out[++outs] = substr($0, 2); next }
+tag == "E" { got_err[++errs] = substr($0, 2); next }
+tag == "." { in_text = 0; finish(text_class, text_path, lines); next }
+# The shell writes the exit status behind the output.
+tag == "Z" { status = got_out[outs]; outs--; end_command(status ~ /^[0-9]+$/ ? status : 1); next }
+{ print }
+END {
+    # Why a file could not be read, only a program says; the names go to it as data.
+    why = "while IFS= read -r f; do m=$( { cat -- \"$f\" >/dev/null; } 2>&1 </dev/null ) || printf \"Y%s\\t%s\\n\" \"$f\" \"$m\"; done"
+    # There may be thousands of processes that this user may not look into: many names at once.
+    many = "{ set --; while IFS= read -r f; do set -- \"$@\" \"$f\"; [ $# -lt 100 ] || { cat -- \"$@\" 2>&1 >/dev/null; set --; }; done; [ $# -eq 0 ] || cat -- \"$@\" 2>&1 >/dev/null; } | sed \"s/^/Y/\""
+    fflush()
+    for (i = 1; i <= failures; i++) if (failed[i] !~ /^\/proc\/[0-9]/) { print failed[i] | why; whys = 1 }
+    if (whys) close(why)
+    for (i = 1; i <= failures; i++) if (failed[i] ~ /^\/proc\/[0-9]/) { print failed[i] | many; manies = 1 }
+    if (manies) close(many)
+}

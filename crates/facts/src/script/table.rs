@@ -1,0 +1,293 @@
+//! What the collector asks for, and the lists by which it cleans: one table, made of those of the
+//! collectors and of the rules of redaction.
+
+use crate::collectors::services::{certificates, lines, packages, postfix, ssh, swap, timers};
+use crate::collectors::{disk, dovecot, ext4, kernel, sysctl, tools, zfs};
+use crate::redact::lists;
+use std::fmt::Write as _;
+
+/// How the text of a file is cleaned: the name of the rule in `clean.awk`.
+pub(super) type Class = &'static str;
+
+/// What has a fixed place.
+pub(super) enum Want {
+    /// Files.
+    File(Class, &'static [&'static str]),
+    /// Files of a directory, by patterns of their names; the directory may be listed.
+    Files(Class, &'static str, &'static [&'static str]),
+    /// All files below a directory.
+    Tree(Class, &'static str),
+    /// Directories of which the names are asked.
+    Dir(&'static [&'static str]),
+    /// Whether these are there.
+    Present(&'static [&'static str]),
+}
+
+const CONF: &[&str] = &["*.conf"];
+const ALL: &[&str] = &["*"];
+
+pub(super) const WANTS: &[Want] = &[
+    Want::File("release", &[packages::RELEASE]),
+    Want::File(
+        "short",
+        &[
+            "/proc/sys/kernel/osrelease",
+            "/proc/sys/kernel/arch",
+            certificates::UPTIME,
+        ],
+    ),
+    Want::File("cmdline", &[kernel::CMDLINE]),
+    Want::File("cpuinfo", &["/proc/cpuinfo"]),
+    Want::File("started", &[certificates::STAT]),
+    Want::File("mounts", &[crate::target::MOUNTINFO]),
+    Want::File("swaps", &[swap::SWAPS]),
+    Want::File(
+        "whole",
+        &[
+            "/proc/meminfo",
+            "/proc/self/cgroup",
+            "/proc/spl/kstat/zfs/arcstats",
+            "/proc/device-tree/hypervisor/compatible",
+            "/run/systemd/container",
+            "/sys/hypervisor/type",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            "/sys/module/zfs/version",
+            "/sys/module/zswap/parameters/enabled",
+        ],
+    ),
+    Want::Files(
+        "whole",
+        "/sys/class/dmi/id",
+        &[
+            "sys_vendor",
+            "product_name",
+            "board_name",
+            "bios_version",
+            "bios_date",
+        ],
+    ),
+    Want::Files(
+        "whole",
+        "/sys/devices/system/cpu",
+        &[
+            "isolated",
+            "smt/active",
+            "cpuidle/current_driver",
+            "cpufreq/boost",
+            "intel_pstate/no_turbo",
+            "intel_pstate/status",
+            "amd_pstate/status",
+        ],
+    ),
+    Want::Files("whole", "/sys/devices/system/cpu/vulnerabilities", ALL),
+    Want::Files(
+        "whole",
+        "/sys/devices/system/cpu/cpufreq",
+        &[
+            "policy*/scaling_governor",
+            "policy*/scaling_driver",
+            "policy*/energy_performance_preference",
+            "policy*/scaling_min_freq",
+            "policy*/scaling_max_freq",
+        ],
+    ),
+    Want::Files("whole", "/sys/devices/system/node", &["node*/cpulist"]),
+    Want::Files("whole", "/sys/module/zfs/parameters", ALL),
+    Want::Dir(&["/sys/fs/btrfs", "/sys/class/hwmon"]),
+    Want::Present(&["/.dockerenv", "/run/.containerenv", "/dev/null"]),
+    Want::Files("sysctl", "/etc/sysctl.d", CONF),
+    Want::Files("sysctl", "/run/sysctl.d", CONF),
+    Want::Files("sysctl", "/usr/local/lib/sysctl.d", CONF),
+    Want::Files("sysctl", "/usr/lib/sysctl.d", CONF),
+    Want::Files("sysctl", "/lib/sysctl.d", CONF),
+    Want::File("sysctl", &["/etc/sysctl.conf"]),
+    Want::Files("modprobe", "/etc/modprobe.d", CONF),
+    Want::Files("modprobe", "/run/modprobe.d", CONF),
+    Want::Files("modprobe", "/usr/local/lib/modprobe.d", CONF),
+    Want::Files("modprobe", "/usr/lib/modprobe.d", CONF),
+    Want::Files("modprobe", "/lib/modprobe.d", CONF),
+    Want::Tree("ssh", "/etc/ssh"),
+    Want::Tree("nginx", "/etc/nginx"),
+    Want::File("postfix", &[postfix::MAIN]),
+    Want::File("master", &[postfix::MASTER]),
+    Want::File("dovecot-certificates", &certificates::DOVECOT),
+    Want::File("dovecot", &[dovecot::FILE]),
+    Want::File("session", &[lines::SESSION]),
+    Want::File("samba", &[lines::SAMBA]),
+    Want::File("spam", &["/etc/spamassassin/local.cf"]),
+    Want::Files("vpn", "/etc/openvpn", CONF),
+    Want::Files("vpn", "/etc/openvpn/server", CONF),
+    Want::Files("vpn", "/etc/openvpn/client", CONF),
+    Want::File("packages", &[packages::STATUS]),
+    Want::Files("guest", "/etc/pve/qemu-server", CONF),
+    Want::File("storage", &["/etc/pve/storage.cfg"]),
+    Want::Dir(&["/etc/libvirt/qemu"]),
+    Want::Files("cron", "/etc/cron.d", ALL),
+    Want::Files("cron", "/etc/cron.daily", ALL),
+    Want::Files("cron", "/etc/cron.weekly", ALL),
+    Want::Files("cron", "/etc/cron.monthly", ALL),
+    Want::Files("cron", "/var/spool/cron/crontabs", ALL),
+    Want::File("cron", &[timers::CRONTAB]),
+    // The names of the timers that start with the machine.
+    Want::Files("comm", timers::WANTED, &["*.timer"]),
+];
+
+/// Limits of a group of processes.
+pub(super) const CGROUP: [&str; 10] = [
+    "cpu.max",
+    "memory.max",
+    "io.max",
+    "memory.limit_in_bytes",
+    "cpu.cfs_quota_us",
+    "cpu.cfs_period_us",
+    "blkio.throttle.read_bps_device",
+    "blkio.throttle.write_bps_device",
+    "blkio.throttle.read_iops_device",
+    "blkio.throttle.write_iops_device",
+];
+
+/// Files of a block device, below its directory, in which the kernel speaks of hardware; the number of a
+/// mapped device is read apart, because most of it is left out.
+pub(super) fn disk() -> impl Iterator<Item = &'static str> {
+    disk::files().filter(|name| *name != "dm/uuid")
+}
+
+/// What `disks`, `mounts` and the other functions of the script look at: patterns, in which `**` stands for
+/// any number of directories.
+const ELSEWHERE: [&str; 23] = [
+    "/sys/block/**",
+    "/sys/class/block/**",
+    "/sys/dev/block/*",
+    "/sys/devices/**/partition",
+    "/sys/devices/**/start",
+    "/sys/devices/**/alignment_offset",
+    "/sys/devices/**/dm/uuid",
+    "/sys/devices/**/slaves",
+    "/sys/devices/**/holders",
+    "/sys/devices/**/md",
+    "/sys/devices/**/current_link_speed",
+    "/sys/devices/**/current_link_width",
+    "/sys/devices/**/max_link_speed",
+    "/sys/devices/**/max_link_width",
+    "/sys/class/ata_link/**",
+    "/sys/fs/btrfs/**",
+    "/sys/fs/cgroup/**",
+    "/sys/class/hwmon/**",
+    "/sys/devices/system/node/*",
+    "/proc/[0-9]*/**",
+    "/proc",
+    "/etc/libvirt/qemu/*.xml",
+    "/etc/letsencrypt/live/**",
+];
+
+/// All that is asked for; what is not covered by this is not known, rather than not there.
+pub(super) fn asked() -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for want in WANTS {
+        match want {
+            Want::File(_, paths) | Want::Dir(paths) | Want::Present(paths) => {
+                all.extend(paths.iter().map(|&path| path.to_owned()));
+            }
+            Want::Files(_, dir, patterns) => {
+                all.push((*dir).to_owned());
+                all.extend(patterns.iter().map(|pattern| format!("{dir}/{pattern}")));
+            }
+            Want::Tree(_, dir) => all.extend([(*dir).to_owned(), format!("{dir}/**")]),
+        }
+    }
+    all.extend(sysctl::NAMES.map(|name| format!("/proc/sys/{}", name.replace('.', "/"))));
+    all.extend(disk().map(|name| format!("/sys/devices/**/{name}")));
+    all.extend(ELSEWHERE.map(str::to_owned));
+    all
+}
+
+/// Commands of which the script knows whether they are installed.
+pub(super) fn tools() -> Vec<&'static str> {
+    let mut all: Vec<&str> = tools::commands()
+        .filter_map(|argv| argv.first().copied())
+        .collect();
+    all.extend([
+        "systemd-detect-virt",
+        "zpool",
+        "zdb",
+        "dmsetup",
+        "cryptsetup",
+        "lvs",
+        "vgs",
+        "pvs",
+    ]);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The words of the command that says who may read a file, but for the file.
+pub(super) fn mode_of() -> Vec<&'static str> {
+    let argv = certificates::mode_of("");
+    argv[..argv.len() - 1].to_vec()
+}
+
+/// The lists of `clean.awk`, as calls that fill them.
+pub(super) fn tables() -> String {
+    let join = |words: Vec<&str>| words.join(" ");
+    let tables = [
+        ("SYSCTL", join(sysctl::NAMES.to_vec())),
+        ("MODULE", lists::MODULES.to_owned()),
+        ("CMD_PLAIN", lists::PLAIN.to_owned()),
+        ("MOUNT_FLAG", lists::FLAGS.to_owned()),
+        ("MOUNT_VALUE", lists::VALUES.to_owned()),
+        ("MOUNT_NAME", lists::NAMES.to_owned()),
+        ("PACKAGE", join(packages::PACKAGES.to_vec())),
+        ("SMB", join(lines::SMB.map(|(key, _)| key).to_vec())),
+        ("SMB_VALUE", join(lines::SMB_VALUES.to_vec())),
+        ("PLUGIN", join(lines::PLUGINS.to_vec())),
+        ("VPN", join(lines::VPN_KEYS.to_vec())),
+        ("SSH_LIST", join(ssh::keywords(true))),
+        ("SSH_WORD", join(ssh::keywords(false))),
+        ("POSTFIX", join(postfix::names())),
+        (
+            "CIPHER",
+            join(crate::collectors::services::nginx::ALIASES.to_vec()),
+        ),
+        ("ZFS_IDENTITY", join(zfs::IDENTITY.to_vec())),
+        ("ZFS_WORD", lists::WORDS.to_owned()),
+        ("DM_TARGET", lists::TARGETS.to_owned()),
+        ("LVM", join(lvm_fields())),
+    ];
+    let mut out = format!("    TASKS = \"{}\"\n", timers::words().join("|"));
+    for (name, words) in tables {
+        let words: Vec<&str> = words.split_ascii_whitespace().collect();
+        let mut line = format!("    list(\"");
+        for word in words {
+            if line.len() + word.len() > 110 {
+                let _ = writeln!(out, "{line}\", {name})");
+                line = "    list(\"".to_owned();
+            }
+            if !line.ends_with('"') {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        let _ = writeln!(out, "{line}\", {name})");
+    }
+    // Names with blanks in them.
+    for name in ext4::names() {
+        let _ = writeln!(out, "    EXT4[\"{name}\"] = 1");
+    }
+    out
+}
+
+fn lvm_fields() -> Vec<&'static str> {
+    let asks = [
+        crate::lvm::LVS.last(),
+        crate::lvm::VGS.last(),
+        crate::lvm::PVS.last(),
+    ];
+    let fields = asks
+        .into_iter()
+        .flatten()
+        .flat_map(|fields| fields.split(','));
+    let mut all: Vec<&str> = fields.collect();
+    all.extend(["report", "lv", "seg", "vg", "pv", "log"]);
+    all
+}

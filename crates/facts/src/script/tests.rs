@@ -1,0 +1,341 @@
+#![allow(clippy::disallowed_methods, reason = "tests run the script")]
+
+use super::*;
+use crate::redact::rule_of_file;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// What a program for awk makes of a text.
+fn awk(program: &str, input: &[u8]) -> Vec<u8> {
+    let mut child = Command::new("awk")
+        .arg(program)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    output.stdout
+}
+
+fn clean_program() -> String {
+    CLEAN.replace("@@TABLES@@\n", &table::tables())
+}
+
+/// The text of each file after `clean.awk`, in their order.
+fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
+    let mut input = Vec::new();
+    for (number, (class, _, text)) in files.iter().enumerate() {
+        input.extend(format!("B {} /{number}\n", class).into_bytes());
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        for line in text.split(|&byte| byte == b'\n') {
+            input.push(b'O');
+            input.extend(line);
+            input.push(b'\n');
+        }
+        input.extend(b".\n");
+    }
+    let output = awk(&clean_program(), &input);
+    let output = String::from_utf8_lossy(&output).into_owned();
+    let mut found = vec![String::new(); files.len()];
+    let mut at = None;
+    for line in output.lines() {
+        if let Some(name) = line.strip_prefix("F /") {
+            at = name.parse::<usize>().ok();
+        } else if let (Some(text), Some(at)) = (line.strip_prefix('='), at) {
+            found[at].push_str(text);
+            found[at].push('\n');
+        }
+    }
+    found
+}
+
+fn redacted(path: &str, text: &[u8]) -> String {
+    let rule = rule_of_file(path).unwrap_or_else(|| panic!("no rule for {path}"));
+    String::from_utf8_lossy(&rule(text)).into_owned()
+}
+
+/// Lines without what means nothing: blanks at the end, and how many there are between words.
+fn normal(text: &str) -> Vec<String> {
+    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<String> = text.lines().map(line).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// A sample of each kind of file, with things that must not get out.
+fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    let nginx = include_str!("../../fixtures/nginx-1.22.1-debian12.conf");
+    let sshd = "Include /etc/ssh/sshd_config.d/*.conf\n# hunter2\nPort 2222\nListenAddress 10.1.2.3\n\
+                UsePAM yes\nusedns=no\nPermitRootLogin prohibit-password # secret\nAllowUsers alice\n\
+                Ciphers +aes128-cbc,aes256-ctr,evil@corp.example\nMACs hmac-sha1,umac-64@openssh.com\n\
+                TrustedUserCAKeys /etc/ssh/ca.pub\nAuthorizedPrincipalsFile /home/alice/x\nRevokedKeys none\n\
+                Match User bob\n  PasswordAuthentication YES\n\tBanner /etc/secret\nMatch all\n  MaxAuthTries 3\n\
+                Subsystem sftp internal-sftp\nChallengeResponseAuthentication no\nKeyRegenerationInterval 3600\n";
+    let client = "Host *\n  StrictHostKeyChecking no\n  IdentityFile ~/.ssh/work\n  ControlPath /tmp/x-%h\n\
+                  UserKnownHostsFile /dev/null\nHost secret.example\n  HostName 10.0.0.7\n  User root\n  ForwardAgent yes\n";
+    let web = "user www;\nhttp {\n  include /etc/nginx/conf.d/*.conf;\n  ssl_protocols TLSv1 TLSv1.2 TLSv1.9; # old\n\
+               ssl_ciphers \"HIGH:!aNULL:secret$x\";\n  add_header Public-Key-Pins 'pin-sha256=\"AAAA\"';\n\
+               add_header X-Secret hunter2;\n  server { listen 443 ssl; server_name secret.example;\n\
+               ssl_certificate /etc/ssl/a.pem; ssl_certificate_key\n   /etc/ssl/a.key;\n    location / { autoindex on; proxy_pass http://u:p@h; } }\n\
+               upstream x { server 10.0.0.1; }\n  map $a $b { \"${c}\" d; }\n  sendfile on;\n}\n";
+    let main = "# secret\nmyhostname = mail.secret.example\nmaximal_queue_lifetime = 1d\nsmtpd_tls_cert_file=/etc/ssl/certs/x.pem\n\
+                smtpd_relay_restrictions = permit_mynetworks,\n  permit_sasl_authenticated check_client_access hash:/etc/secret\n\
+                smtp_sasl_password_maps = hash:/x\nsmtpd_tls_protocols = !SSLv2, !SSLv3, >=TLSv1\nmynetworks_style = host\n";
+    let master = "smtp      inet  n       -       y       -       -       smtpd\n  -o smtpd_tls_security_level=encrypt\n\
+                  \x20 -o smtpd_sasl_path=secret -o smtpd_relay_restrictions=permit_sasl_authenticated,reject\n#x\n\
+                  submission inet n - y - - smtpd -o smtpd_tls_auth_only=yes -osmtpd_sasl_auth_enable=yes\nlocal unix\n";
+    let mounts = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro\n\
+                  30 1 0:30 / /srv rw - nfs4 files.secret.example:/a/b rw,addr=10.0.0.1,vers=4.2\n\
+                  31 1 0:31 / /m rw - cifs //files/share rw,username=bob,password=hunter2,vers=3.0\n\
+                  32 1 0:32 / /z\\040z rw - zfs tank/a\\040b rw,xattr,noacl\n33 1 0:33 / /t rw - tmpfs secret rw,size=10k\n\
+                  34 1 0:34 / /o rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/u,workdir=/w\nhunter2\n\
+                  35 1 0:35 / /f rw - fuse.s3fs bucket rw,user_id=0,passwd_file=/x\n";
+    let cmdline = "BOOT_IMAGE=/vmlinuz-6.1.0 root=UUID=0d5e-1f ro quiet mitigations=off zfs.zfs_arc_max=1 luks.pw=hunter2 \
+                   foo=\"a b\" hunter2 rootflags=subvol=/@,password=x ip=10.0.0.2::::box nvme.auth_key=z Q2FuYXJ5== kvm-intel.nested=1 -- --token x\n";
+    let dpkg = "Package: openssh-server\nStatus: install ok installed\nMaintainer: A <a@b>\nVersion: 1:9.2p1-2+deb12u10\n\n\
+                Package: secret-tool\nStatus: install ok installed\nVersion: 1.0\n\nPackage: postfix\nStatus: deinstall ok config-files\nVersion: 3.7\n";
+    let samba = "[global]\n  workgroup = SECRET\n  server signing = Mandatory\n client min protocol = NT1\nserver min protocol=NT1\n\
+                 passdb backend = x:hunter2\n[alice]\n path = /home/alice\ninclude = /etc/x\n";
+    let vpn = "remote secret.example 1194\ncipher BF-CBC\ndata-ciphers AES-256-GCM:AES-128-GCM\ncomp-lzo adaptive\nauth SHA1\n\
+               auth-user-pass /etc/x\ncompress lz4-v2\ncipher hunter2\n# cipher X\ntls-version-min 1.0\n";
+    let text = |text: &str| text.as_bytes().to_vec();
+    vec![
+        ("ssh", "/etc/ssh/sshd_config", text(sshd)),
+        ("ssh", "/etc/ssh/ssh_config", text(client)),
+        ("nginx", "/etc/nginx/nginx.conf", text(nginx)),
+        ("nginx", "/etc/nginx/conf.d/x.conf", text(web)),
+        (
+            "nginx",
+            "/etc/nginx/bad.conf",
+            text("http { sendfile on;\n secret 'a"),
+        ),
+        ("postfix", "/etc/postfix/main.cf", text(main)),
+        ("master", "/etc/postfix/master.cf", text(master)),
+        ("mounts", "/proc/self/mountinfo", text(mounts)),
+        ("cmdline", "/proc/cmdline", text(cmdline)),
+        ("packages", "/var/lib/dpkg/status", text(dpkg)),
+        ("samba", "/etc/samba/smb.conf", text(samba)),
+        ("vpn", "/etc/openvpn/server.conf", text(vpn)),
+        (
+            "sysctl",
+            "/etc/sysctl.d/a.conf",
+            text(
+                "# x\nvm.dirty_ratio = 5\n-vm/swappiness=1\nkernel.domainname=x\nvm.dirty_bytes = hunter2\n",
+            ),
+        ),
+        (
+            "modprobe",
+            "/etc/modprobe.d/a.conf",
+            text(
+                "options zfs zfs_arc_max=1 zfs_x=a@b\noptions agent enrol=hunter2 x\n# x\noptions kvm-intel \\\n  nested=Y\nblacklist floppy\n",
+            ),
+        ),
+        (
+            "release",
+            "/etc/os-release",
+            text(
+                "ID=debian\nVERSION_ID=\"12\"\nHOME_URL=\"https://secret/\"\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n",
+            ),
+        ),
+        (
+            "started",
+            "/proc/stat",
+            text("cpu 1 2 3\nbtime 1700000000\n"),
+        ),
+        (
+            "swaps",
+            "/proc/swaps",
+            text(
+                "Filename\tType\tSize\tUsed\tPriority\n/dev/dm-1 partition 100 0 -2\n/home/alice/swap file 5 0 -3\n/swapfile file 5 0 -3\n",
+            ),
+        ),
+        (
+            "cron",
+            "/etc/cron.d/zfs",
+            text(
+                "# zpool scrub\n24 0 * * * root /usr/sbin/zpool scrub secret; zpool trim x\n0 0 * * * root curl http://u:p@h\n",
+            ),
+        ),
+        (
+            "maps",
+            "/proc/77/maps",
+            text(
+                "7f-7f r-xp 0 08:01 1 /usr/lib/x86_64-linux-gnu/libssl.so.3 (deleted)\n7f-7f r--p 0 0 1 /usr/lib/libz.so.1\n7f-7f r 0 0 1 /home/alice/x.so (deleted)\n",
+            ),
+        ),
+        (
+            "group",
+            "/proc/77/cgroup",
+            text("0::/system.slice/system-openvpn.slice/openvpn-server@office.service\n"),
+        ),
+        (
+            "group",
+            "/proc/78/cgroup",
+            text("0::/user.slice/user-1000.slice/secret.scope\n"),
+        ),
+        ("comm", "/proc/77/comm", text("secret-agent\n")),
+        ("comm", "/proc/78/comm", text("qemu-system-x86\n")),
+        (
+            "mapper",
+            "/sys/block/dm-0/dm/uuid",
+            text("CRYPT-LUKS2-0123-home\n"),
+        ),
+        ("mapper", "/sys/block/dm-1/dm/uuid", text("LVM-abcdef\n")),
+        ("numbers", "/proc/sys/vm/dirty_ratio", text("20\n")),
+        ("numbers", "/proc/sys/vm/swappiness", text("hunter2\n")),
+        (
+            "short",
+            "/proc/sys/kernel/osrelease",
+            text("6.1.0-18-amd64\n"),
+        ),
+        (
+            "cpuinfo",
+            "/proc/cpuinfo",
+            text("processor\t: 0\nmodel name\t: X\nSerial\t\t: 000042\nflags\t\t: fpu aes\n"),
+        ),
+        (
+            "session",
+            "/etc/pam.d/common-session",
+            text(
+                "session required pam_unix.so\nsession optional pam_systemd.so\n#session optional pam_systemd.so\nsession [success=1] pam_systemd.so secret\n",
+            ),
+        ),
+        (
+            "spam",
+            "/etc/spamassassin/local.cf",
+            text(
+                "loadplugin Mail::SpamAssassin::Plugin::Check\nloadplugin Evil secret\nrewrite_header Subject x\n",
+            ),
+        ),
+        (
+            "guest",
+            "/etc/pve/qemu-server/100.conf",
+            text(include_str!(
+                "../../fixtures/proxmox-from-documentation-100.conf"
+            )),
+        ),
+        (
+            "storage",
+            "/etc/pve/storage.cfg",
+            text(include_str!(
+                "../../fixtures/proxmox-from-documentation-storage.cfg"
+            )),
+        ),
+        (
+            "dovecot",
+            "/etc/dovecot/conf.d/10-auth.conf",
+            text(include_str!(
+                "../../fixtures/dovecot-2.3.19.1-debian12-10-auth.conf"
+            )),
+        ),
+        (
+            "dovecot-certificates",
+            "/etc/dovecot/conf.d/10-ssl.conf",
+            text(
+                "ssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl_cert = literal\n",
+            ),
+        ),
+        (
+            "certificate",
+            "/etc/ssl/x.pem",
+            text(
+                "certificate 1600000000 1700000000 RSA 2048 sha256WithRSAEncryption another\n-----BEGIN PRIVATE KEY-----\nAAAA\n",
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn the_script_cleans_as_the_rules_do() {
+    let samples = samples();
+    for ((class, path, text), ours) in samples.iter().zip(cleaned(&samples)) {
+        let theirs = redacted(path, text);
+        assert_eq!(normal(&ours), normal(&theirs), "{class} {path}");
+    }
+}
+
+/// Whatever stands in a file, the script lets nothing through that the rules would leave out.
+#[test]
+fn attack_nothing_gets_through_that_the_rules_leave_out() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % below as u64).unwrap()
+    };
+    let seeds = samples();
+    let words: Vec<&[u8]> = seeds
+        .iter()
+        .flat_map(|(_, _, text)| text.split(|byte| b" \n=".contains(byte)))
+        .collect();
+    let mut tried = Vec::new();
+    for _ in 0..100 * assay_testing::factor() {
+        for (class, path, text) in &seeds {
+            let mut text = text.clone();
+            for _ in 0..1 + next(4) {
+                let at = next(text.len().max(1)).min(text.len());
+                let to = (at + next(12)).min(text.len());
+                let word = words[next(words.len())];
+                let odd: &[&[u8]] = &[
+                    b"\"", b"'", b"{", b"}", b";", b"\\", b"#", b" ", b"\n", b"=", b"\xff", b"\t",
+                    b",", b":", b"//",
+                ];
+                let new = match next(3) {
+                    0 => word,
+                    1 => odd[next(odd.len())],
+                    _ => b"",
+                };
+                text.splice(at..to, new.iter().copied());
+            }
+            text.retain(|byte| *byte != 0);
+            tried.push((*class, *path, text));
+        }
+    }
+    let mut lost = 0;
+    let mut more: Vec<String> = Vec::new();
+    for ((class, path, text), ours) in tried.iter().zip(cleaned(&tried)) {
+        let again = redacted(path, ours.as_bytes());
+        let joined = |text: &str| normal(text).join(if *class == "cmdline" { " " } else { "\n" });
+        if joined(&ours) != joined(&again) {
+            let given = String::from_utf8_lossy(text);
+            more.push(format!(
+                "{class} {path}: {given}\n--- kept\n{ours}\n--- may be kept\n{again}"
+            ));
+        }
+        lost += usize::from(joined(&ours) != joined(&redacted(path, text)));
+    }
+    more.dedup_by_key(|one| one.split(' ').next().map(str::to_owned));
+    assert!(
+        more.is_empty(),
+        "the rules leave out more:\n{}",
+        more.join("\n")
+    );
+    // It may let through less, where a text is hardly what it should be; that is rare.
+    let all = tried.len();
+    assert!(lost * 8 < all, "{lost} of {all}");
+    assay_testing::attacked("texts through the collector", all as u64, all as u64);
+}
+
+#[test]
+fn what_it_is_made_of_can_stand_in_a_script() {
+    for part in [&clean_program(), PACK] {
+        assert!(
+            !part.contains('\''),
+            "a quotation mark ends the text for awk"
+        );
+    }
+    let script = script("1.0");
+    let places: Vec<&str> = script.split("@@").skip(1).collect();
+    assert!(places.is_empty(), "{places:?}");
+    // Linux takes no longer word (MAX_ARG_STRLEN).
+    assert!(clean_program().len() < 120_000);
+}

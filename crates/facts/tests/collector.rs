@@ -1,0 +1,262 @@
+//! The collector against the collectors of this crate: the same machine read by both gives the same facts.
+#![allow(clippy::disallowed_methods, reason = "tests run the script")]
+
+use assay_facts::{Options, collect, script};
+use assay_host::{Bundle, Host, Live, Root};
+use assay_model::{FactValue, Facts};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const OPTIONS: Options<'static> = Options {
+    with_identity: false,
+    services: true,
+    targets: &[],
+};
+
+/// Runs the script as `ssh host sh < script` does: it comes in on standard input.
+fn run(mut shell: Command) -> Bundle {
+    let mut child = shell
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(script("test").as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(complaints, "");
+    Bundle::read(&output.stdout[..], "the bundle").unwrap()
+}
+
+fn differences(here: &Facts, there: &Facts, ignored: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut keys: Vec<&String> = here.map.keys().chain(there.map.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    keys.into_iter()
+        .filter(|key| !ignored(key) && here.map.get(*key) != there.map.get(*key))
+        .map(|key| format!("{key}: {:?} / {:?}", here.map.get(key), there.map.get(key)))
+        .collect()
+}
+
+#[test]
+fn this_machine_in_a_bundle_gives_the_same_facts() {
+    // What changes from one moment to the next, and what other tests make and remove.
+    let volatile = |key: &str| {
+        let starts = [
+            "disk.loop",
+            "mapped",
+            "mount.",
+            "btrfs.",
+            "vm.",
+            "cgroup",
+            "dm.",
+        ];
+        starts.iter().any(|start| key.starts_with(start))
+            || [
+                "memory.available",
+                "memory.swap_free",
+                "memory.dirty",
+                "sysctl.fs.aio-nr",
+            ]
+            .contains(&key)
+    };
+    let mut shells = vec![Command::new("sh")];
+    for (name, first) in [
+        ("dash", None),
+        ("busybox", Some("sh")),
+        ("bash", Some("--posix")),
+    ] {
+        if Command::new(name).arg("--help").output().is_ok() {
+            let mut shell = Command::new(name);
+            shell.args(first);
+            shells.push(shell);
+        } else {
+            assay_testing::skipped(name, "not installed");
+        }
+    }
+    for shell in shells {
+        let name = format!("{shell:?}");
+        let bundle = run(shell);
+        assert_eq!(bundle.collector(), Some("test"));
+        let (here, there) = (collect(&Live, &OPTIONS), collect(&bundle, &OPTIONS));
+        assert!(here.map.len() > 100);
+        let differ = differences(&here, &there, &volatile);
+        assert!(differ.is_empty(), "{name}: {differ:#?}");
+    }
+}
+
+/// Trees of files of the catalogue, each as the root of a machine with nothing but busybox. Tools that the
+/// tree has answers of are there and give them.
+#[test]
+fn trees_of_the_catalogue_give_the_same_facts() {
+    let Some(busybox) = busybox() else { return };
+    if !Live.exists(Path::new("/root/.")).is_ok() {
+        return assay_testing::skipped("chroot", "needs root");
+    }
+    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
+    let mut trees = Vec::new();
+    find(&catalogue, 0, &mut trees);
+    assert!(trees.len() > 100, "{}", trees.len());
+    let mut known = 0;
+    let mut wrong = Vec::new();
+    for tree in trees {
+        let root = Root::open(&tree).unwrap();
+        let here = collect(&root, &OPTIONS);
+        let dir = tempfile::tempdir().unwrap();
+        furnish(dir.path(), &tree, &busybox);
+        let mut shell = Command::new("chroot");
+        shell.arg(dir.path()).args(["/bin/busybox", "sh"]);
+        let there = collect(&run(shell), &OPTIONS);
+        // What cannot be cleaned by a shell is not known; certificates need openssl; the page of this
+        // kernel and the tools of the test are there although the tree has none.
+        let ignored = |key: &str| {
+            let unknown = |prefix: &str| {
+                there.map.iter().any(|(key, fact)| {
+                    key.starts_with(prefix) && matches!(fact.value, FactValue::Unknown(_))
+                })
+            };
+            // What the tree cannot answer has to stay without an answer; the reason may be another.
+            let is_known = |facts: &Facts| {
+                let fact = facts.map.get(key);
+                fact.is_some_and(|fact| matches!(fact.value, FactValue::Known(_)))
+            };
+            !is_known(&here) && !is_known(&there)
+                || key == "kernel.page_size"
+                || key.starts_with("libvirt") && unknown("libvirt")
+                || key.starts_with("vm.") && unknown("vm.")
+                || key.starts_with("certificate") && unknown("certificate")
+                // Who may read a key says the file, which the tree has only as a name.
+                || key.starts_with("key_file")
+        };
+        let differ = differences(&here, &there, &ignored);
+        if !differ.is_empty() {
+            wrong.push(format!(
+                "{}: {:#?}",
+                tree.display(),
+                &differ[..differ.len().min(3)]
+            ));
+        }
+        known += here.map.len();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(known > 1000, "{known}");
+}
+
+fn busybox() -> Option<PathBuf> {
+    let found = Live.which("busybox".as_ref());
+    let is_static = |path: &PathBuf| {
+        let output = Command::new("ldd").arg(path).output();
+        output.is_ok_and(|output| !output.status.success())
+    };
+    let found = found.filter(is_static);
+    if found.is_none() {
+        assay_testing::skipped("busybox", "a static busybox is not installed");
+    }
+    found
+}
+
+/// Directories under `fires`, `quiet` and `not-applicable`.
+fn find(dir: &Path, depth: usize, trees: &mut Vec<PathBuf>) {
+    let mut inside: Vec<PathBuf> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    inside.sort();
+    for path in inside {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if ["fires", "quiet", "not-applicable"].contains(&name.as_str()) {
+            let cases = std::fs::read_dir(&path).unwrap();
+            trees.extend(
+                cases
+                    .map(|entry| entry.unwrap().path())
+                    .filter(|path| path.is_dir()),
+            );
+        } else if depth < 2 {
+            find(&path, depth + 1, trees);
+        }
+    }
+}
+
+/// The tree with a shell in it, and with programs that give the answers that were recorded.
+fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(tree.join("."))
+        .arg(dir)
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    std::fs::create_dir_all(dir.join("bin")).unwrap();
+    std::fs::create_dir_all(dir.join("dev")).unwrap();
+    std::fs::copy(busybox, dir.join("bin/busybox")).unwrap();
+    let null = Command::new("mknod")
+        .arg(dir.join("dev/null"))
+        .args(["c", "1", "3"])
+        .status();
+    assert!(null.unwrap().success());
+    for applet in [
+        "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
+        "timeout", "gzip",
+    ] {
+        std::os::unix::fs::symlink("/bin/busybox", dir.join("bin").join(applet)).unwrap();
+    }
+    let index = dir.join("assay-capture.json");
+    let Ok(text) = std::fs::read_to_string(&index) else {
+        return;
+    };
+    let index: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for (number, command) in index["commands"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        let argv: Vec<&str> = command["argv"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap())
+            .collect();
+        // The shell has a `stat` of its own, and asks it in its own words.
+        if argv[0] == "stat" {
+            continue;
+        }
+        let file = dir.join(format!("answer-{number}"));
+        std::fs::write(&file, command["stdout"].as_str().unwrap_or_default()).unwrap();
+        let program = dir.join("bin").join(argv[0]);
+        let before = std::fs::read_to_string(&program).unwrap_or_else(|_| "#!/bin/sh\n".to_owned());
+        let words = argv[1..].join(" ");
+        let status = command["status"].as_i64().unwrap_or(0);
+        let complaint = command["stderr"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('\'', "");
+        let body = format!(
+            "{before}[ \"$*\" != '{words}' ] || {{ printf '%s' '{complaint}' >&2; cat /answer-{number}; exit {status}; }}\n"
+        );
+        std::fs::write(&program, body).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // The script asks which pools there are; recorded are the answers about each.
+    let zpool = dir.join("bin/zpool");
+    if let Ok(before) = std::fs::read_to_string(&zpool) {
+        let pools: Vec<&str> = before
+            .split("status -LP ")
+            .skip(1)
+            .filter_map(|rest| rest.split('\'').next())
+            .collect();
+        std::fs::write(
+            &zpool,
+            format!(
+                "{before}[ \"$1\" != list ] || echo '{}'\n",
+                pools.join("\n")
+            ),
+        )
+        .unwrap();
+    }
+}

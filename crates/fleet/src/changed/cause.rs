@@ -1,0 +1,205 @@
+//! Why something changed, as far as two bundles tell.
+
+use super::{Named, Then, file_of};
+use assay_model::finding::Finding;
+use assay_model::{Fact, FactKind, FactValue, Place};
+use std::collections::BTreeSet;
+
+/// Names of the packages that programs are in.
+const PACKAGES: [(&str, &str); 3] = [
+    ("tool.nginx", "nginx"),
+    ("tool.ssh", "openssh-server"),
+    ("tool.dovecot", "dovecot-core"),
+];
+
+/// Seconds by which two readings of the same start may differ: the clock is set meanwhile.
+const SAME_START: i64 = 120;
+
+pub(super) struct Causes<'a> {
+    before: &'a Named<'a>,
+    after: &'a Named<'a>,
+    differ: &'a BTreeSet<String>,
+    restarted: bool,
+    kernel: Option<String>,
+    versions: (String, String),
+}
+
+impl<'a> Causes<'a> {
+    pub(super) fn new(
+        old: &Then<'_>,
+        new: &Then<'_>,
+        before: &'a Named<'a>,
+        after: &'a Named<'a>,
+        differ: &'a BTreeSet<String>,
+    ) -> Self {
+        let restarted = match (old.booted, new.booted) {
+            (Some(old), Some(new)) => (new - old).abs() > SAME_START,
+            _ => false,
+        };
+        let release = |side: &Named<'_>| text(side.get("kernel.release").copied());
+        let kernel = differ
+            .contains("kernel.release")
+            .then(|| format!("the kernel is {} now", release(after).unwrap_or_default()));
+        Self {
+            before,
+            after,
+            differ,
+            restarted,
+            kernel,
+            versions: (old.entry.assay.clone(), new.entry.assay.clone()),
+        }
+    }
+
+    /// Why a fact is another one.
+    pub(super) fn of(&self, key: &str) -> Option<String> {
+        let (old, new) = (self.before.get(key).copied(), self.after.get(key).copied());
+        let fact = new.or(old)?;
+        if let (Some(why), _) | (_, Some(why)) = (unread(old), unread(new)) {
+            return Some(match unread(new).is_some() {
+                true => format!("it cannot be read any more: {why}"),
+                false => format!("it could not be read before: {why}"),
+            });
+        }
+        if let Some(name) = key.strip_prefix("package.") {
+            let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
+            return Some(match (old, new) {
+                (None, _) => format!("the package {name} was installed"),
+                (_, None) => format!("the package {name} was removed"),
+                _ => format!("the package {name} has another version"),
+            });
+        }
+        if key == "kernel.release" {
+            return Some(match self.restarted {
+                true => "the machine was started anew with it".to_owned(),
+                false => "another kernel runs".to_owned(),
+            });
+        }
+        if let Some(cause) = self.of_program(key) {
+            return Some(cause);
+        }
+        if let Some(cause) = self.of_file(key, old, new) {
+            return Some(cause);
+        }
+        if key.starts_with("cpu.")
+            && (self.kernel.is_some() || self.differ.contains("cpu.microcode"))
+        {
+            let microcode = || "the microcode is another one".to_owned();
+            return Some(self.kernel.clone().unwrap_or_else(microcode));
+        }
+        if key.starts_with("mount.") {
+            return Some(match (old, new) {
+                (None, _) => "it was mounted".to_owned(),
+                (_, None) => "it was unmounted".to_owned(),
+                _ => "it was mounted anew".to_owned(),
+            });
+        }
+        if let (Place::Command { how: Some(how), .. }, FactKind::Configured) =
+            (&fact.place, fact.kind)
+        {
+            return Some(format!("it was set ({how})"));
+        }
+        match (fact.kind, self.restarted) {
+            (FactKind::Runtime, true) => Some(match &self.kernel {
+                Some(kernel) => format!("the machine was started anew; {kernel}"),
+                None => "the machine was started anew".to_owned(),
+            }),
+            // Only what can be set says that somebody set it.
+            (FactKind::Runtime, false)
+                if key.starts_with("sysctl.")
+                    || key.contains(".scheduler")
+                    || key.starts_with("zfs.param.")
+                    || key.starts_with("memory.transparent") =>
+            {
+                Some("it was set while the machine ran".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn of_program(&self, key: &str) -> Option<String> {
+        let (_, package) = PACKAGES.iter().find(|(tool, _)| *tool == key)?;
+        let version = format!("package.{package}.version");
+        self.differ
+            .contains(&version)
+            .then(|| format!("the package {package} has another version"))
+    }
+
+    /// A line in a file says otherwise, for this fact or for the one that it follows from.
+    fn of_file(&self, key: &str, old: Option<&Fact>, new: Option<&Fact>) -> Option<String> {
+        let configured = format!("{key}.configured");
+        if self.differ.contains(&configured) {
+            return self.of(&configured);
+        }
+        let place =
+            |fact: Option<&Fact>| fact.and_then(|fact| file_of(&fact.place)).map(|(_, at)| at);
+        match (place(old), place(new)) {
+            (_, Some(at)) => Some(format!("{at} was edited")),
+            // What stood there is gone; a default holds, or nothing.
+            (Some(at), None) => Some(format!("what stood in {at} is gone")),
+            (None, None) => None,
+        }
+    }
+
+    /// Why a finding came or went: the change of a fact that it rests on.
+    pub(super) fn of_finding(&self, finding: &Finding) -> Option<String> {
+        let evidence = finding.evidence.iter().map(|seen| seen.key.as_str());
+        if let Some(key) = evidence.clone().find(|key| self.differ.contains(*key)) {
+            return self.of(key);
+        }
+        if evidence.clone().any(|key| key.ends_with(".ends_in_days")) {
+            return Some("time has passed".to_owned());
+        }
+        // The evidence may have been there on one side only.
+        let subject = finding.subject.to_string();
+        let about = |key: &&String| {
+            let fact = self.after.get(*key).or_else(|| self.before.get(*key));
+            fact.is_some_and(|fact| {
+                !fact.subject.is_machine() && fact.subject.to_string() == subject
+            })
+        };
+        if let Some(key) = self.differ.iter().find(about) {
+            return self.of(key);
+        }
+        let files: Vec<&str> = finding
+            .places
+            .iter()
+            .filter_map(|place| Some(file_of(place)?.0))
+            .collect();
+        let in_file = |key: &&String| {
+            [self.before, self.after].iter().any(|side| {
+                let place = side.get(*key).and_then(|fact| file_of(&fact.place));
+                place.is_some_and(|(file, _)| files.contains(&file))
+            })
+        };
+        let key = self.differ.iter().find(in_file)?;
+        self.of(key)
+    }
+
+    /// The machine is as it was; what is said of it is not.
+    pub(super) fn of_catalogue(&self) -> String {
+        match &self.versions {
+            (old, new) if old == new => {
+                "the catalogue of advice changed, not the machine".to_owned()
+            }
+            (old, new) => {
+                format!(
+                    "the catalogue of advice changed from assay {old} to {new}, not the machine"
+                )
+            }
+        }
+    }
+}
+
+fn unread(fact: Option<&Fact>) -> Option<String> {
+    match fact.map(|fact| &fact.value) {
+        Some(FactValue::Unknown(why)) => Some(why.clone()),
+        _ => None,
+    }
+}
+
+fn text(fact: Option<&Fact>) -> Option<String> {
+    match &fact?.value {
+        FactValue::Known(serde_json::Value::String(text)) => Some(text.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! Which facts say how a machine is set up, and under which names they are found again.
+
+use assay_model::Facts;
+
+/// What changes without anybody's doing, as patterns of keys: a star stands for any part between dots, at the
+/// end for all that follows.
+const PATTERNS: [&str; 24] = [
+    "memory.available",
+    "memory.swap_free",
+    "memory.dirty",
+    "sysctl.fs.aio-nr",
+    "thermal.*",
+    "cgroup.*",
+    "zfs.arc.*",
+    "zfs.pool.*.free",
+    "zfs.pool.*.freeing",
+    "zfs.pool.*.leaked",
+    "zfs.pool.*.allocated",
+    "zfs.pool.*.fragmentation",
+    "zfs.pool.*.capacity",
+    "zfs.pool.*.dedupratio",
+    "zfs.pool.*.last_scrubbed_txg",
+    "zfs.dataset.*.used",
+    "zfs.dataset.*.available",
+    "zfs.dataset.*.compressratio",
+    "zfs.dataset.*.usedbysnapshots",
+    "lvm.lv.*.data_percent",
+    "lvm.lv.*.metadata_percent",
+    "certificate.*.ends_in_days",
+    "mapped.*.processes",
+    "disk.*.md_sync_action",
+];
+
+/// Whether a fact changes all the time.
+pub(super) fn is(key: &str) -> bool {
+    // A process of a virtual machine has another number each time.
+    PATTERNS.iter().any(|pattern| fits(pattern, key)) || key.starts_with("vm.")
+}
+
+fn fits(pattern: &str, key: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == key,
+        Some((start, end)) => {
+            key.len() >= start.len() + end.len() && key.starts_with(start) && key.ends_with(end)
+        }
+    }
+}
+
+/// The key under which a fact is found again: a mount by where it is. None when it cannot be.
+pub(super) fn stable(facts: &Facts, key: &str) -> Option<String> {
+    let Some(rest) = key.strip_prefix("mount.") else {
+        return Some(key.to_owned());
+    };
+    let Some((number, name)) = rest.split_once('.') else {
+        return Some(key.to_owned());
+    };
+    let point = facts.str(&format!("mount.{number}.point"))?;
+    // What is mounted for a while by programs is nobody's change.
+    let passing = [
+        "/run/",
+        "/var/lib/docker/",
+        "/var/lib/containers/",
+        "/tmp/",
+        "/var/lib/kubelet/",
+        "/snap/",
+    ];
+    if passing.iter().any(|start| point.starts_with(start)) {
+        return None;
+    }
+    Some(format!("mount.{point}.{name}"))
+}

@@ -1,0 +1,373 @@
+//! What was collected before: of each machine its bundles, by the hash of their contents, and a line for each
+//! time that it was asked. It grows no further than [`keep`] says.
+
+use assay_model::finding::{Certainty, Checked, Severity};
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A machine that was asked once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, by the clock here.
+    pub at: Timestamp,
+    /// Hash of the bundle (BLAKE3), which names it.
+    pub bundle: String,
+    /// The version of assay that judged it.
+    pub assay: String,
+    /// What was found then, by the catalogue of that version.
+    pub findings: Vec<Told>,
+}
+
+/// A finding as far as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Told {
+    /// What names it from one check to the next.
+    pub fingerprint: String,
+    /// How bad it was.
+    pub severity: Severity,
+}
+
+/// What is remembered of a check: what is not known is no finding.
+#[must_use]
+pub fn told(checked: &Checked) -> Vec<Told> {
+    let all = checked.findings.iter();
+    let mut told: Vec<Told> = all
+        .filter(|finding| finding.certainty == Certainty::Violated)
+        .map(|finding| Told {
+            fingerprint: finding.fingerprint(),
+            severity: finding.severity,
+        })
+        .collect();
+    told.sort();
+    told.dedup();
+    told
+}
+
+/// Why something could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct HistoryError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// The kernel's answer.
+    #[source]
+    pub source: io::Error,
+}
+
+/// The directory in which it is kept.
+#[derive(Clone, Debug)]
+pub struct History {
+    dir: PathBuf,
+}
+
+const LOG: &str = "log.jsonl";
+
+impl History {
+    /// In a directory of this user's, which is made when something is kept.
+    #[must_use]
+    pub fn at(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// The machines of which something is known.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn machines(&self) -> Result<Vec<String>, HistoryError> {
+        let found = match std::fs::read_dir(&self.dir) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(fail(&self.dir, error)),
+        };
+        let mut names: Vec<String> = found
+            .filter_map(|entry| name_of(entry.ok()?.file_name().to_str()?))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// What is known of a machine, the oldest first. A line that a kill cut off is passed over.
+    ///
+    /// # Errors
+    /// The log is there and cannot be read.
+    pub fn entries(&self, machine: &str) -> Result<Vec<Entry>, HistoryError> {
+        let path = self.place(machine).join(LOG);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(fail(&path, error)),
+        };
+        let lines = text.lines();
+        let mut all: Vec<Entry> = lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        all.sort_by_key(|entry: &Entry| entry.at);
+        Ok(all)
+    }
+
+    /// A bundle.
+    ///
+    /// # Errors
+    /// It is gone, or cannot be read, or is not what was kept.
+    pub fn bundle(&self, machine: &str, entry: &Entry) -> Result<Vec<u8>, HistoryError> {
+        let path = self.file(machine, &entry.bundle);
+        let bytes = std::fs::read(&path).map_err(|error| fail(&path, error))?;
+        match hash(&bytes) == entry.bundle {
+            true => Ok(bytes),
+            false => Err(fail(
+                &path,
+                io::Error::other("it was changed since it was kept"),
+            )),
+        }
+    }
+
+    /// Keeps a bundle and what was found in it, and lets go what is too old. Killed at any point, the
+    /// bundle is there with its line or is not known at all.
+    ///
+    /// # Errors
+    /// The directory or a file in it cannot be written.
+    pub fn keep(
+        &self,
+        machine: &str,
+        bundle: &[u8],
+        at: Timestamp,
+        assay: &str,
+        checked: &Checked,
+    ) -> Result<(), HistoryError> {
+        let dir = self.place(machine);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|error| fail(&dir, error))?;
+        let entry = Entry {
+            at,
+            bundle: hash(bundle),
+            assay: assay.to_owned(),
+            findings: told(checked),
+        };
+        // Another assay may do the same at this moment.
+        let lock = dir.join("lock");
+        let locked = open(&lock, true).and_then(|file| {
+            flock(&file, FlockOperation::LockExclusive)?;
+            Ok(file)
+        });
+        let _locked = locked.map_err(|error| fail(&lock, error))?;
+        let file = self.file(machine, &entry.bundle);
+        if !file.exists() {
+            whole(&file, bundle)?;
+        }
+        let log = dir.join(LOG);
+        let line = serde_json::to_string(&entry).map_err(|error| fail(&log, error.into()))?;
+        let appended = open(&log, true).and_then(|mut file| {
+            // What a kill left without its end is no part of the next line.
+            let before = std::fs::read(&log)?;
+            let torn = before.last().is_some_and(|&byte| byte != b'\n');
+            let text = format!("{}{line}\n", if torn { "\n" } else { "" });
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        appended.map_err(|error| fail(&log, error))?;
+        self.thin(machine, at)
+    }
+
+    fn thin(&self, machine: &str, now: Timestamp) -> Result<(), HistoryError> {
+        let all = self.entries(machine)?;
+        let times: Vec<Timestamp> = all.iter().map(|entry| entry.at).collect();
+        let kept: Vec<&Entry> = all
+            .iter()
+            .zip(keep(&times, now))
+            .filter_map(|(entry, stays)| stays.then_some(entry))
+            .collect();
+        let dir = self.place(machine);
+        if kept.len() < all.len() {
+            let log = dir.join(LOG);
+            let mut text = String::new();
+            for entry in &kept {
+                text += &serde_json::to_string(entry).map_err(|error| fail(&log, error.into()))?;
+                text.push('\n');
+            }
+            whole(&log, text.as_bytes())?;
+        }
+        let wanted: BTreeSet<String> = kept
+            .iter()
+            .map(|entry| format!("{}.bundle", entry.bundle))
+            .collect();
+        let found = std::fs::read_dir(&dir).map_err(|error| fail(&dir, error))?;
+        for name in found.flatten().map(|entry| entry.file_name()) {
+            let name = name.to_string_lossy().into_owned();
+            let ours = name.ends_with(".bundle") || name.ends_with(".part");
+            if ours && !wanted.contains(&name) {
+                let path = dir.join(&name);
+                std::fs::remove_file(&path).map_err(|error| fail(&path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, machine: &str) -> PathBuf {
+        self.dir.join(directory(machine))
+    }
+
+    fn file(&self, machine: &str, hash: &str) -> PathBuf {
+        // A log that somebody changed names no file elsewhere.
+        let hash: String = hash.chars().filter(char::is_ascii_hexdigit).collect();
+        self.place(machine).join(format!("{hash}.bundle"))
+    }
+}
+
+/// Which of these times stay: the newest twelve, the newest of each of the last 31 days, and the newest of
+/// each of the last 53 weeks.
+#[must_use]
+pub fn keep(times: &[Timestamp], now: Timestamp) -> Vec<bool> {
+    const DAY: i64 = 86_400;
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(times[at]));
+    let (mut days, mut weeks) = (BTreeSet::new(), BTreeSet::new());
+    let mut stays = vec![false; times.len()];
+    for (rank, &at) in order.iter().enumerate() {
+        let second = times[at].as_second();
+        let age = now.as_second().saturating_sub(second);
+        // 1970 began on a Thursday.
+        let (day, week) = (
+            second.div_euclid(DAY),
+            (second + 3 * DAY).div_euclid(7 * DAY),
+        );
+        let of_day = age <= 31 * DAY && days.insert(day);
+        let of_week = age <= 53 * 7 * DAY && weeks.insert(week);
+        stays[at] = rank < 12 || of_day || of_week;
+    }
+    stays
+}
+
+/// The name of a machine as that of a directory: letters, digits and `.-_@` as they are, other bytes in hex.
+fn directory(machine: &str) -> String {
+    let mut out = String::new();
+    for &byte in machine.as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'@' => out.push(byte.into()),
+            b'.' if !out.is_empty() => out.push('.'),
+            other => out += &format!("%{other:02x}"),
+        }
+    }
+    // A name of a file may have 255 bytes.
+    match out.len() <= 200 {
+        true => out,
+        false => format!("%%{}", hash(machine.as_bytes())),
+    }
+}
+
+fn name_of(directory: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = directory.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        let text = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(text, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_owned()
+}
+
+fn fail(path: &Path, source: io::Error) -> HistoryError {
+    HistoryError {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn open(path: &Path, append: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(append).read(true).mode(0o600);
+    options.open(path)
+}
+
+/// Writes a file as a whole or not at all.
+fn whole(path: &Path, bytes: &[u8]) -> Result<(), HistoryError> {
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let written = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&part)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    written.map_err(|error| fail(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn time(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_year_of_hours_stays_small() {
+        let now = 1_700_000_000;
+        let times: Vec<Timestamp> = (0..24 * 365).map(|hour| time(now - 3600 * hour)).collect();
+        let kept = keep(&times, time(now))
+            .into_iter()
+            .filter(|stays| *stays)
+            .count();
+        assert!((80..=110).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = History::at(dir.path().join("fleet"));
+        let checked = Checked::default();
+        assert!(history.machines().unwrap().is_empty());
+        history
+            .keep("a/../b", b"one", time(1_000), "1", &checked)
+            .unwrap();
+        let log = dir.path().join("fleet").join(directory("a/../b")).join(LOG);
+        let mut torn = std::fs::read(&log).unwrap();
+        torn.extend(&torn.clone()[..20]);
+        std::fs::write(&log, torn).unwrap();
+        history
+            .keep("a/../b", b"two", time(2_000), "1", &checked)
+            .unwrap();
+        let all = history.entries("a/../b").unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(history.bundle("a/../b", &all[1]).unwrap(), b"two");
+        assert_eq!(history.machines().unwrap(), ["a/../b"]);
+        let file = history.file("a/../b", &all[0].bundle);
+        std::fs::write(file, b"other").unwrap();
+        assert!(history.bundle("a/../b", &all[0]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_a_directory_of_its_own(name in "\\PC{1,60}") {
+            let directory = directory(&name);
+            prop_assert!(!directory.contains('/') && !directory.starts_with('.'));
+            if directory.len() <= 200 && !directory.starts_with("%%") {
+                prop_assert_eq!(name_of(&directory), Some(name));
+            }
+        }
+    }
+}

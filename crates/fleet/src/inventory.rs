@@ -1,0 +1,373 @@
+//! Which machines there are: a TOML file, names in the configuration of ssh, what `ansible-inventory --list`
+//! prints. Groups are lists of names and patterns.
+
+mod ansible;
+mod ssh;
+
+use crate::session::check_name;
+use assay_host::{Host as _, Live};
+use assay_page::text::clean;
+use globset::{Glob, GlobMatcher};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A machine of the inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// What it is called, here and in reports.
+    pub name: String,
+    /// As ssh takes it.
+    pub address: String,
+    /// The groups it is in.
+    pub groups: BTreeSet<String>,
+    /// Whether it is read as root by sudo, where the file says so.
+    pub sudo: Option<bool>,
+    /// Seconds it may take, where the file says so.
+    pub deadline: Option<u64>,
+}
+
+/// All machines that are known by name.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    machines: BTreeMap<String, Machine>,
+    /// Another configuration of ssh, where the file says so.
+    pub ssh_config: Option<PathBuf>,
+}
+
+/// Why there is no inventory, or not these machines in it.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    /// A file cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file is not what it should be.
+    #[error("{name}: {reason}")]
+    Invalid {
+        /// Which, with the line where it is known.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nobody is called so.
+    #[error("{what}: no machine and no group is called so; there are {known}")]
+    Unknown {
+        /// What was named.
+        what: String,
+        /// What could be.
+        known: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    #[serde(default)]
+    sudo: Option<bool>,
+    #[serde(default)]
+    deadline: Option<u64>,
+    #[serde(default)]
+    ssh_config: Option<PathBuf>,
+    #[serde(default)]
+    groups: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    machines: BTreeMap<String, WrittenMachine>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenMachine {
+    #[serde(default)]
+    address: Option<String>,
+    #[serde(default)]
+    sudo: Option<bool>,
+    #[serde(default)]
+    deadline: Option<u64>,
+}
+
+/// Most bytes of an inventory.
+const LONGEST: usize = 8 << 20;
+
+impl Inventory {
+    /// Reads a TOML file; without one, the machines are those in the configuration of ssh.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not understood.
+    pub fn open(file: Option<&Path>, ssh_config: Option<&Path>) -> Result<Self, InventoryError> {
+        let Some(path) = file else {
+            let mut all = Self {
+                ssh_config: ssh_config.map(Path::to_owned),
+                ..Self::default()
+            };
+            for name in ssh::names(ssh_config)? {
+                all.add(Machine::new(&name));
+            }
+            return Ok(all);
+        };
+        let text = read(path)?;
+        Self::parse(&text, path, ssh_config)
+    }
+
+    /// Reads what `ansible-inventory --list` printed; `-` is standard input.
+    ///
+    /// # Errors
+    /// It cannot be read or is not understood.
+    pub fn of_ansible(path: &Path) -> Result<Self, InventoryError> {
+        let text = match path == Path::new("-") {
+            true => std::io::read_to_string(std::io::Read::take(std::io::stdin(), LONGEST as u64))
+                .map_err(|error| InventoryError::Unreadable {
+                    path: path.to_owned(),
+                    reason: error.to_string(),
+                })?,
+            false => read(path)?,
+        };
+        let mut all = Self::default();
+        for machine in ansible::machines(&text).map_err(|reason| InventoryError::Invalid {
+            name: path.display().to_string(),
+            reason,
+        })? {
+            all.add(machine);
+        }
+        Ok(all)
+    }
+
+    fn parse(text: &str, path: &Path, ssh_config: Option<&Path>) -> Result<Self, InventoryError> {
+        let invalid = |reason: String| InventoryError::Invalid {
+            name: path.display().to_string(),
+            reason,
+        };
+        let written: Written =
+            toml::from_str(text).map_err(|error| invalid(error.to_string().trim().to_owned()))?;
+        let here = path.parent().unwrap_or(Path::new("."));
+        let own_config = written.ssh_config.map(|file| here.join(file));
+        let ssh_config = ssh_config.map(Path::to_owned).or(own_config);
+        let mut all = Self {
+            ssh_config: ssh_config.clone(),
+            ..Self::default()
+        };
+        for (name, said) in written.machines {
+            check_name(&name).map_err(|error| invalid(error.to_string()))?;
+            let address = said.address.unwrap_or_else(|| name.clone());
+            check_name(&address).map_err(|error| invalid(error.to_string()))?;
+            all.add(Machine {
+                address,
+                sudo: said.sudo,
+                deadline: said.deadline,
+                ..Machine::new(&name)
+            });
+        }
+        // Names of ssh's configuration are looked up only where a pattern may mean them.
+        let mut of_ssh: Option<Vec<String>> = None;
+        for (group, members) in written.groups {
+            for member in members {
+                let names = match pattern(&member) {
+                    None => {
+                        check_name(&member).map_err(|error| invalid(error.to_string()))?;
+                        vec![member.clone()]
+                    }
+                    Some(pattern) => {
+                        let known = match &of_ssh {
+                            Some(known) => known,
+                            None => of_ssh.insert(ssh::names(ssh_config.as_deref())?),
+                        };
+                        let own = all.machines.keys();
+                        let fits = |name: &&String| pattern.is_match(name);
+                        let names: BTreeSet<String> =
+                            own.chain(known).filter(fits).cloned().collect();
+                        if names.is_empty() {
+                            let why = format!(
+                                "group {group}: `{member}` means no machine, neither of this file nor of the configuration of ssh"
+                            );
+                            return Err(invalid(why));
+                        }
+                        names.into_iter().collect()
+                    }
+                };
+                for name in names {
+                    if !all.machines.contains_key(&name) {
+                        all.add(Machine::new(&name));
+                    }
+                    if let Some(machine) = all.machines.get_mut(&name) {
+                        machine.groups.insert(group.clone());
+                    }
+                }
+            }
+        }
+        for machine in all.machines.values_mut() {
+            machine.sudo = machine.sudo.or(written.sudo);
+            machine.deadline = machine.deadline.or(written.deadline);
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, machine: Machine) {
+        self.machines.insert(machine.name.clone(), machine);
+    }
+
+    /// All machines, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Machine> {
+        self.machines.values()
+    }
+
+    /// The machines that these names, groups and patterns mean, each once; `all` means every one. With
+    /// `others` a name that is not known is a machine too, as ssh takes it.
+    ///
+    /// # Errors
+    /// A name that means nothing.
+    pub fn choose(&self, wanted: &[String], others: bool) -> Result<Vec<Machine>, InventoryError> {
+        let mut found: BTreeMap<String, Machine> = BTreeMap::new();
+        for what in wanted {
+            let pattern = pattern(what);
+            let meant = |machine: &&Machine| {
+                what == "all"
+                    || machine.name == *what
+                    || machine.groups.contains(what)
+                    || pattern
+                        .as_ref()
+                        .is_some_and(|one| one.is_match(&machine.name))
+            };
+            let before = found.len();
+            let meant: Vec<&Machine> = self.machines.values().filter(meant).collect();
+            found.extend(
+                meant
+                    .iter()
+                    .map(|&machine| (machine.name.clone(), machine.clone())),
+            );
+            if !meant.is_empty() || found.len() > before {
+                continue;
+            }
+            if others && pattern.is_none() && what != "all" && check_name(what).is_ok() {
+                found.insert(what.clone(), Machine::new(what));
+                continue;
+            }
+            return Err(InventoryError::Unknown {
+                what: clean(what),
+                known: self.known(),
+            });
+        }
+        Ok(found.into_values().collect())
+    }
+
+    fn known(&self) -> String {
+        let groups: BTreeSet<&String> = self.all().flat_map(|machine| &machine.groups).collect();
+        let names = self.machines.keys();
+        let all: Vec<String> = groups
+            .into_iter()
+            .chain(names)
+            .map(|name| clean(name))
+            .collect();
+        match all.len() {
+            0 => "none".to_owned(),
+            1..=12 => all.join(", "),
+            many => format!("{}, and {} more", all[..12].join(", "), many - 12),
+        }
+    }
+}
+
+impl Machine {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            address: name.to_owned(),
+            groups: BTreeSet::new(),
+            sudo: None,
+            deadline: None,
+        }
+    }
+}
+
+fn pattern(text: &str) -> Option<GlobMatcher> {
+    let wild = text.contains(['*', '?', '[']);
+    wild.then(|| Glob::new(text).ok().map(|glob| glob.compile_matcher()))?
+}
+
+fn read(path: &Path) -> Result<String, InventoryError> {
+    let unreadable = |reason: String| InventoryError::Unreadable {
+        path: path.to_owned(),
+        reason,
+    };
+    let absolute = std::path::absolute(path).map_err(|error| unreadable(error.to_string()))?;
+    let text = Live
+        .read(&absolute)
+        .map_err(|error| unreadable(error.reason()))?;
+    if text.len() > LONGEST {
+        return Err(unreadable("longer than 8 MiB".to_owned()));
+    }
+    String::from_utf8(text).map_err(|_| unreadable("not UTF-8".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+sudo = true
+[groups]
+web = ["web1", "root@web2.example.org"]
+db = ["db*"]
+[machines.db1]
+address = "root@10.0.0.7"
+deadline = 120
+[machines.db2]
+sudo = false
+"#;
+
+    fn inventory(text: &str) -> Result<Inventory, InventoryError> {
+        let none = Path::new("/dev/null");
+        Inventory::parse(text, Path::new("fleet.toml"), Some(none))
+    }
+
+    fn names(found: &[Machine]) -> Vec<&str> {
+        found.iter().map(|machine| machine.name.as_str()).collect()
+    }
+
+    #[test]
+    fn groups_names_and_patterns() {
+        let all = inventory(TEXT).unwrap();
+        let choose = |what: &[&str]| {
+            let what: Vec<String> = what.iter().map(|&what| what.to_owned()).collect();
+            all.choose(&what, false)
+        };
+        assert_eq!(
+            names(&choose(&["web"]).unwrap()),
+            ["root@web2.example.org", "web1"]
+        );
+        assert_eq!(names(&choose(&["db", "db1"]).unwrap()), ["db1", "db2"]);
+        assert_eq!(names(&choose(&["*1"]).unwrap()), ["db1", "web1"]);
+        assert_eq!(choose(&["all"]).unwrap().len(), 4);
+        let db = choose(&["db"]).unwrap();
+        assert_eq!(
+            (db[0].sudo, db[1].sudo, db[0].deadline),
+            (Some(true), Some(false), Some(120))
+        );
+        assert_eq!(db[0].address, "root@10.0.0.7");
+        assert!(
+            choose(&["mail"])
+                .unwrap_err()
+                .to_string()
+                .contains("there are db, web, db1")
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, part) in [
+            ("groups = 1", "line 1"),
+            ("[groups]\nweb = [\"-oProxyCommand=x\"]", "hyphen"),
+            ("[groups]\nweb = [\"x*\"]", "means no machine"),
+            ("[machines.\"a b\"]", "blanks"),
+            ("[machine.a]", "unknown field"),
+        ] {
+            let error = inventory(text).unwrap_err().to_string();
+            assert!(
+                error.contains(part) && error.starts_with("fleet.toml"),
+                "{error}"
+            );
+        }
+    }
+}

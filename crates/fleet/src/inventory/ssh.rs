@@ -1,0 +1,58 @@
+//! Names of machines in the configuration of ssh: words of `Host` lines without wildcards.
+
+use super::InventoryError;
+use assay_conf::effective::files::{Fault, OfHost};
+use assay_conf::effective::{Program, effective};
+use assay_host::Live;
+use std::path::{Path, PathBuf};
+
+/// The names, in the order of the file. Without a file there are none.
+pub(super) fn names(config: Option<&Path>) -> Result<Vec<String>, InventoryError> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let own = home.map(|home| home.join(".ssh/config"));
+    let Some(path) = config.map(Path::to_owned).or(own) else {
+        return Ok(Vec::new());
+    };
+    let unreadable = |reason: String| InventoryError::Unreadable {
+        path: path.clone(),
+        reason,
+    };
+    let absolute = std::path::absolute(&path).map_err(|error| unreadable(error.to_string()))?;
+    let all = match effective(Program::Ssh, &absolute, &OfHost(&Live)) {
+        Ok(all) => all,
+        // Nobody said that there is one, or it is a device as `-F /dev/null` says.
+        Err(Fault::Absent) if config.is_none() => return Ok(Vec::new()),
+        Err(_) if path == Path::new("/dev/null") => return Ok(Vec::new()),
+        Err(fault) => return Err(unreadable(fault.to_string())),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for (_, scope) in all.scopes() {
+        let Some((head, words)) = scope.head.split_first() else {
+            continue;
+        };
+        if !head.eq_ignore_ascii_case("host") {
+            continue;
+        }
+        for word in words {
+            let one = !word.contains(['*', '?', '!']) && crate::session::check_name(word).is_ok();
+            if one && !names.contains(word) {
+                names.push(word.clone());
+            }
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_wildcards() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config");
+        std::fs::write(&file, "Host web1 web2 !x db-*\n  Port 2\nHost *\n  User root\nMatch all\n  Port 3\nhost web1 mail\n").unwrap();
+        assert_eq!(names(Some(&file)).unwrap(), ["web1", "web2", "mail"]);
+        assert!(names(Some(&dir.path().join("none"))).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Which machine is asked next. A bastion and its machines share a lane: sshd drops connections that come
+//! while too many others log in (`MaxStartups 10:30:100`, sshd_config(5)).
+
+use std::collections::{HashMap, VecDeque};
+
+/// Sessions at once in a lane: below the ten at which sshd begins to drop some.
+pub const IN_LANE: usize = 8;
+
+/// Machines that wait, each with its lane.
+#[derive(Debug)]
+pub struct Lanes {
+    waiting: VecDeque<(usize, Option<String>)>,
+    busy: HashMap<String, usize>,
+}
+
+impl Lanes {
+    /// In this order; machines without a lane wait for nobody.
+    pub fn new(lanes: impl IntoIterator<Item = Option<String>>) -> Self {
+        Self {
+            waiting: lanes.into_iter().enumerate().collect(),
+            busy: HashMap::new(),
+        }
+    }
+
+    /// The first machine whose lane has room.
+    pub fn take(&mut self) -> Option<(usize, Option<String>)> {
+        let free = |lane: &Option<String>| {
+            let busy = lane.as_ref().and_then(|lane| self.busy.get(lane));
+            busy.is_none_or(|busy| *busy < IN_LANE)
+        };
+        let at = self.waiting.iter().position(|(_, lane)| free(lane))?;
+        let found = self.waiting.remove(at)?;
+        if let Some(lane) = &found.1 {
+            *self.busy.entry(lane.clone()).or_default() += 1;
+        }
+        Some(found)
+    }
+
+    /// A session in this lane has ended.
+    pub fn done(&mut self, lane: Option<&String>) {
+        if let Some(busy) = lane.and_then(|lane| self.busy.get_mut(lane)) {
+            *busy = busy.saturating_sub(1);
+        }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn all_are_served_and_no_lane_is_full(
+            lanes in proptest::collection::vec(proptest::option::of(0..3u8), 0..60),
+            ends in proptest::collection::vec(any::<proptest::sample::Index>(), 200),
+        ) {
+            let names: Vec<Option<String>> = lanes.iter().map(|lane| lane.map(|lane| lane.to_string())).collect();
+            let mut all = Lanes::new(names.clone());
+            let (mut open, mut served, mut ends) = (Vec::new(), Vec::new(), ends.into_iter());
+            loop {
+                while let Some((at, lane)) = all.take() {
+                    served.push(at);
+                    open.push(lane);
+                    for name in names.iter().flatten() {
+                        let busy = open.iter().filter(|lane| lane.as_ref() == Some(name)).count();
+                        prop_assert!(busy <= IN_LANE);
+                    }
+                }
+                if open.is_empty() {
+                    break;
+                }
+                let at = ends.next().map_or(0, |index| index.index(open.len()));
+                let lane = open.swap_remove(at);
+                all.done(lane.as_ref());
+            }
+            prop_assert!(all.is_empty());
+            served.sort_unstable();
+            prop_assert_eq!(served, (0..lanes.len()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Many machines: which there are, one ssh session with each, what was collected of them before, and what
+//! changed since and why. Nothing has to be installed on them: the collector of [`assay_facts::script`] goes
+//! in on standard input, a bundle comes back, and all judging is done here.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it starts ssh and keeps what was collected in files of its own"
+)]
+
+pub mod changed;
+pub mod history;
+pub mod inventory;
+mod lanes;
+pub mod resolve;
+pub mod round;
+pub mod session;
+
+pub use history::{Entry, History};
+pub use inventory::{Inventory, InventoryError, Machine};
+pub use round::{Outcome, Round};
+pub use session::{Session, SessionError};

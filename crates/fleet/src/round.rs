@@ -1,0 +1,219 @@
+//! One round: every machine is asked once, many at a time, each within its own deadline.
+
+use crate::lanes::Lanes;
+use crate::resolve::{Endpoint, endpoint};
+use crate::session::{Fault, Session, SessionError};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most sessions at once. Each waits for its machine and costs this one little.
+const AT_ONCE: usize = 32;
+
+/// How often a session that was dropped while it began is tried again.
+const AGAIN: u32 = 2;
+
+/// Sessions do not all begin in the same instant, but within this time.
+const SPREAD: Duration = Duration::from_millis(300);
+
+/// What became of a machine.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    /// What was made of its bundle.
+    Done(T),
+    /// There is none.
+    Failed(SessionError),
+    /// It is the same machine and login as the one with this number, which was asked.
+    Same(usize),
+}
+
+/// Who is asked what.
+pub struct Round<'a> {
+    /// A session for each machine.
+    pub sessions: &'a [Session],
+    /// The collector.
+    pub script: &'a str,
+    /// Whether the user does not want to wait any longer.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Told whenever somebody is done: how many are, and the numbers of those that are being asked.
+    pub tell: &'a (dyn Fn(usize, &[usize]) + Sync),
+    /// For the instants at which sessions begin.
+    pub seed: u64,
+}
+
+struct State<T> {
+    lanes: Lanes,
+    asked: Vec<usize>,
+    outcomes: Vec<Option<Outcome<T>>>,
+    done: usize,
+}
+
+impl Round<'_> {
+    /// Asks all of them. `judge` makes something of each bundle, on the thread that got it.
+    pub fn ask<T: Send>(
+        &self,
+        judge: &(dyn Fn(usize, Vec<u8>) -> Result<T, SessionError> + Sync),
+    ) -> Vec<Outcome<T>> {
+        let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
+        let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
+        let mut first: BTreeMap<(Endpoint, bool), usize> = BTreeMap::new();
+        for (at, end) in ends.iter().enumerate() {
+            outcomes.push(match end {
+                Err(error) => Some(Outcome::Failed(error.clone())),
+                Ok(end) => {
+                    let key = (end.clone(), self.sessions[at].sudo);
+                    let other = *first.entry(key).or_insert(at);
+                    (other != at).then_some(Outcome::Same(other))
+                }
+            });
+        }
+        // Numbers of those that are asked, and their lanes.
+        let open: Vec<usize> = (0..outcomes.len())
+            .filter(|at| outcomes[*at].is_none())
+            .collect();
+        let lanes = open
+            .iter()
+            .map(|at| ends[*at].as_ref().ok()?.bastion.clone());
+        let state = Mutex::new(State {
+            lanes: Lanes::new(lanes),
+            asked: Vec::new(),
+            done: outcomes.len() - open.len(),
+            outcomes,
+        });
+        let changed = Condvar::new();
+        std::thread::scope(|scope| {
+            for worker in 0..AT_ONCE.min(open.len()) {
+                let (state, changed, open) = (&state, &changed, &open);
+                scope.spawn(move || self.work(worker, state, changed, open, judge));
+            }
+        });
+        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let lost = |at: usize| {
+            Outcome::Failed(self.sessions[at].failed(Fault::Interrupted, "interrupted"))
+        };
+        let outcomes = state.outcomes.into_iter().enumerate();
+        outcomes
+            .map(|(at, one)| one.unwrap_or_else(|| lost(at)))
+            .collect()
+    }
+
+    /// What ssh makes of the names, some at a time: each takes a process.
+    fn endpoints(&self) -> Vec<Result<Endpoint, SessionError>> {
+        let resolve = |session: &Session| {
+            endpoint(&session.host, session.config.as_deref())
+                .map_err(|reason| session.failed(Fault::Name, &reason))
+        };
+        let share = self.sessions.len().div_ceil(8).max(1);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = self
+                .sessions
+                .chunks(share)
+                .map(|part| scope.spawn(move || part.iter().map(resolve).collect::<Vec<_>>()))
+                .collect();
+            let mut all = Vec::new();
+            for part in parts {
+                match part.join() {
+                    Ok(found) => all.extend(found),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            all
+        })
+    }
+
+    fn work<T: Send>(
+        &self,
+        worker: usize,
+        state: &Mutex<State<T>>,
+        changed: &Condvar,
+        open: &[usize],
+        judge: &(dyn Fn(usize, Vec<u8>) -> Result<T, SessionError> + Sync),
+    ) {
+        let lock =
+            || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };
+        self.pause(self.instant(worker as u64, SPREAD));
+        loop {
+            let mut now = lock();
+            let (number, lane) = loop {
+                if (self.stop)() || now.lanes.is_empty() {
+                    return;
+                }
+                match now.lanes.take() {
+                    Some(found) => break found,
+                    // All lanes of those who wait are full.
+                    None => {
+                        let wait = Duration::from_millis(100);
+                        now = changed
+                            .wait_timeout(now, wait)
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .0;
+                    }
+                }
+            };
+            let at = open[number];
+            now.asked.push(at);
+            (self.tell)(now.done, &now.asked);
+            drop(now);
+            let outcome = match self.session(at).and_then(|sent| judge(at, sent)) {
+                Ok(found) => Outcome::Done(found),
+                Err(error) => Outcome::Failed(error),
+            };
+            let mut now = lock();
+            now.lanes.done(lane.as_ref());
+            now.asked.retain(|other| *other != at);
+            now.outcomes[at] = Some(outcome);
+            now.done += 1;
+            (self.tell)(now.done, &now.asked);
+            drop(now);
+            changed.notify_all();
+        }
+    }
+
+    /// A session; once more where sshd, or a bastion, dropped it because others came at the same time.
+    fn session(&self, at: usize) -> Result<Vec<u8>, SessionError> {
+        let begin = Instant::now();
+        let mut session = self.sessions[at].clone();
+        let whole = session.deadline;
+        for attempt in 0.. {
+            let found = session.run(self.script, &mut |_| (self.stop)());
+            let dropped = |error: &SessionError| {
+                error.kind == Fault::Unreachable
+                    && ["kex_exchange", "Connection reset", "Connection closed"]
+                        .iter()
+                        .any(|words| error.reason.contains(words))
+            };
+            match found {
+                Err(error) if attempt < AGAIN && dropped(&error) => {
+                    let wait = Duration::from_millis(500) * (attempt + 1);
+                    let seed = at as u64 * 8 + u64::from(attempt);
+                    self.pause(wait + self.instant(seed, wait));
+                    session.deadline = whole.saturating_sub(begin.elapsed());
+                    if session.deadline < Duration::from_secs(1) || (self.stop)() {
+                        return Err(error);
+                    }
+                }
+                found => return found,
+            }
+        }
+        unreachable!("the loop ends with a return")
+    }
+
+    fn pause(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end && !(self.stop)() {
+            let left = end.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+
+    /// A time below `most` that follows from the seed (splitmix64).
+    fn instant(&self, number: u64, most: Duration) -> Duration {
+        let mut x = self
+            .seed
+            .wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let millis = u64::try_from(most.as_millis()).unwrap_or(u64::MAX).max(1);
+        Duration::from_millis((x ^ (x >> 31)) % millis)
+    }
+}

@@ -1,0 +1,287 @@
+//! A machine in one stream: what the collector of `assay facts --script` writes, or a packed capture
+//! directory. Whoever sends it may be hostile: it is read into memory within limits, names mean nothing
+//! outside of it, and nothing of it is ever unpacked.
+
+mod decode;
+mod pattern;
+
+use crate::capture::{CaptureError, INDEX, Index, Node, copied, resolve};
+use crate::error::HostError;
+use crate::{CommandOutput, FileKind, Host, Limits, Root, Stat, StatFs};
+pub use decode::MAX_BUNDLE;
+use pattern::Patterns;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A captured machine in memory.
+#[derive(Debug, Default)]
+pub struct Bundle {
+    entries: HashMap<PathBuf, Entry>,
+    /// Names in directories, those that follow from what lies below them as well.
+    names: HashMap<PathBuf, BTreeSet<OsString>>,
+    /// Where a link in the bundle leads: paths by their other names.
+    aliases: BTreeMap<PathBuf, Vec<PathBuf>>,
+    index: Index,
+    asked: Patterns,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Entry {
+    File(Vec<u8>),
+    Link(PathBuf),
+    Directory,
+}
+
+/// What was captured of a machine.
+pub struct Captured {
+    /// The machine.
+    pub host: Box<dyn Host>,
+    /// The version of assay whose collector wrote it; none for anything else.
+    pub collector: Option<String>,
+}
+
+/// What was captured of a machine: a directory, a bundle in a file, or with `-` one on standard input.
+///
+/// # Errors
+/// It is none of these, or cannot be read.
+pub fn open(path: &Path) -> Result<Captured, CaptureError> {
+    let io = |source| CaptureError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    if path == Path::new("-") {
+        return Ok(Bundle::read(std::io::stdin().lock(), "standard input")?.into());
+    }
+    if path.metadata().map_err(io)?.is_dir() {
+        return Ok(Captured {
+            host: Box::new(Root::open(path)?),
+            collector: None,
+        });
+    }
+    let file = std::fs::File::open(path).map_err(io)?;
+    let name = path.display().to_string();
+    Ok(Bundle::read(file, &name)?.into())
+}
+
+impl From<Bundle> for Captured {
+    fn from(bundle: Bundle) -> Self {
+        Self {
+            collector: bundle.collector().map(str::to_owned),
+            host: Box::new(bundle),
+        }
+    }
+}
+
+impl Bundle {
+    /// Reads a bundle. `name` is what errors call it.
+    ///
+    /// # Errors
+    /// It is none, it is damaged or cut off, or larger than [`MAX_BUNDLE`].
+    pub fn read(from: impl Read, name: &str) -> Result<Self, CaptureError> {
+        let fail = |reason: String| CaptureError::Bundle {
+            name: name.to_owned(),
+            reason,
+        };
+        let mut bundle = Self::default();
+        decode::entries(from, |path, entry| bundle.insert(path, entry)).map_err(fail)?;
+        let index = Path::new("/").join(INDEX);
+        if let Some(Entry::File(bytes)) = bundle.entries.remove(&index) {
+            bundle.index = Index::parse(&bytes).map_err(fail)?;
+        } else if !bundle.entries.is_empty() {
+            // The collector writes it last, and a capture cannot be without it where it is packed.
+            let why = format!("it is cut off: {INDEX}, its last part, is missing");
+            return Err(fail(why));
+        }
+        if let Some(names) = bundle.names.get_mut(Path::new("/")) {
+            names.remove(OsStr::new(INDEX));
+        }
+        bundle.asked = Patterns::new(&bundle.index.asked);
+        bundle.note_aliases();
+        Ok(bundle)
+    }
+
+    /// The version of assay whose collector wrote it; none for a packed capture.
+    #[must_use]
+    pub fn collector(&self) -> Option<&str> {
+        self.index.collector.as_deref()
+    }
+
+    /// The last entry of a name counts. What lies below a file or a link is never found.
+    fn insert(&mut self, path: PathBuf, entry: Entry) {
+        let mut below = path.as_path();
+        while let (Some(parent), Some(name)) = (below.parent(), below.file_name()) {
+            let names = self.names.entry(parent.to_owned()).or_default();
+            if !names.insert(name.to_owned()) {
+                break;
+            }
+            below = parent;
+        }
+        // What was read stays where only the name is told again.
+        let told = matches!(&entry, Entry::Directory);
+        if !told || !self.entries.contains_key(&path) {
+            self.entries.insert(path, entry);
+        }
+    }
+
+    fn note_aliases(&mut self) {
+        for (path, entry) in &self.entries {
+            if let Entry::Link(target) = entry {
+                let list = self.aliases.entry(target.clone()).or_default();
+                if list.len() < 8 {
+                    list.push(path.clone());
+                }
+            }
+        }
+    }
+
+    fn resolve(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
+        let looked = resolve(path, follow_last, |candidate| {
+            Ok(match self.entries.get(candidate) {
+                Some(Entry::Link(target)) => Node::Link(target.clone()),
+                Some(_) => Node::Here,
+                None if self.names.contains_key(candidate) => Node::Here,
+                None if self.index.stat.contains_key(&*candidate.to_string_lossy()) => Node::Here,
+                None => return Err(self.missing(path, candidate)),
+            })
+        })?;
+        match self.index.fault(&looked) {
+            Some(fault) => Err(renamed(fault, path)),
+            None => Ok(looked),
+        }
+    }
+
+    /// That something is not in the bundle means that it is not there only where it was asked for.
+    fn missing(&self, path: &Path, candidate: &Path) -> HostError {
+        let rest = rest_of(path, candidate);
+        let known = |at: &Path| self.asked.is_empty() || self.asked.covers(&at.join(&rest));
+        let other_names = || {
+            candidate.ancestors().any(|above| {
+                let names = self.aliases.get(above);
+                names.into_iter().flatten().any(|name| {
+                    candidate
+                        .strip_prefix(above)
+                        .is_ok_and(|below| self.asked.covers(&name.join(below).join(&rest)))
+                })
+            })
+        };
+        match known(candidate) || self.asked.covers(path) || other_names() {
+            true => HostError::NotFound {
+                path: path.to_owned(),
+            },
+            false => HostError::NotCaptured {
+                what: path.display().to_string(),
+            },
+        }
+    }
+
+    fn faultless(&self, path: &Path) -> Result<(), HostError> {
+        self.index.fault(path).map_or(Ok(()), Err)
+    }
+}
+
+/// The part of a path behind what was looked at when it ended; nothing where a link led elsewhere.
+fn rest_of(path: &Path, candidate: &Path) -> PathBuf {
+    path.strip_prefix(candidate).unwrap_or(Path::new("")).into()
+}
+
+fn renamed(error: HostError, path: &Path) -> HostError {
+    match error {
+        HostError::Path { errno, reason, .. } => HostError::Path {
+            path: path.to_owned(),
+            errno,
+            reason,
+        },
+        other => other,
+    }
+}
+
+impl Host for Bundle {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        self.faultless(path)?;
+        let real = self.resolve(path, true)?;
+        match self.entries.get(&real) {
+            Some(Entry::File(bytes)) => Ok(bytes.clone()),
+            _ => Err(HostError::path(path, "not a regular file")),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.faultless(dir)?;
+        let real = self.resolve(dir, true)?;
+        if let Some(names) = self.names.get(&real) {
+            return Ok(names.iter().cloned().collect());
+        }
+        match self.entries.get(&real) {
+            Some(Entry::Directory) => Ok(Vec::new()),
+            _ => Err(HostError::NotFound {
+                path: dir.to_owned(),
+            }),
+        }
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        match self.entries.get(&self.resolve(path, false)?) {
+            Some(Entry::Link(target)) => Ok(target.clone()),
+            _ => Err(HostError::path(path, "not a symbolic link")),
+        }
+    }
+
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.faultless(path)?;
+        self.resolve(path, true)
+    }
+
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        let found = |path: &Path| self.index.stat.get(&*path.to_string_lossy()).copied();
+        if let Some(stat) = found(path) {
+            return Ok(stat);
+        }
+        // A file that could not be read is one all the same.
+        let real = match self.resolve(path, true) {
+            Err(HostError::Path { .. }) if self.entries.contains_key(path) => path.to_owned(),
+            other => other?,
+        };
+        if let Some(stat) = found(&real) {
+            return Ok(stat);
+        }
+        Ok(match self.entries.get(&real) {
+            Some(Entry::File(bytes)) => copied(FileKind::Regular, bytes.len() as u64),
+            _ => copied(FileKind::Directory, 0),
+        })
+    }
+
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        let found = self.index.statfs.get(&*path.to_string_lossy()).copied();
+        found.ok_or_else(|| HostError::NotCaptured {
+            what: format!("free space of {}", path.display()),
+        })
+    }
+
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        Err(HostError::NotCaptured {
+            what: format!("whether {} is open", path.display()),
+        })
+    }
+
+    fn run(&self, argv: &[&OsStr], _limits: Limits) -> Result<CommandOutput, HostError> {
+        let name = argv.first().copied().unwrap_or_default();
+        match self.which(name) {
+            Some(_) => self.index.run(argv),
+            None => Err(HostError::NoCommand {
+                name: name.to_string_lossy().into_owned(),
+            }),
+        }
+    }
+
+    /// A command without an answer is known not to be installed where it was asked for.
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        let asked = self.index.tools.iter().any(|tool| **tool == *name);
+        let complete = self.index.collector.is_none();
+        (self.index.knows(name) || !(asked || complete)).then(|| PathBuf::from(name))
+    }
+}
+
+#[cfg(test)]
+mod tests;

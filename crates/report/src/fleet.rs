@@ -1,0 +1,291 @@
+//! Many machines: what was found on them, by finding and not by machine; and what changed on each.
+//!
+//! Names of machines and everything that they say come from elsewhere: see [`assay_page::text::clean`].
+
+use assay_model::SCHEMA_VERSION;
+use assay_model::drift::{Change, Kind};
+use assay_model::finding::{Certainty, Checked, Severity};
+use assay_page::Style;
+use assay_page::text::clean;
+use assay_page::units::plural;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Names in one list; the rest is counted.
+const NAMES: usize = 24;
+
+/// A machine that was asked.
+pub struct Asked<'a> {
+    /// Its name in the inventory.
+    pub name: &'a str,
+    /// What came of it.
+    pub answer: Answer<'a>,
+}
+
+/// What came of asking.
+pub enum Answer<'a> {
+    /// It was checked.
+    Checked(&'a Checked),
+    /// It is the same machine as another one of the list.
+    Same(&'a str),
+    /// There is nothing of it: the kind of fault, and the words for it.
+    Failed(&'a str, &'a str),
+}
+
+/// A rule with the machines that do not follow it.
+struct Row<'a> {
+    severity: Severity,
+    title: &'a str,
+    machines: Vec<(&'a str, usize)>,
+}
+
+/// The whole text.
+#[must_use]
+pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
+    let checked = checked(all);
+    let mut out = String::new();
+    let mut rules: BTreeMap<&str, Row<'_>> = BTreeMap::new();
+    let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, found) in &checked {
+        for finding in &found.findings {
+            if finding.certainty == Certainty::Unknown {
+                let names = unknown.entry(&finding.text).or_default();
+                if names.last() != Some(name) {
+                    names.push(name);
+                }
+                continue;
+            }
+            let row = rules.entry(&finding.rule).or_insert_with(|| Row {
+                severity: finding.severity,
+                title: &finding.title,
+                machines: Vec::new(),
+            });
+            row.severity = row.severity.max(finding.severity);
+            match row.machines.last_mut() {
+                Some((last, count)) if last == name => *count += 1,
+                _ => row.machines.push((name, 1)),
+            }
+        }
+    }
+    let mut rows: Vec<(&str, Row<'_>)> = rules.into_iter().collect();
+    rows.sort_by_key(|(rule, row)| (std::cmp::Reverse((row.severity, row.machines.len())), *rule));
+    let _ = writeln!(out, "{}", summary(all, rows.len()));
+    for severity in Severity::ALL {
+        let mut of_it = rows
+            .iter()
+            .filter(|(_, row)| row.severity == severity)
+            .peekable();
+        if of_it.peek().is_some() {
+            let _ = writeln!(out, "\n{}", style.bold(&capital(severity.name())));
+        }
+        for (rule, row) in of_it {
+            let text = format!("{} ({rule})", clean(row.title));
+            style.paragraph(&mut out, "  ", 4, &text);
+            let names = row.machines.iter().map(|(name, count)| match count {
+                1 => clean(name),
+                many => format!("{} ({many} times)", clean(name)),
+            });
+            let many = machines(row.machines.len());
+            style.paragraph(&mut out, "    ", 6, &format!("{many}: {}", listed(names)));
+        }
+    }
+    if !unknown.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold("Not known"));
+        let mut rows: Vec<_> = unknown.into_iter().collect();
+        rows.sort_by_key(|(text, names)| (std::cmp::Reverse(names.len()), *text));
+        for (text, names) in rows {
+            style.paragraph(&mut out, "  ", 4, &clean(text));
+            let many = machines(names.len());
+            let names = names.into_iter().map(clean);
+            style.paragraph(&mut out, "    ", 6, &format!("{many}: {}", listed(names)));
+        }
+    }
+    let failed: Vec<(&str, &str)> = all
+        .iter()
+        .filter_map(|one| match one.answer {
+            Answer::Failed(_, why) => Some((one.name, why)),
+            _ => None,
+        })
+        .collect();
+    if !failed.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold("Could not be asked"));
+        for (name, why) in failed {
+            // The reason begins with the name as it was given to ssh.
+            let (name, why) = (clean(name), clean(why));
+            let text = match why.starts_with(&format!("{name}:")) {
+                true => why,
+                false => format!("{name}: {why}"),
+            };
+            style.paragraph(&mut out, "  ", 4, &text);
+        }
+    }
+    let twice = all.iter().filter_map(|one| match one.answer {
+        Answer::Same(other) => Some(format!("{} is {}", clean(one.name), clean(other))),
+        _ => None,
+    });
+    let twice: Vec<String> = twice.collect();
+    if !twice.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold("Named twice, asked once"));
+        style.paragraph(&mut out, "  ", 4, &twice.join(", "));
+    }
+    out
+}
+
+fn checked<'a>(all: &'a [Asked<'a>]) -> Vec<(&'a str, &'a Checked)> {
+    all.iter()
+        .filter_map(|one| match one.answer {
+            Answer::Checked(found) => Some((one.name, found)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn summary(all: &[Asked<'_>], rules: usize) -> String {
+    let count = |is: fn(&Answer<'_>) -> bool| all.iter().filter(|one| is(&one.answer)).count();
+    let done = count(|answer| matches!(answer, Answer::Checked(_)));
+    let failed = count(|answer| matches!(answer, Answer::Failed(..)));
+    let mut text = format!("{}: {done} checked", machines(all.len()));
+    if failed > 0 {
+        let _ = write!(text, ", {failed} could not be asked");
+    }
+    let found = match rules {
+        0 => "Nothing was found.".to_owned(),
+        1 => "1 rule is not followed.".to_owned(),
+        many => format!("{many} rules are not followed."),
+    };
+    format!("{text}. {found}")
+}
+
+fn machines(count: usize) -> String {
+    plural(count as u64, "machine", "machines")
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn listed(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    match names.len().checked_sub(NAMES) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..NAMES].join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// The document for programs.
+#[must_use]
+pub fn json(all: &[Asked<'_>]) -> Value {
+    let machines: Vec<Value> = all
+        .iter()
+        .map(|one| match one.answer {
+            Answer::Checked(found) => {
+                let findings: Vec<Value> = found
+                    .findings
+                    .iter()
+                    .map(|finding| {
+                        json!({
+                            "fingerprint": finding.fingerprint(),
+                            "rule": finding.rule,
+                            "subject": finding.subject.to_string(),
+                            "severity": finding.severity,
+                            "certainty": finding.certainty,
+                            "title": finding.title,
+                            "text": finding.text,
+                            "places": finding.places,
+                        })
+                    })
+                    .collect();
+                json!({ "name": one.name, "worst": found.worst(), "findings": findings })
+            }
+            Answer::Same(other) => json!({ "name": one.name, "same_as": other }),
+            Answer::Failed(kind, why) => {
+                json!({ "name": one.name, "failed": { "kind": kind, "reason": why } })
+            }
+        })
+        .collect();
+    json!({ "schema": SCHEMA_VERSION, "machines": machines })
+}
+
+/// What changed on one machine.
+pub struct Changed<'a> {
+    /// The machine.
+    pub name: &'a str,
+    /// When it was looked at before.
+    pub from: Timestamp,
+    /// And then.
+    pub to: Timestamp,
+    /// What is another one.
+    pub changes: Vec<Change>,
+}
+
+/// The changes of machines that have any; nothing when none has.
+#[must_use]
+pub fn changes(all: &[Changed<'_>], style: Style) -> String {
+    let mut out = String::new();
+    for one in all.iter().filter(|one| !one.changes.is_empty()) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let when = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M").to_string();
+        let name = style.bold(&clean(one.name));
+        let _ = writeln!(out, "{name}  {} to {} UTC", when(one.from), when(one.to));
+        for change in &one.changes {
+            let (sign, text) = words(change);
+            style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&text));
+            let cause = change.cause.as_deref().unwrap_or("the cause is not known");
+            style.paragraph(&mut out, "      ", 6, &clean(cause));
+        }
+    }
+    out
+}
+
+fn words(change: &Change) -> (char, String) {
+    let severity = change.severity.map_or("", Severity::name);
+    let title = change.title.as_deref();
+    let title = title.map_or_else(String::new, |title| format!(": {title}"));
+    match (change.kind, &change.before, &change.after) {
+        (Kind::FindingCame, ..) => ('!', format!("{severity} {}{title}", change.what)),
+        (Kind::FindingGone, ..) => ('-', format!("gone: {severity} {}{title}", change.what)),
+        (Kind::Fact, Some(before), Some(after)) => (
+            '~',
+            format!("{}: {} → {}", change.what, cut(before), cut(after)),
+        ),
+        (Kind::Fact, None, Some(after)) => ('+', format!("{}: {}", change.what, cut(after))),
+        (Kind::Fact, before, None) => {
+            let before = before.as_deref().unwrap_or_default();
+            ('-', format!("{}: {}", change.what, cut(before)))
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    const LONGEST: usize = 120;
+    match text.chars().count() > LONGEST {
+        true => text.chars().take(LONGEST).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+/// The same for programs.
+#[must_use]
+pub fn changes_json(all: &[Changed<'_>]) -> Value {
+    let machines: Vec<Value> = all
+        .iter()
+        .map(|one| {
+            json!({
+                "name": one.name,
+                "from": one.from.to_string(),
+                "to": one.to.to_string(),
+                "changes": one.changes,
+            })
+        })
+        .collect();
+    json!({ "schema": SCHEMA_VERSION, "machines": machines })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+use assay_model::Subject;
+use assay_model::finding::{Finding, Fix};
+
+const PLAIN: Style = Style {
+    color: false,
+    width: 80,
+};
+
+fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
+    Finding {
+        rule: rule.to_owned(),
+        domain: "ssh".to_owned(),
+        subject: Subject::default(),
+        severity,
+        certainty,
+        title: format!("What {rule} says"),
+        text: "/etc/x: Permission denied".to_owned(),
+        places: Vec::new(),
+        evidence: Vec::new(),
+        fix: Fix::AfterReading,
+        trial: None,
+    }
+}
+
+fn found(findings: Vec<Finding>) -> Checked {
+    Checked {
+        findings,
+        ..Checked::default()
+    }
+}
+
+#[test]
+fn findings_come_first_and_machines_second() {
+    let (violated, unknown) = (Certainty::Violated, Certainty::Unknown);
+    let one = found(vec![
+        finding("late", Severity::Low, violated),
+        finding("open", Severity::Critical, violated),
+    ]);
+    let two = found(vec![
+        finding("open", Severity::Critical, violated),
+        finding("hidden", Severity::High, unknown),
+    ]);
+    let evil = "<script>alert(1)</script>\u{1b}[31m\u{202e}";
+    let all = [
+        Asked {
+            name: "web1",
+            answer: Answer::Checked(&one),
+        },
+        Asked {
+            name: evil,
+            answer: Answer::Checked(&two),
+        },
+        Asked {
+            name: "web3",
+            answer: Answer::Failed("deadline", "web3: no bundle after 60 s"),
+        },
+        Asked {
+            name: "alias",
+            answer: Answer::Same("web1"),
+        },
+    ];
+    let text = terminal(&all, PLAIN);
+    assert!(
+        text.starts_with("4 machines: 2 checked, 1 could not be asked. 2 rules"),
+        "{text}"
+    );
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(at("What open says") < at("What late says"));
+    assert!(at("2 machines: web1, ") > at("What open says"));
+    assert!(at("alias is web1") > at("web3: no bundle"));
+    assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
+    let document = json(&all).to_string();
+    assert!(!document.contains('\u{1b}'), "{document}");
+    assert_eq!(
+        json(&all)["machines"][1]["findings"][1]["certainty"],
+        "unknown"
+    );
+}
+
+#[test]
+fn a_machine_without_changes_is_not_named() {
+    let time: Timestamp = "2026-11-23T01:00:00Z".parse().unwrap();
+    let changed = |changes| Changed {
+        name: "web1\u{1b}[2J",
+        from: time,
+        to: time,
+        changes,
+    };
+    assert_eq!(changes(&[changed(Vec::new())], PLAIN), "");
+    let change = Change {
+        kind: Kind::Fact,
+        what: "sysctl.vm.swappiness".to_owned(),
+        severity: None,
+        title: None,
+        before: Some("60".to_owned()),
+        after: Some("10\u{9b}31m".to_owned()),
+        cause: Some("it was set while the machine ran".to_owned()),
+    };
+    let text = changes(&[changed(vec![change])], PLAIN);
+    assert!(text.contains("~ sysctl.vm.swappiness: 60 → 10"), "{text}");
+    assert!(!text.contains(['\u{1b}', '\u{9b}']), "{text}");
+}
