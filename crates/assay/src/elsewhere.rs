@@ -100,9 +100,11 @@ impl Elsewhere {
         });
         meter.end();
         let sent = sent.map_err(|error| Unreadable(error.to_string()))?;
-        let bundle = Bundle::read(&sent[..], &clean(host));
-        Ok(bundle
-            .map_err(|error| Unreadable(error.to_string()))?
-            .into())
+        let bundle = Bundle::read(&sent.bytes[..], "what it sent");
+        let bundle = bundle.map_err(|error| {
+            let error = session.no_bundle(&error.to_string(), sent.complaint.as_deref());
+            Unreadable(error.to_string())
+        });
+        Ok(bundle?.into())
     }
 }

@@ -41,7 +41,9 @@ impl Drop for Servers {
 fn separation(more: i32) {
     static USERS: Mutex<(i32, bool)> = Mutex::new((0, false));
     const DIR: &str = "/run/sshd";
-    let mut users = USERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut users = USERS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if users.0 == 0 && more > 0 {
         users.1 = std::fs::create_dir(DIR).is_ok();
     }
@@ -236,7 +238,7 @@ fn one_sudo_for_a_machine() {
     };
     let count = servers.path("sudo.count");
     let body = format!(
-        "echo \"$@\" >> {}\n[ \"$1\" = -n ] || exit 9\nshift\nexec \"$@\"",
+        "printf '%s\\n' \"$*\" >> {}\n[ \"$1\" = -n ] || exit 9\nshift\nexec \"$@\"",
         count.display()
     );
     common::script(servers.dir.path(), "sudo", &body);

@@ -260,3 +260,141 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
         .unwrap();
     }
 }
+
+const SECRET: &str = "Canary5ecret";
+
+/// Things that must not leave a machine, `@` stands for a secret.
+const PLANTS: [(&str, &str); 38] = [
+    ("etc/shadow", "root:@:1:0\n"),
+    (
+        "etc/ssh/ssh_host_ed25519_key",
+        "-----BEGIN PRIVATE KEY-----\n@\n-----END PRIVATE KEY-----\n",
+    ),
+    (
+        "etc/ssh/sshd_config",
+        "# @\nUsePAM yes\nAllowUsers @\nBanner /etc/@\nMatch User @\n  PasswordAuthentication yes\n",
+    ),
+    ("etc/ssh/sshd_config.d/a.conf", "@ @\nMaxAuthTries @\n"),
+    (
+        "etc/ssh/own",
+        "-----BEGIN PRIVATE KEY-----\n@\n-----END PRIVATE KEY-----\n",
+    ),
+    (
+        "etc/nginx/nginx.conf",
+        "http { server { server_name @.example; set $a @; add_header X-Key @; sendfile on; } } # @\n",
+    ),
+    ("etc/nginx/private.key", "@"),
+    ("etc/nginx/htpasswd", "admin:@\n"),
+    (
+        "etc/nginx/tls.pem",
+        "-----BEGIN PRIVATE KEY-----\n@\n-----END PRIVATE KEY-----\n",
+    ),
+    ("etc/nginx/conf.d/broken.conf", "http { password '@\n"),
+    (
+        "etc/postfix/main.cf",
+        "smtp_sasl_password_maps = static:@\nmyhostname = @\nsmtpd_tls_ciphers = @=1\n",
+    ),
+    (
+        "etc/postfix/master.cf",
+        "@= unix - - - - - pipe argv=@ -o smtp_password=@\n",
+    ),
+    ("etc/sysctl.d/a.conf", "kernel.x = @\nvm.swappiness = @\n"),
+    (
+        "etc/modprobe.d/a.conf",
+        "options nvme dhchap_secret=@\noptions own key=@\n",
+    ),
+    (
+        "etc/samba/smb.conf",
+        "[@]\npasswd = @\n[global]\nserver signing = @\n",
+    ),
+    (
+        "etc/openvpn/a.conf",
+        "auth-user-pass @\ncipher @\n<key>\n@\n</key>\n",
+    ),
+    ("etc/openvpn/server/static.key", "@"),
+    ("etc/spamassassin/local.cf", "dbpass @\nloadplugin @\n"),
+    (
+        "etc/pam.d/common-session",
+        "session optional pam_systemd.so @\n",
+    ),
+    (
+        "etc/dovecot/conf.d/10-auth.conf",
+        "passdb {\n args = @\n}\n!include @=?\n",
+    ),
+    (
+        "etc/dovecot/conf.d/10-ssl.conf",
+        "ssl_key_password = @\nssl_key = </etc/nginx/tls.pem\nssl_cert = </etc/nginx/tls.pem\n",
+    ),
+    ("etc/os-release", "ID=debian\nHOME_URL=https://@/\n"),
+    (
+        "etc/crontab",
+        "0 0 * * * root curl -u a:@ http://x; zpool scrub @\n",
+    ),
+    ("etc/cron.daily/own", "#!/bin/sh\nPASSWORD=@\n"),
+    (
+        "etc/libvirt/qemu/web.xml",
+        "<domain><secret>@</secret></domain>",
+    ),
+    (
+        "etc/pve/qemu-server/100.conf",
+        "cipassword: @\nname: @\nscsi0: a:b,serial=@\n#@\n",
+    ),
+    ("etc/pve/storage.cfg", "cifs: x\n\tpassword @\n\tserver @\n"),
+    (
+        "var/lib/dpkg/status",
+        "Package: @\nVersion: 1\n\nPackage: nginx\nStatus: install ok installed\nDescription: @\nVersion: 1\n",
+    ),
+    ("proc/cmdline", "root=/dev/vda luks.pw=@ @ @=x\n"),
+    (
+        "proc/self/mountinfo",
+        "30 1 0:30 / /m rw - cifs //h/s rw,username=u,password=@,@\n31 1 0:31 / /n rw - davfs https://u:@x@h/ rw\n",
+    ),
+    ("proc/self/mounts", "//h/s /m cifs rw,password=@ 0 0\n"),
+    ("proc/77/comm", "qemu-system-x86\n"),
+    ("proc/77/cmdline", "qemu\0-object\0secret,data=@\0"),
+    ("proc/77/environ", "KEY=@\0"),
+    ("proc/77/maps", "7f-7f r 0 0 1 /home/@/lib.so (deleted)\n"),
+    (
+        "proc/swaps",
+        "Filename Type Size Used Priority\n/home/@/s file 1 0 -2\n",
+    ),
+    ("sys/class/dmi/id/product_uuid", "@"),
+    ("sys/class/dmi/id/product_serial", "@"),
+];
+
+/// What must not leave a machine is in no byte of a bundle, wherever on it that stands.
+#[test]
+fn attack_planted_secrets_are_in_no_bundle() {
+    let Some(busybox) = busybox() else { return };
+    if Live.exists(Path::new("/root/.")).is_err() {
+        return assay_testing::skipped("chroot", "needs root");
+    }
+    let (dir, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (path, text) in PLANTS {
+        let path = tree.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text.replace('@', SECRET)).unwrap();
+    }
+    furnish(dir.path(), tree.path(), &busybox);
+    // Without the compressor the archive is there to be searched.
+    std::fs::remove_file(dir.path().join("bin/gzip")).unwrap();
+    let file = tree.path().join("script");
+    std::fs::write(&file, script("test")).unwrap();
+    let output = Command::new("chroot")
+        .arg(dir.path())
+        .args(["/bin/busybox", "sh"])
+        .stdin(std::fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.stdout.starts_with(b"assay-bundle 1 plain\n"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("UsePAM yes") && text.contains("zpool scrub"),
+        "{text}"
+    );
+    let out: Vec<&str> = text.lines().filter(|line| line.contains(SECRET)).collect();
+    assert!(out.is_empty(), "{out:#?}");
+    assert!(Bundle::read(&output.stdout[..], "it").is_ok());
+    let tried = PLANTS.len() as u64;
+    assay_testing::attacked("secrets and the collector", tried, tried);
+}

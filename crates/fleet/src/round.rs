@@ -2,7 +2,7 @@
 
 use crate::lanes::Lanes;
 use crate::resolve::{Endpoint, endpoint};
-use crate::session::{Fault, Session, SessionError};
+use crate::session::{Fault, Sent, Session, SessionError};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ impl Round<'_> {
     /// Asks all of them. `judge` makes something of each bundle, on the thread that got it.
     pub fn ask<T: Send>(
         &self,
-        judge: &(dyn Fn(usize, Vec<u8>) -> Result<T, SessionError> + Sync),
+        judge: &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
     ) -> Vec<Outcome<T>> {
         let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
         let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
@@ -127,7 +127,7 @@ impl Round<'_> {
         state: &Mutex<State<T>>,
         changed: &Condvar,
         open: &[usize],
-        judge: &(dyn Fn(usize, Vec<u8>) -> Result<T, SessionError> + Sync),
+        judge: &(dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync),
     ) {
         let lock =
             || -> MutexGuard<'_, State<T>> { state.lock().unwrap_or_else(PoisonError::into_inner) };
@@ -170,7 +170,7 @@ impl Round<'_> {
     }
 
     /// A session; once more where sshd, or a bastion, dropped it because others came at the same time.
-    fn session(&self, at: usize) -> Result<Vec<u8>, SessionError> {
+    fn session(&self, at: usize) -> Result<Sent, SessionError> {
         let begin = Instant::now();
         let mut session = self.sessions[at].clone();
         let whole = session.deadline;

@@ -32,6 +32,15 @@ pub struct Session {
     pub config: Option<PathBuf>,
 }
 
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Standard output.
+    pub bytes: Vec<u8>,
+    /// The line of standard error that says most.
+    pub complaint: Option<String>,
+}
+
 /// Why there is no bundle of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host}: {reason}{}", way_out.as_ref().map_or_else(String::new, |way| format!(": {way}")))]
@@ -95,7 +104,7 @@ impl Session {
         &self,
         script: &str,
         stop: &mut dyn FnMut(Duration) -> bool,
-    ) -> Result<Vec<u8>, SessionError> {
+    ) -> Result<Sent, SessionError> {
         check_name(&self.host)?;
         let other = |error: std::io::Error| self.fault(Fault::Other, format!("ssh: {error}"));
         let input = input(script).map_err(other)?;
@@ -140,7 +149,10 @@ impl Session {
         }
         // Whether it is a bundle says more than the status of the last of several commands.
         if collected.ended.success() || holds_bundle(&collected.stdout) {
-            return Ok(collected.stdout);
+            return Ok(Sent {
+                complaint: worst_line(&String::from_utf8_lossy(&collected.stderr)),
+                bytes: collected.stdout,
+            });
         }
         Err(self.complaint(collected.ended.code(), &collected.stderr, &collected.stdout))
     }
@@ -178,6 +190,13 @@ impl Session {
     #[must_use]
     pub fn failed(&self, kind: Fault, reason: &str) -> SessionError {
         self.fault(kind, clean(reason))
+    }
+
+    /// What it sent is no bundle: why, and what the machine complained about, such as a program that it lacks.
+    #[must_use]
+    pub fn no_bundle(&self, why: &str, complaint: Option<&str>) -> SessionError {
+        let said = complaint.map_or_else(String::new, |line| format!(" (it says: {line})"));
+        self.fault(Fault::Bundle, clean(&format!("{why}{said}")))
     }
 
     fn fault(&self, kind: Fault, reason: String) -> SessionError {

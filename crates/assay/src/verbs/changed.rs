@@ -76,6 +76,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     for name in &names {
         let entries = history.entries(name)?;
         let Some((old, new)) = pair(&entries, since) else {
+            eprintln!(
+                "note: {} was asked only once so far: there is nothing to compare it with",
+                clean(name)
+            );
             continue;
         };
         all.push(Changed {

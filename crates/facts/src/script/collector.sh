@@ -30,6 +30,8 @@ newline='
 '
 tab=$(printf '\t')
 
+# The shell knows no variables of a function's own, so those of the functions below have names of their own.
+
 # A name that can stand in one line.
 fits() {
     case $1 in *"$newline"* | *"$tab"*) return 1 ;; esac
@@ -39,18 +41,18 @@ fits() {
 file() {
     class=$1
     shift
-    for path; do
-        if [ -h "$path" ]; then
-            fits "$path" || continue
-            real=$(readlink -f -- "$path") && [ -n "$real" ] && fits "$real" || real=/nonexistent
-            [ "$real" = "$path" ] || printf 'L %s\t%s\n' "$path" "$real"
-            if [ -f "$real" ]; then printf 'R %s %s\n' "$class" "$real"; else present "$real"; fi
-        elif [ -f "$path" ]; then
-            fits "$path" && printf 'R %s %s\n' "$class" "$path"
-        elif [ -e "$path" ] && [ ! -d "$path" ]; then
-            fits "$path" && printf 'X %s\t\tnot a regular file\n' "$path"
-        elif [ ! -e "$path" ]; then
-            absent "$path"
+    for file_at; do
+        if [ -h "$file_at" ]; then
+            fits "$file_at" || continue
+            file_real=$(readlink -f -- "$file_at") && [ -n "$file_real" ] && fits "$file_real" || file_real=/nonexistent
+            [ "$file_real" = "$file_at" ] || printf 'L %s\t%s\n' "$file_at" "$file_real"
+            if [ -f "$file_real" ]; then printf 'R %s %s\n' "$class" "$file_real"; else present "$file_real"; fi
+        elif [ -f "$file_at" ]; then
+            fits "$file_at" && printf 'R %s %s\n' "$class" "$file_at"
+        elif [ -e "$file_at" ] && [ ! -d "$file_at" ]; then
+            fits "$file_at" && printf 'X %s\t\tnot a regular file\n' "$file_at"
+        elif [ ! -e "$file_at" ]; then
+            absent "$file_at"
         fi
     done
 }
@@ -81,12 +83,12 @@ present() {
 
 # A directory whose names may be seen. When its place is a link, that is noted.
 dir() {
-    for path; do
-        [ -d "$path" ] && fits "$path" || { [ -e "$path" ] || absent "$path"; continue; }
-        real=$(cd -P -- "$path" 2>/dev/null && pwd -P) || { printf 'X %s\t13\tPermission denied\n' "$path"; continue; }
-        [ "$real" = "$path" ] || printf 'L %s\t%s\n' "$path" "$real"
-        printf 'D %s\n' "$real"
-        [ -r "$path" ] || printf 'X %s\t13\tPermission denied\n' "$path"
+    for dir_at; do
+        [ -d "$dir_at" ] && fits "$dir_at" || { [ -e "$dir_at" ] || absent "$dir_at"; continue; }
+        dir_real=$(cd -P -- "$dir_at" 2>/dev/null && pwd -P) || { printf 'X %s\t13\tPermission denied\n' "$dir_at"; continue; }
+        [ "$dir_real" = "$dir_at" ] || printf 'L %s\t%s\n' "$dir_at" "$dir_real"
+        printf 'D %s\n' "$dir_real"
+        [ -r "$dir_at" ] || printf 'X %s\t13\tPermission denied\n' "$dir_at"
     done
 }
 
@@ -124,13 +126,13 @@ tree() {
 
 # Names, and what a link leads to, without a look at the file.
 links() {
-    for path; do
-        fits "$path" || continue
-        if [ -h "$path" ]; then
-            real=$(readlink -f -- "$path") && fits "$real" || continue
-            printf 'L %s\t%s\n' "$path" "$real"
-        elif [ -e "$path" ]; then
-            printf 'F %s\n' "$path"
+    for link_at; do
+        fits "$link_at" || continue
+        if [ -h "$link_at" ]; then
+            link_real=$(readlink -f -- "$link_at") && fits "$link_real" || continue
+            printf 'L %s\t%s\n' "$link_at" "$link_real"
+        elif [ -e "$link_at" ]; then
+            printf 'F %s\n' "$link_at"
         fi
     done
 }
@@ -165,6 +167,9 @@ collect() {
     kernel
     disks
     mounts
+    groups
+    filesystems
+    temperatures
     pools
     mappers
     machines
@@ -234,7 +239,7 @@ beside() {
 }
 
 mounts() {
-    [ -r /proc/self/mounts ] && [ -r /proc/self/cgroup ] || return 0
+    [ -r /proc/self/mounts ] || return 0
     # Devices that are mounted by name, and the layers of overlays.
     while read -r source point kind options rest; do
         case $source in /dev/*) present "$source" ;; esac
@@ -246,7 +251,11 @@ mounts() {
             ;;
         esac
     done </proc/self/mounts
-    # The groups that this process is in, up to the root.
+}
+
+# The groups that this process is in, up to the root.
+groups() {
+    [ -r /proc/self/cgroup ] || return 0
     while IFS=: read -r number controllers group; do
         for base in /sys/fs/cgroup /sys/fs/cgroup/unified "/sys/fs/cgroup/${controllers#name=}"; do
             below=$group
@@ -257,6 +266,9 @@ mounts() {
             done
         done
     done </proc/self/cgroup
+}
+
+filesystems() {
     for path in /sys/fs/btrfs/*/devices; do
         [ -d "$path" ] || continue
         base=${path%/*}
@@ -270,6 +282,9 @@ mounts() {
             done
         done
     done
+}
+
+temperatures() {
     for path in /sys/class/hwmon/*; do
         [ -e "$path/name" ] || continue
         dir "$path"

@@ -91,15 +91,14 @@ pub fn ask(which: &Which, catalogue: &Catalogue) -> anyhow::Result<Asked> {
     let pages = catalogue.all();
     let outcomes = round.ask(&|at, sent| {
         let session = &sessions[at];
-        let wrong = |why: String| session.failed(Fault::Bundle, &why);
-        let bundle =
-            Bundle::read(&sent[..], "what it sent").map_err(|error| wrong(error.to_string()))?;
+        let bundle = Bundle::read(&sent.bytes[..], "what it sent")
+            .map_err(|error| session.no_bundle(&error.to_string(), sent.complaint.as_deref()))?;
         let judged = judge(&bundle, &pages);
         let now = context::now();
         history
             .keep(
                 &machines[at].name,
-                &sent,
+                &sent.bytes,
                 now,
                 env!("CARGO_PKG_VERSION"),
                 &judged.checked,
