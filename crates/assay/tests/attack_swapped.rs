@@ -8,7 +8,7 @@
 
 mod common;
 
-use assay_rigs::lacks;
+use assay_rigs::skip;
 use assay_testing::{Stop, attacked, factor, skipped};
 use common::Home;
 use common::guests::{image, image_for_long};
@@ -276,16 +276,6 @@ fn left_in(dir: &Path) -> Vec<PathBuf> {
     roots.map(|entry| entry.path()).collect()
 }
 
-fn cannot(programs: &[&str]) -> bool {
-    match lacks(programs, true) {
-        Some(missing) => {
-            skipped("program", format_args!("{missing} is missing"));
-            true
-        }
-        None => false,
-    }
-}
-
 /// Whether less than so many GiB are free where the directories are made; the page of the advice that
 /// is tried asks for that.
 fn lacks_space(gib: u64) -> bool {
@@ -304,7 +294,7 @@ fn lacks_space(gib: u64) -> bool {
 const ENDS: [Then; 3] = [Then::Nothing, Then::Kill, Then::Terminate];
 
 fn attacks(name: &str, programs: &[&str], words: &[&str]) {
-    if !cannot(programs) {
+    if !skip(programs, true) {
         attacks_that_end(&ENDS, name, 1, words);
     }
 }
@@ -410,7 +400,7 @@ const DISKS: [&str; 6] = [
 
 #[test]
 fn attack_disks_of_a_guest_that_is_killed() {
-    if cannot(&["qemu-img", "qemu-system-x86_64"]) {
+    if skip(&["qemu-img", "qemu-system-x86_64"], true) {
         return;
     }
     let Some(_one) = image() else { return };
@@ -448,7 +438,7 @@ fn attack_a_directory_exchanged_after_the_plan() {
         "qemu-img",
         "qemu-storage-daemon",
     ];
-    if cannot(&programs) {
+    if skip(&programs, true) {
         return;
     }
     let stack = [

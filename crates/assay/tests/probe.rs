@@ -17,8 +17,7 @@ fn json(output: &Output) -> serde_json::Value {
 
 #[test]
 fn a_real_server_of_http() {
-    if let Some(part) = assay_rigs::lacks(&["nginx"], false) {
-        assay_testing::skipped(&part, "a server to probe");
+    if assay_rigs::skip(&["nginx"], false) {
         return;
     }
     let nginx = Nginx::start("add_header Public-Key-Pins 'max-age=9';").unwrap();

@@ -7,7 +7,6 @@
 
 mod common;
 
-use assay_rigs::lacks;
 use common::{Home, Ran, entries, ran};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -32,13 +31,7 @@ const SHORT: [&str; 11] = [
 ];
 
 fn skip() -> bool {
-    match lacks(&["fio", "qemu-img", "qemu-nbd"], false) {
-        Some(missing) => {
-            assay_testing::skipped("program", format_args!("{missing} is missing"));
-            true
-        }
-        None => false,
-    }
+    assay_rigs::skip(&["fio", "qemu-img", "qemu-nbd"], false)
 }
 
 fn measure(home: &Home, target: &Path, more: &[&str]) -> Ran {

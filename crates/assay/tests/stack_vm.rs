@@ -6,7 +6,7 @@
 
 mod common;
 
-use assay_rigs::lacks;
+use assay_rigs::skip;
 use common::{Home, entries};
 use serde_json::Value;
 use std::path::Path;
@@ -56,8 +56,8 @@ impl Drop for Machine {
 
 #[test]
 fn scratch_disks_are_like_the_one_of_a_machine_that_runs() {
-    if let Some(missing) = lacks(&["fio", "qemu-img", "qemu-nbd"], false) {
-        return assay_testing::skipped("program", format_args!("{missing} is missing"));
+    if skip(&["fio", "qemu-img", "qemu-nbd"], false) {
+        return;
     }
     let home = Home::new();
     let target = home.target();

@@ -29,8 +29,7 @@ fn request(address: String, password: &str, washout: u64, runtime: u64) -> Reque
 
 /// Dovecot, or nothing with the reason said.
 fn dovecot() -> Option<Dovecot> {
-    if let Some(lacking) = assay_rigs::lacks(&["dovecot", "doveconf"], true) {
-        assay_testing::skipped("program", format_args!("lacks {lacking}"));
+    if assay_rigs::skip(&["dovecot", "doveconf"], true) {
         return None;
     }
     Some(Dovecot::start().unwrap())

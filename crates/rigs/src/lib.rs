@@ -41,6 +41,16 @@ pub fn lacks(programs: &[&str], root: bool) -> Option<String> {
     missing.map(|program| (*program).to_owned())
 }
 
+/// Whether a test cannot run for want of [programs or root](lacks); what is missing is noted.
+#[must_use]
+pub fn skip(programs: &[&str], root: bool) -> bool {
+    let missing = lacks(programs, root);
+    if let Some(missing) = &missing {
+        assay_testing::skipped(missing, format_args!("{missing} is missing"));
+    }
+    missing.is_some()
+}
+
 /// A program on PATH or among the administrator's.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {

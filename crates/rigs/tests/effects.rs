@@ -6,7 +6,7 @@ use assay_instruments::{Cancel, Measured, Timing, command, imap};
 use assay_model::Nanos;
 use assay_model::change::ConfigLanguage::{Dovecot, Nginx, Ssh};
 use assay_rigs::dns::SlowDns;
-use assay_rigs::{dovecot, lacks, nginx, sshd};
+use assay_rigs::{dovecot, nginx, skip, sshd};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -16,14 +16,6 @@ const TIMING: Timing = Timing {
     runtime: Nanos(200_000_000),
     limit: Nanos(20_000_000_000),
 };
-
-fn skipped(programs: &[&str]) -> bool {
-    let lacking = lacks(programs, true);
-    if let Some(lacking) = &lacking {
-        assay_testing::skipped("program", format_args!("lacks {lacking}"));
-    }
-    lacking.is_some()
-}
 
 /// Changes one setting the way a trial does: validated, then reloaded.
 fn change(
@@ -58,7 +50,7 @@ fn fastest(measured: &Measured) -> Duration {
 /// A stale lock of a tool in root's own start-up files once made a login wait for a minute.
 #[test]
 fn who_logs_in_has_nothing_of_the_machines_root() {
-    if skipped(&["ip", "unshare", "nsenter", "getent"]) {
+    if skip(&["ip", "unshare", "nsenter", "getent"], true) {
         return;
     }
     let dns = SlowDns::start(Some(Duration::ZERO)).unwrap();
@@ -72,7 +64,10 @@ fn who_logs_in_has_nothing_of_the_machines_root() {
 
 #[test]
 fn use_dns_waits_for_the_resolver() {
-    if skipped(&["sshd", "ssh", "ssh-keygen", "ip", "unshare", "nsenter"]) {
+    if skip(
+        &["sshd", "ssh", "ssh-keygen", "ip", "unshare", "nsenter"],
+        true,
+    ) {
         return;
     }
     let delay = Duration::from_millis(300);
@@ -106,7 +101,8 @@ fn use_dns_waits_for_the_resolver() {
 
 #[test]
 fn pam_before_sql_waits_for_pam() {
-    if skipped(&["dovecot", "doveconf", "doveadm"]) || !Path::new("/etc/pam.d/dovecot").exists() {
+    if skip(&["dovecot", "doveconf", "doveadm"], true) || !Path::new("/etc/pam.d/dovecot").exists()
+    {
         return;
     }
     let dovecot = dovecot::Dovecot::start().unwrap();
@@ -150,7 +146,7 @@ fn pam_before_sql_waits_for_pam() {
 
 #[test]
 fn nginx_reads_what_was_changed() {
-    if skipped(&["nginx"]) {
+    if skip(&["nginx"], true) {
         return;
     }
     let nginx = nginx::Nginx::start("").unwrap();

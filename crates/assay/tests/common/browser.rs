@@ -20,8 +20,7 @@ pub struct Browser {
 impl Browser {
     /// None, and said so, without Chromium. `start` starts the command: in a namespace, or not.
     pub fn start(start: &dyn Fn(Command) -> Child) -> Option<Self> {
-        if let Some(lacking) = assay_rigs::lacks(&["chromium"], false) {
-            assay_testing::skipped("chromium", format_args!("lacks {lacking}"));
+        if assay_rigs::skip(&["chromium"], false) {
             return None;
         }
         let home = tempfile::tempdir().unwrap();

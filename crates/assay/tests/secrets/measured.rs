@@ -4,8 +4,7 @@ use super::common::pages::{SETTING, STUDY};
 use super::common::{self, Home, Ran, fio, root};
 use super::plant::Plant;
 use super::{Private, Search};
-use assay_rigs::lacks;
-use assay_testing::skipped;
+use assay_rigs::skip;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -18,11 +17,8 @@ fn well(ran: Ran) -> Ran {
 
 #[test]
 fn attack_secrets_of_trials_studies_and_comparisons() {
-    if !root() || !fio() {
+    if !root() || !fio() || skip(&["mkfs.ext4", "mount"], true) {
         return;
-    }
-    if let Some(missing) = lacks(&["mkfs.ext4", "mount"], true) {
-        return skipped("program", format_args!("{missing} is missing"));
     }
     let home = Home::new();
     let mut plant = Plant::default();

@@ -9,7 +9,7 @@ mod common;
 mod services;
 mod stopped;
 
-use assay_rigs::lacks;
+use assay_rigs::skip;
 use common::{Home, Ran, entries, ran};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -20,16 +20,6 @@ use std::time::{Duration, Instant};
 
 /// A trial that is as short as it can be.
 const SHORT: [&str; 6] = ["--slot", "200ms", "--washout", "50ms", "--size", "16MiB"];
-
-fn skip(programs: &[&str], root: bool) -> bool {
-    match lacks(programs, root) {
-        Some(missing) => {
-            assay_testing::skipped("program", format_args!("{missing} is missing"));
-            true
-        }
-        None => false,
-    }
-}
 
 fn args(words: &[&str], more: &[&str]) -> Vec<OsString> {
     words.iter().chain(more).map(OsString::from).collect()

@@ -43,13 +43,7 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
                 task.never(&mut record, due, late);
                 continue;
             }
-            let asked = task.ask(&mut exchange, &request, &mut record, false);
-            task.note(
-                &mut record,
-                due,
-                late,
-                asked.as_ref().map(|came| came.ended),
-            );
+            task.ask_when_due(&mut exchange, &request, &mut record, (due, late));
         }
     });
     together(records)

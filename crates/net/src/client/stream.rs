@@ -34,14 +34,8 @@ pub fn stream(task: &Task<'_>) -> RoleRecord {
             task.never(&mut record, due, late);
             continue;
         }
-        let asked = task.ask(&mut exchange, &request, &mut record, false);
-        task.note(
-            &mut record,
-            due,
-            late,
-            asked.as_ref().map(|came| came.ended),
-        );
-        if asked.is_err() && !task.stopped() {
+        let came = task.ask_when_due(&mut exchange, &request, &mut record, (due, late));
+        if !came && !task.stopped() {
             // A server that refuses at once is not asked a thousand times a second.
             task.wait(Instant::now() + std::time::Duration::from_millis(100));
         }

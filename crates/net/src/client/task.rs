@@ -91,6 +91,20 @@ impl Task<'_> {
         }
     }
 
+    /// One request that was due, and begun so late; what became of it is noted. Whether it was answered.
+    pub fn ask_when_due(
+        &self,
+        exchange: &mut Exchange,
+        request: &Request,
+        record: &mut RoleRecord,
+        (due, late): (Instant, Duration),
+    ) -> bool {
+        let asked = self.ask(exchange, request, record, false);
+        let ended = asked.as_ref().map(|came| came.ended);
+        self.note(record, due, late, ended);
+        asked.is_ok()
+    }
+
     /// Notes what became of something that was due, and shows it.
     pub fn note(
         &self,
