@@ -13,6 +13,9 @@ pub fn html(
     samples: &[Sample],
     against: Option<(&Run, &Judged, &RunComparison)>,
 ) -> String {
+    if let (Some(stored), None) = (web(run, samples), against) {
+        return assay_report::web::page(&stored.web());
+    }
     match (&run.ladder, against) {
         (Some(ladder), None) => {
             let falls = assay_judge::waterfalls(ladder, &run.plan.workloads, &judged.samples);
@@ -26,6 +29,13 @@ pub fn html(
         }
         _ => assay_report::html::run(run, judged, samples, against, &job_files(run)),
     }
+}
+
+/// What `assay web` measured, when a run is one of its own.
+pub fn web(run: &Run, samples: &[Sample]) -> Option<assay_report::web::Stored> {
+    let steps = assay_web::record::steps(run, samples)?;
+    let judged = assay_judge::web::judge(&steps, run.targets.len());
+    Some(assay_report::web::Stored::of(run, steps, judged))
 }
 
 /// Name and text of every job file. In a directory the file that assay made is gone: the first job

@@ -149,3 +149,74 @@ claim = [{ kind = "ratio", figure = "rate", of = "nothing", to = "command", at_l
     let out = carried(STUDY.replace(r#"{ kind = "null" }"#, fio));
     assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
 }
+
+#[test]
+fn a_web_server_is_a_target_as_any_other() {
+    use assay_rigs::nginx::Nginx;
+    let Some(nginx) = Nginx::with_files("") else {
+        return;
+    };
+    let home = Home::new();
+    let url = nginx.url("/small");
+    let args = [
+        "run",
+        &url,
+        "--rounds",
+        "2",
+        "--runtime",
+        "200ms",
+        "--ramp",
+        "50ms",
+        "-q",
+        "--json",
+    ];
+    let out = home.assay(&args);
+    // A machine with other work may void samples; the criterion of another test would be missed.
+    assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+    let document: Value = serde_json::from_str(&out.stdout).unwrap();
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    let exported = home.assay(&["export", "1", "--format", "json"]);
+    let document: Value = serde_json::from_str(&exported.stdout).unwrap();
+    let samples = document["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 8);
+    for sample in samples {
+        assert_eq!(sample["outcome"]["state"], "completed", "{sample}");
+        assert_eq!(sample["target"], url);
+        let seen = &sample["workers"][0]["http"];
+        assert!(
+            seen["measured"]["answers"].as_u64().unwrap() > 0,
+            "{sample}"
+        );
+        assert!(
+            seen["server"]["Ok"]["cpu"].as_u64().unwrap() > 0,
+            "{sample}"
+        );
+    }
+    let refuse = |args: &[&str], said: &str| {
+        let out = home.assay(args);
+        assert_eq!(out.code, Some(2), "{args:?}: {}", out.stdout);
+        assert!(out.stderr.contains(said), "{args:?}: {}", out.stderr);
+    };
+    let dir = home.target();
+    refuse(&["run", "quick", &url], "web server");
+    refuse(
+        &["run", "http", dir.path().to_str().unwrap()],
+        "no web server",
+    );
+    // No consent is asked of this machine, and every other machine must give it.
+    refuse(&["run", "http://192.0.2.1/"], "192.0.2.1");
+    refuse(&["run", "http://127.0.0.1:1/"], "no connection");
+    let plan = home.dir.path().join("http.toml");
+    let text =
+        |load: &str| format!("name = \"p\"\n[[workload]]\nload = {{ kind = \"http\", {load} }}\n");
+    for (load, said) in [
+        ("conections = 1", "conections"),
+        ("share = 0.5", "share"),
+        ("rate = -1", "rate"),
+        ("log = \"/no/such\"", "/no/such"),
+    ] {
+        std::fs::write(&plan, text(load)).unwrap();
+        refuse(&["run", "--plan-file", plan.to_str().unwrap(), &url], said);
+    }
+}

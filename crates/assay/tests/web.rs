@@ -127,3 +127,110 @@ fn interrupted_it_shows_what_was_measured() {
     assert_eq!(value["interrupted"], true);
     assert!(!value["steps"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn what_was_measured_is_a_run_as_any_other() {
+    let Some(nginx) = nginx() else { return };
+    let home = Home::new();
+    let url = nginx.url("/page");
+    for _ in 0..2 {
+        let args = [
+            &["web", &url, "-q", "-H", "Cookie: session=hunter2"],
+            &SHORT[..],
+        ]
+        .concat();
+        let out = home.assay(&args);
+        assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+    }
+    let listed = home.assay(&["runs", "--json"]);
+    let value: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let rows = value["runs"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["targets"][0], url);
+    let shown = home.assay(&["show", "1"]);
+    assert!(shown.stdout.contains("server CPU"), "{}", shown.stdout);
+    let raw = home.assay(&["show", "1", "--json"]);
+    assert!(!raw.stdout.contains("hunter2"), "a cookie was stored");
+    let document: Value = serde_json::from_str(&raw.stdout).unwrap();
+    let sample = &document["samples"][0];
+    assert!(
+        sample["workload"].as_str().unwrap().starts_with('c'),
+        "{sample}"
+    );
+    let compared = home.assay(&["compare", "1", "2", "--json"]);
+    assert_eq!(compared.code, Some(0), "{}", compared.stderr);
+    let value: Value = serde_json::from_str(&compared.stdout).unwrap();
+    // A machine with other work may void what would be compared.
+    assert!(value["rows"].is_array());
+    let page = home.dir.path().join("stored.html");
+    let out = home.assay(&["report", "1", "--html", page.to_str().unwrap()]);
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("Load on") && html.contains("<svg") && !html.contains("hunter2"));
+}
+
+#[test]
+fn a_log_is_replayed_at_its_own_times_and_says_what_was_left_out() {
+    let Some(nginx) = nginx() else { return };
+    let home = Home::new();
+    let log = home.dir.path().join("access.log");
+    let line = |second: u32, request: &str, status: u16| {
+        format!(
+            "::1 - - [22/Nov/2026:18:05:0{second} +0000] \"{request}\" {status} 9 \"-\" \"x\"\n"
+        )
+    };
+    let mut text: String = (0..3)
+        .flat_map(|second| std::iter::repeat_n(line(second, "GET /page HTTP/1.1", 200), 40))
+        .collect();
+    text.push_str(&line(1, "POST /page HTTP/1.1", 200));
+    text.push_str(&line(1, "GET /gone HTTP/1.1", 200));
+    text.push_str("no log\n");
+    std::fs::write(&log, text).unwrap();
+    let (url, log) = (nginx.url("/"), log.to_str().unwrap());
+    let out = home.assay(&[
+        "web", &url, "--log", log, "--speed", "2", "--rounds", "1", "--json", "-q",
+    ]);
+    assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+    let value: Value = serde_json::from_str(&out.stdout).unwrap();
+    let steps = value["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 1);
+    let (pace, measured) = (&steps[0]["pace"], &steps[0]["measured"]);
+    assert_eq!(pace["kind"], "replay");
+    // Every request that can be replayed was due, and the one that the server answers otherwise failed.
+    assert_eq!(measured["due"], 121, "{measured}");
+    assert_eq!(measured["answers"], 120);
+    assert_eq!(measured["failures"][0]["kind"], "wrong-status");
+    let remarks = value["remarks"][0].to_string();
+    for said in ["2 of 123 lines", "POST", "404 instead of 200"] {
+        assert!(remarks.contains(said), "{said}: {remarks}");
+    }
+    // nginx's own log has them: the ones that were tried before, and the replayed ones.
+    let list = home.dir.path().join("list");
+    std::fs::write(&list, "/page\n/gone\nhttp://elsewhere/\n").unwrap();
+    let list = list.to_str().unwrap();
+    let args = [&["web", &url, "--list", list, "--json", "-q"], &SHORT[..]].concat();
+    let out = home.assay(&args);
+    assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+    let value: Value = serde_json::from_str(&out.stdout).unwrap();
+    let remarks = value["remarks"][0].to_string();
+    assert!(
+        remarks.contains("another server") && remarks.contains("404"),
+        "{remarks}"
+    );
+    assert!(
+        value["steps"][0]["measured"]["failures"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    // A file of which nothing can be asked.
+    let out = home.assay(&["web", &url, "--log", "/dev/null"]);
+    assert_eq!(out.code, Some(2), "{}", out.stdout);
+    let out = home.assay(&["web", &url, "--log", list]);
+    assert_eq!(out.code, Some(2), "{}", out.stdout);
+    assert!(
+        out.stderr.contains("3 no line of an access log"),
+        "{}",
+        out.stderr
+    );
+}

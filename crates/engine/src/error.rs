@@ -33,6 +33,9 @@ pub enum EngineError {
         /// Why.
         source: std::io::Error,
     },
+    /// A web server cannot be loaded.
+    #[error(transparent)]
+    Server(#[from] assay_web::AskedError),
     /// The load and its place do not fit together.
     #[error("the load needs {0}")]
     Unfit(&'static str),

@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 per_s: rate.parse()?,
             },
         },
+        listed: [].into(),
         washout: Duration::from_millis(200),
         window: Duration::from_secs_f64(seconds.parse()?),
         limit: Duration::from_secs(10),

@@ -34,5 +34,6 @@ pub use load::{Live, Load, LoadError, MOST_CONNECTIONS, run};
 pub use probe::{ProbeError, Probed, probe};
 pub use request::{Expect, Method, Request};
 pub use rustls::Error as RustlsError;
+pub use schedule::Listed;
 pub use tls::{AnyCertificate, Tls, TlsError, Trust};
 pub use url::Url;

@@ -1,12 +1,14 @@
 //! A load as it is asked for, and the threads that carry it out.
 
 use crate::request::Request;
+use crate::schedule::Listed;
 use crate::tally::Tally;
 use crate::tls::Tls;
 use crate::worker::Worker;
 use assay_model::web::{Measured, Pace};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +33,8 @@ pub struct Load {
     pub requests_per_connection: Option<u32>,
     /// When requests are sent.
     pub pace: Pace,
+    /// What is sent when, in ascending order, when the pace is that of a list.
+    pub listed: Arc<[Listed]>,
     /// At the start, nothing is counted for so long.
     pub washout: Duration,
     /// Then it is counted for so long.
@@ -92,6 +96,16 @@ impl Load {
             () if self.connections == 0 => wrong("no connection to make"),
             () if self.connections > MOST_CONNECTIONS => wrong("more than 100,000 connections"),
             () if self.threads == 0 => wrong("no thread to run on"),
+            () if matches!(self.pace, Pace::Replay { .. }) && self.listed.is_empty() => {
+                wrong("the list that gives the times is empty")
+            }
+            () if self
+                .listed
+                .iter()
+                .any(|one| one.which as usize >= self.requests.len()) =>
+            {
+                wrong("the list names a request that is not there")
+            }
             () if self.requests_per_connection == Some(0) => wrong("no request on a connection"),
             () if self.window.is_zero() || self.limit.is_zero() => wrong("no time to measure in"),
             () if rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e8)) => {

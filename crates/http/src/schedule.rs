@@ -4,6 +4,7 @@
 use assay_model::web::Pace;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// The times of one thread, in nanoseconds from the start, ascending.
 pub struct Intents {
@@ -13,17 +14,49 @@ pub struct Intents {
 
 enum Gap {
     Even(f64),
-    Random { mean: f64, random: Box<ChaCha8Rng> },
+    Random {
+        mean: f64,
+        random: Box<ChaCha8Rng>,
+    },
+    /// Each thread takes its turn in the list.
+    Listed {
+        list: Arc<[Listed]>,
+        at: usize,
+        step: usize,
+    },
+}
+
+/// A request of a list with times of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// When it is due, in nanoseconds from the start.
+    pub due: u64,
+    /// Which request, from 0.
+    pub which: u32,
 }
 
 impl Intents {
     /// Of thread `which` of `threads`; none for a closed loop. Threads share even times in turn, and
     /// independent random ones add up to random ones of the whole rate.
-    pub fn new(pace: Pace, which: u32, threads: u32, seed: u64) -> Option<Self> {
+    pub fn new(
+        pace: Pace,
+        which: u32,
+        threads: u32,
+        seed: u64,
+        listed: &Arc<[Listed]>,
+    ) -> Option<Self> {
         let rate = pace.rate()?;
         let gap = 1e9 * f64::from(threads) / rate;
         Some(match pace {
             Pace::Closed => return None,
+            Pace::Replay { .. } => Self {
+                next: due(listed, which as usize),
+                gap: Gap::Listed {
+                    list: Arc::clone(listed),
+                    at: which as usize,
+                    step: threads as usize,
+                },
+            },
             Pace::Constant { .. } => Self {
                 next: 1e9 / rate * f64::from(which),
                 gap: Gap::Even(gap),
@@ -49,25 +82,64 @@ impl Intents {
         self.next as u64
     }
 
+    /// Which request that is; none when any will do.
+    pub fn which(&self) -> Option<usize> {
+        match &self.gap {
+            Gap::Listed { list, at, .. } => Some(list.get(*at)?.which as usize),
+            Gap::Even(_) | Gap::Random { .. } => None,
+        }
+    }
+
     /// It was taken.
     pub fn advance(&mut self) {
-        self.next += match &mut self.gap {
-            Gap::Even(gap) => *gap,
+        match &mut self.gap {
+            Gap::Even(gap) => self.next += *gap,
             Gap::Random { mean, random } => {
                 // Uniform in (0, 1]: 53 random bits.
                 let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-                -uniform.ln() * *mean
+                self.next += -uniform.ln() * *mean;
             }
-        };
+            Gap::Listed { list, at, step } => {
+                *at += *step;
+                self.next = due(list, *at);
+            }
+        }
     }
+}
+
+/// When an entry of the list is due; never, after the last one.
+fn due(list: &[Listed], at: usize) -> f64 {
+    list.get(at).map_or(f64::INFINITY, |one| one.due as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn threads_share_a_list_in_turn() {
+        let list: Arc<[Listed]> = [5, 5, 9, 12]
+            .into_iter()
+            .zip(0..)
+            .map(|(due, which)| Listed { due, which })
+            .collect();
+        let pace = Pace::Replay { per_s: 1.0 };
+        let mut all = Vec::new();
+        for thread in 0..2 {
+            let mut intents = Intents::new(pace, thread, 2, 7, &list).unwrap();
+            while intents.next() < u64::MAX {
+                all.push((intents.next(), intents.which().unwrap()));
+                intents.advance();
+            }
+            intents.advance();
+            assert_eq!((intents.next(), intents.which()), (u64::MAX, None));
+        }
+        all.sort_unstable();
+        assert_eq!(all, [(5, 0), (5, 1), (9, 2), (12, 3)]);
+    }
+
     fn times(pace: Pace, which: u32, threads: u32, until: u64) -> Vec<u64> {
-        let mut intents = Intents::new(pace, which, threads, 7).unwrap();
+        let mut intents = Intents::new(pace, which, threads, 7, &Arc::from([])).unwrap();
         let mut times = Vec::new();
         while intents.next() < until {
             times.push(intents.next());
@@ -82,7 +154,7 @@ mod tests {
         let mut all = [times(pace, 0, 2, 10_000_000), times(pace, 1, 2, 10_000_000)].concat();
         all.sort_unstable();
         assert_eq!(all, (0..10).map(|k| k * 1_000_000).collect::<Vec<_>>());
-        assert!(Intents::new(Pace::Closed, 0, 1, 0).is_none());
+        assert!(Intents::new(Pace::Closed, 0, 1, 0, &Arc::from([])).is_none());
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl<'a> Worker<'a> {
         live: &'a Live,
         stop: &'a (dyn Fn() -> bool + Sync),
     ) -> Result<Self, LoadError> {
-        let intents = Intents::new(load.pace, which, threads, load.seed);
+        let intents = Intents::new(load.pace, which, threads, load.seed, &load.listed);
         let share = load.connections / threads + u32::from(which < load.connections % threads);
         let phase = match intents {
             Some(_) => Phase::Free,
@@ -276,7 +276,7 @@ impl<'a> Worker<'a> {
             self.connections[at].close();
             self.connections[at].phase = Phase::Over;
         } else {
-            self.begin(at, self.now, self.now);
+            self.begin(at, self.now, self.now, None);
         }
     }
 
@@ -294,19 +294,21 @@ impl<'a> Worker<'a> {
                 self.starved = true;
                 return;
             };
+            let which = intents.which();
             intents.advance();
             if self.starved_until > due {
                 self.tally.waited(due);
             }
             self.tally
                 .late(due, now - due.max(self.starved_until).min(now));
-            self.begin(at as usize, due, now);
+            self.begin(at as usize, due, now, which);
         }
     }
 
-    /// Begins a request, over the open stream if there is one.
-    fn begin(&mut self, at: usize, intended: u64, now: u64) {
+    /// Begins a request, over the open stream if there is one; the next one when none is named.
+    fn begin(&mut self, at: usize, intended: u64, now: u64, named: Option<usize>) {
         let which = match &mut self.random {
+            _ if named.is_some() => named.unwrap_or_default(),
             Some(random) => (random.next_u64() % self.load.requests.len() as u64) as usize,
             None => {
                 self.turn = (self.turn + 1) % self.load.requests.len();

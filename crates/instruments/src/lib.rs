@@ -14,7 +14,6 @@ mod connect;
 pub mod counters;
 pub mod file_state;
 pub mod fio;
-pub mod http;
 pub mod imap;
 mod latencies;
 pub mod layout;

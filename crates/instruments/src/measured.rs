@@ -101,14 +101,6 @@ pub enum LoadError {
         /// The limit.
         limit: Nanos,
     },
-    /// HTTP status other than 200.
-    #[error("{url}: status {status}, expected 200")]
-    Status {
-        /// URL.
-        url: String,
-        /// What came.
-        status: u16,
-    },
     /// An answer that is not what was asked for.
     #[error("{what}: {why}")]
     WrongAnswer {
@@ -175,7 +167,6 @@ impl LoadError {
             Self::NotListening { .. } => "not-listening",
             Self::Connection { .. } => "connection-broken",
             Self::TimedOut { .. } => "timed-out",
-            Self::Status { .. } => "status",
             Self::WrongAnswer { .. } => "wrong-answer",
             Self::LoginRefused { .. } => "login-refused",
             Self::NoCommand { .. } => "no-command",

@@ -45,6 +45,9 @@ impl Judged<'_> {
 
 pub(crate) fn judge<'a>(around: Around<'_>, sample: &'a Sample) -> Judged<'a> {
     let mut doubts = doubts::for_sample(around, sample);
+    if let (Outcome::Completed, Some(step)) = (&sample.outcome, crate::web::of(sample)) {
+        doubts.extend(crate::web::doubts(step));
+    }
     let sides = match &sample.outcome {
         Outcome::Completed => sides(&sample.workers),
         _ => Sides::new(),

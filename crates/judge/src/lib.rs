@@ -22,7 +22,7 @@ pub use group::judge_jobs;
 pub use waterfall::waterfalls;
 
 use assay_model::criterion::Direction;
-use assay_model::result::{Judged, WorkloadResult};
+use assay_model::result::{Judged, Limit as Answer, WorkloadResult};
 use assay_model::{Run, Sample};
 use doubts::Around;
 use group::Group;
@@ -58,6 +58,8 @@ fn result(group: &Group, evidence: &Evidence) -> WorkloadResult {
         .filter_map(|sides| Some(sides.get(&Direction::All)?.iops))
         .collect();
     let pooled = group.pooled();
+    let counted: Vec<&Sample> = valid.iter().map(|(sample, _)| *sample).collect();
+    let answer = web::limit_of(&counted).unwrap_or_else(|| limit::judge(evidence));
     WorkloadResult {
         workload: group.workload.clone(),
         target: group.target.clone(),
@@ -71,7 +73,7 @@ fn result(group: &Group, evidence: &Evidence) -> WorkloadResult {
             .map(|(metric, pooled)| (metric, pooled.estimate()))
             .collect(),
         steadiness: steady::judge(&rates, &evidence.series),
-        limit: limit::judge(evidence),
+        limit: answer,
         latency: estimate::latency(&sides).histogram,
         series: valid
             .iter()

@@ -11,10 +11,10 @@ pub use limit::limit;
 
 use crate::estimate::{around, moments};
 use assay_model::doubt::{Doubt, Validity};
-use assay_model::result::Estimate;
+use assay_model::result::{Estimate, LimitKind};
 use assay_model::web::result::{Capacity, Judged, Limit, Limited, Percentiles, StepResult};
 use assay_model::web::{Measured, Pace, Step};
-use assay_model::{Histogram, Nanos};
+use assay_model::{Histogram, Nanos, Sample};
 
 /// Within this share of the best rate, fewer connections do as well.
 const KNEE: f64 = 0.95;
@@ -41,12 +41,42 @@ pub fn judge(steps: &[Step], targets: usize) -> Judged {
     }
 }
 
+/// What a load of HTTP requests saw in a sample, when it was one.
+#[must_use]
+pub fn of(sample: &Sample) -> Option<&Step> {
+    let mut workers = sample.workers.iter();
+    workers.find_map(|worker| worker.http.as_deref())
+}
+
+/// Who limited the samples of one load, when they are of HTTP requests.
+pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
+    let steps: Vec<&Step> = samples.iter().filter_map(|sample| of(sample)).collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let limit = most_often(steps.iter().map(|step| limit(step)));
+    Some(crate::Answer {
+        what: match limit.who {
+            Limited::Rate => LimitKind::RateAsked,
+            Limited::Server => LimitKind::Server,
+            Limited::AcceptQueue => LimitKind::AcceptQueue,
+            Limited::Generator => LimitKind::ToolCpu,
+            Limited::Network => LimitKind::Network,
+            Limited::Schedule => LimitKind::Schedule,
+            Limited::Ports => LimitKind::Ports,
+            Limited::NotKnown => LimitKind::Unknown,
+        },
+        evidence: limit.evidence,
+    })
+}
+
 /// Steps of the same shape on the same target, of different rounds.
 fn alike(a: &Step, b: &Step) -> bool {
     let open = |step: &Step| match step.pace {
         Pace::Closed => None,
-        Pace::Constant { .. } => Some(false),
-        Pace::Poisson { .. } => Some(true),
+        Pace::Constant { .. } => Some(0),
+        Pace::Poisson { .. } => Some(1),
+        Pace::Replay { .. } => Some(2),
     };
     let rate = |step: &Step| step.share.or(step.pace.rate());
     a.target == b.target

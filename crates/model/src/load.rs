@@ -1,5 +1,9 @@
 //! Loads: what is done to what is measured, by runs, trials, ladders and studies alike.
 
+mod http;
+
+pub use http::Http;
+
 use crate::units::Bytes;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -17,15 +21,8 @@ pub enum Load {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Bytes>,
     },
-    /// HTTP/1.1 GET in a closed loop over several connections.
-    Http {
-        /// `http://HOST:PORT/PATH`.
-        url: String,
-        /// Connections at once.
-        connections: u32,
-        /// Many requests over one connection; otherwise a new connection for each.
-        keep_alive: bool,
-    },
+    /// HTTP requests.
+    Http(Box<Http>),
     /// IMAP: connect, LOGIN, LOGOUT, one after the other.
     Imap {
         /// `HOST:PORT`, without TLS: for the loopback interface.
@@ -60,7 +57,7 @@ impl Load {
     pub fn name(&self) -> &str {
         match self {
             Self::Fio { workload, .. } => &workload.name,
-            Self::Http { .. } => "http",
+            Self::Http(_) => "http",
             Self::Imap { .. } => "imap",
             Self::Attributes { .. } => "attributes",
             Self::Command { .. } => "command",
@@ -77,12 +74,30 @@ impl Load {
         }
     }
 
+    /// What is asked of a web server, when it is one.
+    #[must_use]
+    pub fn http(&self) -> Option<&Http> {
+        match self {
+            Self::Http(http) => Some(http),
+            _ => None,
+        }
+    }
+
+    /// What may be stored and shown.
+    #[must_use]
+    pub fn kept(self) -> Self {
+        match self {
+            Self::Http(http) => Self::Http(Box::new(http.kept())),
+            other => other,
+        }
+    }
+
     /// What one operation is called, for people: `I/O`, `request`, `login`, `run`.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self {
             Self::Fio { .. } => "I/O",
-            Self::Http { .. } => "request",
+            Self::Http(_) => "request",
             Self::Imap { .. } => "login",
             Self::Attributes { .. } => "file",
             Self::Command { .. } => "run",
@@ -98,17 +113,7 @@ impl Load {
                 let file = size.map_or_else(String::new, |size| format!(", {size} file"));
                 format!("fio: {}{file}", workload.describe())
             }
-            Self::Http {
-                url,
-                connections,
-                keep_alive,
-            } => format!(
-                "HTTP GET {url}, {connections} connections{}",
-                match keep_alive {
-                    true => ", kept alive",
-                    false => ", a new one for each request",
-                }
-            ),
+            Self::Http(http) => http.describe(),
             Self::Imap {
                 address,
                 user,

@@ -12,6 +12,7 @@ pub use planned::Planned;
 
 use crate::criterion::Criterion;
 use crate::load::Load;
+use crate::target::is_url;
 use crate::units::{Bytes, Nanos};
 use crate::workload::{Durability, Engine, Pattern};
 use rand_chacha::rand_core::SeedableRng as _;
@@ -274,6 +275,23 @@ impl Plan {
     #[must_use]
     pub fn needs_file(&self) -> bool {
         self.workloads.iter().any(|load| load.fio().is_some())
+    }
+
+    /// What may be stored and shown: without what a load of HTTP requests may hold of secrets.
+    #[must_use]
+    pub fn kept(mut self) -> Self {
+        for target in self.targets.iter_mut().filter(|target| is_url(target)) {
+            *target = crate::secrets::text(target);
+        }
+        self.workloads = self
+            .workloads
+            .into_iter()
+            .map(|planned| Planned {
+                load: planned.load.kept(),
+                ..planned
+            })
+            .collect();
+        self
     }
 
     /// The plan as a TOML file that resolves to this plan again.

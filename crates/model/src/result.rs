@@ -100,6 +100,18 @@ pub enum LimitKind {
     Throttling,
     /// Memory bandwidth: the data came from or went to RAM.
     Memory,
+    /// Nothing: the rate that was asked for was served.
+    RateAsked,
+    /// The server.
+    Server,
+    /// The server's queue of connections that wait to be accepted.
+    AcceptQueue,
+    /// The link to the server.
+    Network,
+    /// The times of an open loop could not be kept.
+    Schedule,
+    /// Local ports of the generator's machine.
+    Ports,
     /// Evidence does not say.
     Unknown,
 }

@@ -8,6 +8,7 @@ pub use counters::{ArcDelta, Counters, CpuDelta, DeviceDelta, Throttle, ZilDelta
 use crate::histogram::Histogram;
 use crate::target::FileState;
 use crate::units::{Bytes, Nanos};
+use crate::web::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -114,6 +115,9 @@ pub struct Worker {
     /// What fio alone tells; empty for other loads.
     #[serde(skip_serializing_if = "FioJob::is_empty")]
     pub fio: FioJob,
+    /// What a load of HTTP requests saw of the server, the link, this machine and itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<Box<Step>>,
 }
 
 impl Worker {

@@ -13,6 +13,17 @@ pub enum TargetKind {
     File,
     /// A whole block device or partition.
     BlockDevice,
+    /// A server, by its URL.
+    Server,
+}
+
+/// Whether a target is named by a URL of the web.
+#[must_use]
+pub fn is_url(target: &str) -> bool {
+    let scheme = target.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+    })
 }
 
 /// A target and the layers that a sample's counters are read from.
@@ -39,6 +50,25 @@ pub struct TargetInfo {
     pub size: Bytes,
     /// Free bytes of the file system for an unprivileged writer when it was looked at.
     pub free: Option<Bytes>,
+}
+
+impl TargetInfo {
+    /// A server, below which nothing of this machine is known.
+    #[must_use]
+    pub fn server(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: TargetKind::Server,
+            fs_type: None,
+            mount_point: None,
+            mount_options: None,
+            mount_source: None,
+            devices: Vec::new(),
+            disks: Vec::new(),
+            size: Bytes(0),
+            free: None,
+        }
+    }
 }
 
 /// What the data of the tested file looks like on the file system, read after layout.

@@ -4,6 +4,7 @@
 //! derived from it by `assay-judge`.
 
 pub mod result;
+mod sample;
 
 use crate::histogram::Histogram;
 use crate::units::Nanos;
@@ -25,6 +26,11 @@ pub enum Pace {
         /// Requests per second on average.
         per_s: f64,
     },
+    /// At the times of a list, such as an access log.
+    Replay {
+        /// Requests per second on average.
+        per_s: f64,
+    },
 }
 
 impl Pace {
@@ -33,7 +39,9 @@ impl Pace {
     pub fn rate(self) -> Option<f64> {
         match self {
             Self::Closed => None,
-            Self::Constant { per_s } | Self::Poisson { per_s } => Some(per_s),
+            Self::Constant { per_s } | Self::Poisson { per_s } | Self::Replay { per_s } => {
+                Some(per_s)
+            }
         }
     }
 }

@@ -100,6 +100,7 @@ pub(crate) fn sizes(facts: &Facts, target: &TargetInfo) -> Option<String> {
             TargetKind::Directory => "test file",
             TargetKind::File => "file",
             TargetKind::BlockDevice => "device",
+            TargetKind::Server => "server",
         };
         parts.push(format!("{what} {}", target.size));
     }

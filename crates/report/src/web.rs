@@ -4,10 +4,11 @@ mod page;
 
 pub use page::page;
 
+use assay_model::run::RunState;
 use assay_model::units::{mb_per_s, significant};
 use assay_model::web::result::{Judged, Percentiles, RankedBy, Ranking, StepResult};
 use assay_model::web::{Pace, Step};
-use assay_model::{Doubt, Nanos, SCHEMA_VERSION};
+use assay_model::{Doubt, Nanos, Run, SCHEMA_VERSION};
 use assay_page::style::Style;
 use assay_page::table::Columns;
 use assay_page::text::clean;
@@ -28,6 +29,51 @@ pub struct Web<'a> {
     pub judged: &'a Judged,
     /// The user interrupted it.
     pub interrupted: bool,
+}
+
+/// What is shown of a measurement that was stored.
+pub struct Stored {
+    urls: Vec<String>,
+    remarks: Vec<Vec<String>>,
+    settings: serde_json::Value,
+    steps: Vec<Step>,
+    judged: Judged,
+    interrupted: bool,
+}
+
+impl Stored {
+    /// The steps of a run with what they mean, by its targets' order.
+    #[must_use]
+    pub fn of(run: &Run, steps: Vec<Step>, judged: Judged) -> Self {
+        let urls: Vec<String> = run.targets.iter().map(|one| one.name.clone()).collect();
+        let about = |url: &String| {
+            let remarks = run.remarks.iter();
+            let own =
+                remarks.filter_map(|remark| remark.strip_prefix(url.as_str())?.strip_prefix(": "));
+            own.map(str::to_owned).collect()
+        };
+        Self {
+            remarks: urls.iter().map(about).collect(),
+            urls,
+            settings: serde_json::json!({ "plan": run.plan }),
+            interrupted: run.state == RunState::Interrupted,
+            steps,
+            judged,
+        }
+    }
+
+    /// As when it was measured.
+    #[must_use]
+    pub fn web(&self) -> Web<'_> {
+        Web {
+            urls: &self.urls,
+            remarks: &self.remarks,
+            settings: self.settings.clone(),
+            steps: &self.steps,
+            judged: &self.judged,
+            interrupted: self.interrupted,
+        }
+    }
 }
 
 /// One JSON object: raw steps and what they mean.
@@ -51,6 +97,7 @@ fn name(step: &StepResult) -> String {
     let rate = |per_s: f64| format!("{}/s", significant(per_s));
     match (step.pace, step.share) {
         (Pace::Closed, _) => plural(u64::from(step.connections), "connection", "connections"),
+        (Pace::Replay { per_s }, _) => format!("the log: {}", rate(per_s)),
         (Pace::Constant { per_s } | Pace::Poisson { per_s }, Some(share)) => {
             format!("{:.0} %: {}", share * 100.0, rate(per_s))
         }
@@ -117,6 +164,11 @@ fn sentences(web: &Web) -> Vec<String> {
     let mut out = Vec::new();
     let url = |target: usize| clean(web.urls.get(target).map_or("?", String::as_str));
     for (target, capacity) in web.judged.capacity.iter().enumerate() {
+        let steps = web.steps.iter();
+        let asked = steps.filter(|step| step.target == target && step.pace == Pace::Closed);
+        if asked.count() == 0 {
+            continue;
+        }
         out.push(match capacity {
             Some(capacity) => format!(
                 "{}: {} good answers per second, from {} on.",

@@ -44,6 +44,15 @@ impl Drop for Claim {
 pub(crate) struct Key(String);
 
 impl Key {
+    /// Of a server, by its name: two names of one are not seen to be the same.
+    pub(crate) fn of_server(url: &str) -> Self {
+        let end = url.find("://").map_or(0, |at| at + 3);
+        let host = url[end..].split(['/', '?', '#']).next().unwrap_or_default();
+        // The names of locks and sockets are short.
+        let short: String = host.chars().take(60).collect();
+        Self(format!("assay loads {}", short.to_ascii_lowercase()))
+    }
+
     /// Of something that is open.
     pub(crate) fn of(fd: impl AsFd) -> Result<Self, Errno> {
         let found = rustix::fs::fstat(fd)?;

@@ -111,12 +111,14 @@ fn carry_out(
             .map(|target| target.size.0)
             .sum();
         let held = match &targets[index] {
-            targets::Place::File(held) => held,
-            targets::Place::Directory(directory) => {
+            Some(targets::Place::File(held)) => held,
+            Some(targets::Place::Directory(directory)) => {
                 let new = made.len();
                 made.push(session.scratch(directory)?);
                 made[new].held()
             }
+            // Refused before: the plan needs a file, and a server is none.
+            None => continue,
         };
         let place = Place {
             index,

@@ -7,9 +7,10 @@ use crate::remarks::{part_of, remarks};
 use crate::targets::{Checked, Permission, Place, check};
 use assay_engine::{Environment, Tools};
 use assay_instruments::scratch::{Session, Swept, sweep_directory};
+use assay_model::load::{Http, Load};
 use assay_model::plan::{Plan, PlanSpec, Settings, Slot};
 use assay_model::run::{Origin, Run, RunId, RunState};
-use assay_model::target::TargetKind;
+use assay_model::target::{TargetKind, is_url};
 use assay_model::workload::Engine;
 use assay_model::{Nanos, Planned, Sample};
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ pub struct Prepared {
     pub estimate: Nanos,
     pub(crate) tools: Tools,
     pub(crate) session: Session,
-    pub(crate) targets: Vec<Place>,
+    pub(crate) targets: Vec<Option<Place>>,
     pub(crate) _measuring: Vec<Claim>,
     pub(crate) pace: Pace,
 }
@@ -71,9 +72,14 @@ pub fn prepare(
     let checked = check(env.host, &plan, begin.permission)?;
     let swept = sweep_targets(&checked);
     let infos: Vec<_> = checked.iter().map(|target| target.info.clone()).collect();
-    let paths: Vec<PathBuf> = checked.iter().map(|target| target.path.clone()).collect();
+    let paths: Vec<PathBuf> = checked
+        .iter()
+        .filter(|target| target.place.is_some())
+        .map(|target| target.path.clone())
+        .collect();
     let facts = assay_facts::survey(env.host, &paths).about(&infos);
     let mut remarks = remarks(&plan, &infos, &facts);
+    remarks.extend(tools.remarks());
     remarks.extend(checked.iter().filter_map(part_of));
     remarks.extend(measured_by_others(&checked));
     remarks.extend(fio.and_then(|fio| fio.remark.clone()));
@@ -85,7 +91,7 @@ pub fn prepare(
         ended: None,
         state: RunState::Running,
         origin: Origin::Measured,
-        plan,
+        plan: plan.kept(),
         targets: infos,
         facts,
         remarks,
@@ -171,8 +177,8 @@ fn measured_by_others(targets: &[Checked]) -> impl Iterator<Item = String> {
 
 fn sweep_targets(targets: &[Checked]) -> Vec<Swept> {
     let directories = targets.iter().filter_map(|target| match &target.place {
-        Place::Directory(directory) => Some(directory),
-        Place::File(_) => None,
+        Some(Place::Directory(directory)) => Some(directory),
+        Some(Place::File(_)) | None => None,
     });
     directories
         .flat_map(|directory| sweep_directory(directory))
@@ -229,8 +235,29 @@ fn finish(
 
 /// What the loads of a plan need.
 fn tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
-    let loads = plan.workloads.iter().map(|planned| &planned.load);
-    Ok(Tools::find(env.host, env.fio, loads)?)
+    let loads: Vec<Load> = plan
+        .workloads
+        .iter()
+        .flat_map(|planned| pointed(&planned.load, &plan.targets))
+        .collect();
+    Ok(Tools::find(env, plan.seed, &loads)?)
+}
+
+/// The load on each target: one that names no server loads those that are URLs.
+fn pointed(load: &Load, targets: &[String]) -> Vec<Load> {
+    match load.http() {
+        Some(http) if http.url.is_empty() => targets
+            .iter()
+            .filter(|target| is_url(target))
+            .map(|url| {
+                Load::Http(Box::new(Http {
+                    url: url.clone(),
+                    ..http.clone()
+                }))
+            })
+            .collect(),
+        _ => vec![load.clone()],
+    }
 }
 
 /// Whether the file or device is filled before it is measured: always our own scratch file, and

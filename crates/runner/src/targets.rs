@@ -5,6 +5,7 @@ use assay_facts::TargetError;
 use assay_host::held::{Access, Directory, Held, Identity};
 use assay_host::{Host, HostError};
 use assay_model::plan::Plan;
+use assay_model::target::is_url;
 use assay_model::{Bytes, TargetInfo};
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt as _;
@@ -136,6 +137,30 @@ pub enum TargetRefused {
         /// Largest block of the plan.
         block: Bytes,
     },
+    /// A web server, and a load that is not for one.
+    #[error(
+        "{target} is a web server, and `{workload}` of the plan `{plan}` works on files: name a directory, or use the plan `http`"
+    )]
+    NotFiles {
+        /// Target.
+        target: String,
+        /// Workload.
+        workload: String,
+        /// Plan.
+        plan: String,
+    },
+    /// A directory, and a load that is for a web server.
+    #[error(
+        "{target} is no web server, and `{workload}` of the plan `{plan}` asks one: name a URL as target, or give the load its url"
+    )]
+    NoServer {
+        /// Target.
+        target: String,
+        /// Workload.
+        workload: String,
+        /// Plan.
+        plan: String,
+    },
     /// Two names for one place.
     #[error("{first} and {second} are the same place: name it once")]
     Same {
@@ -151,12 +176,14 @@ pub enum TargetRefused {
 pub(crate) struct Checked {
     /// What it is and what lies below.
     pub info: TargetInfo,
-    /// Where it really is, for facts; what is read and written is [`Checked::place`].
+    /// Where it really is, for facts; what is read and written is [`Checked::place`]. Of a web server
+    /// its URL.
     pub path: PathBuf,
     /// Size of the whole file or device, of which `info.size` is measured.
     pub whole: Bytes,
-    /// The target itself, held until the run ends.
-    pub place: Place,
+    /// The target itself, held until the run ends; none for a web server, which whoever loads it has
+    /// looked up.
+    pub place: Option<Place>,
     /// Keeps other assays off.
     pub measuring: Claim,
 }
@@ -203,17 +230,63 @@ pub(crate) fn check(
     }
     let mut checked: Vec<(Key, Checked)> = Vec::new();
     for target in &plan.targets {
-        let (place, path) = open(host, plan, target, permission)?;
-        let key = place.key().map_err(|error| changed(target, error))?;
+        suits(plan, target)?;
+        let (place, path) = match is_url(target) {
+            true => (None, PathBuf::from(target)),
+            false => {
+                let (place, path) = open(host, plan, target, permission)?;
+                (Some(place), path)
+            }
+        };
+        let key = match &place {
+            Some(place) => place.key().map_err(|error| changed(target, error))?,
+            None => Key::of_server(target),
+        };
         if let Some((_, other)) = checked.iter().find(|(other, _)| *other == key) {
             let (first, second) = (other.info.name.clone(), target.clone());
             return Err(TargetRefused::Same { first, second });
         }
         let measuring = take(&key, target)?;
-        let one = fits(host, plan, target, place, path, measuring)?;
+        let one = match place {
+            Some(place) => fits(host, plan, target, place, path, measuring)?,
+            None => {
+                let info = TargetInfo::server(&assay_model::secrets::text(target));
+                Checked {
+                    info,
+                    path,
+                    whole: Bytes(0),
+                    place: None,
+                    measuring,
+                }
+            }
+        };
         checked.push((key, one));
     }
     Ok(checked.into_iter().map(|(_, one)| one).collect())
+}
+
+/// Whether every load that works on the target can.
+fn suits(plan: &Plan, target: &str) -> Result<(), TargetRefused> {
+    let url = is_url(target);
+    let misfit = plan.workloads.iter().find(|planned| match url {
+        true => planned.fio().is_some(),
+        false => planned.load.http().is_some_and(|http| http.url.is_empty()),
+    });
+    let Some(misfit) = misfit else { return Ok(()) };
+    let (target, plan) = (target.to_owned(), plan.name.clone());
+    let workload = misfit.name.clone();
+    Err(match url {
+        true => TargetRefused::NotFiles {
+            target,
+            workload,
+            plan,
+        },
+        false => TargetRefused::NoServer {
+            target,
+            workload,
+            plan,
+        },
+    })
 }
 
 fn changed(target: &str, why: impl ToString) -> TargetRefused {
@@ -340,7 +413,7 @@ fn fits(
         info,
         path,
         whole,
-        place,
+        place: Some(place),
         measuring,
     })
 }

@@ -76,7 +76,7 @@ impl<'a> Machine<'a> {
         tell: &mut Tell<'_>,
     ) -> Result<Self, TrialError> {
         let plan = &trial.plan;
-        let tools = Tools::find(env.host, env.fio, [&plan.load])?;
+        let tools = Tools::find(env, plan.seed, [&plan.load])?.changing();
         let work = on.scratch.dir().to_owned();
         let mut engine = Engine::Psync;
         if let Some(fio) = &tools.fio {

@@ -10,13 +10,19 @@
 
 pub mod consent;
 mod link;
+mod list;
+mod load;
 mod machine;
 mod procfs;
+pub mod record;
 mod server;
 mod session;
+mod step;
 mod target;
 
 pub use consent::Consent;
+pub use load::{AskedError, Ready};
 pub use server::{Server, ServerError};
 pub use session::{Event, Search, Settings, carry_out, estimate};
-pub use target::{Asked, Family, Target, TargetError, find};
+pub use step::{Bench, Manner, Shape, measure};
+pub use target::{Asked, Family, Target, TargetError, What, find};

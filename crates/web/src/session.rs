@@ -1,17 +1,15 @@
 //! The steps of a whole measurement, in rounds in which all targets take turns.
 
-use crate::link::{self, Link};
-use crate::machine;
-use crate::server::{self, Server};
+use crate::server::Server;
+use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::Target;
-use assay_http::{Live, Load, LoadError};
+use assay_http::LoadError;
 use assay_judge::web::judge;
 use assay_model::web::result::Capacity;
 use assay_model::web::{Pace, Step};
 use serde::Serialize;
-use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Which numbers of connections are tried for the capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,8 +28,6 @@ const GAIN: f64 = 1.05;
 const OPEN: u32 = 256;
 /// Pause between steps, for the server to close what is left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often a load under way is told of.
-const TOLD: Duration = Duration::from_millis(200);
 
 /// All that is decided before the start.
 #[derive(Clone, Debug, Serialize)]
@@ -104,14 +100,6 @@ pub enum Event<'a> {
     },
 }
 
-/// A target with what is looked at around its loads.
-struct Bench<'a> {
-    target: &'a Target,
-    server: &'a Server,
-    link: Result<Link, String>,
-    threads: u32,
-}
-
 /// Carries all steps out. What was measured before `stop` said so, or before something failed, is in
 /// `steps` all the same.
 ///
@@ -125,19 +113,10 @@ pub fn carry_out(
     stop: &(dyn Fn() -> bool + Sync),
     tell: &mut (dyn FnMut(Event<'_>) + Send),
 ) -> Result<(), LoadError> {
-    let cpus = machine::cpus();
     let benches: Vec<Bench<'_>> = targets
         .iter()
         .zip(servers)
-        .map(|(target, server)| Bench {
-            target,
-            server,
-            link: Link::to(&target.addresses[0], settings.link),
-            threads: settings.threads.unwrap_or(match target.here {
-                true => (cpus / 2).max(1),
-                false => cpus,
-            }),
-        })
+        .map(|(target, server)| Bench::new(target, server, settings.link))
         .collect();
     let mut session = Session {
         benches,
@@ -177,16 +156,6 @@ struct Session<'a> {
     tell: &'a mut (dyn FnMut(Event<'_>) + Send),
     left: Duration,
     slot: u64,
-}
-
-/// A step before it is carried out.
-#[derive(Clone, Copy)]
-struct Shape {
-    target: usize,
-    round: u32,
-    connections: u32,
-    pace: Pace,
-    share: Option<f64>,
 }
 
 impl Session<'_> {
@@ -233,14 +202,10 @@ impl Session<'_> {
 
     fn all_targets(&mut self, round: u32, connections: u32) -> Result<(), LoadError> {
         for target in self.turns(round) {
-            let most = self.benches[target]
-                .target
-                .consent
-                .and_then(|c| c.most_connections);
             self.step(Shape {
                 target,
                 round,
-                connections: connections.min(most.unwrap_or(u32::MAX)),
+                connections,
                 pace: Pace::Closed,
                 share: None,
             })?;
@@ -258,30 +223,45 @@ impl Session<'_> {
     fn latency(&mut self) -> Result<(), LoadError> {
         let capacity = judge(self.steps, self.benches.len()).capacity;
         for (target, capacity) in capacity.iter().enumerate() {
+            // Where nothing was tried, nothing can be found.
+            if !self
+                .steps
+                .iter()
+                .any(|step| step.target == target && step.pace == Pace::Closed)
+            {
+                continue;
+            }
             (self.tell)(Event::Capacity {
                 target,
                 capacity: *capacity,
             });
         }
+        let open = self.settings.open_connections.unwrap_or(OPEN);
         for round in 0..self.settings.rounds {
+            for target in self.turns(round) {
+                if let Some(pace) = self.benches[target].target().pace() {
+                    self.step(Shape {
+                        target,
+                        round,
+                        connections: open,
+                        pace,
+                        share: None,
+                    })?;
+                }
+            }
             let shares = self.settings.shares.iter().map(|share| (Some(*share), 0.0));
             let rates = self.settings.rates.iter().map(|rate| (None, *rate));
             for (share, rate) in shares.chain(rates) {
                 for target in self.turns(round) {
-                    let consent = self.benches[target].target.consent;
-                    let asked = match (share, capacity[target]) {
+                    let per_s = match (share, capacity[target]) {
                         (Some(share), Some(capacity)) => share * capacity.rate,
                         (Some(_), None) => continue,
                         (None, _) => rate,
                     };
-                    let most = consent.and_then(|c| c.most_requests_per_second);
-                    let per_s = asked.min(most.unwrap_or(f64::INFINITY));
-                    let few = consent.and_then(|c| c.most_connections).unwrap_or(u32::MAX);
-                    let open = self.settings.open_connections.unwrap_or(OPEN);
                     self.step(Shape {
                         target,
                         round,
-                        connections: open.min(few),
+                        connections: open,
                         pace: match self.settings.poisson {
                             true => Pace::Poisson { per_s },
                             false => Pace::Constant { per_s },
@@ -298,16 +278,8 @@ impl Session<'_> {
         if (self.stop)() {
             return Ok(());
         }
-        let consent = self.benches[shape.target].target.consent;
-        if let (Pace::Closed, Some(most)) =
-            (shape.pace, consent.and_then(|c| c.most_requests_per_second))
-        {
-            // A closed loop goes as fast as it can: what was agreed on is kept by an open one.
-            return self.step(Shape {
-                pace: Pace::Constant { per_s: most },
-                ..shape
-            });
-        }
+        // A closed loop goes as fast as it can: where a rate was agreed on, it becomes an open one.
+        let shape = self.benches[shape.target].target().allowed(shape);
         let settings = self.settings;
         let seconds = match shape.pace {
             Pace::Closed => settings.seconds.0,
@@ -323,21 +295,25 @@ impl Session<'_> {
             left: self.left,
         });
         let bench = &self.benches[shape.target];
-        let load = Load {
-            requests: bench.target.requests.clone(),
+        let manner = Manner {
             shuffled: settings.shuffled,
-            addresses: bench.target.addresses.clone(),
-            tls: bench.target.tls.clone(),
-            connections: shape.connections,
             requests_per_connection: settings.requests_per_connection,
-            pace: shape.pace,
             washout: Duration::from_secs_f64(settings.washout),
             window: Duration::from_secs_f64(seconds),
             limit: Duration::from_secs_f64(settings.limit),
-            threads: bench.threads,
+            threads: settings.threads,
             seed: settings.seed.wrapping_add(self.slot),
         };
-        let step = measure(bench, &load, shape, self.stop, self.tell, self.left)?;
+        let left = self.left;
+        let step = measure(bench, &manner, shape, self.stop, &mut |live, since| {
+            let (answers, failures) = live;
+            (self.tell)(Event::Goes {
+                answers,
+                failures,
+                since,
+                left: left.saturating_sub(since),
+            });
+        })?;
         (self.tell)(Event::Ended(&step));
         self.left = self.left.saturating_sub(whole);
         // What was interrupted before anything was counted says nothing.
@@ -349,102 +325,4 @@ impl Session<'_> {
         }
         Ok(())
     }
-}
-
-/// Carries one load out and looks at what is around it.
-fn measure(
-    bench: &Bench<'_>,
-    load: &Load,
-    shape: Shape,
-    stop: &(dyn Fn() -> bool + Sync),
-    tell: &mut (dyn FnMut(Event<'_>) + Send),
-    left: Duration,
-) -> Result<Step, LoadError> {
-    let live = Live::default();
-    let interface = bench
-        .link
-        .as_ref()
-        .map(|link| link.interface.clone())
-        .unwrap_or_default();
-    let look = || {
-        (
-            server::Look::at(bench.server),
-            machine::Look::now(),
-            link::Look::at(&interface),
-        )
-    };
-    let looks = Mutex::new(None);
-    let over = Mutex::new(false);
-    let begin = Instant::now();
-    let measured = thread::scope(|scope| {
-        let (looks, over, live, look) = (&looks, &over, &live, &look);
-        scope.spawn(move || {
-            let mut first = None;
-            let mut last = None;
-            let (mut told, end) = (begin, load.washout + load.window);
-            loop {
-                let since = begin.elapsed();
-                if first.is_none() && since >= load.washout {
-                    first = Some(look());
-                }
-                let ended = over.lock().map_or(true, |over| *over);
-                if last.is_none() && (ended || since >= end) {
-                    last = Some(look());
-                }
-                if ended {
-                    break;
-                }
-                if told.elapsed() >= TOLD {
-                    told = Instant::now();
-                    let (answers, failures) = live.read();
-                    tell(Event::Goes {
-                        answers,
-                        failures,
-                        since,
-                        left: left.saturating_sub(since),
-                    });
-                }
-                let next = match (&first, &last) {
-                    (None, _) => load.washout.saturating_sub(since),
-                    (_, None) => end.saturating_sub(since),
-                    _ => TOLD,
-                };
-                thread::sleep(next.clamp(Duration::from_micros(200), Duration::from_millis(20)));
-            }
-            if let Ok(mut looks) = looks.lock() {
-                *looks = first.zip(last);
-            }
-        });
-        let measured = assay_http::run(load, live, stop);
-        if let Ok(mut over) = over.lock() {
-            *over = true;
-        }
-        measured
-    })?;
-    let looks = looks.into_inner().unwrap_or_default();
-    let (server, machine, link) = match &looks {
-        Some((first, last)) => (
-            last.0.since(&first.0),
-            last.1.since(&first.1),
-            match &bench.link {
-                Ok(link) => last.2.since(&first.2, link),
-                Err(why) => Err(why.clone()),
-            },
-        ),
-        None => {
-            let why = "it ended before anything was counted".to_owned();
-            (Err(why.clone()), Default::default(), Err(why))
-        }
-    };
-    Ok(Step {
-        target: shape.target,
-        round: shape.round,
-        connections: shape.connections,
-        pace: shape.pace,
-        share: shape.share,
-        measured,
-        server,
-        link,
-        machine,
-    })
 }

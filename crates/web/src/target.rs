@@ -1,11 +1,15 @@
 //! A server to be measured: its addresses, whether it may be loaded, what a good answer is.
 
+mod questions;
+
 use crate::consent::{self, Consent};
 use crate::link;
-use assay_http::{Expect, Method, ProbeError, Probed, Request, Tls, TlsError, Trust, Url, probe};
+use assay_http::{Listed, Method, ProbeError, Probed, Request, Tls, TlsError, Trust, Url, probe};
 use jiff::civil::Date;
+use questions::{Asking, Questions};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is asked of every target.
@@ -33,8 +37,29 @@ pub struct Asked {
     pub family: Option<Family>,
     /// Load all addresses of a name, instead of the first that answers.
     pub all_addresses: bool,
-    /// Paths asked in turn or at random, instead of the URL's own.
-    pub paths: Vec<String>,
+    /// Which paths.
+    pub what: What,
+}
+
+/// Which paths of a server are asked.
+#[derive(Clone, Debug, Default)]
+pub enum What {
+    /// The URL's own.
+    #[default]
+    Own,
+    /// These, in turn or at random; each must answer before the load.
+    Paths(Vec<String>),
+    /// The bytes of a file with a URL or path on each line. Those that do not answer are left out.
+    List(Arc<[u8]>),
+    /// The bytes of an access log, whose requests are sent at its own times.
+    Log {
+        /// Its bytes.
+        text: Arc<[u8]>,
+        /// Times as fast.
+        speed: f64,
+        /// Draws where in its second a request came.
+        seed: u64,
+    },
 }
 
 /// Kind of addresses.
@@ -57,6 +82,8 @@ pub struct Target {
     pub tls: Option<Tls>,
     /// What is sent.
     pub requests: Vec<Request>,
+    /// What is sent when, where a log says it.
+    pub listed: Arc<[Listed]>,
     /// The first answer.
     pub first: Probed,
     /// On this machine.
@@ -128,6 +155,14 @@ pub enum TargetError {
         /// Where it leads.
         location: Option<String>,
     },
+    /// A file of which nothing can be asked.
+    #[error("{url}: {why}")]
+    Nothing {
+        /// URL.
+        url: String,
+        /// Why.
+        why: String,
+    },
     /// It did not agree.
     #[error(
         "{url} ({address}) is another machine, and nothing there agrees to a load: {consent} {why}. \
@@ -188,49 +223,42 @@ pub fn find(
             });
         }
     }
-    let urls: Vec<Url> = match asked.paths.is_empty() {
-        true => vec![url.clone()],
-        false => asked
-            .paths
-            .iter()
-            .map(|path| {
-                url.with_path(path).ok_or_else(|| TargetError::Request {
-                    url: shown.clone(),
-                    why: format!("`{}` is no path", path.escape_debug()),
-                })
-            })
-            .collect::<Result<_, _>>()?,
+    let asking = Asking {
+        url: &url,
+        asked,
+        tls: tls.as_ref(),
+        addresses: &addresses,
+        stop,
     };
-    let mut requests = Vec::new();
-    let mut first = None;
-    let mut used = addresses[0];
-    for (at, url) in urls.iter().enumerate() {
-        let (method, headers, body) = (&asked.method, &asked.headers, &asked.body);
-        let request = Request::new(method, url, headers, body, asked.keep_alive);
-        let request = request.map_err(|why| TargetError::Request {
-            url: url.to_string(),
-            why,
-        })?;
-        let candidates = if at == 0 { &addresses[..] } else { &[used] };
-        let probed = answer(url, &request, candidates, tls.as_ref(), asked, stop)?;
-        used = probed.address;
-        requests.push(request.expecting(Expect {
-            status: asked.status,
-            length: Some(probed.answer.body),
-            hash: probed.answer.hash.filter(|_| asked.same_body),
-        }));
-        first.get_or_insert(probed);
+    let Questions {
+        requests,
+        listed,
+        first,
+        remarks: said,
+    } = asking.questions()?;
+    let used = first.address;
+    if let Some(most) = consent.and_then(|consent| consent.most_requests_per_second) {
+        let busiest = busiest_second(&listed);
+        if busiest as f64 > most {
+            return Err(TargetError::Nothing {
+                url: shown,
+                why: format!(
+                    "the log has {busiest} requests in its busiest second, and the server agrees to {most} \
+                     per second: replay it slower (--speed)"
+                ),
+            });
+        }
     }
-    let Some(first) = first else {
-        return Err(TargetError::Family { url: shown });
-    };
     let addresses = match asked.all_addresses {
         true => addresses,
         false => vec![used],
     };
+    let mut remarks = remarks(&first, asked.keep_alive);
+    remarks.extend(said);
     Ok(Target {
         here: addresses.iter().all(link::is_here),
-        remarks: remarks(&first, asked.keep_alive),
+        remarks,
+        listed,
         url,
         addresses,
         tls,
@@ -238,6 +266,42 @@ pub fn find(
         first,
         consent,
     })
+}
+
+impl Target {
+    /// The same server as it answers now: after a change of its configuration a good answer may be
+    /// another. Nothing is asked but what the load asks.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn again(&self, asked: &Asked, stop: &dyn Fn() -> bool) -> Result<Self, TargetError> {
+        let asking = Asking {
+            url: &self.url,
+            asked,
+            tls: self.tls.as_ref(),
+            addresses: &self.addresses,
+            stop,
+        };
+        let questions = asking.questions()?;
+        Ok(Self {
+            requests: questions.requests,
+            listed: questions.listed,
+            first: questions.first,
+            ..self.clone()
+        })
+    }
+}
+
+/// Most requests that are due within one second.
+fn busiest_second(listed: &[Listed]) -> usize {
+    let mut from = 0;
+    let within = listed.iter().enumerate().map(|(at, one)| {
+        while one.due - listed[from].due >= 1_000_000_000 {
+            from += 1;
+        }
+        at - from + 1
+    });
+    within.max().unwrap_or(0)
 }
 
 fn addresses(url: &Url, asked: &Asked) -> Result<Vec<SocketAddr>, TargetError> {
@@ -259,36 +323,6 @@ fn addresses(url: &Url, asked: &Asked) -> Result<Vec<SocketAddr>, TargetError> {
         }),
         false => Ok(wanted),
     }
-}
-
-/// The first answer of a URL, of the first address that answers.
-fn answer(
-    url: &Url,
-    request: &Request,
-    addresses: &[SocketAddr],
-    tls: Option<&Tls>,
-    asked: &Asked,
-    stop: &dyn Fn() -> bool,
-) -> Result<Probed, TargetError> {
-    let mut last = None;
-    for address in addresses {
-        match probe(request, *address, tls, asked.limit, stop) {
-            Ok(probed) if probed.answer.status == asked.status => return Ok(probed),
-            Ok(probed) => {
-                return Err(TargetError::Status {
-                    url: url.to_string(),
-                    status: probed.answer.status,
-                    expected: asked.status,
-                    location: probed.header("location").map(str::to_owned),
-                });
-            }
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(TargetError::Silent {
-        url: url.to_string(),
-        source: last.unwrap_or(ProbeError::Interrupted),
-    })
 }
 
 fn ask_consent(

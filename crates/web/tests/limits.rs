@@ -6,7 +6,7 @@ use assay_judge::web::limit;
 use assay_model::web::Step;
 use assay_model::web::result::Limited;
 use assay_rigs::nginx::Nginx;
-use assay_web::{Asked, Search, Server, Settings, Target, TargetError, carry_out, find};
+use assay_web::{Asked, Search, Server, Settings, Target, TargetError, What, carry_out, find};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -31,7 +31,7 @@ fn asked() -> Asked {
         limit: Duration::from_secs(4),
         family: None,
         all_addresses: false,
-        paths: Vec::new(),
+        what: What::Own,
     }
 }
 

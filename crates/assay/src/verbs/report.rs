@@ -105,7 +105,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Format::Text => {
             let mut style = context::style(global);
             style.color &= file.is_none();
-            let mut text = assay_report::terminal::run(&this.run, &this.judged, style);
+            let mut text = match pages::web(&this.run, &this.samples) {
+                Some(stored) => assay_report::web::terminal(&stored.web(), style),
+                None => assay_report::terminal::run(&this.run, &this.judged, style),
+            };
             if let Some((_, comparison)) = against {
                 text.push('\n');
                 text.push_str(&assay_report::terminal::comparison(comparison, style));

@@ -14,6 +14,7 @@ use anyhow::{Context as _, bail};
 use assay_model::criterion::Criterion;
 use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};
 use assay_model::run::{RunId, RunState};
+use assay_model::target::is_url;
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Nanos};
 use assay_runner::{Begin, Permission};
@@ -31,6 +32,8 @@ Examples:
                                             one workload
   assay run --resume                        go on with the run that was interrupted
   assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
+  assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
+                                            a web server (`assay web` finds its capacity)
   assay run quick . --print-plan > my.toml  start a plan of your own
   assay run --plan-file my.toml /srv
 
@@ -41,6 +44,7 @@ Plans:
   device      the four points of a data sheet: 1M and 4k, depth 16, random
   web         95 % reads      database  75 % reads      log  5 % reads
   throughput  can this target fill a 1 Gbit/s link?
+  http        a web server by its URL: 1, 8 and 64 connections, and a new one for each request
 
 Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
 
@@ -48,11 +52,12 @@ Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what wa
 /// next start: a target that does not answer keeps nobody waiting.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
-/// Measure a directory, a file or a block device with fio
+/// Measure a directory, a file or a block device with fio, or a web server
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A built-in plan (quick when left out), then the directories, files or devices to measure
+    /// A built-in plan (quick, or http for a URL, when left out), then the directories, files, devices or
+    /// URLs to measure
     #[arg(value_name = "PLAN|TARGET", num_args = 0..)]
     words: Vec<String>,
 
@@ -252,7 +257,11 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
                 if let Some(word) = targets.first() {
                     plan_or_target(word)?;
                 }
-                builtin("quick").context("the built-in plan `quick` is missing")?
+                let plan = match targets.first().is_some_and(|word| is_url(word)) {
+                    true => "http",
+                    false => "quick",
+                };
+                builtin(plan).with_context(|| format!("the built-in plan `{plan}` is missing"))?
             }
         }
     };
@@ -282,6 +291,9 @@ pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Optio
 
 /// `.` means nothing in a stored run: targets are named by where they are.
 fn absolute(target: &str) -> String {
+    if is_url(target) {
+        return target.to_owned();
+    }
     let path = std::path::absolute(target).ok();
     path.and_then(|path| path.into_os_string().into_string().ok())
         .unwrap_or_else(|| target.to_owned())

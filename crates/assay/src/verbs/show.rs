@@ -3,6 +3,7 @@
 use super::runs::store_with_runs;
 use crate::context::{self, print};
 use crate::global::Global;
+use crate::pages;
 use crate::status::Status;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::doubt::Validity;
@@ -56,6 +57,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         table(&judged)
     } else if args.verbose {
         assay_report::terminal::verbose(&run, &judged, style)
+    } else if let Some(stored) = pages::web(&run, &samples) {
+        assay_report::web::terminal(&stored.web(), style)
     } else {
         assay_report::terminal::run(&run, &judged, style)
     };

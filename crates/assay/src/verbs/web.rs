@@ -1,4 +1,5 @@
-//! `assay web`: load web servers: capacity, then what users wait at shares of it.
+//! `assay web`: load web servers: capacity, then what users wait at shares of it. What was measured is a run
+//! of the store as any other.
 
 mod arguments;
 mod progress;
@@ -8,57 +9,101 @@ pub use arguments::{Args, speed};
 use crate::context::{self, print, write_file};
 use crate::global::Global;
 use crate::status::Status;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use assay_host::Live;
 use assay_judge::web::judge;
-use assay_model::web::Step;
+use assay_model::load::Http;
+use assay_model::run::RunState;
+use assay_model::web::{Pace, Step};
+use assay_model::{Nanos, Run};
 use assay_report::web::{Web, json, page, terminal};
-use assay_web::{Server, Target, carry_out, estimate, find};
+use assay_store::{Store, StoreError};
+use assay_web::{Event, Server, Settings, Target, carry_out, estimate, find, record};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    let settings = args.settings(context::random_seed()?)?;
-    let asked = args.asked()?;
+    let mut settings = args.settings(context::random_seed()?)?;
+    let load = args.load()?;
+    let asked = args.asked(&load, settings.seed)?;
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
     let today = context::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut targets: Vec<Target> = Vec::new();
     for url in &args.urls {
-        targets.push(find(url, &asked, today, &stop)?);
+        let target = find(url, &asked, today, &stop)?;
+        ensure!(
+            targets
+                .iter()
+                .all(|other| record::name(other) != record::name(&target)),
+            "{url} is named twice"
+        );
+        targets.push(target);
     }
     let servers = targets
         .iter()
         .map(|target| server(args, target))
         .collect::<anyhow::Result<Vec<Server>>>()?;
-    let urls: Vec<String> = targets
+    if let Some(span) = targets.iter().filter_map(span_of_log).reduce(f64::max) {
+        settings.seconds.1 = args.seconds_of_log(span);
+    }
+    let remarks: Vec<Vec<String>> = targets
         .iter()
-        .map(|target| target.url.to_string())
+        .map(|target| remarks(target, settings.seconds.1))
         .collect();
-    let remarks: Vec<Vec<String>> = targets.iter().map(remarks).collect();
-
-    let mut progress =
-        progress::Progress::new(args.quiet, &urls, estimate(targets.len(), &settings));
+    let urls: Vec<String> = targets.iter().map(record::name).collect();
+    let mut store = context::open_store(global)?;
+    let facts = assay_facts::survey(&Live, &[]).about(&[]);
+    let mut run = record::open(record::Opening {
+        uid: context::random_uid()?,
+        version: env!("CARGO_PKG_VERSION"),
+        started: context::now(),
+        facts,
+        seed: settings.seed,
+        rounds: settings.rounds,
+        targets: &targets,
+        remarks: &remarks,
+    });
+    store.create_run(&mut run)?;
+    let mut keeper = Keeper {
+        progress: progress::Progress::new(args.quiet, &urls, estimate(targets.len(), &settings)),
+        store,
+        run,
+        load,
+        settings: settings.clone(),
+        began: context::now(),
+        failed: None,
+        broken: Arc::new(AtomicBool::new(false)),
+    };
+    let broken = Arc::clone(&keeper.broken);
+    let stop_all = || stop() || broken.load(Ordering::Relaxed);
     let mut steps: Vec<Step> = Vec::new();
     let carried = carry_out(
         &targets,
         &servers,
         &settings,
         &mut steps,
-        &stop,
-        &mut |event| {
-            progress.tell(&event);
-        },
+        &stop_all,
+        &mut |event| keeper.tell(&event),
     );
-    progress.end();
+    keeper.progress.end();
+    let state = match (&carried, stop()) {
+        (Err(_), _) => RunState::Failed,
+        (_, true) => RunState::Interrupted,
+        _ => RunState::Complete,
+    };
+    keeper.end(state)?;
     carried.context("the load could not be carried out")?;
     let judged = judge(&steps, targets.len());
-    let interrupted = stop();
     let web = Web {
         urls: &urls,
         remarks: &remarks,
         settings: serde_json::to_value(&settings)?,
         steps: &steps,
         judged: &judged,
-        interrupted,
+        interrupted: stop(),
     };
     if let Some(path) = &args.html {
         write_file(path, &page(&web))?;
@@ -68,11 +113,78 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         false => print(&terminal(&web, context::style(global)))?,
     }
     Ok(match () {
-        () if interrupted => Status::Interrupted,
+        () if stop() => Status::Interrupted,
         // A server that never gave a good answer was not measured.
         () if judged.steps.iter().all(|step| step.rate.is_none()) => Status::Findings,
         () => Status::Ok,
     })
+}
+
+/// Shows what happens, and stores every step before the next begins.
+struct Keeper<'a> {
+    progress: progress::Progress<'a>,
+    store: Store,
+    run: Run,
+    load: Http,
+    settings: Settings,
+    began: Timestamp,
+    /// Why the store refused; the measurement ends then.
+    failed: Option<StoreError>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Keeper<'_> {
+    fn tell(&mut self, event: &Event<'_>) {
+        self.progress.tell(event);
+        match event {
+            Event::Begins { .. } => self.began = context::now(),
+            Event::Ended(step) if self.failed.is_none() => {
+                if let Err(error) = self.keep(step) {
+                    self.failed = Some(error);
+                    self.broken.store(true, Ordering::Relaxed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, step: &Step) -> Result<(), StoreError> {
+        // What was interrupted before anything was counted says nothing.
+        if step.measured.interrupted && step.measured.answers == 0 {
+            return Ok(());
+        }
+        let (closed, open) = self.settings.seconds;
+        let runtime = match step.pace {
+            Pace::Closed => closed,
+            _ => open,
+        };
+        let times = [runtime, self.settings.washout].map(Nanos::from_secs_f64);
+        let known = self.run.plan.workloads.len();
+        let sample = record::enter(&mut self.run, &self.load, times, step, self.began);
+        if self.run.plan.workloads.len() > known {
+            self.store.update_run(&self.run)?;
+        }
+        self.store.add_sample(self.run.id, &sample)
+    }
+
+    fn end(mut self, state: RunState) -> anyhow::Result<()> {
+        if let Some(error) = self.failed {
+            return Err(error)
+                .context("what was measured cannot be kept, so the measurement ended");
+        }
+        self.run.state = state;
+        self.run.ended = Some(context::now());
+        self.store.update_run(&self.run)?;
+        if state == RunState::Interrupted {
+            eprintln!("interrupted; what was measured is run {}", self.run.id);
+        }
+        Ok(())
+    }
+}
+
+/// Seconds from the first to the last request of a log.
+fn span_of_log(target: &Target) -> Option<f64> {
+    Some(target.listed.last()?.due as f64 / 1e9)
 }
 
 /// Where the CPU time of a target is counted.
@@ -85,8 +197,14 @@ fn server(args: &Args, target: &Target) -> anyhow::Result<Server> {
     })
 }
 
-fn remarks(target: &Target) -> Vec<String> {
+fn remarks(target: &Target, seconds: f64) -> Vec<String> {
     let mut remarks = target.remarks.clone();
+    if span_of_log(target).is_some_and(|span| span > seconds) {
+        remarks.push(format!(
+            "of the log the first {} are replayed; --seconds and --speed say otherwise",
+            Nanos::from_secs_f64(seconds)
+        ));
+    }
     if let Some(consent) = &target.consent {
         remarks.push(format!(
             "the server agrees to a load until {}",

@@ -40,11 +40,7 @@ pub(crate) fn run<E: From<EngineError>>(
     };
     let measured = match slot.load {
         Load::Fio { workload, .. } => return fio::run(meter, slot, workload, guest),
-        Load::Http {
-            url,
-            connections,
-            keep_alive,
-        } => http::run(url, *connections, *keep_alive, timing, meter),
+        Load::Http(load) => return Ok(http::run(meter, slot, load)?),
         Load::Imap {
             address,
             user,

@@ -23,6 +23,7 @@ pub fn load(url: &str, connections: u32) -> Load {
         connections,
         requests_per_connection: None,
         pace: Pace::Closed,
+        listed: [].into(),
         washout: Duration::from_millis(50),
         window: Duration::from_millis(250),
         limit: Duration::from_secs(3),

@@ -274,6 +274,7 @@ mod measured {
                     iodepth_level: [("1".to_owned(), 0.1), ("16".to_owned(), 99.9)].into(),
                     ..FioJob::default()
                 },
+                http: None,
             },
             counters: Counters {
                 devices: vec![DeviceDelta {

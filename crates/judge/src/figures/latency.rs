@@ -8,6 +8,8 @@ use assay_model::sample::{Latency, Operations};
 pub(crate) struct Distribution {
     /// Operations.
     pub n: u64,
+    /// Operations that failed: each counts as slower than any other.
+    failed: u64,
     /// Sum of all latencies, from the exact mean that the load generator keeps.
     sum: f64,
     /// Largest; exact.
@@ -31,7 +33,10 @@ impl Distribution {
             None if io.lat.mean > 0.0 => &io.lat,
             None => &io.clat,
         };
-        Self::of_latency(latency, io.count)
+        Self {
+            failed: io.errors,
+            ..Self::of_latency(latency, io.count)
+        }
     }
 
     /// Latency of flush calls.
@@ -50,6 +55,7 @@ impl Distribution {
         let bins = latency.histogram.bins().last().map_or(0, |(ns, _)| ns);
         Self {
             n,
+            failed: 0,
             sum: mean * n as f64,
             largest: if latency.max > 0 { latency.max } else { bins },
             histogram: latency.histogram.clone(),
@@ -72,6 +78,7 @@ impl Distribution {
         let known = parts.iter().all(|part| !part.histogram.is_empty());
         for part in parts {
             whole.n = whole.n.saturating_add(part.n);
+            whole.failed = whole.failed.saturating_add(part.failed);
             whole.sum += part.sum;
             whole.largest = whole.largest.max(part.largest);
             if known {
@@ -95,6 +102,7 @@ impl Distribution {
         let known = !self.histogram.is_empty() && !next.histogram.is_empty();
         Self {
             n: self.n,
+            failed: self.failed,
             sum: self.sum + per_call * share * self.n as f64,
             largest: self.largest.saturating_add(next.largest),
             histogram: if known {
@@ -125,7 +133,16 @@ impl Distribution {
             let same = |(p, _): &&(f64, u64)| (p - percent).abs() < 1e-6;
             self.printed.iter().find(same).map(|&(_, ns)| ns)
         };
-        let value = self.histogram.percentile(percent).or_else(printed)?;
+        let value = match self.failed {
+            0 => self.histogram.percentile(percent).or_else(printed)?,
+            failed => {
+                let all = self.histogram.count().checked_add(failed)?;
+                let rank = (percent / 100.0 * all as f64).ceil().max(1.0);
+                // A percentile that falls among those that failed has no value.
+                let answered = rank <= self.histogram.count() as f64;
+                answered.then(|| self.histogram.at_rank(rank as u64))??
+            }
+        };
         Some(match self.largest {
             0 => value as f64,
             largest => value.min(largest) as f64,

@@ -3,7 +3,7 @@
 use super::PlanSpec;
 
 /// Name and text of each built-in plan, in the order they are listed.
-pub const BUILTIN: [(&str, &str); 8] = [
+pub const BUILTIN: [(&str, &str); 9] = [
     ("quick", include_str!("../../../../plans/quick.toml")),
     ("matrix", include_str!("../../../../plans/matrix.toml")),
     ("sync", include_str!("../../../../plans/sync.toml")),
@@ -15,6 +15,7 @@ pub const BUILTIN: [(&str, &str); 8] = [
         "throughput",
         include_str!("../../../../plans/throughput.toml"),
     ),
+    ("http", include_str!("../../../../plans/http.toml")),
 ];
 
 /// The built-in plan of that name.

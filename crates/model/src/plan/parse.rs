@@ -111,6 +111,16 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
                  make it"
             ));
         }
+        if let Some(load) = workload.load.http() {
+            let wrong = load.check().err().or_else(|| {
+                let shared =
+                    "a share of the capacity needs one that was found: use `assay web`, or a rate";
+                load.share.map(|_| shared.to_owned())
+            });
+            if let Some(why) = wrong {
+                return fail(format!("{name}: {why}"));
+            }
+        }
         if let Some(workload) = workload.fio() {
             fits(workload, plan).map_err(|message| PlanError::Content {
                 plan: plan.name.clone(),

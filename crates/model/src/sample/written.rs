@@ -4,6 +4,7 @@
 
 use super::{FioJob, Latency, Operation, Operations, Rate};
 use crate::units::Nanos;
+use crate::web::Step;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub(super) struct Worker {
     sys_cpu: f64,
     #[serde(default)]
     fio: FioJob,
+    #[serde(default)]
+    http: Option<Box<Step>>,
     // As 0.1 wrote it.
     read: Option<Operations>,
     write: Option<Operations>,
@@ -85,6 +88,7 @@ impl From<Worker> for super::Worker {
                 true => old,
                 false => written.fio,
             },
+            http: written.http,
         }
     }
 }

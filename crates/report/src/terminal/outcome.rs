@@ -22,6 +22,12 @@ pub(crate) fn limit_name(kind: LimitKind) -> &'static str {
         LimitKind::RateLimit => "rate limit",
         LimitKind::Throttling => "throttling",
         LimitKind::Memory => "memory",
+        LimitKind::RateAsked => "the rate asked for",
+        LimitKind::Server => "server",
+        LimitKind::AcceptQueue => "accept queue of the server",
+        LimitKind::Network => "network",
+        LimitKind::Schedule => "schedule",
+        LimitKind::Ports => "local ports",
         LimitKind::Unknown => "not known",
     }
 }

@@ -383,11 +383,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn http() -> Load {
-        Load::Http {
+        Load::Http(Box::new(assay_model::load::Http {
             url: "http://127.0.0.1/".to_owned(),
-            connections: 1,
-            keep_alive: true,
-        }
+            ..assay_model::load::Http::default()
+        }))
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl<'a> Commands<'a> {
     fn done(&self, load: &Load) -> Result<Operations, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure(load.describe(), reason);
         let env = &self.place.env;
-        let tools = Tools::find(env.host, env.fio, [load]).map_err(|error| fail(&error))?;
+        let tools = Tools::find(env, self.place.seed, [load]).map_err(|error| fail(&error))?;
         let meter = env.meter(&self.place.dir, &tools);
         let slot = Slot {
             load,

@@ -1,8 +1,9 @@
 //! The command line of `assay web`, and what it means.
 
 use anyhow::{Context as _, ensure};
-use assay_http::{MOST_CONNECTIONS, Method, Trust};
+use assay_http::MOST_CONNECTIONS;
 use assay_model::Nanos;
+use assay_model::load::Http;
 use assay_web::{Asked, Search, Settings};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +21,13 @@ Examples:
                                                   one closed loop, two rates at random times
   assay web https://localhost/ --insecure --new-connections --tls-resume
                                                   a resumed handshake for each request
+  assay web http://test/ --log access.log --speed 2 --rounds 1
+                                                  yesterday's requests, twice as fast
+  assay web URL --list urls.txt --shuffle         a URL or path on each line, at random
   assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
+
+The run is stored: `assay show`, `assay compare last~1 last`, `assay report --html` know it.
+Values of headers, the body and the query of the URL are not stored: they may be secret.
 
 Only servers on this machine are loaded unasked; any other must serve
 /.well-known/assay-consent (see the book: web.md).
@@ -74,7 +81,7 @@ pub struct Args {
     /// A header, also a cookie; again for more
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// Body of the request
+    /// Body of the request; @FILE reads it from there
     #[arg(
         short = 'd',
         long,
@@ -86,7 +93,16 @@ pub struct Args {
     /// Paths that are asked in turn instead of the URL's own; again for more
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// Ask the paths at random
+    /// Ask each URL or path of this file in turn, one on a line
+    #[arg(long, value_name = "FILE", conflicts_with = "paths")]
+    list: Option<PathBuf>,
+    /// Replay this access log (nginx, Apache) at its own times, instead of the two stages
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "list", "rate", "poisson", "shuffle"])]
+    log: Option<PathBuf>,
+    /// Replay the log so many times as fast
+    #[arg(long, value_name = "N", requires = "log")]
+    speed: Option<f64>,
+    /// Ask the paths or the list at random
     #[arg(long)]
     shuffle: bool,
     /// Status of a good answer
@@ -178,7 +194,12 @@ fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
 impl Args {
     /// How it is measured.
     pub fn settings(&self, seed: u64) -> anyhow::Result<Settings> {
-        let connections = match self.concurrency.trim() {
+        let concurrency = match self.log {
+            // The log says what is sent when: there is nothing to find out before.
+            Some(_) => "",
+            None => self.concurrency.trim(),
+        };
+        let connections = match concurrency {
             "search" => Search::Doubling(1024),
             list => {
                 let mut list = numbers("--concurrency", list)?
@@ -197,7 +218,8 @@ impl Args {
                 Search::List(list)
             }
         };
-        let shares: Vec<f64> = numbers("--at", &self.at)?
+        let at = if self.log.is_some() { "" } else { &self.at };
+        let shares: Vec<f64> = numbers("--at", at)?
             .iter()
             .map(|percent| percent / 100.0)
             .collect();
@@ -207,7 +229,10 @@ impl Args {
             !nothing || shares.is_empty(),
             "--at asks for shares of a capacity that --concurrency '' does not find"
         );
-        ensure!(!nothing || !rates.is_empty(), "there is nothing to measure");
+        ensure!(
+            !nothing || !rates.is_empty() || self.log.is_some(),
+            "there is nothing to measure"
+        );
         let seconds = |default: f64| self.seconds.map_or(default, Nanos::as_secs_f64);
         ensure!(
             seconds(1.0) >= 0.1 && seconds(1.0) <= 86_400.0,
@@ -221,7 +246,11 @@ impl Args {
             poisson: self.poisson,
             rounds: self.rounds,
             seconds: (seconds(1.5), seconds(4.0)),
-            washout: self.washout.as_secs_f64(),
+            // All of a log counts.
+            washout: match self.log {
+                Some(_) => 0.0,
+                None => self.washout.as_secs_f64(),
+            },
             limit: self.limit.as_secs_f64(),
             threads: self.threads,
             open_connections: self.open_connections,
@@ -232,37 +261,65 @@ impl Args {
         })
     }
 
-    /// What is asked.
-    pub fn asked(&self) -> anyhow::Result<Asked> {
-        let headers = self.headers.iter().map(|header| {
-            let (name, value) = header
-                .split_once(':')
-                .with_context(|| format!("--header `{header}`: write it as `Name: value`"))?;
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        });
-        let trust = match &self.ca {
-            _ if self.insecure => Trust::Anything,
-            Some(path) => Trust::Authorities(read(path)?),
-            None => Trust::System,
+    /// Seconds of a log that are replayed: all of a short one, the first minute of a longer one, or
+    /// what was said.
+    pub fn seconds_of_log(&self, span: f64) -> f64 {
+        // The last request is due at the end of the span, and is part of it.
+        let whole = (span + 0.001).max(0.1);
+        whole.min(self.seconds.map_or(60.0, Nanos::as_secs_f64))
+    }
+
+    /// What is asked of every URL, as plans say it.
+    pub fn load(&self) -> anyhow::Result<Http> {
+        let text = |path: &PathBuf| {
+            let path = path.to_str().map(str::to_owned);
+            path.context("a file is named by UTF-8 text")
         };
-        Ok(Asked {
-            method: Method::parse(&self.method)
-                .map_err(|why| anyhow::anyhow!("--method `{}`: {why}", self.method))?,
-            headers: headers.collect::<anyhow::Result<_>>()?,
-            body: self.data.clone().into_bytes(),
+        let body = match &self.data {
+            data if data.is_empty() => None,
+            data => match data.strip_prefix('@') {
+                Some(path) => {
+                    let bytes = read(std::path::Path::new(path))?;
+                    Some(String::from_utf8(bytes).ok().with_context(|| {
+                        format!("{path}: a body that is not UTF-8 text cannot be sent")
+                    })?)
+                }
+                None => Some(data.clone()),
+            },
+        };
+        Ok(Http {
             keep_alive: !self.new_connections,
-            status: self.status,
+            list: self.list.as_ref().map(text).transpose()?,
+            log: self.log.as_ref().map(text).transpose()?,
+            speed: self.speed,
+            paths: self.paths.clone(),
+            shuffle: self.shuffle,
+            method: (self.method != "GET").then(|| self.method.clone()),
+            headers: self.headers.clone(),
+            body,
+            status: (self.status != 200).then_some(self.status),
             same_body: self.same_body,
-            trust,
-            resume: self.tls_resume,
-            limit: Duration::from(self.limit),
+            requests_per_connection: self.requests_per_connection,
+            insecure: self.insecure,
+            ca: self.ca.as_ref().map(text).transpose()?,
+            tls_resume: self.tls_resume,
+            threads: self.threads,
+            ..Http::default()
+        })
+    }
+
+    /// What is asked, with the files read that it names.
+    pub fn asked(&self, load: &Http, seed: u64) -> anyhow::Result<Asked> {
+        let file = |path: &str| read(std::path::Path::new(path)).map_err(|error| error.to_string());
+        let asked = Asked::of(load, Duration::from(self.limit), seed, &file)?;
+        Ok(Asked {
             family: match (self.ipv4, self.ipv6) {
                 (true, _) => Some(assay_web::Family::V4),
                 (_, true) => Some(assay_web::Family::V6),
                 _ => None,
             },
             all_addresses: self.all_addresses,
-            paths: self.paths.clone(),
+            ..asked
         })
     }
 }

@@ -42,7 +42,7 @@ impl<'a> Progress<'a> {
             } => {
                 let pace = match pace {
                     Pace::Closed => plural(u64::from(*connections), "connection", "connections"),
-                    Pace::Constant { per_s } | Pace::Poisson { per_s } => {
+                    Pace::Constant { per_s } | Pace::Poisson { per_s } | Pace::Replay { per_s } => {
                         format!("{} requests/s", significant(*per_s))
                     }
                 };

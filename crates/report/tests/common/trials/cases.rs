@@ -48,11 +48,11 @@ pub fn worse() -> TrialCase {
             },
             value: Some("auto".to_owned()),
         },
-        Load::Http {
+        Load::Http(Box::new(assay_model::load::Http {
             url: "http://127.0.0.1:8080/1k".to_owned(),
             connections: 32,
-            keep_alive: true,
-        },
+            ..assay_model::load::Http::default()
+        })),
         Quantity::Iops,
     );
     plan.target = "http://127.0.0.1:8080/1k".to_owned();

@@ -1,0 +1,360 @@
+//! A load of HTTP requests as files and the store say it.
+
+use crate::secrets::{self, WITHHELD};
+use crate::web::Pace;
+use serde::{Deserialize, Serialize};
+
+/// HTTP/1.1 requests, in a closed loop over several connections or at times that are fixed before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// `http://HOST:PORT/PATH` or `https://…`; the target when left out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// Connections at once; in an open loop at most.
+    #[serde(default = "one")]
+    pub connections: u32,
+    /// Many requests over one connection; otherwise a new connection for each.
+    #[serde(default = "yes")]
+    pub keep_alive: bool,
+    /// Requests per second, at times that are fixed before the start; a closed loop when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// The times are random with exponential gaps.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub poisson: bool,
+    /// The rate is this share of the capacity that was found; `assay web` alone finds one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// A file with a URL or path on each line, which are asked in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// An access log whose requests are sent at its own times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// The log is replayed so many times as fast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+    /// Paths that are asked in turn instead of the URL's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Paths are picked at random.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub shuffle: bool,
+    /// GET when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// `Name: value`. What is stored has no values of headers that may be secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    /// Body of each request. It is not stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// Status of a good answer; 200 when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Every body must be the first one's, byte for byte.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub same_body: bool,
+    /// A connection is closed after so many requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_connection: Option<u32>,
+    /// Any certificate is believed.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub insecure: bool,
+    /// Certificates of the authorities in this PEM file are believed, instead of the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// Later connections resume the TLS session of earlier ones.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub tls_resume: bool,
+    /// Threads of the generator; half of the CPUs for a server on this machine, else all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_no(value: &bool) -> bool {
+    !*value
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            connections: 1,
+            keep_alive: true,
+            rate: None,
+            poisson: false,
+            share: None,
+            list: None,
+            log: None,
+            speed: None,
+            paths: Vec::new(),
+            shuffle: false,
+            method: None,
+            headers: Vec::new(),
+            body: None,
+            status: None,
+            same_body: false,
+            requests_per_connection: None,
+            insecure: false,
+            ca: None,
+            tls_resume: false,
+            threads: None,
+        }
+    }
+}
+
+/// Headers whose values say nothing that anybody keeps to himself.
+const HARMLESS: [&str; 9] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "content-type",
+    "host",
+    "if-modified-since",
+    "range",
+    "user-agent",
+];
+
+impl Http {
+    /// When requests are sent. A log's own times follow from the log, which is not known here.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        match (self.rate, self.poisson) {
+            (None, _) => Pace::Closed,
+            (Some(per_s), false) => Pace::Constant { per_s },
+            (Some(per_s), true) => Pace::Poisson { per_s },
+        }
+    }
+
+    /// What may be stored and shown: without the body, the query of the URL, and the values of
+    /// headers that are not known to be harmless. What is kept of this is the same again.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        let header = |header: &String| {
+            let name = header.split(':').next().unwrap_or_default().trim();
+            match HARMLESS
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
+            {
+                true => header.clone(),
+                false => format!("{name}: {WITHHELD}"),
+            }
+        };
+        Self {
+            url: secrets::text(&self.url),
+            headers: self.headers.iter().map(header).collect(),
+            paths: self.paths.iter().map(|path| secrets::text(path)).collect(),
+            body: self.body.as_ref().map(|_| WITHHELD.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The part that was not kept, when there is one: such a load cannot be carried out again.
+    #[must_use]
+    pub fn missing(&self) -> Option<&'static str> {
+        let gone = |text: &str| text.contains(WITHHELD);
+        match () {
+            () if gone(&self.url) || self.paths.iter().any(|path| gone(path)) => Some("the URL"),
+            () if self.headers.iter().any(|header| gone(header)) => Some("a header's value"),
+            () if self.body.as_deref().is_some_and(gone) => Some("the body"),
+            () => None,
+        }
+    }
+
+    /// What does not go together, or is out of range.
+    ///
+    /// # Errors
+    /// One sentence that names the key.
+    pub fn check(&self) -> Result<(), String> {
+        let per_s = |rate: f64| rate > 0.0 && rate <= 1e8;
+        let wrong = |why: &str| Err(why.to_owned());
+        match () {
+            () if !(1..=100_000).contains(&self.connections) => {
+                wrong("connections is from 1 to 100000")
+            }
+            () if self.rate.is_some_and(|rate| !per_s(rate)) => {
+                wrong("rate is more than 0 and at most 100000000 requests per second")
+            }
+            () if self.poisson && self.rate.is_none() => {
+                wrong("poisson says when the requests of a rate are sent, and there is no rate")
+            }
+            () if self.log.is_some() && (self.rate.is_some() || self.poisson) => {
+                wrong("a log has its own times: leave out rate and poisson, or name it as list")
+            }
+            () if self.speed.is_some() && self.log.is_none() => {
+                wrong("speed is that of a log, and there is none")
+            }
+            () if self
+                .speed
+                .is_some_and(|speed| !(speed > 0.0 && speed <= 1e6)) =>
+            {
+                wrong("speed is more than 0 and at most 1000000")
+            }
+            () if [
+                !self.paths.is_empty(),
+                self.list.is_some(),
+                self.log.is_some(),
+            ]
+            .iter()
+            .filter(|said| **said)
+            .count()
+                > 1 =>
+            {
+                wrong("paths, list and log each say what is asked: name one of them")
+            }
+            () if self.log.is_some() && self.shuffle => {
+                wrong("a log has its own order: leave out shuffle")
+            }
+            () if self.insecure && self.ca.is_some() => {
+                wrong("insecure believes any certificate: leave out ca")
+            }
+            () if !self.keep_alive && self.requests_per_connection.is_some() => {
+                wrong("without keep_alive each connection has one request")
+            }
+            () if self.requests_per_connection == Some(0) || self.threads == Some(0) => {
+                wrong("requests_per_connection and threads are at least 1")
+            }
+            () => Ok(()),
+        }
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let method = self.method.as_deref().unwrap_or("GET");
+        let url = match self.url.as_str() {
+            "" => String::new(),
+            url => format!(" {}", secrets::text(url)),
+        };
+        let mut text = format!("HTTP {method}{url}");
+        if let Some(log) = &self.log {
+            text.push_str(&format!(", as in {log}"));
+            if let Some(speed) = self.speed {
+                text.push_str(&format!(" at {speed} times its speed"));
+            }
+            return text;
+        }
+        if let Some(list) = &self.list {
+            text.push_str(&format!(", each of {list}"));
+        }
+        if self.paths.len() > 1 {
+            text.push_str(&format!(", {} paths", self.paths.len()));
+        }
+        let connections = match self.connections {
+            1 => "1 connection".to_owned(),
+            n => format!("{n} connections"),
+        };
+        text.push_str(&match (self.share, self.rate) {
+            (Some(share), _) => format!(", at {:.0} % of the capacity", share * 100.0),
+            (None, Some(rate)) => format!(", {rate} per second over up to {connections}"),
+            (None, None) => format!(", {connections}"),
+        });
+        text.push_str(match self.keep_alive {
+            true => ", kept alive",
+            false => ", a new one for each request",
+        });
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Load;
+
+    #[test]
+    fn files_of_0_1_are_read() {
+        let old = r#"{"kind":"http","url":"http://h/","connections":4,"keep_alive":false}"#;
+        let Load::Http(load) = serde_json::from_str(old).unwrap() else {
+            panic!("not HTTP");
+        };
+        assert_eq!((load.connections, load.keep_alive), (4, false));
+        assert_eq!(serde_json::to_string(&Load::Http(load)).unwrap(), old);
+        let unknown = r#"{"kind":"http","url":"http://h/","conections":4}"#;
+        let error = serde_json::from_str::<Load>(unknown).unwrap_err();
+        assert!(error.to_string().contains("unknown field `conections`"));
+    }
+
+    #[test]
+    fn secrets_are_not_kept_and_what_is_missing_is_said() {
+        let load = Http {
+            url: "http://h/a".to_owned(),
+            headers: vec![
+                "Cookie: session=1".to_owned(),
+                "X-Anything: 2".to_owned(),
+                "Accept: text/html".to_owned(),
+            ],
+            body: Some("password=3".to_owned()),
+            ..Http::default()
+        };
+        assert_eq!(load.missing(), None);
+        let kept = load.kept();
+        let text = serde_json::to_string(&kept).unwrap();
+        for secret in ["session=1", ": 2", "password=3"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        assert!(text.contains("text/html"));
+        assert_eq!(kept.kept(), kept);
+        assert_eq!(kept.missing(), Some("a header's value"));
+        let url = Http {
+            url: "http://me:pw@h/a?token=abc".to_owned(),
+            ..Http::default()
+        };
+        assert!(!url.kept().url.contains("abc") && !url.describe().contains("abc"));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let fine = |load: Http| load.check().is_ok();
+        assert!(fine(Http::default()));
+        let base = Http::default;
+        assert!(!fine(Http {
+            poisson: true,
+            ..base()
+        }));
+        assert!(!fine(Http {
+            rate: Some(f64::NAN),
+            ..base()
+        }));
+        assert!(!fine(Http {
+            rate: Some(-1.0),
+            ..base()
+        }));
+        assert!(!fine(Http {
+            connections: 0,
+            ..base()
+        }));
+        assert!(!fine(Http {
+            speed: Some(2.0),
+            ..base()
+        }));
+        let log = || Some("access.log".to_owned());
+        assert!(fine(Http {
+            log: log(),
+            speed: Some(2.0),
+            ..base()
+        }));
+        assert!(!fine(Http {
+            log: log(),
+            rate: Some(2.0),
+            ..base()
+        }));
+        assert!(!fine(Http {
+            log: log(),
+            list: log(),
+            ..base()
+        }));
+    }
+}

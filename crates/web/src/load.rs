@@ -1,0 +1,216 @@
+//! A load of HTTP requests as plans say it, ready to be carried out.
+
+use crate::server::Server;
+use crate::step::{Bench, Manner, Shape, measure};
+use crate::target::{Asked, Target, TargetError, What, find};
+use assay_http::{LoadError, Method, Trust};
+use assay_model::load::Http;
+use assay_model::web::{Pace, Step};
+use jiff::civil::Date;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a load cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum AskedError {
+    /// It cannot be meant.
+    #[error("{what}: {why}")]
+    Load {
+        /// The URL, or the file.
+        what: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// The server may not be loaded, or does not answer.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+impl Asked {
+    /// What a load asks; `file` reads a file that the user names.
+    ///
+    /// # Errors
+    /// It cannot be meant, or a file cannot be read.
+    pub fn of(
+        load: &Http,
+        limit: Duration,
+        seed: u64,
+        file: &dyn Fn(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, AskedError> {
+        let url = || match load.url.as_str() {
+            "" => "http".to_owned(),
+            url => url.to_owned(),
+        };
+        let wrong = |why: String| AskedError::Load { what: url(), why };
+        let read = |path: &str| {
+            let bytes = file(path).map_err(|why| AskedError::Load {
+                what: path.to_owned(),
+                why,
+            })?;
+            match bytes.starts_with(&[0x1f, 0x8b]) {
+                true => Err(AskedError::Load {
+                    what: path.to_owned(),
+                    why: "it is compressed: unpack it first, with zcat".to_owned(),
+                }),
+                false => Ok(bytes),
+            }
+        };
+        load.check().map_err(wrong)?;
+        if let Some(gone) = load.missing() {
+            return Err(wrong(format!(
+                "{gone} was not stored, because it may be secret: begin a new run with it"
+            )));
+        }
+        let method = load.method.as_deref().unwrap_or("GET");
+        let mut headers = Vec::new();
+        for header in &load.headers {
+            let (name, value) = header
+                .split_once(':')
+                .ok_or_else(|| wrong(format!("header `{header}`: write it as `Name: value`")))?;
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+        Ok(Self {
+            method: Method::parse(method)
+                .map_err(|why| wrong(format!("method `{method}`: {why}")))?,
+            headers,
+            body: load.body.clone().unwrap_or_default().into_bytes(),
+            keep_alive: load.keep_alive,
+            status: load.status.unwrap_or(200),
+            same_body: load.same_body,
+            trust: match &load.ca {
+                _ if load.insecure => Trust::Anything,
+                Some(path) => Trust::Authorities(read(path)?),
+                None => Trust::System,
+            },
+            resume: load.tls_resume,
+            limit,
+            family: None,
+            all_addresses: false,
+            what: match (&load.list, &load.log) {
+                (Some(path), _) => What::List(Arc::from(read(path)?)),
+                (_, Some(path)) => What::Log {
+                    text: Arc::from(read(path)?),
+                    speed: load.speed.unwrap_or(1.0),
+                    seed,
+                },
+                _ if load.paths.is_empty() => What::Own,
+                _ => What::Paths(load.paths.clone()),
+            },
+        })
+    }
+}
+
+/// A load whose server may be loaded and answers.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    asked: Asked,
+    target: Target,
+}
+
+impl Ready {
+    /// Looks a server up and asks it once.
+    ///
+    /// # Errors
+    /// See [`AskedError`].
+    pub fn find(
+        load: &Http,
+        asked: Asked,
+        today: Date,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, AskedError> {
+        if load.url.is_empty() {
+            return Err(AskedError::Load {
+                what: "http".to_owned(),
+                why: "it names no server: give it a url, or a URL as target".to_owned(),
+            });
+        }
+        let target = find(&load.url, &asked, today, stop)?;
+        Ok(Self { asked, target })
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The same after a change of the server, with what is a good answer now.
+    ///
+    /// # Errors
+    /// It does not answer any more.
+    pub fn again(&self, stop: &dyn Fn() -> bool) -> Result<Self, AskedError> {
+        Ok(Self {
+            asked: self.asked.clone(),
+            target: self.target.again(&self.asked, stop)?,
+        })
+    }
+
+    /// Carries it out once.
+    ///
+    /// # Errors
+    /// The load cannot be carried out at all.
+    pub fn carry_out(
+        &self,
+        load: &Http,
+        manner: &Manner,
+        round: u32,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Step, LoadError> {
+        let server = match self.target.here {
+            true => Server::listening(&self.target.addresses[0]),
+            false => Server::Unknown("it is on another machine".to_owned()),
+        };
+        let bench = Bench::new(&self.target, &server, None);
+        let shape = Shape {
+            target: 0,
+            round,
+            connections: load.connections,
+            pace: self.target.pace().unwrap_or(load.pace()),
+            share: load.share,
+        };
+        measure(
+            &bench,
+            manner,
+            self.target.allowed(shape),
+            stop,
+            &mut |_, _| {},
+        )
+    }
+}
+
+impl Target {
+    /// The pace of a log.
+    #[must_use]
+    pub fn pace(&self) -> Option<Pace> {
+        let last = self.listed.last()?;
+        let seconds = (last.due as f64 / 1e9).max(1e-3);
+        Some(Pace::Replay {
+            per_s: self.listed.len() as f64 / seconds,
+        })
+    }
+
+    /// As much of a step as the server agreed to.
+    #[must_use]
+    pub fn allowed(&self, mut shape: Shape) -> Shape {
+        let Some(consent) = self.consent else {
+            return shape;
+        };
+        if let Some(most) = consent.most_connections {
+            shape.connections = shape.connections.min(most);
+        }
+        if let Some(most) = consent.most_requests_per_second {
+            shape.pace = match shape.pace {
+                // A closed loop goes as fast as it can: what was agreed on is kept by an open one.
+                Pace::Closed => Pace::Constant { per_s: most },
+                Pace::Constant { per_s } => Pace::Constant {
+                    per_s: per_s.min(most),
+                },
+                Pace::Poisson { per_s } => Pace::Poisson {
+                    per_s: per_s.min(most),
+                },
+                Pace::Replay { .. } => shape.pace,
+            };
+        }
+        shape
+    }
+}

@@ -1,0 +1,175 @@
+//! A measurement of web servers as the run that the store keeps: one workload for each shape of step, one
+//! target for each server, one sample for each step.
+
+use crate::target::Target;
+use assay_model::load::Http;
+use assay_model::plan::Slot;
+use assay_model::run::{Origin, RunId, RunState};
+use assay_model::sample::Counters;
+use assay_model::web::{Pace, Step};
+use assay_model::{Bytes, Facts, Load, Nanos, Plan, Planned, Run, Sample, TargetInfo, secrets};
+use jiff::Timestamp;
+
+/// Name of the plan of such runs.
+pub const PLAN: &str = "web-server";
+
+/// What such a run begins with.
+pub struct Opening<'a> {
+    /// Names the run.
+    pub uid: String,
+    /// Version of assay.
+    pub version: &'static str,
+    /// Wall clock.
+    pub started: Timestamp,
+    /// The machine of the generator.
+    pub facts: Facts,
+    /// For everything random.
+    pub seed: u64,
+    /// How often each step is repeated.
+    pub rounds: u32,
+    /// The servers.
+    pub targets: &'a [Target],
+    /// What a reader must know of each.
+    pub remarks: &'a [Vec<String>],
+}
+
+/// The run before anything is measured.
+#[must_use]
+pub fn open(opening: Opening<'_>) -> Run {
+    let names: Vec<String> = opening.targets.iter().map(name).collect();
+    let about = names.iter().zip(opening.remarks);
+    let remarks = about.flat_map(|(name, remarks)| {
+        let each = remarks.iter();
+        each.map(move |remark| format!("{name}: {remark}"))
+    });
+    Run {
+        id: RunId(0),
+        uid: opening.uid,
+        assay_version: opening.version.to_owned(),
+        started: opening.started,
+        ended: None,
+        state: RunState::Running,
+        origin: Origin::Measured,
+        remarks: remarks.collect(),
+        plan: Plan {
+            name: PLAN.to_owned(),
+            title: "How much can a web server do, and what do its users wait?".to_owned(),
+            rounds: opening.rounds,
+            seed: opening.seed,
+            targets: names.clone(),
+            ..Plan::default()
+        },
+        targets: names.iter().map(|name| TargetInfo::server(name)).collect(),
+        facts: opening.facts,
+        ladder: None,
+    }
+}
+
+/// The name of a server in results: its URL without what may be secret.
+#[must_use]
+pub fn name(target: &Target) -> String {
+    secrets::text(&target.url.to_string())
+}
+
+/// Enters a step that was carried out from `started` on: its workload and its slot in the plan of the
+/// run, and what is stored of it. `load` is what was asked, whatever its pace.
+pub fn enter(
+    run: &mut Run,
+    load: &Http,
+    times: [Nanos; 2],
+    step: &Step,
+    started: Timestamp,
+) -> Sample {
+    let [runtime, ramp] = times;
+    let load = Http {
+        url: String::new(),
+        connections: step.connections,
+        rate: step.pace.rate().filter(|_| step.share.is_none()),
+        poisson: matches!(step.pace, Pace::Poisson { .. }),
+        share: step.share,
+        ..load.kept()
+    };
+    let load = match step.pace {
+        // The log gives the times.
+        Pace::Replay { .. } => Http { rate: None, ..load },
+        _ => load,
+    };
+    let load = Load::Http(Box::new(load));
+    let known = run.plan.workloads.iter().position(|one| one.load == load);
+    let workload = known.unwrap_or_else(|| {
+        let taken = |name: &String| run.plan.workloads.iter().any(|one| one.name == *name);
+        let plain = called(step);
+        let name = match taken(&plain) {
+            true => format!("{plain}-c{}", step.connections),
+            false => plain,
+        };
+        run.plan.workloads.push(Planned {
+            name,
+            load,
+            runtime,
+            ramp,
+        });
+        run.plan.workloads.len() - 1
+    });
+    let number = run.plan.order.len() as u32;
+    run.plan.order.push(Slot {
+        round: step.round + 1,
+        workload,
+        target: step.target,
+        seed: run.plan.seed.wrapping_add(u64::from(number)),
+    });
+    Sample {
+        workload: run.plan.workloads[workload].name.clone(),
+        target: run.targets[step.target].name.clone(),
+        round: step.round + 1,
+        slot: number,
+        started,
+        wall: step.measured.window,
+        outcome: step.measured.outcome(),
+        tool: "assay-http".to_owned(),
+        counters: Counters {
+            elapsed: step.machine.window,
+            tool_cpu: Some(step.measured.cpu),
+            ..Counters::default()
+        },
+        file: None,
+        series: step.measured.series(),
+        workers: vec![step.clone().into_worker()],
+    }
+}
+
+/// `c8`, `at-25`, `rate-500`, `log`.
+fn called(step: &Step) -> String {
+    let number = |value: f64| value.to_string().replace('.', "-");
+    match (step.pace, step.share) {
+        (Pace::Closed, _) => format!("c{}", step.connections),
+        (Pace::Replay { .. }, _) => "log".to_owned(),
+        (_, Some(share)) => format!("at-{}", number((share * 1e4).round() / 100.0)),
+        (Pace::Constant { per_s } | Pace::Poisson { per_s }, None) => {
+            format!("rate-{}", number((per_s * 100.0).round() / 100.0))
+        }
+    }
+}
+
+/// The steps of a run, when it is one of web servers; targets are in its order.
+#[must_use]
+pub fn steps(run: &Run, samples: &[Sample]) -> Option<Vec<Step>> {
+    if run.plan.name != PLAN || run.plan.file_size != Bytes(0) {
+        return None;
+    }
+    let step = |sample: &Sample| {
+        let target = run
+            .targets
+            .iter()
+            .position(|one| one.name == sample.target)?;
+        let seen = sample
+            .workers
+            .iter()
+            .find_map(|worker| worker.http.as_deref())?;
+        Some(Step {
+            target,
+            ..seen.clone()
+        })
+    };
+    samples.iter().map(step).collect()
+}

@@ -1,0 +1,191 @@
+//! One load of a server, and what is looked at around it.
+
+use crate::link::{self, Link};
+use crate::machine;
+use crate::server::{self, Server};
+use crate::target::Target;
+use assay_http::{Live, Load, LoadError};
+use assay_model::web::{Pace, Step};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a load under way is told of.
+const TOLD: Duration = Duration::from_millis(200);
+
+/// A target with what is looked at around its loads.
+pub struct Bench<'a> {
+    target: &'a Target,
+    server: &'a Server,
+    link: Result<Link, String>,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Which of the targets.
+    pub target: usize,
+    /// From 0.
+    pub round: u32,
+    /// Connections; of an open loop at most.
+    pub connections: u32,
+    /// When requests are sent.
+    pub pace: Pace,
+    /// Share of the capacity that the pace is.
+    pub share: Option<f64>,
+}
+
+/// How it is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Requests are picked at random.
+    pub shuffled: bool,
+    /// A connection is closed after so many requests.
+    pub requests_per_connection: Option<u32>,
+    /// Time at the start that is not counted.
+    pub washout: Duration,
+    /// Time that is counted.
+    pub window: Duration,
+    /// A request that takes longer has failed.
+    pub limit: Duration,
+    /// Threads of the generator; none: half of the CPUs for a server on this machine, else all.
+    pub threads: Option<u32>,
+    /// For everything random.
+    pub seed: u64,
+}
+
+impl<'a> Bench<'a> {
+    /// With the speed of the link in bits per second, where the user says it.
+    #[must_use]
+    pub fn new(target: &'a Target, server: &'a Server, speed: Option<f64>) -> Self {
+        Self {
+            target,
+            server,
+            link: Link::to(&target.addresses[0], speed),
+        }
+    }
+
+    /// The target.
+    pub(crate) fn target(&self) -> &'a Target {
+        self.target
+    }
+
+    fn load(&self, manner: &Manner, shape: Shape) -> Load {
+        let target = self.target;
+        let cpus = machine::cpus();
+        Load {
+            requests: target.requests.clone(),
+            shuffled: manner.shuffled,
+            addresses: target.addresses.clone(),
+            tls: target.tls.clone(),
+            connections: shape.connections,
+            requests_per_connection: manner.requests_per_connection,
+            pace: shape.pace,
+            listed: Arc::clone(&target.listed),
+            washout: manner.washout,
+            window: manner.window,
+            limit: manner.limit,
+            threads: manner.threads.unwrap_or(match target.here {
+                true => (cpus / 2).max(1),
+                false => cpus,
+            }),
+            seed: manner.seed,
+        }
+    }
+}
+
+/// Carries one load out and looks at what is around it. `tell` hears some times a second how many good
+/// answers and failures there are, and for how long it goes on.
+///
+/// # Errors
+/// The load cannot be carried out at all.
+pub fn measure(
+    bench: &Bench<'_>,
+    manner: &Manner,
+    shape: Shape,
+    stop: &(dyn Fn() -> bool + Sync),
+    tell: &mut (dyn FnMut((u64, u64), Duration) + Send),
+) -> Result<Step, LoadError> {
+    let load = &bench.load(manner, shape);
+    let live = Live::default();
+    let interface = bench
+        .link
+        .as_ref()
+        .map(|link| link.interface.clone())
+        .unwrap_or_default();
+    let look = || {
+        (
+            server::Look::at(bench.server),
+            machine::Look::now(),
+            link::Look::at(&interface),
+        )
+    };
+    let looks = Mutex::new(None);
+    let over = Mutex::new(false);
+    let begin = Instant::now();
+    let measured = thread::scope(|scope| {
+        let (looks, over, live, look) = (&looks, &over, &live, &look);
+        scope.spawn(move || {
+            let mut first = None;
+            let mut last = None;
+            let (mut told, end) = (begin, load.washout + load.window);
+            loop {
+                let since = begin.elapsed();
+                if first.is_none() && since >= load.washout {
+                    first = Some(look());
+                }
+                let ended = over.lock().map_or(true, |over| *over);
+                if last.is_none() && (ended || since >= end) {
+                    last = Some(look());
+                }
+                if ended {
+                    break;
+                }
+                if told.elapsed() >= TOLD {
+                    told = Instant::now();
+                    tell(live.read(), since);
+                }
+                let next = match (&first, &last) {
+                    (None, _) => load.washout.saturating_sub(since),
+                    (_, None) => end.saturating_sub(since),
+                    _ => TOLD,
+                };
+                thread::sleep(next.clamp(Duration::from_micros(200), Duration::from_millis(20)));
+            }
+            if let Ok(mut looks) = looks.lock() {
+                *looks = first.zip(last);
+            }
+        });
+        let measured = assay_http::run(load, live, stop);
+        if let Ok(mut over) = over.lock() {
+            *over = true;
+        }
+        measured
+    })?;
+    let looks = looks.into_inner().unwrap_or_default();
+    let (server, machine, link) = match &looks {
+        Some((first, last)) => (
+            last.0.since(&first.0),
+            last.1.since(&first.1),
+            match &bench.link {
+                Ok(link) => last.2.since(&first.2, link),
+                Err(why) => Err(why.clone()),
+            },
+        ),
+        None => {
+            let why = "it ended before anything was counted".to_owned();
+            (Err(why.clone()), Default::default(), Err(why))
+        }
+    };
+    Ok(Step {
+        target: shape.target,
+        round: shape.round,
+        connections: shape.connections,
+        pace: shape.pace,
+        share: shape.share,
+        measured,
+        server,
+        link,
+        machine,
+    })
+}

@@ -1,0 +1,280 @@
+//! What is asked of a server, and what a good answer to each question is: looked at once before the load.
+
+use super::{Asked, TargetError, What};
+use crate::list::{self, LeftOut, log};
+use assay_http::{Expect, Listed, Method, ProbeError, Probed, Request, Tls, Url, probe};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most different requests of a file that are looked at before the load, and for how long.
+const LOOKED_AT: usize = 2_000;
+const LOOKING: Duration = Duration::from_secs(10);
+
+/// A server that may be asked.
+pub(super) struct Asking<'a> {
+    pub url: &'a Url,
+    pub asked: &'a Asked,
+    pub tls: Option<&'a Tls>,
+    pub addresses: &'a [SocketAddr],
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+/// What a load asks.
+pub(super) struct Questions {
+    pub requests: Vec<Request>,
+    pub listed: Arc<[Listed]>,
+    pub first: Probed,
+    pub remarks: Vec<String>,
+}
+
+impl Asking<'_> {
+    pub fn questions(&self) -> Result<Questions, TargetError> {
+        match &self.asked.what {
+            What::Own => self.paths(&[]),
+            What::Paths(paths) => self.paths(paths),
+            What::List(text) => self.list(text),
+            What::Log { text, speed, seed } => self.log(text, *speed, *seed),
+        }
+    }
+
+    /// All must answer as is wanted; none are the URL's own.
+    fn paths(&self, paths: &[String]) -> Result<Questions, TargetError> {
+        let urls: Vec<Url> = match paths {
+            [] => vec![self.url.clone()],
+            paths => paths
+                .iter()
+                .map(|path| self.at(path))
+                .collect::<Result<_, _>>()?,
+        };
+        let mut requests = Vec::new();
+        let mut first: Option<Probed> = None;
+        for url in &urls {
+            let request = self.request(&self.asked.method, url)?;
+            let addresses = first.as_ref().map(|first| [first.address]);
+            let addresses = addresses.as_ref().map_or(self.addresses, |one| &one[..]);
+            let probed = self.answer(url, &request, addresses)?;
+            if probed.answer.status != self.asked.status {
+                return Err(TargetError::Status {
+                    url: url.to_string(),
+                    status: probed.answer.status,
+                    expected: self.asked.status,
+                    location: probed.header("location").map(str::to_owned),
+                });
+            }
+            requests.push(request.expecting(Expect {
+                status: self.asked.status,
+                length: Some(probed.answer.body),
+                hash: probed.answer.hash.filter(|_| self.asked.same_body),
+            }));
+            first.get_or_insert(probed);
+        }
+        Ok(Questions {
+            requests,
+            listed: Arc::from([]),
+            first: first.ok_or_else(|| self.nothing("there is no path to ask".to_owned()))?,
+            remarks: Vec::new(),
+        })
+    }
+
+    fn list(&self, text: &[u8]) -> Result<Questions, TargetError> {
+        let (paths, left_out) = list::paths(text, self.url);
+        let all = paths.len();
+        let (mut requests, mut first) = (Vec::new(), None);
+        let mut silent = LeftOut::default();
+        let begin = Instant::now();
+        let mut looked = 0;
+        for (number, path) in (1u64..).zip(&paths) {
+            let request = self.request(&self.asked.method, &self.at(path)?)?;
+            let expect = Expect {
+                status: self.asked.status,
+                ..Expect::default()
+            };
+            if looked == LOOKED_AT || begin.elapsed() > LOOKING {
+                requests.push(request.expecting(expect));
+                continue;
+            }
+            looked += 1;
+            let probed = self.answer(self.url, &request, self.addresses)?;
+            match probed.answer.status == self.asked.status {
+                true => {
+                    let length = fixed(&probed);
+                    requests.push(request.expecting(Expect { length, ..expect }));
+                    first.get_or_insert(probed);
+                }
+                false => silent.add(format!("answered with {}", probed.answer.status), number),
+            }
+        }
+        let mut remarks = vec![format!("{all} paths are asked in turn")];
+        if left_out.count() > 0 {
+            let lines = left_out.count() + all as u64;
+            remarks.push(format!(
+                "{} of {lines} lines of the list are left out: {}",
+                left_out.count(),
+                left_out.describe()
+            ));
+        }
+        if silent.count() > 0 {
+            remarks[0] = format!("{} paths are asked in turn", requests.len());
+            remarks.push(format!(
+                "{} of {looked} paths that were tried are left out: {}",
+                silent.count(),
+                silent.describe().replace("line", "path")
+            ));
+        }
+        remarks.extend(untried(looked, all));
+        let first = first.ok_or_else(|| {
+            self.nothing(match all {
+                0 if left_out.count() == 0 => "the list has no line".to_owned(),
+                0 => format!("no line of the list can be asked: {}", left_out.describe()),
+                _ => format!(
+                    "no path of the list has the wanted answer: {}",
+                    silent.describe()
+                ),
+            })
+        })?;
+        Ok(Questions {
+            requests,
+            listed: Arc::from([]),
+            first,
+            remarks,
+        })
+    }
+
+    fn log(&self, text: &[u8], speed: f64, seed: u64) -> Result<Questions, TargetError> {
+        let log = log::read(text, seed);
+        let mut requests = Vec::new();
+        let mut first: Option<Probed> = None;
+        let mut other = LeftOut::default();
+        let begin = Instant::now();
+        let mut looked = 0;
+        for (number, asked) in (1u64..).zip(&log.requests) {
+            let request = self.request(&asked.method(), &self.at(&asked.path)?)?;
+            let expect = Expect {
+                status: asked.status,
+                ..Expect::default()
+            };
+            if looked == LOOKED_AT || begin.elapsed() > LOOKING {
+                requests.push(request.expecting(expect));
+                continue;
+            }
+            looked += 1;
+            let probed = self.answer(self.url, &request, self.addresses)?;
+            let length = match probed.answer.status == asked.status {
+                true => fixed(&probed),
+                false => {
+                    let (now, then) = (probed.answer.status, asked.status);
+                    other.add(format!("with {now} instead of {then}"), number);
+                    None
+                }
+            };
+            requests.push(request.expecting(Expect { length, ..expect }));
+            first.get_or_insert(probed);
+        }
+        let first = first.ok_or_else(|| {
+            self.nothing(match log.lines {
+                0 => "the log is empty".to_owned(),
+                _ => format!(
+                    "no line of the log can be replayed: {}",
+                    log.left_out.describe()
+                ),
+            })
+        })?;
+        let listed: Arc<[Listed]> = log
+            .times
+            .iter()
+            .map(|(at, which)| Listed {
+                due: (*at as f64 / speed) as u64,
+                which: *which,
+            })
+            .collect();
+        let span = listed.last().map_or(0, |last| last.due);
+        let mut remarks = vec![format!(
+            "{} requests of the log, {} of them different, are replayed over {}",
+            listed.len(),
+            requests.len(),
+            assay_model::Nanos(span)
+        )];
+        if log.left_out.count() > 0 {
+            remarks.push(format!(
+                "{} of {} lines of the log are left out: {}",
+                log.left_out.count(),
+                log.lines,
+                log.left_out.describe()
+            ));
+        }
+        if other.count() > 0 {
+            remarks.push(format!(
+                "{} of {looked} requests that were tried are answered otherwise than the log says, and \
+                 will fail: {}",
+                other.count(),
+                other.describe().replace("line", "request")
+            ));
+        }
+        remarks.extend(untried(looked, requests.len()));
+        Ok(Questions {
+            requests,
+            listed,
+            first,
+            remarks,
+        })
+    }
+
+    fn at(&self, path: &str) -> Result<Url, TargetError> {
+        self.url
+            .with_path(path)
+            .ok_or_else(|| TargetError::Request {
+                url: self.url.to_string(),
+                why: format!("`{}` is no path", path.escape_debug()),
+            })
+    }
+
+    fn request(&self, method: &Method, url: &Url) -> Result<Request, TargetError> {
+        let asked = self.asked;
+        Request::new(method, url, &asked.headers, &asked.body, asked.keep_alive).map_err(|why| {
+            TargetError::Request {
+                url: url.to_string(),
+                why,
+            }
+        })
+    }
+
+    /// The answer of the first address that gives one.
+    fn answer(
+        &self,
+        url: &Url,
+        request: &Request,
+        addresses: &[SocketAddr],
+    ) -> Result<Probed, TargetError> {
+        let mut last = None;
+        for address in addresses {
+            match probe(request, *address, self.tls, self.asked.limit, self.stop) {
+                Ok(probed) => return Ok(probed),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(TargetError::Silent {
+            url: url.to_string(),
+            source: last.unwrap_or(ProbeError::Interrupted),
+        })
+    }
+
+    fn nothing(&self, why: String) -> TargetError {
+        TargetError::Nothing {
+            url: self.url.to_string(),
+            why,
+        }
+    }
+}
+
+/// The length of a body that is that of a file: other pages may be of another length each time.
+fn fixed(probed: &Probed) -> Option<u64> {
+    let file = probed.header("etag").is_some() || probed.header("last-modified").is_some();
+    file.then_some(probed.answer.body)
+}
+
+fn untried(looked: usize, all: usize) -> Option<String> {
+    (looked < all).then(|| {
+        format!("{looked} of {all} different requests were tried before; of the others the status alone is checked")
+    })
+}
