@@ -427,12 +427,22 @@ certificate() {
         END { told() }'
     printf '.\n'
 }
-# Who may read a key; the key itself is not read.
+# Who may read a key, and who may enter the directories above it; the key itself is not read.
 key_mode() {
     fits "$1" || return 0
     [ -e "$1" ] || [ ! -h "$1" ] || { links "$1"; return 0; }
     [ -e "$1" ] || { absent "$1"; return 0; }
     present "$1"
+    mode_of "$1"
+    key_real=$(readlink -f -- "$1") && fits "$key_real" || return 0
+    [ "$key_real" = "$1" ] || { links "$1"; present "$key_real"; }
+    while [ "$key_real" != / ]; do
+        key_real=${key_real%/*}
+        key_real=${key_real:-/}
+        mode_of "$key_real"
+    done
+}
+mode_of() {
     printf 'C digits\n'
     for word in @@MODE_OF@@ "$1"; do printf 'A%s\n' "$word"; done
     answer stat -L -c %a "$1"
