@@ -43,13 +43,19 @@ impl How {
         self.deadline.map_or(session::DEADLINE, Duration::from_secs)
     }
 
+    /// The other configuration of ssh. ssh looks for a name from another directory than this one.
+    pub fn ssh_config(&self) -> Option<PathBuf> {
+        let path = self.ssh_config.as_ref()?;
+        Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+    }
+
     /// A session with a machine.
     pub fn session(&self, host: &str) -> Session {
         Session {
             host: host.to_owned(),
             sudo: self.sudo,
             deadline: self.deadline(),
-            config: self.ssh_config.clone(),
+            config: self.ssh_config(),
         }
     }
 }

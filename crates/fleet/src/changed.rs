@@ -105,7 +105,7 @@ fn facts(
                         .filter(|one| one.subject == fact.subject)
                         .count();
                     let text = Some(match count {
-                        1 => format!("{}", shown(fact)),
+                        1 => shown(fact),
                         many => format!("{many} facts"),
                     });
                     all.push(Change {

@@ -143,7 +143,8 @@ impl Inventory {
         };
         let written: Written =
             toml::from_str(text).map_err(|error| invalid(error.to_string().trim().to_owned()))?;
-        let here = path.parent().unwrap_or(Path::new("."));
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let here = path.parent().unwrap_or(Path::new("/"));
         let own_config = written.ssh_config.map(|file| here.join(file));
         let ssh_config = ssh_config.map(Path::to_owned).or(own_config);
         let mut all = Self {

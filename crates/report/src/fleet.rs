@@ -82,13 +82,13 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
         }
         for (rule, row) in of_it {
             let text = format!("{} ({rule})", clean(row.title));
-            style.paragraph(&mut out, "  ", 4, &text);
+            style.paragraph(&mut out, "", 2, &text);
             let names = row.machines.iter().map(|(name, count)| match count {
                 1 => clean(name),
                 many => format!("{} ({many} times)", clean(name)),
             });
             let many = machines(row.machines.len());
-            style.paragraph(&mut out, "    ", 6, &format!("{many}: {}", listed(names)));
+            style.paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
         }
     }
     if !unknown.is_empty() {
@@ -96,10 +96,10 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
         let mut rows: Vec<_> = unknown.into_iter().collect();
         rows.sort_by_key(|(text, names)| (std::cmp::Reverse(names.len()), *text));
         for (text, names) in rows {
-            style.paragraph(&mut out, "  ", 4, &clean(text));
+            style.paragraph(&mut out, "", 2, &clean(text));
             let many = machines(names.len());
             let names = names.into_iter().map(clean);
-            style.paragraph(&mut out, "    ", 6, &format!("{many}: {}", listed(names)));
+            style.paragraph(&mut out, "", 6, &format!("{many}: {}", listed(names)));
         }
     }
     let failed: Vec<(&str, &str)> = all
@@ -118,7 +118,7 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
                 true => why,
                 false => format!("{name}: {why}"),
             };
-            style.paragraph(&mut out, "  ", 4, &text);
+            style.paragraph(&mut out, "", 2, &text);
         }
     }
     let twice = all.iter().filter_map(|one| match one.answer {
@@ -128,7 +128,7 @@ pub fn terminal(all: &[Asked<'_>], style: Style) -> String {
     let twice: Vec<String> = twice.collect();
     if !twice.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("Named twice, asked once"));
-        style.paragraph(&mut out, "  ", 4, &twice.join(", "));
+        style.paragraph(&mut out, "", 2, &twice.join(", "));
     }
     out
 }
@@ -151,6 +151,8 @@ fn summary(all: &[Asked<'_>], rules: usize) -> String {
         let _ = write!(text, ", {failed} could not be asked");
     }
     let found = match rules {
+        // Nobody was looked at.
+        0 if done == 0 => return format!("{text}."),
         0 => "Nothing was found.".to_owned(),
         1 => "1 rule is not followed.".to_owned(),
         many => format!("{many} rules are not followed."),
@@ -237,7 +239,7 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
             let (sign, text) = words(change);
             style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&text));
             let cause = change.cause.as_deref().unwrap_or("the cause is not known");
-            style.paragraph(&mut out, "      ", 6, &clean(cause));
+            style.paragraph(&mut out, "", 6, &clean(cause));
         }
     }
     out

@@ -9,6 +9,12 @@ mod redact;
 
 pub use nodes::{Storage, protocol};
 
+/// The lists by which a command line is cleaned, for the collector that does the same in a shell.
+pub(crate) mod lists {
+    pub(crate) use super::options::WITHOUT_ARGUMENT;
+    pub(crate) use super::redact::{KEYS, OPTIONS};
+}
+
 pub(crate) use redact::file as redact_file;
 pub use redact::redact;
 

@@ -488,6 +488,113 @@ function harmless(name, value,   at, one) {
 }
 function place(value) { return value != "" && length(value) <= 200 && value ~ /^[A-Za-z0-9_.,+\/~()\\-]+$/ && !index(value, "//") }
 
+# The command line of QEMU, a word in a line: what describes the machine and its disks. Written is one line
+# with a byte 0 between the words ("\002" until the archive is packed), as the kernel has it.
+function qemu(n,   i, word, argument, kept, zero) {
+    zero = sprintf("%c", 2); kept = "qemu"; i = 2
+    while (i <= n) {
+        word = text_of[i++]
+        if (word !~ /^-./) { kept = kept zero "-hda" zero qemu_file(word); continue }
+        sub(/^--?/, "", word)
+        argument = ""
+        if (!(word in QEMU_ALONE)) argument = text_of[i++]
+        if (word == "enable-kvm") kept = kept zero "-enable-kvm"
+        else if (word == "id" || word == "cpu") kept = kept zero "-" word zero qemu_value(argument, 1)
+        else if (word ~ /^hd[abcd]$/) kept = kept zero "-" word zero qemu_file(argument)
+        else if (word in QEMU_OPTION) kept = kept zero "-" word zero qemu_object(argument, QEMU_OPTION[word])
+    }
+    # The line has an end, which belongs to a word that means nothing.
+    out[1] = kept zero "-end"
+    for (i = 2; i <= n; i++) out[i] = ""
+}
+function qemu_value(text, commas,   one) {
+    one = text; gsub(/[=#]/, "-", one)
+    return (text == "" || (plain(one) && (commas || !index(text, ",")))) ? text : "(value withheld)"
+}
+function qemu_file(name,   end) {
+    end = match(name, /[\/:]/)
+    if (end && substr(name, end, 1) == ":") {
+        end = substr(name, 1, end - 1)
+        if (end != "file") return (plain(end) ? end ":" : "") "(left out)"
+    }
+    if (name !~ /^[A-Za-z0-9_.\/+:@%~ -]*$/ || index(name, "//") || index(name, "/") == 0) return "(left out)"
+    if (name ~ /^\/dev\// && name !~ /^\/dev\/disk\//) return name
+    sub(/\/[^\/]*$/, "", name)
+    return name "/(left out)"
+}
+function qemu_object(text, implied,   i, n, parts, at, key, value, last, kept, drive) {
+    pairs = 0
+    if (text ~ /^\{/) {
+        json_text = text; json_at = 1
+        if (!json_value("")) return ""
+    } else {
+        # A comma that is written twice belongs to a value, which is not plain then.
+        if (index(text, ",,")) return ""
+        n = split(text, parts, ",")
+        for (i = 1; i <= n; i++) {
+            at = index(parts[i], "=")
+            if (at) pair(substr(parts[i], 1, at - 1), substr(parts[i], at + 1))
+            else if (i == 1 && implied != "") pair(implied, parts[i])
+            else if (parts[i] != "") pair(parts[i], "on")
+        }
+    }
+    drive = 1; kept = ""
+    for (i = 1; i <= pairs; i++) if (pair_key[i] == "node-name") drive = 0
+    for (i = 1; i <= pairs; i++) {
+        key = pair_key[i]; value = pair_value[i]; last = key; sub(/^.*\./, "", last)
+        if (!plain(key) || index(key, ",")) continue
+        if (last == "guest") value = "(left out)"
+        else if (last == "filename" || (last == "file" && drive)) value = qemu_file(value)
+        else if (key ~ /^(throttling\.|bps|iops)/ || last in QEMU_KEY) value = qemu_value(value, 0)
+        else continue
+        kept = kept (kept == "" ? "" : ",") key "=" value
+    }
+    return kept
+}
+function pair(key, value) { pairs++; pair_key[pairs] = key; pair_value[pairs] = value }
+function json_blank() { while (substr(json_text, json_at, 1) ~ /^[ \t]$/) json_at++ }
+function json_string(   c, found) {
+    found = ""; json_at++
+    while (json_at <= length(json_text)) {
+        c = substr(json_text, json_at++, 1)
+        if (c == "\"") return found
+        # What needs a backslash is no plain value: it stays visible as none.
+        if (c == "\\") { json_at++; c = "?" }
+        found = found c
+    }
+    json_bad = 1
+    return ""
+}
+function json_value(prefix,   c, name, at, first) {
+    json_bad = 0
+    json_blank(); c = substr(json_text, json_at, 1)
+    if (c == "{" || c == "[") {
+        at = 0; first = 1; json_at++; json_blank()
+        while (substr(json_text, json_at, 1) !~ /^[]}]$/) {
+            if (json_at > length(json_text)) return 0
+            if (!first) { if (substr(json_text, json_at, 1) != ",") return 0; json_at++; json_blank() }
+            first = 0
+            if (c == "{") {
+                if (substr(json_text, json_at, 1) != "\"") return 0
+                name = json_string(); if (json_bad) return 0
+                json_blank(); if (substr(json_text, json_at++, 1) != ":") return 0
+            } else name = at++
+            if (!json_value(prefix == "" ? name : prefix "." name)) return 0
+            json_blank()
+        }
+        json_at++
+        return 1
+    }
+    if (c == "\"") { name = json_string(); if (json_bad) return 0; pair(prefix, name); return 1 }
+    name = substr(json_text, json_at)
+    if (!match(name, /^(true|false|null|-?[0-9][0-9.]*)/)) return 0
+    name = substr(name, 1, RLENGTH); json_at += RLENGTH
+    if (name == "true") pair(prefix, "on")
+    else if (name == "false") pair(prefix, "off")
+    else if (name != "null") pair(prefix, name)
+    return 1
+}
+
 # ---- what commands print, by class --------------------------------------------------------------
 
 # "\001" stands for a line that is left out.
@@ -610,6 +717,7 @@ function finish(class, path, n,   i, start) {
         if (start) main_said(start)
     }
     # The kernel has one line; more of them are no command line.
+    else if (class == "qemu") { qemu(n); n = 1 }
     else if (class == "cmdline") { if (n == 1) out[1] = cmdline(text_of[1]) }
     else for (i = 1; i <= n; i++) out[i] = line_of(class, text_of[i])
     if (bad) for (i = 1; i <= n; i++) out[i] = ""

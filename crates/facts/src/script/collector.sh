@@ -330,8 +330,8 @@ mappers() {
     }
 }
 
-# Virtual machines: what Proxmox defines. What libvirt writes and what QEMU is started with cannot be
-# cleaned line by line, so it is not read, and assay says that it is not known.
+# Virtual machines that libvirt defines: what it writes cannot be cleaned line by line, so it is not read, and
+# assay says that it is not known. Those that run are told by the command lines of QEMU, see below.
 machines() {
     for path in /etc/libvirt/qemu/*.xml; do
         [ -e "$path" ] || continue
@@ -339,7 +339,7 @@ machines() {
     done
 }
 
-# Libraries that are gone and still used, with the unit of the process; QEMU by its short name.
+# Libraries that are gone and still used, with the unit of the process; the command lines of QEMU.
 processes() {
     printf 'D /proc\n'
     for path in /proc/[0-9]*; do
@@ -349,7 +349,11 @@ processes() {
         case $name in
         qemu-system-* | kvm | qemu-kvm | qemu)
             printf 'R comm %s/comm\n' "$path"
-            printf 'X %s/cmdline\t\tnot taken by the collector: run assay there\n' "$path"
+            if [ -r "$path/cmdline" ]; then
+                text qemu "$path/cmdline"
+                tr '\000' '\n' 2>/dev/null <"$path/cmdline" | sed 's/^/O/'
+                printf '.\n'
+            fi
             ;;
         esac
     done

@@ -3,6 +3,7 @@
 
 use crate::collectors::services::{certificates, lines, packages, postfix, ssh, swap, timers};
 use crate::collectors::{disk, dovecot, ext4, kernel, sysctl, tools, zfs};
+use crate::qemu::lists as qemu;
 use crate::redact::lists;
 use std::fmt::Write as _;
 
@@ -253,11 +254,13 @@ pub(super) fn tables() -> String {
         ("ZFS_WORD", lists::WORDS.to_owned()),
         ("DM_TARGET", lists::TARGETS.to_owned()),
         ("LVM", join(lvm_fields())),
+        ("QEMU_KEY", join(qemu::KEYS.to_vec())),
+        ("QEMU_ALONE", join(qemu::WITHOUT_ARGUMENT.to_vec())),
     ];
     let mut out = format!("    TASKS = \"{}\"\n", timers::words().join("|"));
     for (name, words) in tables {
         let words: Vec<&str> = words.split_ascii_whitespace().collect();
-        let mut line = format!("    list(\"");
+        let mut line = "    list(\"".to_owned();
         for word in words {
             if line.len() + word.len() > 110 {
                 let _ = writeln!(out, "{line}\", {name})");
@@ -269,6 +272,10 @@ pub(super) fn tables() -> String {
             line.push_str(word);
         }
         let _ = writeln!(out, "{line}\", {name})");
+    }
+    // What the first word of an argument means.
+    for (option, implied) in qemu::OPTIONS {
+        let _ = writeln!(out, "    QEMU_OPTION[\"{option}\"] = \"{implied}\"");
     }
     // Names with blanks in them.
     for name in ext4::names() {

@@ -55,6 +55,48 @@ fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     found
 }
 
+/// The command lines of QEMU mean the same after the script; of what it adds nothing is understood.
+#[test]
+fn command_lines_of_qemu_are_cleaned_as_the_rules_do() {
+    let lines = [
+        include_str!("../../fixtures/qemu-7.2-libvirt-9.0-cmdline.txt"),
+        include_str!("../../fixtures/qemu-7.2-plain-cmdline.txt"),
+        include_str!("../../fixtures/qemu-7.2-controllers-without-id-cmdline.txt"),
+        "kvm\n-name\nmail.example.org,debug-threads=on\n-object\nsecret,id=s,data=hunter2\n-drive\n\
+         file=/srv/vm/secret.qcow2,format=qcow2,serial=S3RIAL,if=virtio,cache=none\n-drive\n\
+         file=nbd:files.example.org:10809,if=virtio\n-blockdev\n\
+         {\"driver\":\"rbd\",\"server\":[{\"host\":\"10.0.0.1\"}],\"node-name\":\"n\",\"key-secret\":\"s\"}\n-device\n\
+         virtio-blk-pci,drive=n,mac=52:54:00:12:34:56\n-hda\n/dev/disk/by-id/ata-S3RIAL\n/dev/sdb\n-cpu\nhost,+aes\n-snapshot",
+    ];
+    let files: Vec<(&str, &str, Vec<u8>)> = lines
+        .iter()
+        .map(|text| ("qemu", "/proc/77/cmdline", text.as_bytes().to_vec()))
+        .collect();
+    for (text, ours) in lines.iter().zip(cleaned(&files)) {
+        let kernel = |text: &str| text.trim_end().replace('\n', "\0") + "\0";
+        let ours = ours.trim_end_matches('\n').replace('\u{2}', "\0") + "\n";
+        let whole = crate::qemu::redact(kernel(text).as_bytes(), false);
+        let again = crate::qemu::redact(ours.as_bytes(), false);
+        let (whole, again) = (crate::qemu::argv(&whole), crate::qemu::argv(&again));
+        let (whole, again) = (crate::qemu::parse(&whole), crate::qemu::parse(&again));
+        assert_eq!(
+            (again.disks, again.settings),
+            (whole.disks, whole.settings),
+            "{ours}"
+        );
+        for secret in [
+            "hunter2",
+            "S3RIAL",
+            "example.org",
+            "10.0.0.1",
+            "secret.qcow2",
+            "52:54",
+        ] {
+            assert!(!ours.contains(secret), "{secret}: {ours}");
+        }
+    }
+}
+
 fn redacted(path: &str, text: &[u8]) -> String {
     let rule = rule_of_file(path).unwrap_or_else(|| panic!("no rule for {path}"));
     String::from_utf8_lossy(&rule(text)).into_owned()

@@ -39,7 +39,7 @@ pub fn history() -> anyhow::Result<History> {
 
 /// Asks the machines, judges what they send by the whole catalogue, and keeps it.
 pub fn ask(which: &Which, catalogue: &Catalogue) -> anyhow::Result<Asked> {
-    let (inventory, others) = which.known.open(which.how.ssh_config.as_deref())?;
+    let (inventory, others) = which.known.open(which.how.ssh_config().as_deref())?;
     let machines = inventory.choose(&which.names, others)?;
     let history = history()?;
     let sessions: Vec<Session> = machines

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Options that take no argument (qemu-options.hx of QEMU 2.1 to 10.1, those of `-help`).
-const WITHOUT_ARGUMENT: [&str; 45] = [
+pub(crate) const WITHOUT_ARGUMENT: [&str; 45] = [
     "S",
     "alt-grab",
     "audio-help",

@@ -7,7 +7,7 @@ use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 
 /// Options that describe the machine and its disks; of the others nothing is kept.
-const OPTIONS: [(&str, &str); 16] = [
+pub(crate) const OPTIONS: [(&str, &str); 16] = [
     ("id", ""),
     ("name", "guest"),
     ("M", "type"),
@@ -27,7 +27,7 @@ const OPTIONS: [(&str, &str); 16] = [
 ];
 
 /// Settings of drives and devices that decide what they cost; of the others nothing is kept.
-const KEYS: [&str; 39] = [
+pub(crate) const KEYS: [&str; 39] = [
     "accel",
     "aio",
     "bus",
