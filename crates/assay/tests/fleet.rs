@@ -645,6 +645,35 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
         "{}",
         ran.stderr
     );
+    let ran = ask(&["changed"]);
+    assert_eq!(ran.code, Some(2));
+    // A machine that sends by itself, and one that sends something else.
+    let receive = |bytes: &[u8]| {
+        let file = home.dir.path().join("sent");
+        std::fs::write(&file, bytes).unwrap();
+        let mut command = home.command(&["fleet", "receive", "pushed"]);
+        command.stdin(std::fs::File::open(&file).unwrap());
+        common::ended(command)
+    };
+    assert_eq!(receive(b"Welcome\n").code, Some(3));
+    assert!(!home.state().join("fleet/pushed").exists());
+    let bundle = include_bytes!("../../hostile/fixtures/bundle.tar");
+    for _ in 0..2 {
+        let ran = receive(bundle);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), ""),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = ask(&["changed", "pushed"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        ran.stderr
+    );
     let ran = ask(&["fleet", "list"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
@@ -652,8 +681,6 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
         "{}",
         ran.stderr
     );
-    let ran = ask(&["changed"]);
-    assert_eq!(ran.code, Some(2));
     let file = home.dir.path().join("bad.toml");
     std::fs::write(&file, "[groups]\nweb = 7\n").unwrap();
     let ran = ask(&["fleet", "list", "--inventory", file.to_str().unwrap()]);
