@@ -224,6 +224,20 @@ pub fn paragraph(text: &str, indent: usize) -> String {
     assay_page::text::paragraph(text, indent, columns())
 }
 
+/// Standard input as a whole; more than `most` bytes are an error.
+pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let mut input = std::io::stdin().lock().take(most as u64 + 1);
+    input.read_to_end(&mut bytes).context("standard input")?;
+    anyhow::ensure!(
+        bytes.len() <= most,
+        "standard input: more than {} MiB",
+        most >> 20
+    );
+    Ok(bytes)
+}
+
 /// Writes to standard error, if anybody listens.
 pub fn tell(words: std::fmt::Arguments<'_>) {
     let _ = std::io::stderr().lock().write_fmt(words);

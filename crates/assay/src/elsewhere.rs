@@ -75,7 +75,14 @@ impl Elsewhere {
                 assay_host::open(path).map_err(|error| Unreadable(error.to_string()))?
             }
             (None, Some(host)) => self.ask(host, paths)?,
-            (None, None) => return Ok(None),
+            (None, None) => {
+                if self.how.sudo || self.how.deadline.is_some() || self.how.ssh_config.is_some() {
+                    anyhow::bail!(
+                        "--sudo, --deadline and --ssh-config are about another machine: say which with --host"
+                    );
+                }
+                return Ok(None);
+            }
         };
         if let Some(version) = &captured.collector
             && version != env!("CARGO_PKG_VERSION")

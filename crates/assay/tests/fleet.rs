@@ -299,7 +299,8 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     servers.name("alias", inner, "");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     servers.name("silent", silent.local_addr().unwrap().port(), "");
-    servers.machine("asleep", "ForceCommand sleep 1000");
+    // It ends with its connection, and so leaves nothing behind.
+    servers.machine("asleep", "ForceCommand while printf .; do sleep 1; done");
     servers.machine("talker", "ForceCommand head -c 100000000 /dev/zero");
     servers.machine(
         "liar",
@@ -561,6 +562,72 @@ fn what_changed_has_its_cause() {
     assert!(!text.stdout.contains("same"), "{}", text.stdout);
 }
 
+/// Killed at any moment, assay loses nothing that it had told, and leaves nothing half done.
+#[test]
+fn attack_killed_at_any_moment_keeps_what_was_kept() {
+    let Some(mut servers) = Servers::new() else {
+        return;
+    };
+    let files = [("etc/os-release", "ID=debian\n")];
+    let Some(root) = little_root(&servers, "root", &files) else {
+        return;
+    };
+    servers.machine(
+        "one",
+        &format!(
+            "ForceCommand exec chroot {} /bin/busybox sh",
+            root.display()
+        ),
+    );
+    let config = servers.config();
+    let home = Home::new();
+    let args = ["fleet", "check", "one", "--quiet", "--ssh-config", &config];
+    let dir = home.state().join("fleet/one");
+    let lines = || -> Vec<Value> {
+        let text = std::fs::read_to_string(dir.join("log.jsonl")).unwrap_or_default();
+        text.lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    };
+    let mut before = 0;
+    let kills = 10 * assay_testing::factor();
+    for number in 0..kills {
+        let mut child = home.command(&args).stdout(Stdio::null()).spawn().unwrap();
+        // From before the session to after the last line.
+        std::thread::sleep(Duration::from_millis(60 + 61 * (number % 12)));
+        let _ = child.kill();
+        let _ = child.wait();
+        let known = lines();
+        assert!(known.len() >= before, "something that was kept is gone");
+        for entry in &known {
+            let bundle = dir.join(format!("{}.bundle", entry["bundle"].as_str().unwrap()));
+            assert!(bundle.exists(), "{entry}");
+        }
+        before = known.len();
+    }
+    let ran = home.assay(&args);
+    assert!(
+        ran.stdout.starts_with("1 machine: 1 checked"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    let (known, bundles) = (lines().len(), common::entries(&dir));
+    assert!(known > before);
+    assert!(
+        bundles.iter().all(|name| !name.ends_with(".part")),
+        "{bundles:?}"
+    );
+    let bundles = bundles
+        .iter()
+        .filter(|name| name.ends_with(".bundle"))
+        .count();
+    assert!(bundles <= known, "{bundles} bundles for {known} lines");
+    let changed = home.assay(&["changed"]);
+    assert!(changed.stdout.is_empty(), "{}", changed.stdout);
+    assay_testing::attacked("kills of the hub", kills, kills);
+}
+
 #[test]
 fn names_that_are_none_and_inventories_that_are_wrong() {
     let home = Home::new();
@@ -578,6 +645,35 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
         "{}",
         ran.stderr
     );
+    let ran = ask(&["changed"]);
+    assert_eq!(ran.code, Some(2));
+    // A machine that sends by itself, and one that sends something else.
+    let receive = |bytes: &[u8]| {
+        let file = home.dir.path().join("sent");
+        std::fs::write(&file, bytes).unwrap();
+        let mut command = home.command(&["fleet", "receive", "pushed"]);
+        command.stdin(std::fs::File::open(&file).unwrap());
+        common::ended(command)
+    };
+    assert_eq!(receive(b"Welcome\n").code, Some(3));
+    assert!(!home.state().join("fleet/pushed").exists());
+    let bundle = include_bytes!("../../hostile/fixtures/bundle.tar");
+    for _ in 0..2 {
+        let ran = receive(bundle);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), ""),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = ask(&["changed", "pushed"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        ran.stderr
+    );
     let ran = ask(&["fleet", "list"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
@@ -585,8 +681,6 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
         "{}",
         ran.stderr
     );
-    let ran = ask(&["changed"]);
-    assert_eq!(ran.code, Some(2));
     let file = home.dir.path().join("bad.toml");
     std::fs::write(&file, "[groups]\nweb = 7\n").unwrap();
     let ran = ask(&["fleet", "list", "--inventory", file.to_str().unwrap()]);

@@ -6,7 +6,7 @@ mod facts;
 use crate::context::{self, print};
 use crate::elsewhere::How;
 use crate::global::Global;
-use crate::status::Status;
+use crate::status::{Status, Unreadable};
 use assay_advice::fails;
 use assay_fleet::{Inventory, Machine, Outcome};
 use assay_model::finding::Severity;
@@ -54,7 +54,23 @@ enum Action {
     Facts(facts::Args),
     /// What is wrong on machines, by finding
     Check(Check),
+    /// Keep a bundle that a machine sends by itself
+    #[command(after_help = RECEIVE)]
+    Receive {
+        /// What the machine is called
+        #[arg(value_name = "MACHINE")]
+        machine: String,
+    },
 }
+
+const RECEIVE: &str = "\
+For machines that may not be entered. In ~/.ssh/authorized_keys here, in front of the key of web1:
+  command=\"assay fleet receive web1\",restrict ssh-ed25519 AAAA…
+and on web1, from a timer, with the script of `assay facts --script`:
+  sh /usr/local/sbin/collector | ssh -T assay@here
+
+Whatever the machine asks for, it can only leave a bundle under this name. `assay changed` then
+tells what changed on it.";
 
 /// Which machines.
 #[derive(clap::Args)]
@@ -120,6 +136,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Action::List(args) => list(args),
         Action::Facts(args) => facts::run(args, global),
         Action::Check(args) => check(args, global),
+        Action::Receive { machine } => receive(machine),
     }
 }
 
@@ -135,6 +152,19 @@ impl Known {
         let all = Inventory::open(file.as_deref(), ssh_config)?;
         Ok((all, file.is_none()))
     }
+}
+
+/// A machine has no say in anything but the contents.
+fn receive(machine: &str) -> anyhow::Result<Status> {
+    assay_fleet::session::check_name(machine)?;
+    let sent = context::read_bounded(assay_fleet::session::MAX_SENT)?;
+    let catalogue = assay_advice::Catalogue::builtin()?;
+    let bundle = assay_host::Bundle::read(&sent[..], "what it sent")
+        .map_err(|error| Unreadable(error.to_string()))?;
+    let judged = ask::judge(&bundle, &catalogue.all());
+    let version = env!("CARGO_PKG_VERSION");
+    ask::history()?.keep(machine, &sent, context::now(), version, &judged.checked)?;
+    Ok(Status::Ok)
 }
 
 fn list(args: &List) -> anyhow::Result<Status> {

@@ -32,6 +32,9 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let target = args.target.as_deref();
+    if args.elsewhere.is_meant() && measure::is_asked(&args.measure) {
+        anyhow::bail!("assay measures the machine it runs on: run `assay stack --measure` there");
+    }
     match measure::run(&args.measure, target, &args.shape, args.quiet, global)? {
         Some(status) => Ok(status),
         None => layers::run(target, &args.elsewhere, &args.shape, global),

@@ -180,7 +180,8 @@ collect() {
 
 kernel() {
     # The vector of a process holds the size of a page and addresses; this one only the size.
-    page=$(getconf PAGESIZE 2>/dev/null || getconf PAGE_SIZE 2>/dev/null) || page=
+    page=$(getconf PAGESIZE 2>/dev/null) ||
+        page=$(awk '/^KernelPageSize:/ { print $2 * 1024; exit }' /proc/self/smaps 2>/dev/null)
     case $page in
     4096) printf 'U \002\020\n' ;;
     16384) printf 'U \002\100\n' ;;

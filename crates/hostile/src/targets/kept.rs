@@ -9,7 +9,7 @@ use assay_dups::act::journal::Journal;
 use assay_dups::{Control, Index, Progress, ScanOptions};
 use assay_facts::Options;
 use assay_host::seal::seal;
-use assay_host::{Recorded, Root};
+use assay_host::{Bundle, Recorded, Root};
 use assay_model::study::StudyRun;
 use assay_model::trial::{Slot, Trial, TrialId};
 use assay_page::Style;
@@ -38,6 +38,20 @@ pub(super) fn targets() -> Vec<Target> {
                         let _ = assay_facts::collect(&root, &Options::default());
                     }
                 });
+            },
+        },
+        Target {
+            name: "bundle",
+            // What the collector writes of a machine with a few files.
+            seeds: vec![include_bytes!("../../fixtures/bundle.tar").to_vec()],
+            run: |bytes| {
+                if let Ok(bundle) = Bundle::read(bytes, "it") {
+                    let options = Options {
+                        services: true,
+                        ..Options::default()
+                    };
+                    let _ = assay_facts::collect(&bundle, &options);
+                }
             },
         },
         Target {

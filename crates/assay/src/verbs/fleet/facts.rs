@@ -93,8 +93,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             rows.sort_by_key(|(value, names)| (std::cmp::Reverse(names.len()), value.clone()));
             for (value, names) in rows {
                 let names: Vec<String> = names.into_iter().map(clean).collect();
-                let text = format!("{}  {}: {}", clean(&value), names.len(), names.join(", "));
-                style.paragraph(&mut out, "  ", 4, &text);
+                let text = format!("{} ({}): {}", clean(&value), names.len(), names.join(", "));
+                style.paragraph(&mut out, "", 2, &text);
             }
         }
         for outcome in asked

@@ -53,7 +53,12 @@ pub(super) fn run(
         StackError::Unreadable(_) => Unreadable(error.to_string()).into(),
         error => anyhow::Error::new(error),
     })?;
-    let (hints, next) = (hints(&stack), next(&stack, &target));
+    let hints = hints(&stack);
+    // What can be tried is tried on that machine.
+    let next = match captured.is_some() {
+        true => Vec::new(),
+        false => next(&stack, &target),
+    };
     let view = View {
         stack: &stack,
         hints: &hints,

@@ -126,6 +126,11 @@ pub struct Measure {
     one: OneWorkload,
 }
 
+/// Whether something is to be measured, or was.
+pub(super) fn is_asked(args: &Measure) -> bool {
+    args.measure || args.show.is_some()
+}
+
 /// Measures, or shows what was measured; none when neither was asked for.
 pub(super) fn run(
     args: &Measure,
