@@ -21,6 +21,7 @@ mod step;
 mod target;
 
 pub use consent::Consent;
+pub use link::is_here;
 pub use load::{AskedError, Ready};
 pub use server::{Server, ServerError};
 pub use session::{Event, Search, Settings, carry_out, estimate};
