@@ -291,7 +291,7 @@ impl Talk<'_> {
 
 /// A quoted string (RFC 9051, section 4.3).
 fn quoted(text: &str) -> Result<String, Stop> {
-    if text.bytes().any(|byte| byte < b' ' || byte >= 0x7f) {
+    if text.bytes().any(|byte| !(b' '..0x7f).contains(&byte)) {
         let why = "a name or password with other than printable ASCII cannot be sent as LOGIN";
         return Err(Stop::Refused(why.to_owned()));
     }

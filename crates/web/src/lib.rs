@@ -10,7 +10,7 @@
 
 pub mod consent;
 mod link;
-mod list;
+pub mod list;
 mod load;
 mod machine;
 mod procfs;

@@ -65,7 +65,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
         };
         let mut text = format!("{} ({seen})", clean(&cause.what));
         if !cause.then.is_empty() {
-            let _ = write!(text, ". {}", clean(&cause.then));
+            let _ = write!(text, ". {}", capital(&clean(&cause.then)));
         }
         style.paragraph(&mut out, "- ", 2, &text);
     }
@@ -80,6 +80,13 @@ pub fn of(measured: &Measured, style: Style) -> String {
     }
     crowds(&mut out, &measured.crowds, style);
     out
+}
+
+/// With a capital letter at the start.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).collect()
 }
 
 /// Time of a login without a shell for a person.
