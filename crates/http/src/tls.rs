@@ -54,6 +54,14 @@ pub enum TlsError {
 }
 
 impl Tls {
+    /// A connection that is not made yet, for whoever speaks another protocol over it.
+    ///
+    /// # Errors
+    /// rustls refuses.
+    pub fn client(&self) -> Result<rustls::ClientConnection, rustls::Error> {
+        rustls::ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+    }
+
     /// For connections to the host of a URL. With `resume`, a second connection continues the session of
     /// the first; without, each makes a full handshake.
     ///

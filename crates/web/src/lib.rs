@@ -10,7 +10,7 @@
 
 pub mod consent;
 mod link;
-mod list;
+pub mod list;
 mod load;
 mod machine;
 mod procfs;
@@ -21,6 +21,7 @@ mod step;
 mod target;
 
 pub use consent::Consent;
+pub use link::is_here;
 pub use load::{AskedError, Ready};
 pub use server::{Server, ServerError};
 pub use session::{Event, Search, Settings, carry_out, estimate};

@@ -1,5 +1,6 @@
 //! `assay run`: measure.
 
+mod login;
 mod workload;
 
 pub use workload::OneWorkload;
@@ -34,6 +35,7 @@ Examples:
   assay run device /dev/sdX --destroy-data  overwrite an empty disk (refused when in use)
   assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
                                             a web server (`assay web` finds its capacity)
+  assay run login ssh me@server             where the time of a login goes, and why
   assay run quick . --print-plan > my.toml  start a plan of your own
   assay run --plan-file my.toml /srv
 
@@ -54,8 +56,10 @@ const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// Measure a directory, a file or a block device with fio, or a web server
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// A built-in plan (quick, or http for a URL, when left out), then the directories, files, devices or
     /// URLs to measure
     #[arg(value_name = "PLAN|TARGET", num_args = 0..)]
@@ -113,8 +117,17 @@ pub struct Args {
     quiet: bool,
 }
 
+/// What else can be measured.
+#[derive(clap::Subcommand)]
+enum Action {
+    Login(login::Args),
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if let Some(Action::Login(args)) = &args.action {
+        return login::run(args, global);
+    }
     if args.print_plan {
         return print_plan(args);
     }

@@ -4,7 +4,7 @@
 mod arguments;
 mod progress;
 
-pub use arguments::{Args, speed};
+pub use arguments::{Args, header, speed};
 
 use crate::context::{self, print, write_file};
 use crate::global::Global;

@@ -54,6 +54,44 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
         Target {
+            name: "access-log",
+            seeds: texts(&[
+                "127.0.0.1 - - [22/Nov/2026:18:05:01 +0000] \"GET /a\\x22b HTTP/1.1\" 200 615 \"-\" \"curl\"\n",
+                "host:80 ::1 - a[b [22/Nov/2026:19:05:02 +0100] \"HEAD / HTTP/1.0\" 304 -\n\"\\x16\" 400\n",
+            ]),
+            run: |bytes| {
+                let log = assay_web::list::log::read(bytes, 1);
+                assert!(log.times.len() as u64 + log.left_out.count() == log.lines);
+                assert!(log.times.iter().all(|(_, which)| (*which as usize) < log.requests.len()));
+            },
+        },
+        Target {
+            name: "list-of-urls",
+            seeds: texts(&["# x\n/a\nhttp://h/b?c#d\nhttp://[::1]/\n"]),
+            run: |bytes| {
+                if let Ok(base) = assay_http::Url::parse("http://h/") {
+                    let (paths, _) = assay_web::list::paths(bytes, &base);
+                    // What is taken may be sent as it is.
+                    assert!(paths.iter().all(|path| base.with_path(path).is_some()));
+                }
+            },
+        },
+        Target {
+            name: "ssh-verbose",
+            seeds: texts(&[
+                "debug1: Connecting to h [::1] port 22.\ndebug1: Connection established.\nAuthenticated to h\n",
+                "debug1: Next authentication method: publickey\nroot@h: Permission denied (publickey).\n",
+            ]),
+            run: |bytes| {
+                let mut transcript = assay_login::ssh::Transcript::default();
+                for (at, line) in (0..).zip(text(bytes).lines()) {
+                    transcript.line(Nanos(at), line);
+                }
+                let _ = transcript.complaint();
+                let _ = transcript.cut(Nanos(u64::MAX)).total();
+            },
+        },
+        Target {
             name: "plan",
             seeds: texts(&[
                 include_str!("../../../../plans/quick.toml"),

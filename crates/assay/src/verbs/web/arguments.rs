@@ -324,6 +324,14 @@ impl Args {
     }
 }
 
+/// A header as it is written on the command line.
+pub fn header(text: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = text
+        .split_once(':')
+        .with_context(|| format!("--header `{text}`: write it as `Name: value`"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
 /// Bytes of a request's body, a list of requests or certificates.
 const LONGEST: u64 = 256 << 20;
 

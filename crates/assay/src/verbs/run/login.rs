@@ -1,0 +1,361 @@
+//! `assay run login`: where the time of a login goes, and why.
+
+mod known;
+mod text;
+
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::input;
+use crate::progress::Meter;
+use crate::status::Status;
+use crate::verbs::web::header;
+use anyhow::ensure;
+use assay_http::{Method, Request, Tls, Trust, Url};
+use assay_login::cause::{Cause, Kind, causes};
+use assay_login::many::Crowd;
+use assay_login::startup::Line;
+use assay_login::{Login, LoginError, Part, Summary, http, mail, many, ssh, startup};
+use assay_model::{Nanos, SCHEMA_VERSION};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay run login ssh me@server                   each part of a login, and which one waits
+  assay run login ssh server -o Port=2222 --many 1,5,20
+                                                  and how many get in at once
+  assay run login imap localhost --user ann --password-file pw
+  assay run login imap mail.example.org:993 --tls --user ann --password-file pw
+  assay run login smtp localhost:587              as far as a stranger gets
+  assay run login http https://intra/ -H 'Cookie: session=…'
+
+ssh is the system's own, with your configuration, keys and agent; it asks nobody for a password.
+With ssh, a login shell is started as for a person, and a control socket is compared. What is
+known of the server's configuration is read only where the server is this machine.
+
+Exit status: 0 measured, 1 a login failed, 2 error, 130 interrupted.";
+
+/// How long logins take: ssh, imap, smtp or http; the part that waits and its likely cause
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to log in to
+    #[arg(value_enum, value_name = "SERVICE")]
+    service: Service,
+    /// [USER@]HOST[:PORT] for ssh, HOST[:PORT] for mail, a URL for http
+    #[arg(value_name = "TARGET")]
+    target: String,
+    /// How many logins, one after the other
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// A login that takes longer has failed
+    #[arg(long, value_name = "TIME", default_value = "90s")]
+    limit: Nanos,
+    /// Then so many at once, such as 1,5,20
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=200))]
+    many: Vec<u32>,
+    /// An option of ssh, such as Port=2222 (may be repeated)
+    #[arg(short = 'o', long = "ssh-option", value_name = "OPTION")]
+    options: Vec<String>,
+    /// Only a command over ssh: no login shell, no control socket
+    #[arg(long)]
+    command_only: bool,
+    /// Who logs in to mail; without, it goes as far as a stranger gets
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    user: Option<String>,
+    /// File whose first line is the password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Mail over TLS from the first byte on
+    #[arg(long)]
+    tls: bool,
+    /// Believe any certificate
+    #[arg(long)]
+    insecure: bool,
+    /// A header for http, also a cookie; again for more
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// Status of a good answer of http
+    #[arg(long, value_name = "STATUS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
+    status: u16,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Service {
+    Ssh,
+    Imap,
+    Smtp,
+    Http,
+}
+
+impl Service {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Ssh => Kind::Ssh,
+            Self::Imap => Kind::Imap,
+            Self::Smtp => Kind::Smtp,
+            Self::Http => Kind::Http,
+        }
+    }
+}
+
+/// All that was measured.
+#[derive(Default, Serialize)]
+pub(super) struct Measured {
+    target: String,
+    logins: Vec<Login>,
+    /// Why a login failed, when one did.
+    failed: Option<String>,
+    parts: Vec<Summary>,
+    waits: Option<Part>,
+    causes: Vec<Cause>,
+    startup: Vec<Line>,
+    /// Logins over a connection that was there.
+    control: Vec<Nanos>,
+    crowds: Vec<Crowd>,
+}
+
+/// How one login is made.
+enum Way {
+    Ssh(ssh::Target),
+    Mail(mail::Protocol, mail::Target, Option<mail::User>),
+    Http(Box<(Url, Option<Tls>, Request, u16)>),
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let cancel = context::on_signals()?;
+    let stop = || cancel.is_cancelled();
+    let limit = Duration::from(args.limit);
+    ensure!(args.limit.0 >= 1_000_000, "--limit is at least 1ms");
+    let way = args.way()?;
+    let mut meter = Meter::new(args.quiet, Nanos(0));
+    let mut out = Measured {
+        target: assay_model::secrets::text(&args.target),
+        ..Measured::default()
+    };
+    let ended = measure(args, &way, limit, &stop, &mut meter, &mut out);
+    meter.end();
+    match ended {
+        Ok(()) => {}
+        Err(LoginError::Interrupted) => {}
+        Err(error @ (LoginError::Refused { .. } | LoginError::TimedOut { .. })) => {
+            out.failed = Some(error.to_string());
+            if let LoginError::Refused { so_far, .. } | LoginError::TimedOut { so_far, .. } = error
+            {
+                out.logins.push(*so_far);
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    out.parts = assay_login::summaries(&out.logins);
+    let waits = assay_login::waits(&out.parts);
+    out.waits = waits.map(|one| one.part.clone());
+    if let Some(part) = &out.waits {
+        let mut known = known::of(args.service.kind(), &way.server(), args.user());
+        known.startup.clone_from(&out.startup);
+        out.causes = causes(args.service.kind(), part, &known);
+    }
+    match args.json {
+        true => {
+            let mut document = serde_json::to_value(&out)?;
+            document["schema"] = SCHEMA_VERSION.into();
+            print(&format!("{document:#}\n"))?;
+        }
+        false => print(&text::of(&out, context::style(global)))?,
+    }
+    Ok(match () {
+        () if stop() => Status::Interrupted,
+        () if out.failed.is_some() => Status::Findings,
+        () => Status::Ok,
+    })
+}
+
+fn measure(
+    args: &Args,
+    way: &Way,
+    limit: Duration,
+    stop: &(dyn Fn() -> bool + Sync),
+    meter: &mut Meter,
+    out: &mut Measured,
+) -> Result<(), LoginError> {
+    let person = match way {
+        Way::Ssh(_) => !args.command_only,
+        _ => false,
+    };
+    for round in 1..=args.rounds {
+        meter.say(format!("login {round} of {}", args.rounds));
+        let mut login = way.login(limit, stop)?;
+        if let (true, Way::Ssh(target)) = (person, way) {
+            let shell = ssh::login(target, ssh::Session::Person, limit, stop);
+            match shell {
+                Ok(shell) => login = ssh::with_prompt(login, &shell),
+                Err(LoginError::TimedOut { .. }) => {
+                    // The command got in; the shell for a person did not come to its prompt.
+                    login.phases.push(assay_login::Phase {
+                        part: Part::Prompt,
+                        took: args.limit,
+                    });
+                    out.logins.push(login);
+                    out.startup = lines(target, limit, stop, meter)?;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        out.logins.push(login);
+    }
+    if let Way::Ssh(target) = way {
+        let parts = assay_login::summaries(&out.logins);
+        let slow = assay_login::waits(&parts).map(|one| one.part.clone());
+        if person && matches!(slow, Some(Part::Prompt | Part::Session)) {
+            out.startup = lines(target, limit, stop, meter)?;
+        }
+        if person {
+            meter.say("logins over a control socket".to_owned());
+            // Refused where the server allows one session for each connection: then there is none.
+            if let Ok(dir) = tempfile::tempdir() {
+                match ssh::control::logins(target, dir.path(), args.rounds, limit, stop) {
+                    Ok(took) => out.control = took,
+                    Err(LoginError::Interrupted) => return Err(LoginError::Interrupted),
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+    for size in &args.many {
+        meter.say(format!("{size} logins at once"));
+        let crowd = many::at_once(*size, &|| way.login(limit, stop))?;
+        out.crowds.push(crowd);
+    }
+    Ok(())
+}
+
+fn lines(
+    target: &ssh::Target,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+    meter: &mut Meter,
+) -> Result<Vec<Line>, LoginError> {
+    meter.say("the lines of the start-up files".to_owned());
+    startup::slowest(target, limit, stop)
+}
+
+impl Way {
+    fn login(&self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Login, LoginError> {
+        match self {
+            Self::Ssh(target) => ssh::login(target, ssh::Session::Command, limit, stop),
+            Self::Mail(protocol, target, user) => {
+                mail::login(*protocol, target, user.as_ref(), limit, stop)
+            }
+            Self::Http(ask) => {
+                let (url, tls, request, status) = &**ask;
+                http::login(url, tls.as_ref(), request, *status, limit, stop)
+            }
+        }
+    }
+
+    fn server(&self) -> (String, u16) {
+        match self {
+            Self::Ssh(target) => (target.host().to_owned(), target.port()),
+            Self::Mail(_, target, _) => (target.host.clone(), target.port),
+            Self::Http(ask) => (ask.0.host().to_owned(), ask.0.port()),
+        }
+    }
+}
+
+impl Args {
+    /// Whose home and start-up files are meant, when the server is here.
+    fn user(&self) -> Option<&str> {
+        match self.service {
+            Service::Ssh => self.target.rsplit_once('@').map(|(user, _)| user),
+            _ => None,
+        }
+    }
+
+    fn way(&self) -> anyhow::Result<Way> {
+        let trust = match self.insecure {
+            true => Trust::Anything,
+            false => Trust::System,
+        };
+        let protocol = match self.service {
+            Service::Ssh => {
+                return Ok(Way::Ssh(ssh::Target::new(&self.target, &self.options)?));
+            }
+            Service::Http => {
+                let url = Url::parse(&self.target)
+                    .map_err(|why| anyhow::anyhow!("{}: {why}", self.target))?;
+                let headers = self
+                    .headers
+                    .iter()
+                    .map(|one| header(one))
+                    .collect::<anyhow::Result<Vec<_>>>()?;
+                let request = Request::new(&Method::Get, &url, &headers, &[], false)
+                    .map_err(anyhow::Error::msg)?;
+                let tls = match url.is_tls() {
+                    true => Some(Tls::new(&url, &trust, false)?),
+                    false => None,
+                };
+                return Ok(Way::Http(Box::new((url, tls, request, self.status))));
+            }
+            Service::Imap => mail::Protocol::Imap,
+            Service::Smtp => mail::Protocol::Smtp,
+        };
+        let port = match (protocol, self.tls) {
+            (mail::Protocol::Imap, false) => 143,
+            (mail::Protocol::Imap, true) => 993,
+            (mail::Protocol::Smtp, false) => 25,
+            (mail::Protocol::Smtp, true) => 465,
+        };
+        // The same rules as for URLs: brackets around IPv6, a port to 65535.
+        let text = match self.target.contains(':') {
+            true => format!("https://{}/", self.target),
+            false => format!("https://{}:{port}/", self.target),
+        };
+        let url = Url::parse(&text)
+            .map_err(|why| anyhow::anyhow!("{}: {why}; write it as HOST[:PORT]", self.target))?;
+        let user = match (&self.user, &self.password_file) {
+            (Some(name), Some(file)) => Some(mail::User {
+                name: name.clone(),
+                password: password(file)?,
+            }),
+            _ => None,
+        };
+        let here = || {
+            let addresses = url.resolve().unwrap_or_default();
+            addresses.iter().all(assay_web::is_here)
+        };
+        ensure!(
+            user.is_none() || self.tls || here(),
+            "{}: a password goes to another machine over TLS alone: say --tls and its port (993, 465)",
+            self.target
+        );
+        let target = mail::Target {
+            host: url.host().to_owned(),
+            port: url.port(),
+            tls: match self.tls {
+                true => Some(Tls::new(&url, &trust, false)?),
+                false => None,
+            },
+        };
+        Ok(Way::Mail(protocol, target, user))
+    }
+}
+
+fn password(file: &Path) -> anyhow::Result<String> {
+    let text = input::text(file, 64 << 10, "a password")?;
+    let line = text.lines().next().unwrap_or_default();
+    ensure!(
+        !line.is_empty(),
+        "{}: its first line is empty",
+        file.display()
+    );
+    Ok(line.to_owned())
+}

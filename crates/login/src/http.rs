@@ -1,0 +1,85 @@
+//! One request over a connection of its own, such as the page behind a login.
+
+use crate::{Login, LoginError, Part};
+use assay_http::{Exchange, Manner, ProbeError, Request, Tls, Url};
+use assay_model::Nanos;
+use std::time::{Duration, Instant};
+
+/// Asks once. `status` is that of a good answer.
+///
+/// # Errors
+/// There is no such answer, or not in time.
+pub fn login(
+    url: &Url,
+    tls: Option<&Tls>,
+    request: &Request,
+    status: u16,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Login, LoginError> {
+    let mut login = Login::default();
+    let refused = |why: String, so_far: Login| LoginError::Refused {
+        target: url.to_string(),
+        why,
+        so_far: Box::new(so_far),
+    };
+    let begin = Instant::now();
+    let addresses = url.resolve().map_err(|error| {
+        refused(
+            format!("no address for this host: {error}"),
+            Login::default(),
+        )
+    })?;
+    login.add(Part::Name, begin.elapsed());
+    let mut last = None;
+    let mut before = Instant::now();
+    for address in addresses {
+        let mut exchange = Exchange::new(address, tls.cloned());
+        let mut manner = Manner {
+            limit,
+            keep: 0,
+            stop,
+            came: &mut |_, _| {},
+        };
+        match exchange.ask(request, &mut manner) {
+            Ok(exchanged) => {
+                let mut add = |part, at: Option<Instant>| {
+                    if let Some(at) = at {
+                        login.add(part, at.saturating_duration_since(before));
+                        before = at;
+                    }
+                };
+                add(Part::Tcp, exchanged.connected);
+                add(Part::Tls, exchanged.secured);
+                add(Part::Answer, Some(exchanged.ended));
+                let came = exchanged.answer.status;
+                return match came == status {
+                    true => Ok(login),
+                    false => Err(refused(
+                        format!("status {came}, expected {status} (say --status)"),
+                        login,
+                    )),
+                };
+            }
+            Err(ProbeError::Interrupted) => return Err(LoginError::Interrupted),
+            Err(ProbeError::Slow { .. }) => {
+                login.add(Part::Answer, before.elapsed());
+                return Err(LoginError::TimedOut {
+                    target: url.to_string(),
+                    limit: Nanos::from(limit),
+                    waited: Part::Answer,
+                    so_far: Box::new(login),
+                });
+            }
+            Err(error) => {
+                // The next address is part of the same wait.
+                login.remarks.push(error.to_string());
+                last = Some(error.to_string());
+            }
+        }
+    }
+    Err(refused(
+        last.unwrap_or_else(|| "the host has no address".to_owned()),
+        login,
+    ))
+}
