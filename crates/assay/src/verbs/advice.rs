@@ -8,6 +8,7 @@ use crate::global::Global;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
 use assay_advice::{Applicability, Catalogue, CatalogueError, applies};
+use assay_facts::TargetError;
 use assay_host::{Host as _, Live};
 use assay_model::advice::Advice;
 use assay_model::{Facts, SCHEMA_VERSION, TargetInfo};
@@ -107,7 +108,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .into_iter()
         .map(|advice| Entry {
             advice,
-            here: applies(advice, &facts, Some(&target), &given),
+            here: applies(advice, &facts, target.as_ref(), &given),
         })
         .collect();
     let style = context::style(global);
@@ -117,7 +118,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let file = catalogue.file(&entry.advice.id).unwrap_or_default();
             print(&page::page(entry, file, &given, style)?)?;
         }
-        _ => print(&list::list(&entries, &target, style))?,
+        _ => print(&list::list(&entries, &args.target.to_string_lossy(), style))?,
     }
     Ok(Status::Ok)
 }
@@ -143,15 +144,21 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
     Ok(chosen)
 }
 
-/// The facts of this machine, and what lies under the target.
-fn look(target: &Path) -> anyhow::Result<(Facts, TargetInfo)> {
+/// The facts of this machine, and what lies under the target:
+/// nothing where no mount covers it, as in a root directory that is not mounted (chroot).
+fn look(target: &Path) -> anyhow::Result<(Facts, Option<TargetInfo>)> {
     let unreadable = |error: String| anyhow::Error::from(Unreadable(error));
     let path = Live
         .realpath(&absolute(target)?)
         .map_err(|error| unreadable(format!("{}: {}", target.display(), error.reason())))?;
-    let (survey, info) =
-        assay_facts::survey_at(&Live, &path).map_err(|error| unreadable(error.to_string()))?;
-    Ok((survey.facts, info))
+    match assay_facts::survey_at(&Live, &path) {
+        Ok((survey, info)) => Ok((survey.facts, Some(info))),
+        Err(error @ TargetError::NoMount { .. }) => {
+            eprintln!("{error}: what rests on its file system is not known");
+            Ok((assay_facts::survey(&Live, &[]).facts, None))
+        }
+        Err(error) => Err(unreadable(error.to_string())),
+    }
 }
 
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {

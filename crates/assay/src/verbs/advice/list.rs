@@ -2,7 +2,6 @@
 
 use super::{Entry, colour, paint, standing};
 use assay_advice::Applicability;
-use assay_model::TargetInfo;
 use assay_page::Style;
 use assay_page::text::{clean, left, width, wrap};
 use std::fmt::Write as _;
@@ -14,7 +13,7 @@ const WIDEST: usize = 24;
 const LEAST_TITLE: usize = 16;
 
 /// In the order given, under a heading for each domain that follows another.
-pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> String {
+pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String {
     if entries.is_empty() {
         return "nothing in the catalogue says that: `assay advice` lists all\n".to_owned();
     }
@@ -54,7 +53,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &TargetInfo, style: Style) -> 
     }
     let note = format!(
         "The third column says whether it applies to {}: yes, no, ? (a fact is missing), or – (it is checked or explained, not tried: `assay check`). `assay advice ID` says why and how it is tested.",
-        clean(&target.name)
+        clean(target)
     );
     let _ = writeln!(out);
     for line in wrap(&note, columns) {
