@@ -144,6 +144,7 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
     assert_eq!(crowds.len(), 2);
     assert_eq!(crowds[1]["took"].as_array().unwrap().len(), 3, "{value}");
     // In words, and cut off by the limit.
+    std::fs::write(directory.join(".profile"), "\nsleep 61.25\n").unwrap();
     let out = ssh(&home, &sshd, &["--rounds", "1", "--limit", "1500ms"]);
     assert!(
         out.stdout.contains("prompt") && out.stdout.contains(".profile:2"),
@@ -151,6 +152,17 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
         out.stdout,
         out.stderr
     );
+    // What was cut off ends at the far end, too.
+    let left = || {
+        let out = Command::new("pgrep").args(["-xf", "sleep 61.25"]).output();
+        out.is_ok_and(|out| !out.stdout.is_empty())
+    };
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while left() && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!left(), "what a login that was cut off waited for is left");
+    std::fs::write(directory.join(".profile"), "").unwrap();
     // Nobody is let in without the key.
     let out = ssh(&home, &sshd, &["-o", "PubkeyAuthentication=no", "--json"]);
     assert_eq!(out.code, Some(1), "{}{}", out.stdout, out.stderr);

@@ -3,7 +3,7 @@
 //! and the name of the command are.
 
 use crate::LoginError;
-use crate::pipe::{Came, From, Lines};
+use crate::pipe::{Came, Lines};
 use crate::ssh::Target;
 use assay_model::Nanos;
 use serde::Serialize;
@@ -49,7 +49,8 @@ pub fn slowest(
         program: "ssh",
         source,
     };
-    let own = ["-o", "ControlMaster=no", "-o", "ControlPath=none", "-T"];
+    // At a terminal: when this process ends, the far end is hung up with all that it waits for.
+    let own = ["-o", "ControlMaster=no", "-o", "ControlPath=none", "-tt"];
     let mut lines = Lines::start(target.command(&own, &[TRACE])).map_err(start)?;
     let begin = Instant::now();
     let mut traced = Vec::new();
@@ -57,13 +58,12 @@ pub fn slowest(
     loop {
         let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
         match came {
-            Came::Line(From::Error, line) => {
+            Came::Line(_, line) => {
                 if let Some(entry) = read(&line) {
                     traced.push(entry);
                     last = at;
                 }
             }
-            Came::Line(From::Out, _) => {}
             Came::Ended => break,
             Came::Late => {
                 // The last line is still going on.

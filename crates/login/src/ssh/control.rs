@@ -23,12 +23,12 @@ pub fn logins(
         program: "ssh",
         source,
     };
-    let path = format!("ControlPath={}", dir.join("s").display());
-    let master = ["-o", "ControlMaster=yes", "-o", &path, "-T"];
-    // It says the mark when it is there, and stays until its process ends.
-    let remote = format!("{SAY}; exec sleep 3600");
-    let mut held = Lines::start(target.command(&master, &[&remote])).map_err(start)?;
-    wait(target, &mut held, limit, stop)?;
+    let socket = dir.join("s");
+    let path = format!("ControlPath={}", socket.display());
+    // No command runs at the far end, so nothing is left there when this process is ended.
+    let master = ["-N", "-T", "-o", "ControlMaster=yes", "-o", &path];
+    let mut held = Lines::start(target.command(&master, &[])).map_err(start)?;
+    until_there(target, &mut held, &socket, limit, stop)?;
     let mut took = Vec::new();
     for _ in 0..times {
         let own = ["-o", "ControlMaster=no", "-o", &path, "-T"];
@@ -38,6 +38,40 @@ pub fn logins(
         took.push(begin.elapsed().into());
     }
     Ok(took)
+}
+
+/// Until the socket is there: ssh makes it when it is logged in.
+fn until_there(
+    target: &Target,
+    held: &mut Lines,
+    socket: &Path,
+    limit: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), LoginError> {
+    const LOOK: Duration = Duration::from_millis(20);
+    let end = Instant::now() + limit;
+    let mut said = format!("no connection within {}", Nanos::from(limit));
+    while Instant::now() < end {
+        if socket.exists() {
+            return Ok(());
+        }
+        let next = held.next(Instant::now() + LOOK, stop);
+        let (_, came) = next.map_err(|source| LoginError::Start {
+            program: "ssh",
+            source,
+        })?;
+        match came {
+            Came::Line(_, line) => said = line,
+            Came::Stopped => return Err(LoginError::Interrupted),
+            Came::Ended => break,
+            Came::Late => {}
+        }
+    }
+    Err(LoginError::Refused {
+        target: target.host.clone(),
+        why: said,
+        so_far: Box::default(),
+    })
 }
 
 /// Until the mark comes.

@@ -17,6 +17,10 @@ fn nanos(time: Nanos) -> String {
 pub fn of(measured: &Measured, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", style.bold(&clean(&measured.target)));
+    if measured.logins.is_empty() && measured.failed.is_none() {
+        out.push_str("Interrupted before a login had ended.\n");
+        return out;
+    }
     let whole: u64 = measured.parts.iter().map(|part| part.median.0).sum();
     let rows: Vec<Vec<String>> = measured
         .parts
