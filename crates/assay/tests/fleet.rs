@@ -716,31 +716,13 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
 
 /// A root with a shell and nothing else but these files.
 fn little_root(servers: &Servers, name: &str, files: &[(&str, &str)]) -> Option<PathBuf> {
-    let busybox = assay_host::Host::which(&assay_host::Live, "busybox".as_ref());
-    let alone = busybox.filter(|path| {
-        let output = Command::new("ldd").arg(path).output();
-        output.is_ok_and(|output| !output.status.success())
-    });
-    let Some(busybox) = alone else {
+    let Some(busybox) = assay_rigs::busybox::is_static() else {
         assay_testing::skipped("busybox", "a static busybox is not installed");
         return None;
     };
     let root = servers.path(name);
-    for dir in ["bin", "dev"] {
-        std::fs::create_dir_all(root.join(dir)).unwrap();
-    }
-    std::fs::copy(busybox, root.join("bin/busybox")).unwrap();
-    let null = Command::new("mknod")
-        .arg(root.join("dev/null"))
-        .args(["c", "1", "3"])
-        .status();
-    assert!(null.unwrap().success());
-    for applet in [
-        "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
-        "timeout", "gzip",
-    ] {
-        std::os::unix::fs::symlink("/bin/busybox", root.join("bin").join(applet)).unwrap();
-    }
+    std::fs::create_dir_all(&root).unwrap();
+    assay_rigs::busybox::furnish(&root, &busybox).unwrap();
     for (path, text) in files {
         let path = root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

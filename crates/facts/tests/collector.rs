@@ -147,12 +147,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
 }
 
 fn busybox() -> Option<PathBuf> {
-    let found = Live.which("busybox".as_ref());
-    let is_static = |path: &PathBuf| {
-        let output = Command::new("ldd").arg(path).output();
-        output.is_ok_and(|output| !output.status.success())
-    };
-    let found = found.filter(is_static);
+    let found = assay_rigs::busybox::is_static();
     if found.is_none() {
         assay_testing::skipped("busybox", "a static busybox is not installed");
     }
@@ -191,20 +186,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
         .status()
         .unwrap();
     assert!(copied.success());
-    std::fs::create_dir_all(dir.join("bin")).unwrap();
-    std::fs::create_dir_all(dir.join("dev")).unwrap();
-    std::fs::copy(busybox, dir.join("bin/busybox")).unwrap();
-    let null = Command::new("mknod")
-        .arg(dir.join("dev/null"))
-        .args(["c", "1", "3"])
-        .status();
-    assert!(null.unwrap().success());
-    for applet in [
-        "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
-        "timeout", "gzip",
-    ] {
-        std::os::unix::fs::symlink("/bin/busybox", dir.join("bin").join(applet)).unwrap();
-    }
+    assay_rigs::busybox::furnish(dir, busybox).unwrap();
     let index = dir.join("assay-capture.json");
     let Ok(text) = std::fs::read_to_string(&index) else {
         return;

@@ -118,6 +118,14 @@ impl Index {
         })
     }
 
+    /// The sizes of a file system.
+    pub(crate) fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        let found = self.statfs.get(&*path.to_string_lossy()).copied();
+        found.ok_or_else(|| HostError::NotCaptured {
+            what: format!("free space of {}", path.display()),
+        })
+    }
+
     /// The answer of a command.
     pub(crate) fn run(&self, argv: &[&OsStr]) -> Result<CommandOutput, HostError> {
         let line = crate::error::command_line(argv);

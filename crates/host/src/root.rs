@@ -132,10 +132,7 @@ impl Host for Root {
     }
 
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
-        let found = self.index.statfs.get(&*path.to_string_lossy()).copied();
-        found.ok_or_else(|| HostError::NotCaptured {
-            what: format!("free space of {}", path.display()),
-        })
+        self.index.statfs(path)
     }
 
     fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {

@@ -5,6 +5,7 @@
 //! the thread that started it, so a rig belongs into the test that uses it. `start` returns an
 //! error that says what is missing; [`lacks`] tells it beforehand, for a test to be skipped.
 //!
+//! - [`busybox`]: a root directory with a shell and nothing else.
 //! - [`nginx::Nginx`]: a web server with a small file to fetch.
 //! - [`dovecot::Dovecot`]: IMAP with two passdbs, PAM before SQL. The user is in SQL alone, so
 //!   every login first fails in PAM, which takes its time (pam_unix asks for 2 s).
@@ -18,6 +19,7 @@
     reason = "a rig starts processes and owns its files"
 )]
 
+pub mod busybox;
 pub mod dns;
 pub mod dovecot;
 pub mod nginx;
