@@ -51,6 +51,8 @@ pub fn of(measured: &Measured, style: Style) -> String {
             let text = format!("{logins}: they wait in {}.", part.name());
             style.paragraph(&mut out, "", 0, &text);
         }
+        // One that failed at once did not wait, and was no whole login either.
+        None if measured.failed.is_some() => {}
         None => {
             let text = format!(
                 "{logins}, {} altogether: no part waits.",
