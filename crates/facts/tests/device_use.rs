@@ -319,7 +319,12 @@ fn a_check_that_fails_refuses() {
     let calls = whole.calls();
     // All calls of the first checks; of the long walk over processes only some.
     for n in (1..=60).chain((61..calls * 3 / 4).step_by(41)) {
-        let found = unchecked(&Faulty::once(&Live, n));
+        let host = Faulty::once(&Live, n);
+        let found = unchecked(&host);
+        // Processes end meanwhile: with fewer calls this one is not of the walk any more.
+        if n > 60 && n >= host.calls() * 3 / 4 {
+            continue;
+        }
         assert!(
             !found.is_empty() && found != usual,
             "call {n} of {calls} failed without a word"
