@@ -186,7 +186,7 @@ impl Session {
         all
     }
 
-    /// An error of this session.
+    /// An error of this login.
     #[must_use]
     pub fn failed(&self, kind: Fault, reason: &str) -> SessionError {
         self.fault(kind, clean(reason))

@@ -126,6 +126,13 @@ impl Index {
         })
     }
 
+    /// Whether a file was in use is in no capture.
+    pub(crate) fn open_exclusive(path: &Path) -> Result<(), HostError> {
+        Err(HostError::NotCaptured {
+            what: format!("whether {} is open", path.display()),
+        })
+    }
+
     /// The answer of a command.
     pub(crate) fn run(&self, argv: &[&OsStr]) -> Result<CommandOutput, HostError> {
         let line = crate::error::command_line(argv);

@@ -189,18 +189,18 @@ impl Building<'_> {
         );
         self.cached(top);
         if self.formatted() {
-            let recipe = Recipe::Image(image(disk));
             let name = format!("nbd-{}", disk.format.name());
-            top = self.add(
-                Some(top),
-                &name,
-                disk.format.name(),
-                LayerKind::Image,
-                recipe,
-            );
-            self.set(top, &options(disk.format));
+            top = self.image(top, disk, &name, Recipe::Image(image(disk)));
         }
         top
+    }
+
+    /// The image's format, above the same without one.
+    fn image(&mut self, below: usize, disk: &Disk, name: &str, recipe: Recipe) -> usize {
+        let format = disk.format;
+        let rung = self.add(Some(below), name, format.name(), LayerKind::Image, recipe);
+        self.set(rung, &options(format));
+        rung
     }
 
     fn again(&mut self, of: usize) {

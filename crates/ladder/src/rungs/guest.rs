@@ -1,6 +1,6 @@
 //! Rungs in a guest: its disk, and what lies on it.
 
-use super::image::{opened, options};
+use super::image::opened;
 use super::{Building, On, Recipe};
 use crate::part::{FileSystem, Part};
 use assay_lab::Disk;
@@ -48,14 +48,7 @@ impl Building<'_> {
         if self.formatted() {
             let name = format!("disk-{}", disk.format.name());
             let recipe = self.on_disk(disk, &name, &[]);
-            top = self.add(
-                Some(top),
-                &name,
-                disk.format.name(),
-                LayerKind::Image,
-                recipe,
-            );
-            self.set(top, &options(disk.format));
+            top = self.image(top, disk, &name, recipe);
         }
         let mut on = Vec::new();
         if self.wants(Part::Luks) {

@@ -28,6 +28,19 @@ pub(super) struct Questions {
     pub remarks: Vec<String>,
 }
 
+/// What was seen when the requests of a file were asked once.
+#[derive(Default)]
+struct Looked {
+    /// Those that the load asks.
+    requests: Vec<Request>,
+    /// The first answer to one of them.
+    first: Option<Probed>,
+    /// Those that were answered otherwise than expected.
+    other: LeftOut,
+    /// How many were asked.
+    looked: usize,
+}
+
 impl Asking<'_> {
     pub fn questions(&self) -> Result<Questions, TargetError> {
         match &self.asked.what {
@@ -80,32 +93,12 @@ impl Asking<'_> {
     fn list(&self, text: &[u8]) -> Result<Questions, TargetError> {
         let (paths, left_out) = list::paths(text, self.url);
         let all = paths.len();
-        let (mut requests, mut first) = (Vec::new(), None);
-        let mut silent = LeftOut::default();
-        let begin = Instant::now();
-        let mut looked = 0;
-        for (number, path) in (1u64..).zip(&paths) {
+        let asked = paths.iter().map(|path| {
             let request = self.request(&self.asked.method, &self.at(path)?)?;
-            let expect = Expect {
-                status: self.asked.status,
-                ..Expect::default()
-            };
-            if looked == LOOKED_AT || begin.elapsed() > LOOKING {
-                requests.push(request.expecting(expect));
-                continue;
-            }
-            looked += 1;
-            let probed = self.answer(self.url, &request, self.addresses)?;
-            match probed.answer.status == self.asked.status {
-                true => {
-                    let length = fixed(&probed);
-                    requests.push(request.expecting(Expect { length, ..expect }));
-                    first.get_or_insert(probed);
-                }
-                false => silent.add(format!("answered with {}", probed.answer.status), number),
-            }
-        }
-        let mut remarks = vec![format!("{all} paths are asked in turn")];
+            Ok((request, self.asked.status))
+        });
+        let seen = self.look(asked, false, |now, _| format!("answered with {now}"))?;
+        let mut remarks = vec![format!("{} paths are asked in turn", seen.requests.len())];
         if left_out.count() > 0 {
             let lines = left_out.count() + all as u64;
             remarks.push(format!(
@@ -114,27 +107,27 @@ impl Asking<'_> {
                 left_out.describe()
             ));
         }
-        if silent.count() > 0 {
-            remarks[0] = format!("{} paths are asked in turn", requests.len());
+        if seen.other.count() > 0 {
             remarks.push(format!(
-                "{} of {looked} paths that were tried are left out: {}",
-                silent.count(),
-                silent.describe().replace("line", "path")
+                "{} of {} paths that were tried are left out: {}",
+                seen.other.count(),
+                seen.looked,
+                seen.other.describe().replace("line", "path")
             ));
         }
-        remarks.extend(untried(looked, all));
-        let first = first.ok_or_else(|| {
+        remarks.extend(untried(seen.looked, all));
+        let first = seen.first.ok_or_else(|| {
             self.nothing(match all {
                 0 if left_out.count() == 0 => "the list has no line".to_owned(),
                 0 => format!("no line of the list can be asked: {}", left_out.describe()),
                 _ => format!(
                     "no path of the list has the wanted answer: {}",
-                    silent.describe()
+                    seen.other.describe()
                 ),
             })
         })?;
         Ok(Questions {
-            requests,
+            requests: seen.requests,
             listed: Arc::from([]),
             first,
             remarks,
@@ -143,35 +136,14 @@ impl Asking<'_> {
 
     fn log(&self, text: &[u8], speed: f64, seed: u64) -> Result<Questions, TargetError> {
         let log = log::read(text, seed);
-        let mut requests = Vec::new();
-        let mut first: Option<Probed> = None;
-        let mut other = LeftOut::default();
-        let begin = Instant::now();
-        let mut looked = 0;
-        for (number, asked) in (1u64..).zip(&log.requests) {
+        let asked = log.requests.iter().map(|asked| {
             let request = self.request(&asked.method(), &self.at(&asked.path)?)?;
-            let expect = Expect {
-                status: asked.status,
-                ..Expect::default()
-            };
-            if looked == LOOKED_AT || begin.elapsed() > LOOKING {
-                requests.push(request.expecting(expect));
-                continue;
-            }
-            looked += 1;
-            let probed = self.answer(self.url, &request, self.addresses)?;
-            let length = match probed.answer.status == asked.status {
-                true => fixed(&probed),
-                false => {
-                    let (now, then) = (probed.answer.status, asked.status);
-                    other.add(format!("with {now} instead of {then}"), number);
-                    None
-                }
-            };
-            requests.push(request.expecting(Expect { length, ..expect }));
-            first.get_or_insert(probed);
-        }
-        let first = first.ok_or_else(|| {
+            Ok((request, asked.status))
+        });
+        let seen = self.look(asked, true, |now, then| {
+            format!("with {now} instead of {then}")
+        })?;
+        let first = seen.first.ok_or_else(|| {
             self.nothing(match log.lines {
                 0 => "the log is empty".to_owned(),
                 _ => format!(
@@ -192,7 +164,7 @@ impl Asking<'_> {
         let mut remarks = vec![format!(
             "{} requests of the log, {} of them different, are replayed over {}",
             listed.len(),
-            requests.len(),
+            seen.requests.len(),
             assay_model::Nanos(span)
         )];
         if log.left_out.count() > 0 {
@@ -203,21 +175,60 @@ impl Asking<'_> {
                 log.left_out.describe()
             ));
         }
-        if other.count() > 0 {
+        if seen.other.count() > 0 {
             remarks.push(format!(
-                "{} of {looked} requests that were tried are answered otherwise than the log says, and \
+                "{} of {} requests that were tried are answered otherwise than the log says, and \
                  will fail: {}",
-                other.count(),
-                other.describe().replace("line", "request")
+                seen.other.count(),
+                seen.looked,
+                seen.other.describe().replace("line", "request")
             ));
         }
-        remarks.extend(untried(looked, requests.len()));
+        remarks.extend(untried(seen.looked, seen.requests.len()));
         Ok(Questions {
-            requests,
+            requests: seen.requests,
             listed,
             first,
             remarks,
         })
+    }
+
+    /// Asks each request once, as long as there is time, and says what came: each request comes with the
+    /// status that is expected. One that is answered otherwise is described from the status that came and
+    /// the one expected, and stays only when `others_stay`.
+    fn look(
+        &self,
+        all: impl Iterator<Item = Result<(Request, u16), TargetError>>,
+        others_stay: bool,
+        describe: impl Fn(u16, u16) -> String,
+    ) -> Result<Looked, TargetError> {
+        let mut seen = Looked::default();
+        let begin = Instant::now();
+        for (number, asked) in (1u64..).zip(all) {
+            let (request, status) = asked?;
+            let expect = Expect {
+                status,
+                ..Expect::default()
+            };
+            if seen.looked == LOOKED_AT || begin.elapsed() > LOOKING {
+                seen.requests.push(request.expecting(expect));
+                continue;
+            }
+            seen.looked += 1;
+            let probed = self.answer(self.url, &request, self.addresses)?;
+            let came = probed.answer.status;
+            if came != status {
+                seen.other.add(describe(came, status), number);
+                if !others_stay {
+                    continue;
+                }
+            }
+            let length = fixed(&probed).filter(|_| came == status);
+            seen.requests
+                .push(request.expecting(Expect { length, ..expect }));
+            seen.first.get_or_insert(probed);
+        }
+        Ok(seen)
     }
 
     fn at(&self, path: &str) -> Result<Url, TargetError> {
