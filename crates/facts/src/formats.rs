@@ -3,6 +3,7 @@
 pub mod crypt;
 pub mod image;
 pub mod libvirt;
+pub mod limits;
 pub mod lvm;
 pub mod proxmox;
 pub mod qemu;

@@ -20,7 +20,7 @@ mod signatures;
 mod survey;
 mod target;
 
-pub use formats::{crypt, image, libvirt, lvm, proxmox, qemu, zpool};
+pub use formats::{crypt, image, libvirt, limits, lvm, proxmox, qemu, zpool};
 
 pub use device_use::{DeviceInUse, device_use, device_use_held};
 pub use dm::kind as dm_kind;

@@ -1,7 +1,7 @@
 //! A domain that libvirt itself started: `virt-qemu-run` with everything in a directory of its own.
 #![allow(clippy::disallowed_methods, reason = "tests start the real program")]
 
-use assay_host::Live;
+use assay_host::{Live, Root};
 use assay_model::stack::LayerKind::{Guest, Image, VirtualDisk};
 use assay_stack::{Target, discover};
 use std::process::{Child, Command, Stdio};
@@ -26,10 +26,38 @@ fn domain(dir: &str, name: &str) -> String {
          <cpu mode='custom'><model>qemu64</model></cpu><devices>
          <emulator>/usr/bin/qemu-system-x86_64</emulator>
          <disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='writethrough'
-         iothread='1'/><source file='{dir}/disk.qcow2'/><target dev='vda' bus='virtio'/></disk>
+         iothread='1'/><source file='{dir}/disk.qcow2'/><target dev='vda' bus='virtio'/>
+         <iotune><read_bytes_sec>104857600</read_bytes_sec><total_iops_sec>500</total_iops_sec></iotune></disk>
          <disk type='file' device='cdrom'><target dev='sdc' bus='sata'/><readonly/></disk>
          <memballoon model='none'/></devices></domain>"
     )
+}
+
+/// What is told of the limits of the process of that number, in a capture with this state of the domain.
+fn limited(status: &str, name: &str, cmdline: &[u8], pid: u32) -> Option<String> {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        (format!("proc/{pid}/comm"), &b"qemu-system-x86\n"[..]),
+        (format!("proc/{pid}/cmdline"), cmdline),
+        (format!("run/libvirt/qemu/{name}.xml"), status.as_bytes()),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let root = Root::open(dir.path()).unwrap();
+    let stack = discover(&root, &Target::Guest(name.to_owned())).unwrap();
+    let disk = stack
+        .layers
+        .iter()
+        .find(|layer| layer.kind == VirtualDisk)?;
+    let hints = assay_stack::hints(&stack);
+    let told = disk.get("throttled").map(str::to_owned);
+    assert_eq!(
+        told.is_some(),
+        hints.iter().any(|hint| hint.because.contains("throttled"))
+    );
+    told
 }
 
 #[test]
@@ -94,6 +122,19 @@ fn a_domain_by_its_name() {
         );
         std::thread::sleep(Duration::from_millis(200));
     };
+    // libvirt keeps limits where an ordinary one has /run/libvirt, and sets them through QEMU's monitor.
+    let status = temporary.path().join(format!("root/run/qemu/{name}.xml"));
+    let status = std::fs::read_to_string(status).unwrap();
+    let domain = assay_facts::libvirt::parse(&status).unwrap();
+    let limits = "100 MiB/s read, 500 IOPS in all";
+    assert_eq!(domain.disks[0].limits.to_string(), limits);
+    let pid = domain.pid.unwrap();
+    let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let told = |pid| limited(&status, &name, &cmdline, pid);
+    assert_eq!(told(pid).as_deref(), Some(limits));
+
+    // The state of another process is none of this one.
+    assert_eq!(told(pid + 1), None);
     assert_eq!(stack.layers[0].kind, Guest);
     assert_eq!(stack.layers[0].name, name);
     assert_eq!(stack.layers[0].get("accel"), Some("tcg"));

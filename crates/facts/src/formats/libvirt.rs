@@ -1,6 +1,7 @@
 //! A domain of libvirt as XML (formatdomain of libvirt): what `virsh dumpxml` prints, and the files
 //! in /etc/libvirt/qemu and /run/libvirt/qemu.
 
+use crate::limits::Limits;
 use crate::qemu::{self, Storage, VirtualDisk};
 use assay_model::secrets::plain;
 use roxmltree::{Document, Node};
@@ -129,9 +130,9 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
             set(&mut settings, key, value);
         }
     }
-    if child(node, "iotune").is_some() {
-        set(&mut settings, "throttled", "yes");
-    }
+    let tune = child(node, "iotune");
+    let limits = Limits::of_libvirt(|name| Some(child(tune?, name)?.text()?.to_owned()));
+    limits.tell(&mut settings);
     if child(node, "readonly").is_some() {
         set(&mut settings, "read_only", "yes");
     }
@@ -157,6 +158,7 @@ fn disk(node: Node<'_, '_>, devices: &[Node<'_, '_>]) -> VirtualDisk {
         bus,
         settings,
         formats: formats.chain(format).map(str::to_owned).collect(),
+        limits,
         storage,
     }
 }
@@ -254,16 +256,18 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             "scsi" => format!("<address controller='{}'/>", models.len() - 1),
             _ => String::new(),
         };
-        let flag = |key: &str, element: &str| match disk.settings.contains_key(key) {
-            true => format!("<{element}/>"),
-            false => String::new(),
-        };
         out += &format!(
             "<disk type='{kind}'><driver type='{}'{driver}{thread}/>{source}<target dev='{}' bus='{bus}'/>{address}{}{}</disk>",
             escape(format),
             escape(plain(&disk.id)),
-            flag("throttled", "iotune"),
-            flag("read_only", "readonly"),
+            match disk.limits.is_empty() {
+                true => String::new(),
+                false => format!("<iotune>{}</iotune>", disk.limits.to_libvirt()),
+            },
+            match disk.settings.contains_key("read_only") {
+                true => "<readonly/>",
+                false => "",
+            },
         );
     }
     for (index, model) in models.iter().enumerate() {
@@ -272,5 +276,9 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
             escape(model)
         );
     }
-    out + "</devices></domain>\n"
+    out += "</devices></domain>";
+    match domain.pid {
+        Some(pid) => format!("<domstatus pid='{pid}'>{out}</domstatus>\n"),
+        None => out + "\n",
+    }
 }

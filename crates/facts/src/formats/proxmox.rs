@@ -1,6 +1,7 @@
 //! Proxmox VE: `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg`
 //! (pvesm(1)). What runs may differ: changes are pending until the next start.
 
+use crate::limits::{Limits, is_limit};
 use crate::qemu::{Storage, VirtualDisk, cache_mode};
 use assay_model::secrets::is_plain;
 use std::collections::BTreeMap;
@@ -164,12 +165,15 @@ fn disk(
         _ => "ignore",
     };
     settings.insert("discard".to_owned(), discard.to_owned());
+    let limits = Limits::of_proxmox(&options);
+    limits.tell(&mut settings);
     let (storage, format) = place(volume, stores);
     Some(VirtualDisk {
         id: id.to_owned(),
         bus: bus.to_owned(),
         settings,
         formats: vec![format.to_owned()],
+        limits,
         storage,
     })
 }
@@ -243,7 +247,9 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
     let mut parts = value.trim().split(',').map(str::trim);
     let volume = parts.next().unwrap_or_default();
     let kept = parts.filter(|part| {
-        OPTIONS.contains(&part.split('=').next().unwrap_or_default()) && plain(part)
+        let name = part.split('=').next().unwrap_or_default();
+        let limit = is_limit(name.strip_prefix('m').unwrap_or(name));
+        (OPTIONS.contains(&name) || limit) && plain(part)
     });
     // `STORE:VOLUME` or the path of a device; an address of the web is none of them.
     let volume = if plain(volume) { volume } else { "none" };
@@ -275,6 +281,12 @@ mod tests {
         let config = parse(CONFIG, &stores(STORES));
         assert_eq!(config.name.as_deref(), Some("web"));
         assert_eq!(config.settings["cpu"], "x86-64-v2-AES");
+        let limits: Vec<String> = config
+            .disks
+            .iter()
+            .map(|disk| disk.limits.to_string())
+            .collect();
+        assert_eq!(limits, ["", "100 MiB/s read, 500 IOPS of writes", "", ""]);
         let found: Vec<(&str, &str, &str, &Storage)> = config
             .disks
             .iter()

@@ -18,6 +18,7 @@ pub(crate) mod lists {
 pub(crate) use redact::file as redact_file;
 pub use redact::redact;
 
+use crate::limits::{Limits, THROTTLED};
 use nodes::{Chain, Nodes};
 use options::{Map, is_on, options, settings};
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub struct VirtualDisk {
     /// Block drivers between the disk and its storage, from the top; `probed` where QEMU guesses
     /// the format from the contents.
     pub formats: Vec<String>,
+    /// What it may do at most, as far as that is told; [`THROTTLED`] is set as well where it is told elsewhere.
+    pub limits: Limits,
     /// Where its data lie.
     pub storage: Storage,
 }
@@ -98,6 +101,13 @@ pub fn parse(argv: &[String]) -> Machine {
                     parts.nodes.insert(name.clone(), map);
                 }
             }
+            "object" => {
+                let map = settings(&argument, "qom-type");
+                let limits = Limits::of_qemu(&map);
+                if let Some(id) = map.get("id").filter(|_| is_throttle_group(&map)) {
+                    parts.groups.insert(id.clone(), limits);
+                }
+            }
             "drive" => parts.drives.push(settings(&argument, "")),
             "device" => parts.devices.push(settings(&argument, "driver")),
             "hda" | "hdb" | "hdc" | "hdd" => {
@@ -121,6 +131,8 @@ struct Parts {
     nodes: Nodes,
     drives: Vec<Map>,
     devices: Vec<Map>,
+    /// Limits of throttle groups, by name.
+    groups: BTreeMap<String, Limits>,
 }
 
 impl Parts {
@@ -137,7 +149,7 @@ impl Parts {
             };
             let id = device.get("id").unwrap_or(drive).clone();
             let bus = controllers::bus(device, &self.devices, board);
-            let mut disk = describe(id, bus, chain, map);
+            let mut disk = describe(id, bus, chain, map, &self.groups);
             self.device(device, map, board, &mut disk);
             Some((device.get("driver").cloned().unwrap_or_default(), disk))
         });
@@ -151,7 +163,13 @@ impl Parts {
             }
             let id = map.get("id").cloned();
             let id = id.unwrap_or_else(|| format!("drive{at}"));
-            let mut disk = describe(id, bus.to_owned(), Chain::of_drive(map), Some(map));
+            let mut disk = describe(
+                id,
+                bus.to_owned(),
+                Chain::of_drive(map),
+                Some(map),
+                &self.groups,
+            );
             self.device(&Map::new(), Some(map), board, &mut disk);
             Some(disk)
         });
@@ -206,7 +224,18 @@ impl Parts {
     }
 }
 
-fn describe(id: String, bus: String, chain: Chain, drive: Option<&Map>) -> VirtualDisk {
+fn is_throttle_group(map: &Map) -> bool {
+    map.get("qom-type")
+        .is_some_and(|kind| kind == "throttle-group")
+}
+
+fn describe(
+    id: String,
+    bus: String,
+    chain: Chain,
+    drive: Option<&Map>,
+    groups: &BTreeMap<String, Limits>,
+) -> VirtualDisk {
     let on = |flag: bool| if flag { "on" } else { "off" }.to_owned();
     let mut settings: BTreeMap<String, String> = [
         ("direct", on(chain.direct)),
@@ -225,9 +254,20 @@ fn describe(id: String, bus: String, chain: Chain, drive: Option<&Map>) -> Virtu
     if chain.read_only {
         settings.insert("read_only".to_owned(), "yes".to_owned());
     }
-    if chain.throttled {
-        settings.insert("throttled".to_owned(), "yes".to_owned());
+    let of_group = chain.group.as_ref().and_then(|group| groups.get(group));
+    let limits = match chain.limits.is_empty() {
+        true => of_group.cloned().unwrap_or_default(),
+        false => chain.limits,
+    };
+    // Proxmox VE names a group after each drive and sets limits later; libvirt makes a group only for limits,
+    // `libvirt_iotune_group_…` or a name that the user chose.
+    let elsewhere = chain
+        .group
+        .is_some_and(|group| of_group.is_none() && !group.starts_with("throttle-drive-"));
+    if elsewhere {
+        settings.insert(THROTTLED.to_owned(), "yes".to_owned());
     }
+    limits.tell(&mut settings);
     if drive
         .and_then(|map| map.get("snapshot"))
         .is_some_and(|value| is_on(value))
@@ -239,6 +279,7 @@ fn describe(id: String, bus: String, chain: Chain, drive: Option<&Map>) -> Virtu
         bus,
         settings,
         formats: chain.formats,
+        limits,
         storage: chain.storage,
     }
 }

@@ -226,7 +226,7 @@ function guest(line,   at, key, n, parts, i, kept, text) {
     kept = loose(trim(parts[1])) ? trim(parts[1]) : "none"
     for (i = 2; i <= n; i++) {
         text = trim(parts[i])
-        if (text ~ /^(cache|aio|iothread|discard|detect_zeroes|media)(=|$)/ && loose(text)) kept = kept "," text
+        if (text ~ /^(cache|aio|iothread|discard|detect_zeroes|media|m?bps[a-z_]*|iops[a-z_]*)(=|$)/ && loose(text)) kept = kept "," text
     }
     return key ": " kept
 }
@@ -501,6 +501,11 @@ function qemu(n,   i, word, argument, kept, zero) {
         if (word == "enable-kvm") kept = kept zero "-enable-kvm"
         else if (word == "id" || word == "cpu") kept = kept zero "-" word zero qemu_value(argument, 1)
         else if (word ~ /^hd[abcd]$/) kept = kept zero "-" word zero qemu_file(argument)
+        else if (word == "object") {
+            # Objects may be secrets; those that limit a disk are none.
+            argument = qemu_object(argument, QEMU_OPTION[word])
+            if (argument ~ /(^|,)qom-type=throttle-group(,|$)/) kept = kept zero "-" word zero argument
+        }
         else if (word in QEMU_OPTION) kept = kept zero "-" word zero qemu_object(argument, QEMU_OPTION[word])
     }
     # The line has an end, which belongs to a word that means nothing.
@@ -545,7 +550,7 @@ function qemu_object(text, implied,   i, n, parts, at, key, value, last, kept, d
         if (!plain(key) || index(key, ",")) continue
         if (last == "guest") value = "(left out)"
         else if (last == "filename" || (last == "file" && drive)) value = qemu_file(value)
-        else if (key ~ /^(throttling\.|bps|iops)/ || last in QEMU_KEY) value = qemu_value(value, 0)
+        else if (key ~ /^(throttling\.|limits\.|x-bps|x-iops|bps|iops)/ || last in QEMU_KEY) value = qemu_value(value, 0)
         else continue
         kept = kept (kept == "" ? "" : ",") key "=" value
     }

@@ -61,6 +61,7 @@ fn command_lines_of_qemu_are_cleaned_as_the_rules_do() {
     let lines = [
         include_str!("../../fixtures/qemu-7.2-libvirt-9.0-cmdline.txt"),
         include_str!("../../fixtures/qemu-7.2-plain-cmdline.txt"),
+        "qemu-system-x86_64\n-object\nsecret,id=s,data=hunter2\n-object\n{\"qom-type\":\"throttle-group\",\"id\":\"slow\",\"limits\":{\"iops-total\":500}}\n-object\nthrottle-group,id=t,x-bps-read=1048576\n-drive\nfile=a.img,if=none,id=d,driver=throttle,throttle-group=slow\n-device\nvirtio-blk-pci,drive=d\n",
         include_str!("../../fixtures/qemu-7.2-controllers-without-id-cmdline.txt"),
         "kvm\n-name\nmail.example.org,debug-threads=on\n-object\nsecret,id=s,data=hunter2\n-drive\n\
          file=/srv/vm/secret.qcow2,format=qcow2,serial=S3RIAL,if=virtio,cache=none\n-drive\n\

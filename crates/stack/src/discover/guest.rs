@@ -46,7 +46,11 @@ impl Finder<'_> {
         };
         let running: Vec<&Process> = processes.iter().filter(fits).collect();
         let found = match running.as_slice() {
-            [process] => running_guest(process),
+            [process] => {
+                let mut found = running_guest(process);
+                self.limits(process, &mut found.disks);
+                found
+            }
             [] => match self.defined(name) {
                 Some(found) => found,
                 None => {
@@ -116,19 +120,53 @@ impl Finder<'_> {
 
     /// A guest that does not run, or whose process is not to be seen.
     fn defined(&self, name: &str) -> Option<Found> {
-        // The name becomes part of a path.
-        if name.contains('/') || name.starts_with('.') {
+        if !is_file_name(name) {
             return None;
         }
         self.of_proxmox(name).or_else(|| self.of_libvirt(name))
     }
 
-    fn of_libvirt(&self, name: &str) -> Option<Found> {
+    /// Limits that were set through QEMU's monitor: libvirt and Proxmox VE set theirs so, and know them. The
+    /// monitor itself is not asked, since it has room for one who asks.
+    fn limits(&self, process: &Process, disks: &mut [VirtualDisk]) {
+        let machine = &process.machine;
+        let named = machine.name.as_deref().filter(|name| is_file_name(name));
+        let libvirt = named.and_then(|name| self.domain(name));
+        let libvirt = libvirt.filter(|domain| domain.pid.is_none_or(|pid| pid == process.pid));
+        let number = machine.id.as_deref().and_then(|id| id.parse::<u32>().ok());
+        let proxmox = number.and_then(|id| self.configured(&format!("{id}.conf")));
+        let libvirt = libvirt.map(|domain| domain.disks).unwrap_or_default();
+        let proxmox = proxmox.map(|config| config.disks).unwrap_or_default();
+        for disk in disks.iter_mut().filter(|disk| disk.limits.is_empty()) {
+            let same = |told: &&VirtualDisk| {
+                let place =
+                    told.storage == disk.storage && matches!(told.storage, Storage::File(_));
+                place || told.id == disk.id.strip_prefix("drive-").unwrap_or(&disk.id)
+            };
+            if let Some(told) = libvirt.iter().chain(&proxmox).find(same) {
+                disk.limits = told.limits.clone();
+                disk.limits.tell(&mut disk.settings);
+            }
+        }
+    }
+
+    fn domain(&self, name: &str) -> Option<libvirt::Domain> {
         let files = LIBVIRT.map(|dir| Path::new(dir).join(format!("{name}.xml")));
         let text = files.iter().find_map(|file| self.host.read_text(file).ok());
         // Members of the group libvirt may ask the service, but not read its files.
         let text = text.or_else(|| self.ask_text(&[&libvirt::DUMP[..], &[name]].concat()).ok())?;
-        let domain = libvirt::parse(&text).ok()?;
+        libvirt::parse(&text).ok()
+    }
+
+    fn configured(&self, file: &str) -> Option<proxmox::Config> {
+        let stores = self.host.read_text(Path::new("/etc/pve/storage.cfg"));
+        let stores = proxmox::stores(&stores.unwrap_or_default());
+        let text = self.host.read_text(&Path::new(PROXMOX).join(file)).ok()?;
+        Some(proxmox::parse(&text, &stores))
+    }
+
+    fn of_libvirt(&self, name: &str) -> Option<Found> {
+        let domain = self.domain(name)?;
         Some(Found {
             name: domain.name,
             pid: None,
@@ -142,22 +180,13 @@ impl Finder<'_> {
     }
 
     fn of_proxmox(&self, name: &str) -> Option<Found> {
-        let dir = Path::new(PROXMOX);
-        let stores = self.host.read_text(Path::new("/etc/pve/storage.cfg"));
-        let stores = proxmox::stores(&stores.unwrap_or_default());
-        let read = |file: &Path| {
-            let text = self.host.read_text(file).ok()?;
-            Some(proxmox::parse(&text, &stores))
-        };
-        let by_number = name
-            .parse::<u32>()
-            .ok()
-            .and_then(|_| read(&dir.join(format!("{name}.conf"))));
+        let number = name.parse::<u32>().ok();
+        let by_number = number.and_then(|number| self.configured(&format!("{number}.conf")));
         let config = by_number.or_else(|| {
-            let files = self.host.list(dir).ok()?;
-            files
-                .iter()
-                .filter_map(|file| read(&dir.join(file)))
+            let files = self.host.list(Path::new(PROXMOX)).ok()?;
+            let names = files.iter().filter_map(|file| file.to_str());
+            names
+                .filter_map(|file| self.configured(file))
                 .find(|config| config.name.as_deref() == Some(name))
         })?;
         Some(Found {
@@ -333,6 +362,11 @@ impl Finder<'_> {
             );
         }
     }
+}
+
+/// A name becomes part of a path.
+fn is_file_name(name: &str) -> bool {
+    !name.contains('/') && !name.starts_with('.')
 }
 
 fn running_guest(process: &Process) -> Found {

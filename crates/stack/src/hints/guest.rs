@@ -1,10 +1,12 @@
 //! Remarks on virtual disks and their images.
 
 use super::{Look, Rule, Said};
+use assay_facts::limits::THROTTLED;
 use assay_model::Bytes;
 use assay_model::stack::LayerKind;
 
-pub(super) const RULES: [Rule; 7] = [
+pub(super) const RULES: [Rule; 8] = [
+    throttled,
     every_write_flushed,
     flushes_ignored,
     emulated_ide,
@@ -17,6 +19,22 @@ pub(super) const RULES: [Rule; 7] = [
 fn cache<'a>(look: &'a Look<'_>) -> Option<&'a str> {
     let disk = look.is(LayerKind::VirtualDisk);
     look.layer.get("cache").filter(|_| disk)
+}
+
+fn throttled(look: &Look<'_>) -> Option<Said> {
+    let limits = look.layer.get(THROTTLED)?;
+    let amount = if limits == "yes" {
+        "a limit that is not told here"
+    } else {
+        limits
+    };
+    look.is(LayerKind::VirtualDisk).then(|| Said {
+        text: format!(
+            "the disk is throttled on purpose: {amount}; no layer below can show more than that"
+        ),
+        because: format!("{THROTTLED} {limits}"),
+        source: "qemu(1), -drive throttling; libvirt, <iotune>; qm.conf(5), iops and mbps",
+    })
 }
 
 /// claims KVM-06.

@@ -1,6 +1,7 @@
 //! QEMU's block graph, as far as the command line describes it: formats above, the file at the end.
 
 use super::options::{Map, is_on};
+use crate::limits::Limits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -30,8 +31,10 @@ pub(super) struct Chain {
     pub(super) discard: bool,
     pub(super) detect_zeroes: Option<String>,
     pub(super) read_only: bool,
-    /// Limits of throttling, when there are any.
-    pub(super) throttled: bool,
+    /// Limits that the drive itself tells.
+    pub(super) limits: Limits,
+    /// The throttle group that it is in.
+    pub(super) group: Option<String>,
 }
 
 impl Default for Chain {
@@ -45,7 +48,8 @@ impl Default for Chain {
             discard: true,
             detect_zeroes: None,
             read_only: false,
-            throttled: false,
+            limits: Limits::default(),
+            group: None,
         }
     }
 }
@@ -92,7 +96,9 @@ impl Chain {
             self.detect_zeroes = Some(zeroes.to_owned());
         }
         self.read_only |= flag("read-only").unwrap_or(false);
-        self.throttled |= driver == "throttle" && limits(get("throttle-group"));
+        if let Some(group) = get("throttle-group").filter(|_| driver == "throttle") {
+            self.group = Some(group.to_owned());
+        }
         if let Some(aio) = get("aio") {
             aio.clone_into(&mut self.aio);
         }
@@ -141,10 +147,7 @@ impl Chain {
                 map.insert(long.to_owned(), value);
             }
         }
-        chain.throttled = map.iter().any(|(key, value)| {
-            let limit = ["throttling.", "bps", "iops"];
-            limit.iter().any(|start| key.starts_with(start)) && value != "0"
-        });
+        chain.limits = Limits::of_qemu(&map);
         match map.remove("file") {
             Some(file) => {
                 if let Some(json) = file.strip_prefix("json:") {
@@ -165,12 +168,6 @@ impl Chain {
         chain.node(&Nodes::new(), &map, "", 0);
         chain
     }
-}
-
-/// Proxmox names a group after each drive and sets limits elsewhere; libvirt makes a group only for
-/// limits, `libvirt_iotune_group_…` or a name that the user chose.
-fn limits(group: Option<&str>) -> bool {
-    group.is_some_and(|group| !group.starts_with("throttle-drive-"))
 }
 
 /// The driver of a file name: QEMU takes what stands before a colon for a protocol when no slash

@@ -2,12 +2,13 @@
 
 use super::nodes::protocol;
 use super::options::{Map, options, settings};
+use crate::limits::is_limit;
 use crate::redact::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 
 /// Options that describe the machine and its disks; of the others nothing is kept.
-pub(crate) const OPTIONS: [(&str, &str); 16] = [
+pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("id", ""),
     ("name", "guest"),
     ("M", "type"),
@@ -20,6 +21,7 @@ pub(crate) const OPTIONS: [(&str, &str); 16] = [
     ("blockdev", ""),
     ("drive", ""),
     ("device", "driver"),
+    ("object", "qom-type"),
     ("hda", ""),
     ("hdb", ""),
     ("hdc", ""),
@@ -27,7 +29,7 @@ pub(crate) const OPTIONS: [(&str, &str); 16] = [
 ];
 
 /// Settings of drives and devices that decide what they cost; of the others nothing is kept.
-pub(crate) const KEYS: [&str; 39] = [
+pub(crate) const KEYS: [&str; 40] = [
     "accel",
     "aio",
     "bus",
@@ -55,6 +57,7 @@ pub(crate) const KEYS: [&str; 39] = [
     "node-name",
     "num-queues",
     "physical_block_size",
+    "qom-type",
     "queue-size",
     "read-only",
     "readonly",
@@ -80,6 +83,10 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
         let Some((_, implied)) = OPTIONS.iter().find(|(name, _)| *name == option) else {
             continue;
         };
+        // Objects may be secrets; those that limit a disk are none.
+        if option == "object" && !super::is_throttle_group(&settings(&argument, implied)) {
+            continue;
+        }
         kept.push(format!("-{option}"));
         match option.as_str() {
             "enable-kvm" => {}
@@ -120,12 +127,7 @@ fn object(map: Map, identity: bool) -> String {
             "filename" => file(&text, identity),
             // A node of -blockdev names the node below it.
             "file" if is_drive => file(&text, identity),
-            _ if key.starts_with("throttling.")
-                || key.starts_with("bps")
-                || key.starts_with("iops") =>
-            {
-                value(text)
-            }
+            _ if is_limit(&key) => value(text),
             _ if KEYS.contains(&last) => value(text),
             _ => continue,
         };

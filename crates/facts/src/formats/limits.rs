@@ -1,0 +1,175 @@
+//! What QEMU lets through to a virtual disk at most, however it was told: throttling on its command line,
+//! `<iotune>` of libvirt, `iops_rd=` of Proxmox VE.
+
+use assay_model::Bytes;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A limit: its name in QMP (`block_set_io_throttle`) and in qm.conf(5), its element in libvirt's
+/// `<iotune>`, its name in a throttle group (qapi/block-core.json, ThrottleLimits), and what it is of.
+struct Name {
+    qmp: &'static str,
+    libvirt: &'static str,
+    group: &'static str,
+    of: &'static str,
+}
+
+const fn name(
+    qmp: &'static str,
+    libvirt: &'static str,
+    group: &'static str,
+    of: &'static str,
+) -> Name {
+    Name {
+        qmp,
+        libvirt,
+        group,
+        of,
+    }
+}
+
+const NAMES: [Name; 6] = [
+    name("bps", "total_bytes_sec", "bps-total", "in all"),
+    name("bps_rd", "read_bytes_sec", "bps-read", "read"),
+    name("bps_wr", "write_bytes_sec", "bps-write", "written"),
+    name("iops", "total_iops_sec", "iops-total", "in all"),
+    name("iops_rd", "read_iops_sec", "iops-read", "of reads"),
+    name("iops_wr", "write_iops_sec", "iops-write", "of writes"),
+];
+
+/// Limits of a disk, bytes or operations per second; bursts are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits(BTreeMap<&'static str, u64>);
+
+impl Limits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Of settings of a drive (`throttling.iops-total`, and `iops` as it was before QEMU 1.7), or of a
+    /// throttle group (`x-iops-total`, and `limits.iops-total`).
+    pub(crate) fn of_qemu(map: &BTreeMap<String, String>) -> Self {
+        Self::read(|name| {
+            let keys = [
+                format!("throttling.{}", name.group),
+                format!("limits.{}", name.group),
+                format!("x-{}", name.group),
+                name.qmp.to_owned(),
+            ];
+            let value = keys.iter().find_map(|key| map.get(key))?;
+            value.parse().ok()
+        })
+    }
+
+    /// `text` gives what an element of `<iotune>` holds.
+    pub(crate) fn of_libvirt(text: impl Fn(&str) -> Option<String>) -> Self {
+        Self::read(|name| text(name.libvirt)?.trim().parse().ok())
+    }
+
+    /// Options of a drive in qm.conf(5): `mbps=` are MiB (PVE/QemuServer.pm multiplies by 1024 × 1024).
+    pub(crate) fn of_proxmox(options: &BTreeMap<&str, &str>) -> Self {
+        Self::read(|name| {
+            let plain = options.get(name.qmp).and_then(|value| value.parse().ok());
+            plain.or_else(|| {
+                let key = format!("m{}", name.qmp);
+                let mib: f64 = options.get(key.as_str())?.parse().ok()?;
+                Some((mib * 1_048_576.0) as u64)
+            })
+        })
+    }
+
+    fn read(value: impl Fn(&Name) -> Option<u64>) -> Self {
+        let limits = NAMES.iter().filter_map(|name| {
+            let value = value(name).filter(|value| *value > 0)?;
+            Some((name.qmp, value))
+        });
+        Self(limits.collect())
+    }
+
+    /// As elements of `<iotune>`.
+    pub(crate) fn to_libvirt(&self) -> String {
+        let elements = NAMES.iter().filter_map(|name| {
+            let value = self.0.get(name.qmp)?;
+            Some(format!("<{0}>{value}</{0}>", name.libvirt))
+        });
+        elements.collect()
+    }
+
+    /// Writes [`THROTTLED`] into the settings of a disk that is limited.
+    pub fn tell(&self, settings: &mut BTreeMap<String, String>) {
+        if !self.is_empty() {
+            settings.insert(THROTTLED.to_owned(), self.to_string());
+        }
+    }
+}
+
+/// The setting of a disk that is limited: how much.
+pub const THROTTLED: &str = "throttled";
+
+/// Whether a setting of a drive or an object limits something.
+pub(crate) fn is_limit(key: &str) -> bool {
+    ["throttling.", "limits.", "x-bps", "x-iops", "bps", "iops"]
+        .iter()
+        .any(|start| key.starts_with(start))
+}
+
+/// `100 MiB/s read, 500 IOPS in all`.
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        for name in &NAMES {
+            let Some(value) = self.0.get(name.qmp) else {
+                continue;
+            };
+            f.write_str(before)?;
+            match name.qmp.starts_with("bps") {
+                true => write!(f, "{}/s {}", Bytes(*value), name.of)?,
+                false => write!(f, "{value} IOPS {}", name.of)?,
+            }
+            before = ", ";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_limit_in_every_language() {
+        let told = "100 MiB/s read, 500 IOPS in all";
+        for pairs in [
+            [
+                ("throttling.bps-read", "104857600"),
+                ("throttling.iops-total", "500"),
+            ],
+            [("bps_rd", "104857600"), ("iops", "500")],
+            [("x-bps-read", "104857600"), ("x-iops-total", "500")],
+            [
+                ("limits.bps-read", "104857600"),
+                ("limits.iops-total", "500"),
+            ],
+        ] {
+            let map = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            assert_eq!(Limits::of_qemu(&map.into()).to_string(), told);
+        }
+        let options = [("mbps_rd", "100"), ("iops", "500"), ("iops_max", "9")];
+        let limits = Limits::of_proxmox(&options.into());
+        assert_eq!(limits.to_string(), told);
+        let xml = limits.to_libvirt();
+        let again = Limits::of_libvirt(|name| {
+            let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+            Some(rest.split_once('<')?.0.to_owned())
+        });
+        assert_eq!(again, limits);
+    }
+
+    #[test]
+    fn nothing_is_no_limit() {
+        let options = [("mbps_rd", "0"), ("iops", "many"), ("iops_rd", "-1")];
+        assert!(Limits::of_proxmox(&options.into()).is_empty());
+    }
+}
