@@ -154,6 +154,47 @@ fn an_image_is_not_built_for_an_emulator_that_is_missing() {
     }
 }
 
+/// What was wrong with the arguments was found when the image was built, minutes later.
+#[test]
+fn an_image_is_not_built_for_a_guest_that_cannot_be_had() {
+    if assay_host::Host::which(&assay_host::Live, "qemu-system-x86_64".as_ref()).is_none() {
+        assay_testing::skipped("qemu", "qemu-system-x86_64 is not installed");
+        return;
+    }
+    let home = Home::new();
+    let cache = home.dir.path().join("cache");
+    let ide = ["--disk", "1M,bus=ide"];
+    let twice = ["--disk", "1M,name=a", "--disk", "1M,name=a"];
+    let (fifth, file) = (ide.repeat(5), ["--disk", "1M,dir=/etc/passwd"]);
+    for (verb, args, words) in [
+        ("run", &twice[..], ["two disks", "disk a"]),
+        ("up", &fifth, ["four IDE disks", "disk5"]),
+        ("measure", &file, ["/etc/passwd", "no directory"]),
+        ("full", &["--cpu", "Pentium9"], ["Pentium9", "-cpu help"]),
+        (
+            "power-cut",
+            &["--disk", "1M,device=/dev/null"],
+            ["/dev/null", "--destroy-data"],
+        ),
+        (
+            "run",
+            &["--destroy-data", "--disk", "1M,device=/dev/null"],
+            ["/dev/null", "not a block device"],
+        ),
+    ] {
+        let mut all = vec!["lab", verb];
+        all.extend(args);
+        if verb == "run" {
+            all.extend(["--", "true"]);
+        }
+        let mut command = home.command(&all);
+        command.env("ASSAY_LAB_CACHE", &cache);
+        refused(&home, &ended(command), &words);
+        let begun = entries(&cache).into_iter().filter(|name| name != "lock");
+        assert_eq!(begun.count(), 0, "{verb}: an image was begun");
+    }
+}
+
 #[test]
 fn a_guest_needs_qemu_room_and_disks_that_can_be_had() {
     let Some(images) = images() else { return };

@@ -8,7 +8,8 @@ use crate::state::State;
 use assay_host::process::{Dies, Running};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::path::Path;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,7 @@ pub fn choose(image: &Image, state: &State) -> Result<Choice, LabError> {
     if let Some(known) = known {
         return Ok(known.choice);
     }
-    let why = probe(image, state.root())?;
+    let why = probe(image)?;
     let choice = Choice {
         accel: if why.is_none() {
             Accel::Kvm
@@ -99,15 +100,13 @@ pub fn choose(image: &Image, state: &State) -> Result<Choice, LabError> {
 
 /// Boots the kernel without a root file system. It works when it gets as far as missing it; else
 /// the answer says what happened.
-fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
+fn probe(image: &Image) -> Result<Option<String>, LabError> {
     /// A kernel without a root file system panics within this time.
     const PROBE_LIMIT: Duration = Duration::from_secs(15);
-    let files = ["probe.console", "probe.stderr"]
-        .map(|name| dir.join(format!("{name}.{}", std::process::id())));
-    let [log, complaint] = &files;
-    let stderr = File::create(complaint).map_err(LabError::io(complaint))?;
-    let mut chardev = std::ffi::OsString::from("file,id=console,path=");
-    chardev.push(assay_qemu::escape_path(log));
+    // Files in memory, without a name: a process that is killed leaves nothing.
+    let (console, log) = unnamed()?;
+    let (complaint, said) = unnamed()?;
+    let copy = |file: &OwnedFd| file.try_clone().map_err(LabError::io(&log));
     let mut command = Command::new(emulator::QEMU);
     command
         .args([
@@ -130,16 +129,16 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
         .arg("-kernel")
         .arg(image.kernel())
         .args(["-append", "console=ttyS0 panic=-1"])
-        .arg("-chardev")
-        .arg(chardev)
+        .args(["-chardev", "stdio,id=console,signal=off"])
         .args(["-serial", "chardev:console"])
-        .stdout(Stdio::null())
-        .stderr(stderr);
+        .stdin(Stdio::null())
+        .stdout(copy(&console)?)
+        .stderr(copy(&complaint)?);
     let qemu = Running::start(command, Dies::WithThread);
     let qemu = qemu.map_err(emulator::start_error)?;
     let deadline = Instant::now() + PROBE_LIMIT;
     let why = loop {
-        if console::panic(log).is_some() {
+        if console::panic(&log).is_some() {
             break None;
         }
         match qemu.wait(Duration::from_millis(50)) {
@@ -151,9 +150,9 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
                 ));
             }
             // The panic may have been written just before the end.
-            _ if console::panic(log).is_some() => break None,
+            _ if console::panic(&log).is_some() => break None,
             _ => {
-                let said = fs::read_to_string(complaint).unwrap_or_default();
+                let said = fs::read_to_string(&said).unwrap_or_default();
                 let line = said
                     .lines()
                     .find(|line| line.contains("KVM"))
@@ -165,9 +164,13 @@ fn probe(image: &Image, dir: &Path) -> Result<Option<String>, LabError> {
             }
         }
     };
-    drop(qemu);
-    for file in &files {
-        let _ = fs::remove_file(file);
-    }
     Ok(why)
+}
+
+/// A file in memory, for another process to write to and for this one to read by its path.
+fn unnamed() -> Result<(OwnedFd, PathBuf), LabError> {
+    let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|error| LabError::io(Path::new("a file in memory"))(error.into()))?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok((file, path.into()))
 }

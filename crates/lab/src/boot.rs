@@ -43,6 +43,7 @@ impl Guest {
         if AGENT.is_empty() {
             return Err(LabError::NoAgent);
         }
+        options.check(state)?;
         let accel = match options.accel {
             Some(accel) => Choice { accel, why: None },
             None => choose(image, state)?,
@@ -101,7 +102,6 @@ impl Guest {
         let claims = Claims::take(options)?;
         let mut disks = Vec::new();
         for disk in &options.disks {
-            disk.check()?;
             let mut names = files::of(&dir, disk);
             let claimed = claims.paths(disk);
             if let Some((ours, _)) = &claimed {
@@ -229,9 +229,6 @@ const DAMAGED: &str = ": the guest image is damaged; remove its directory, which
 /// Adds the way out where there is one.
 fn explain(reason: String) -> String {
     let way_out = match &reason {
-        reason if reason.contains("CPU model") => {
-            ": `qemu-system-x86_64 -cpu help` lists those there are"
-        }
         reason if reason.contains("no slot") => {
             ": take fewer disks, or bus=virtio-scsi, whose disks share one"
         }

@@ -98,7 +98,8 @@ impl Places {
         Ok(parts)
     }
 
-    fn device(&mut self, disk: &Disk, parts: &mut Vec<Part>) -> Result<(), LabError> {
+    /// The controller, where it is the first on it, and the disk on it.
+    pub(crate) fn device(&mut self, disk: &Disk, parts: &mut Vec<Part>) -> Result<(), LabError> {
         let iothread = format!("{}-io", disk.name);
         if disk.iothread {
             parts.push(Part::Object(

@@ -2,6 +2,7 @@
 
 use crate::error::LabError;
 use std::io::{Error, ErrorKind};
+use std::process::{Command, Stdio};
 
 /// Its program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
@@ -16,5 +17,25 @@ pub(crate) fn start_error(error: Error) -> LabError {
             package: PACKAGE,
         },
         _ => LabError::Qemu(error.to_string()),
+    }
+}
+
+/// Whether it knows a model of a processor, as `-cpu` takes it.
+///
+/// # Errors
+/// It does not, or there is no emulator.
+pub(crate) fn check_cpu(model: &str) -> Result<(), LabError> {
+    let listed = Command::new(QEMU)
+        .args(["-cpu", "help"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(start_error)?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let name = model.split(',').next().unwrap_or_default();
+    match listed.split_whitespace().any(|word| word == name) {
+        true => Ok(()),
+        false => Err(LabError::Qemu(format!(
+            "there is no CPU model {name:?}: `{QEMU} -cpu help` lists those there are"
+        ))),
     }
 }

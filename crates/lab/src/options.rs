@@ -1,7 +1,13 @@
 //! What a guest is to be like.
 
 use crate::accel::Accel;
+use crate::claim::Claims;
+use crate::devices::Places;
 use crate::disk::Disk;
+use crate::emulator::check_cpu;
+use crate::error::LabError;
+use crate::state::State;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +61,30 @@ impl Options {
             boot_limit: Duration::from_secs(600),
             detached: false,
         }
+    }
+
+    /// Whether such a guest can be had on this machine, as far as that is known before there is an image:
+    /// building one takes minutes. Devices of its disks are looked at, and left as they are.
+    ///
+    /// # Errors
+    /// Its name is none or taken, or a disk cannot be had.
+    pub fn check(&self, state: &State) -> Result<(), LabError> {
+        state.free(&self.name)?;
+        let mut places = Places::default();
+        let mut names = BTreeSet::new();
+        for disk in &self.disks {
+            disk.check()?;
+            places.device(disk, &mut Vec::new())?;
+            if !names.insert(&disk.name) {
+                return Err(disk.refuse("two disks of the guest have this name"));
+            }
+            let dir = disk.dir.as_deref().filter(|dir| !dir.is_dir());
+            if let Some(dir) = dir {
+                return Err(disk.refuse(format!("{} is no directory", dir.display())));
+            }
+        }
+        Claims::take(self)?;
+        self.cpu_model.as_deref().map_or(Ok(()), check_cpu)
     }
 
     pub(crate) fn memory_mib(&self) -> u32 {

@@ -120,14 +120,20 @@ impl State {
         }
     }
 
+    /// Where a guest of this name would live.
+    pub(crate) fn free(&self, name: &str) -> Result<PathBuf, LabError> {
+        Self::check_name(name)?;
+        let dir = self.root.join(name);
+        match dir.symlink_metadata() {
+            Ok(_) => Err(LabError::Taken(name.to_owned())),
+            Err(_) => Ok(dir),
+        }
+    }
+
     /// Makes the directory of a new guest and holds it.
     pub fn add(&self, name: &str) -> Result<Place, LabError> {
-        Self::check_name(name)?;
         let _lock = self.lock()?;
-        let dir = self.root.join(name);
-        if dir.symlink_metadata().is_ok() {
-            return Err(LabError::Taken(name.to_owned()));
-        }
+        let dir = self.free(name)?;
         // It appears with its owner in it: that tells it from directories of other people.
         let part = self.root.join(format!("{PART}{name}"));
         match fs::remove_dir_all(&part) {

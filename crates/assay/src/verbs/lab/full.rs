@@ -81,7 +81,7 @@ const USUAL: [&str; 14] = [
 pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
     let usual: &[&str] = if args.pool { &[] } else { &USUAL };
     let name = format!("full-{}", std::process::id());
-    let mut options = args.machine.options(&name, usual)?;
+    let mut options = lab.options(&args.machine, &name, usual)?;
     anyhow::ensure!(
         args.room.0 >= 64 << 10,
         "--room {}: too little, 64 KiB at least",

@@ -96,7 +96,7 @@ impl Measure {
 
 pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     let name = format!("measure-{}", std::process::id());
-    let options = args.machine.options(&name, &USUAL)?;
+    let options = lab.options(&args.machine, &name, &USUAL)?;
     let disks = &options.disks;
     let seed = args.seed.map_or_else(context::random_seed, Ok)?;
     let plan = disks::plan(disks, args.workloads()?, args.rounds, seed)?;

@@ -4,7 +4,7 @@ use super::machine::Machine;
 use super::progress;
 use crate::context::{on_signals, state_dir};
 use anyhow::Context as _;
-use assay_lab::{Accel, Cache, Guest, State};
+use assay_lab::{Accel, Cache, Guest, Options, State};
 
 pub struct Lab {
     pub state: State,
@@ -27,13 +27,25 @@ impl Lab {
         })
     }
 
+    /// What is wanted of a guest, refused where it cannot be had: the image may take minutes to build.
+    pub(super) fn options(
+        &self,
+        machine: &Machine,
+        name: &str,
+        usual: &[&str],
+    ) -> anyhow::Result<Options> {
+        let options = machine.options(name, usual)?;
+        options.check(&self.state)?;
+        Ok(options)
+    }
+
     pub(super) fn boot(
         &self,
         name: &str,
         machine: &Machine,
         detached: bool,
     ) -> anyhow::Result<Guest> {
-        let mut options = machine.options(name, &[])?;
+        let mut options = self.options(machine, name, &[])?;
         options.detached = detached;
         if !machine.no_assay {
             let us =

@@ -86,7 +86,7 @@ const USUAL: [&str; 12] = [
 pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
     let usual: &[&str] = if args.zvol { &["256M"] } else { &USUAL };
     let name = format!("cut-{}", std::process::id());
-    let mut options = args.machine.options(&name, usual)?;
+    let mut options = lab.options(&args.machine, &name, usual)?;
     let trial = Trial {
         disks: std::mem::take(&mut options.disks),
         sync: args.sync.into(),
