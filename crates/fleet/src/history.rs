@@ -67,6 +67,39 @@ pub struct History {
 }
 
 const LOG: &str = "log.jsonl";
+/// The machine's name, where that of its directory does not tell it.
+const NAME: &str = "name";
+
+/// What the log of a machine holds.
+#[derive(Default)]
+struct Lines {
+    /// What this version understands, the oldest first.
+    known: Vec<Entry>,
+    /// What another version wrote.
+    foreign: Vec<Foreign>,
+}
+
+/// A line that is not understood here, and the bundle that it is about: another version of assay goes on with
+/// them.
+struct Foreign {
+    line: String,
+    bundle: String,
+}
+
+impl Foreign {
+    /// None for what a kill cut off.
+    fn read(line: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct About {
+            bundle: String,
+        }
+        let about: About = serde_json::from_str(line).ok()?;
+        Some(Self {
+            line: line.to_owned(),
+            bundle: about.bundle,
+        })
+    }
+}
 
 impl History {
     /// In a directory of this user's, which is made when something is kept.
@@ -86,28 +119,44 @@ impl History {
             Err(error) => return Err(fail(&self.dir, error)),
         };
         let mut names: Vec<String> = found
-            .filter_map(|entry| name_of(entry.ok()?.file_name().to_str()?))
+            .filter_map(|entry| self.name_of(entry.ok()?.file_name().to_str()?))
             .collect();
         names.sort();
         Ok(names)
     }
 
-    /// What is known of a machine, the oldest first. A line that a kill cut off is passed over.
+    fn name_of(&self, directory: &str) -> Option<String> {
+        if tells_its_name(directory) {
+            return name_of(directory);
+        }
+        let name = std::fs::read_to_string(self.dir.join(directory).join(NAME)).ok()?;
+        (self::directory(&name) == directory).then_some(name)
+    }
+
+    /// What is known of a machine, the oldest first. A line that a kill cut off is passed over, and so is one
+    /// of another version of assay that is not understood here.
     ///
     /// # Errors
     /// The log is there and cannot be read.
     pub fn entries(&self, machine: &str) -> Result<Vec<Entry>, HistoryError> {
+        self.lines(machine).map(|lines| lines.known)
+    }
+
+    fn lines(&self, machine: &str) -> Result<Lines, HistoryError> {
         let path = self.place(machine).join(LOG);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lines::default()),
             Err(error) => return Err(fail(&path, error)),
         };
-        let lines = text.lines();
-        let mut all: Vec<Entry> = lines
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        all.sort_by_key(|entry: &Entry| entry.at);
+        let mut all = Lines::default();
+        for line in text.lines() {
+            match serde_json::from_str(line) {
+                Ok(entry) => all.known.push(entry),
+                Err(_) => all.foreign.extend(Foreign::read(line)),
+            }
+        }
+        all.known.sort_by_key(|entry: &Entry| entry.at);
         Ok(all)
     }
 
@@ -146,6 +195,12 @@ impl History {
             .mode(0o700)
             .create(&dir)
             .map_err(|error| fail(&dir, error))?;
+        if !tells_its_name(&directory(machine)) {
+            let name = dir.join(NAME);
+            if !name.exists() {
+                whole(&name, machine.as_bytes())?;
+            }
+        }
         let entry = Entry {
             at,
             bundle: hash(bundle),
@@ -178,7 +233,10 @@ impl History {
     }
 
     fn thin(&self, machine: &str, now: Timestamp) -> Result<(), HistoryError> {
-        let all = self.entries(machine)?;
+        let Lines {
+            known: all,
+            foreign,
+        } = self.lines(machine)?;
         let times: Vec<Timestamp> = all.iter().map(|entry| entry.at).collect();
         let kept: Vec<&Entry> = all
             .iter()
@@ -188,16 +246,20 @@ impl History {
         let dir = self.place(machine);
         if kept.len() < all.len() {
             let log = dir.join(LOG);
-            let mut text = String::new();
+            let mut text: String = foreign
+                .iter()
+                .map(|one| format!("{}\n", one.line))
+                .collect();
             for entry in &kept {
                 text += &serde_json::to_string(entry).map_err(|error| fail(&log, error.into()))?;
                 text.push('\n');
             }
             whole(&log, text.as_bytes())?;
         }
-        let wanted: BTreeSet<String> = kept
-            .iter()
-            .map(|entry| format!("{}.bundle", entry.bundle))
+        let bundles = kept.iter().map(|entry| &entry.bundle);
+        let wanted: BTreeSet<String> = bundles
+            .chain(foreign.iter().map(|one| &one.bundle))
+            .map(|bundle| format!("{bundle}.bundle"))
             .collect();
         let found = std::fs::read_dir(&dir).map_err(|error| fail(&dir, error))?;
         for name in found.flatten().map(|entry| entry.file_name()) {
@@ -261,6 +323,11 @@ fn directory(machine: &str) -> String {
         true => out,
         false => format!("%%{}", hash(machine.as_bytes())),
     }
+}
+
+/// Whether [`name_of`] is the way back.
+fn tells_its_name(directory: &str) -> bool {
+    !directory.starts_with("%%")
 }
 
 fn name_of(directory: &str) -> Option<String> {
@@ -358,6 +425,48 @@ mod tests {
         let file = history.file("a/../b", &all[0].bundle);
         std::fs::write(file, b"other").unwrap();
         assert!(history.bundle("a/../b", &all[0]).is_err());
+    }
+
+    #[test]
+    fn a_machine_with_a_long_name_is_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = History::at(dir.path().join("fleet"));
+        let name = "é".repeat(300);
+        history
+            .keep(&name, b"one", time(1_000), "1", &Checked::default())
+            .unwrap();
+        assert_eq!(history.machines().unwrap(), [name]);
+    }
+
+    /// A newer assay writes what this one does not understand; thinning takes neither its lines nor bundles.
+    #[test]
+    fn what_another_version_wrote_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = History::at(dir.path().join("fleet"));
+        let checked = Checked::default();
+        let keep = |bundle: &[u8], second| {
+            history
+                .keep("a", bundle, time(second), "1", &checked)
+                .unwrap();
+        };
+        keep(b"theirs", 1_000);
+        let log = dir.path().join("fleet/a").join(LOG);
+        let line = std::fs::read_to_string(&log).unwrap();
+        let theirs = line.replace("\"findings\":[]", "\"findings\":{\"all\":[]}");
+        assert_ne!(line, theirs);
+        std::fs::write(&log, &theirs).unwrap();
+        // More than stay of one day.
+        for number in 0_u32..20 {
+            keep(&number.to_le_bytes(), 2_000 + i64::from(number));
+        }
+        assert_eq!(history.entries("a").unwrap().len(), 12);
+        let text = std::fs::read_to_string(&log).unwrap();
+        assert!(text.contains(theirs.trim_end()), "{text}");
+        let bundle = dir
+            .path()
+            .join("fleet/a")
+            .join(format!("{}.bundle", hash(b"theirs")));
+        assert!(bundle.exists());
     }
 
     proptest! {

@@ -216,8 +216,9 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-/// The name that ends before a separator, with blanks and a closing quotation mark between.
-fn name_before(text: &str) -> (&str, bool) {
+/// The name that ends before a separator, with blanks and a closing quotation mark between; whether there is
+/// such a mark, and whether the name is the end of a path.
+fn name_before(text: &str) -> (&str, bool, bool) {
     let bare = text.trim_end();
     let (bare, quoted) = match bare.strip_suffix(['"', '\'']) {
         Some(inner) => (inner, true),
@@ -226,7 +227,7 @@ fn name_before(text: &str) -> (&str, bool) {
     let start = bare.rfind(|c| !is_name(c)).map_or(0, |at| {
         at + bare[at..].chars().next().map_or(1, char::len_utf8)
     });
-    (&bare[start..], quoted)
+    (&bare[start..], quoted, bare[..start].ends_with('/'))
 }
 
 fn values(line: &str) -> String {
@@ -234,9 +235,10 @@ fn values(line: &str) -> String {
     let mut rest = line;
     while let Some(at) = rest.find(['=', ':']) {
         let separator = &rest[at..=at];
-        let (name, quoted) = name_before(&rest[..at]);
+        let (name, quoted, path) = name_before(&rest[..at]);
         let lower = name.to_ascii_lowercase();
-        let header = HEADERS.contains(&lower.as_str());
+        // What follows `/etc/passwd:` is a line of that file's number, or why it cannot be read.
+        let header = !path && HEADERS.contains(&lower.as_str());
         let secret = match separator {
             "=" => names_a_secret(name),
             // Prose has colons too.

@@ -45,6 +45,11 @@ fn secrets_in_text_are_left_out_and_the_rest_stays() {
             "http://(value withheld)@h/x?(value withheld)",
         ),
         (
+            "/etc/passwd: Permission denied",
+            "/etc/passwd: Permission denied",
+        ),
+        ("passwd: hunter2", "passwd: (value withheld)"),
+        (
             "nbd+unix:///x?socket=/run/a/s",
             "nbd+unix:///x?socket=/run/a/s",
         ),
