@@ -20,6 +20,9 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     let Some(_one) = image() else { return };
     let home = Home::new();
     let disks = ["--disk", "128M", "--disk", "128M", "--disk", "128M"];
+    let bad = ["--disk", "64M,queues=2,eio=1M+4k,iops=5000,name=bad"];
+    let scsi = ["--disk", "16M,bus=virtio-scsi,queues=3,name=many"];
+    let disks = [&disks[..], &bad, &scsi].concat();
     let up = home.assay(&[&["lab", "up", "--json"], &disks[..]].concat());
     assert_eq!(up.code, Some(0), "{}", up.stderr);
     let entry: serde_json::Value = serde_json::from_str(&up.stdout).unwrap();
@@ -57,6 +60,9 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         none.stderr
     );
 
+    a_bad_disk_and_queues(&run);
+    files_go_in_and_out(&home);
+
     let journal = run(&["systemctl", "restart", "systemd-journald"]);
     assert_eq!(journal.code, Some(0), "{}", journal.stderr);
 
@@ -80,6 +86,57 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         "{}",
         gone.stderr
     );
+}
+
+/// Four sectors of 1 KiB cannot be read or written, their neighbours can.
+fn a_bad_disk_and_queues(run: &dyn Fn(&[&str]) -> Ran) {
+    let script = "d=/dev/disk/by-id/virtio-bad
+        look() { dd if=$d of=/dev/null bs=4k count=1 skip=$1 iflag=direct 2>&1; }
+        write() { dd if=/dev/zero of=$d bs=4k count=1 seek=$1 oflag=direct 2>&1; }
+        look 255 && look 257 && write 255 && write 257 || exit 1
+        look 256 | grep -q 'Input/output error' || exit 2
+        write 256 | grep -q 'Input/output error' || exit 3
+        ls /sys/block/$(basename $(readlink -f $d))/mq | wc -l
+        ls /sys/block/$(basename $(readlink -f /dev/disk/by-id/scsi-*many))/mq | wc -l";
+    let ran = run(&["sh", "-c", script]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    // No more queues than processors are used (virtblk_map_queues, drivers/block/virtio_blk.c).
+    assert!(
+        ran.stdout.ends_with("2\n2\n") || ran.stdout.ends_with("2\n3\n"),
+        "{}",
+        ran.stdout
+    );
+}
+
+fn files_go_in_and_out(home: &Home) {
+    let dir = home.dir.path().join("files");
+    std::fs::create_dir(&dir).unwrap();
+    let bytes: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
+    std::fs::write(dir.join("in:to"), &bytes).unwrap();
+    let copy = |from: &str, to: &str| {
+        let mut command = home.command(&["lab", "cp", from, to]);
+        command.current_dir(&dir);
+        common::ended(command)
+    };
+    let ran = copy("./in:to", "lab:/tmp/");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    std::fs::create_dir(dir.join("back")).unwrap();
+    let ran = copy(":/tmp/in:to", "back");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(std::fs::read(dir.join("back/in:to")).unwrap(), bytes);
+    for (from, to, word) in [
+        ("no", "there", "neither is in a guest"),
+        (":/a", ":/b", "both are in a guest"),
+        ("./in:to", "nas:/tmp/", "nas"),
+        ("./in:to", ":tmp", "begins with /"),
+        (":/no/such", "back", "/no/such"),
+        ("no", ":/tmp/", "no"),
+    ] {
+        let ran = copy(from, to);
+        assert_eq!(ran.code, Some(2), "{from} {to}: {}", ran.stderr);
+        assert!(ran.stderr.contains(word), "{}", ran.stderr);
+    }
+    assert_eq!(entries(&dir.join("back")), ["in:to"]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(crate) const SCSI_ID: &str = "scsi";
 /// Names that a disk's parts bear, in the order in which they can be removed.
 pub(crate) struct Names {
     pub(crate) devices: [String; 2],
-    pub(crate) nodes: [String; 5],
+    pub(crate) nodes: [String; 6],
     pub(crate) objects: [String; 2],
 }
 
@@ -54,7 +54,7 @@ impl Names {
         let part = |ending: &str| format!("{disk}-{ending}");
         Self {
             devices: [disk.to_owned(), part("scsi")],
-            nodes: ["throttle", "top", "log", "logfile", "file"].map(part),
+            nodes: ["throttle", "bad", "top", "log", "logfile", "file"].map(part),
             objects: ["io", "limits"].map(part),
         }
     }
@@ -119,17 +119,26 @@ impl Places {
         match disk.bus {
             Bus::VirtioBlk => {
                 device["driver"] = json!("virtio-blk-pci");
+                if let Some(queues) = disk.queues {
+                    device["num-queues"] = json!(queues);
+                }
                 if disk.iothread {
                     device["iothread"] = json!(iothread);
                 }
             }
             Bus::VirtioScsi => {
-                // A thread belongs to a controller, so such a disk gets one of its own.
+                // A thread and queues belong to a controller, so such a disk gets one of its own.
                 let own = format!("{}-scsi", disk.name);
-                let id = if disk.iothread { &own } else { SCSI_ID };
+                let alone = disk.iothread || disk.queues.is_some();
+                let id = if alone { &own } else { SCSI_ID };
                 let mut controller = json!({ "driver": "virtio-scsi-pci", "id": id });
+                if let Some(queues) = disk.queues {
+                    controller["num_queues"] = json!(queues);
+                }
                 if disk.iothread {
                     controller["iothread"] = json!(iothread);
+                }
+                if alone {
                     parts.push(Part::Device(controller));
                 } else if !self.scsi {
                     self.scsi = true;
@@ -190,7 +199,7 @@ mod tests {
     /// Whatever a disk is made of can be found again by its name alone.
     #[test]
     fn every_part_bears_a_name_that_unplugging_knows() {
-        let text = "64M,bus=virtio-scsi,iothread,format=luks";
+        let text = "64M,bus=virtio-scsi,iothread,queues=3,eio=1M+4k,format=luks";
         let mut disk = Disk::parse(text, "d").unwrap();
         disk.logged = true;
         disk.throttle = Some(crate::disk::Throttle {
@@ -199,7 +208,7 @@ mod tests {
         });
         let names = Names::of("d");
         let parts = Places::default().parts(&disk, &files(&disk)).unwrap();
-        assert_eq!(parts.len(), 1 + 1 + 5 + 3);
+        assert_eq!(parts.len(), 1 + 1 + 6 + 3);
         for part in &parts {
             let known = match part {
                 Part::Object(value) if value["id"] == SECRET_ID => true,

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 pub use assay_model::change::{Aio, CacheMode};
-use assay_model::named;
+use assay_model::{Bytes, named};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -35,6 +35,11 @@ pub struct Disk {
     pub logged: bool,
     /// How slow QEMU makes it, for a disk that is worse than its siblings.
     pub throttle: Option<Throttle>,
+    /// Queues between guest and QEMU (virtio-blk and virtio-scsi); one for each processor when none, as
+    /// QEMU has it since 5.2.
+    pub queues: Option<u16>,
+    /// Where it answers with an I/O error, as a disk with bad sectors does.
+    pub bad: Option<Bad>,
     /// What QEMU does when the host refuses a write; QEMU's own choice when none.
     pub werror: Option<WriteError>,
     /// A file whose content a raw disk holds at first, instead of nothing; it is copied.
@@ -56,6 +61,33 @@ impl Throttle {
     /// once (`throttle_compute_wait`, util/throttle.c).
     pub(crate) fn limits(self) -> Value {
         json!({ "iops-total": self.iops, "bps-total": self.bytes })
+    }
+}
+
+/// A part of a disk that can be neither read nor written (`blkdebug`, docs/devel/blkdebug.txt).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// Where it begins, in bytes; a multiple of 512.
+    pub offset: u64,
+    /// Its length in bytes; a multiple of 512, at most [`Bad::LONGEST`].
+    pub length: u64,
+}
+
+impl Bad {
+    /// QEMU has a rule for each sector, and looks at all of them for each request.
+    pub const LONGEST: u64 = 256 << 10;
+
+    fn rules(self) -> Vec<Value> {
+        /// EIO (errno(3)).
+        const EIO: u8 = 5;
+        let first = self.offset / 512;
+        let sectors = first..first + self.length / 512;
+        let rule = |sector| {
+            json!({
+                "event": "none", "errno": EIO, "sector": sector, "once": false, "immediately": true,
+            })
+        };
+        sectors.map(rule).collect()
     }
 }
 
@@ -150,6 +182,8 @@ impl Disk {
             device: None,
             logged: false,
             throttle: None,
+            queues: None,
+            bad: None,
             werror: None,
             content: None,
         }
@@ -189,6 +223,31 @@ impl Disk {
                 self.bus.name()
             )));
         }
+        if self.queues.is_some() && !matches!(self.bus, Bus::VirtioBlk | Bus::VirtioScsi) {
+            return Err(self.refuse(format!(
+                "the queues of {} disks cannot be chosen",
+                self.bus.name()
+            )));
+        }
+        if self
+            .queues
+            .is_some_and(|queues| !(1..=256).contains(&queues))
+        {
+            return Err(self.refuse("there are 1 to 256 queues"));
+        }
+        if let Some(bad) = self.bad {
+            let whole = bad.offset.is_multiple_of(512) && bad.length.is_multiple_of(512);
+            let inside = bad
+                .offset
+                .checked_add(bad.length)
+                .is_some_and(|end| end <= self.size);
+            if !whole || !inside || !(512..=Bad::LONGEST).contains(&bad.length) {
+                return Err(self.refuse(format!(
+                    "eio=OFFSET+LENGTH are multiples of 512 bytes inside the disk, at most {}",
+                    Bytes(Bad::LONGEST)
+                )));
+            }
+        }
         if self.werror.is_some() && self.bus == Bus::Nvme {
             return Err(self.refuse("QEMU 7.2 has no werror for nvme: the guest gets the error"));
         }
@@ -213,9 +272,10 @@ impl Disk {
 
     /// The block node that the device shows.
     pub(crate) fn node(&self) -> String {
-        match self.throttle {
-            Some(_) => format!("{}-throttle", self.name),
-            None => format!("{}-top", self.name),
+        match (self.throttle, self.bad) {
+            (Some(_), _) => format!("{}-throttle", self.name),
+            (None, Some(_)) => format!("{}-bad", self.name),
+            (None, None) => format!("{}-top", self.name),
         }
     }
 
@@ -268,10 +328,18 @@ impl Disk {
             top["key-secret"] = json!("secret");
         }
         nodes.push(top);
-        if self.throttle.is_some() {
-            // Above the format, as a guest sees it: metadata of the format are not counted.
+        let mut under = node("top");
+        // Above the format, as a guest sees it: metadata of the format are not counted.
+        if let Some(bad) = self.bad {
             nodes.push(json!({
-                "driver": "throttle", "node-name": node("throttle"), "file": node("top"),
+                "driver": "blkdebug", "node-name": node("bad"), "image": under,
+                "inject-error": bad.rules(), "cache": cache, "discard": discard,
+            }));
+            under = node("bad");
+        }
+        if self.throttle.is_some() {
+            nodes.push(json!({
+                "driver": "throttle", "node-name": node("throttle"), "file": under,
                 "throttle-group": self.throttle_name(),
             }));
         }

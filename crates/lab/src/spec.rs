@@ -1,6 +1,6 @@
 //! A disk as one writes it: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
 
-use crate::disk::{Disk, Format};
+use crate::disk::{Bad, Disk, Format};
 use crate::error::LabError;
 use assay_model::Bytes;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ impl Disk {
     /// Reads a size and, after commas, what differs from a raw scratch disk on virtio-blk:
     /// `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`,
     /// `extended_l2`, `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, and the limits
-    /// `iops` (requests a second) and `bps` (bytes a second). Flags are on or off.
+    /// `iops` (requests a second) and `bps` (bytes a second), `queues`, and `eio=OFFSET+LENGTH`, where it
+    /// answers with an I/O error. Flags are on or off.
     ///
     /// # Errors
     /// Says which part is not understood, and what would be.
@@ -44,6 +45,12 @@ impl Disk {
                         _ => throttle.bytes = limit.0,
                     }
                 }
+                "queues" => {
+                    let queues = value.parse();
+                    let no = |_| fail(format!("{value:?} is no number of queues"));
+                    disk.queues = Some(queues.map_err(no)?);
+                }
+                "eio" => disk.bad = Some(bad(value).map_err(fail)?),
                 "device" => disk.device = Some(PathBuf::from(value)),
                 "dir" => disk.dir = Some(PathBuf::from(value)),
                 "format" => {
@@ -80,8 +87,8 @@ impl Disk {
                 }
                 _ => {
                     return Err(fail(format!(
-                        "{key:?} is not known; there are name, bus, cache, werror, aio, iothread, discard, \
-                         dir, device, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps"
+                        "{key:?} is not known; there are name, bus, cache, werror, aio, iothread, discard, queues, \
+                         dir, device, format, cluster, preallocation, extended_l2, lazy_refcounts, iops, bps, eio"
                     )));
                 }
             }
@@ -127,6 +134,13 @@ impl Disk {
         if self.iothread {
             words.push("iothread".to_owned());
         }
+        if let Some(queues) = self.queues {
+            words.push(format!("queues={queues}"));
+        }
+        if let Some(bad) = self.bad {
+            let (offset, length) = (Bytes(bad.offset).short(), Bytes(bad.length).short());
+            words.push(format!("eio={offset}+{length}"));
+        }
         for (limit, word) in self
             .throttle
             .map_or([(0, ""); 2], |at| [(at.iops, "iops"), (at.bytes, "bps")])
@@ -137,6 +151,20 @@ impl Disk {
         }
         words.join(" ")
     }
+}
+
+fn bad(value: &str) -> Result<Bad, String> {
+    let parts = value.split_once('+');
+    let (offset, length) =
+        parts.ok_or_else(|| format!("eio={value}: give OFFSET+LENGTH, such as 16M+4k"))?;
+    let size = |text: &str| {
+        text.parse::<Bytes>()
+            .map_err(|error| format!("eio: {error}"))
+    };
+    Ok(Bad {
+        offset: size(offset)?.0,
+        length: size(length)?.0,
+    })
 }
 
 fn flag(value: &str) -> Result<bool, String> {
@@ -162,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_choice_can_be_written() {
-        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x,iops=300,werror=stop";
+        let text = "64M,format=qcow2,cluster=128k,extended_l2,bus=virtio-scsi,cache=none,aio=native,iothread=on,discard=off,dir=/srv,name=x,iops=300,queues=4,eio=16M+4k,werror=stop";
         let disk = Disk::parse(text, "d1").unwrap();
         let expected = Disk {
             name: "x".to_owned(),
@@ -185,13 +213,18 @@ mod tests {
                 iops: 300,
                 bytes: 0,
             }),
+            queues: Some(4),
+            bad: Some(Bad {
+                offset: 16 << 20,
+                length: 4 << 10,
+            }),
             werror: Some(WriteError::Stop),
             content: None,
         };
         assert_eq!(disk, expected);
         assert_eq!(
             disk.describe(),
-            "qcow2 cluster=128k extended_l2 virtio-scsi none native werror=stop iothread iops=300"
+            "qcow2 cluster=128k extended_l2 virtio-scsi none native werror=stop iothread queues=4 eio=16M+4k iops=300"
         );
     }
 
@@ -205,6 +238,14 @@ mod tests {
             ("1G,iothread=maybe", "neither on nor off"),
             ("1G,aio=native", "directsync"),
             ("1G,werror=ignore", "enospc"),
+            ("1G,bus=ide,queues=2", "cannot be chosen"),
+            ("1G,queues=0", "1 to 256"),
+            ("1G,queues=many", "number of queues"),
+            ("1G,eio=5", "OFFSET+LENGTH"),
+            ("1G,eio=1G+4k", "inside the disk"),
+            ("1G,eio=100+512", "multiples of 512"),
+            ("1G,eio=0+1M", "at most 256 KiB"),
+            ("1G,eio=0+0", "multiples of 512"),
             ("1G,bus=nvme,werror=stop", "nvme"),
         ] {
             let error = Disk::parse(text, "d").unwrap_err().to_string();

@@ -1,5 +1,6 @@
 //! `assay lab`: throwaway guests with real ZFS.
 
+mod copy;
 mod crypto;
 mod full;
 mod image;
@@ -32,6 +33,7 @@ Examples:
   assay lab run -- zpool status   a command in it; its exit status is assay's
   assay lab run -- assay facts    this very assay runs in it as well
   assay lab ssh                   a shell in it
+  assay lab cp job.fio :/root/    a file into it, and `assay lab cp :/root/out.json .` out of it
   assay lab plug 1G,bus=nvme      one more disk, while it runs
   assay lab list
   assay lab down                  the guest and its disks are gone
@@ -63,6 +65,8 @@ enum LabVerb {
     Plug(plug::Plug),
     /// Pull disks out of a guest that is up
     Unplug(plug::Unplug),
+    /// Copy a file into a guest or out of it
+    Cp(copy::Copy),
     /// Measure virtual disks against each other
     Measure(measure::Measure),
     /// Cut the power and look for what the guest was told is durable
@@ -91,6 +95,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
         LabVerb::Down(down) => lab.down(&down),
         LabVerb::Plug(args) => lab.plug(&args),
         LabVerb::Unplug(args) => lab.unplug(&args),
+        LabVerb::Cp(args) => lab.copy(&args),
         LabVerb::Measure(args) => measure::measure(&lab, &args),
         LabVerb::Crypto(args) => crypto::crypto(&lab, &args),
         LabVerb::Full(args) => full::full(&lab, &args),

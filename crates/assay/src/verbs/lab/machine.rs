@@ -28,7 +28,8 @@ pub(super) struct Machine {
     /// A new empty disk (may be repeated): its size, and after commas
     /// bus=virtio-blk|virtio-scsi|sata|ide|nvme  cache=writeback|none|writethrough|directsync|unsafe
     /// aio=threads|native|io_uring  format=raw|qcow2|luks  cluster=SIZE  preallocation  extended_l2
-    /// lazy_refcounts  discard=on|off  iothread  werror=report|stop|enospc  iops=N  bps=SIZE
+    /// lazy_refcounts  discard=on|off  iothread  queues=N  werror=report|stop|enospc  iops=N  bps=SIZE
+    /// eio=OFFSET+LENGTH, which gives I/O errors there
     /// dir=DIR, or device=DEVICE (which loses what it holds)  name=NAME
     #[arg(long, value_name = "SIZE[,…]", verbatim_doc_comment)]
     pub(super) disk: Vec<String>,

@@ -41,7 +41,8 @@ pub(super) struct Unplug {
 }
 
 impl Lab {
-    fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
+    /// The guest that was named, or the only one.
+    pub(super) fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
         let guest = self.chosen(name)?;
         guest.context("no guest is up: `assay lab up` boots one")
     }

@@ -127,9 +127,7 @@ impl Lab {
     }
 
     pub(super) fn ssh(&self, ssh: &Ssh) -> anyhow::Result<Status> {
-        let guest = self.chosen(ssh.name.as_deref())?;
-        let guest = guest.context("no guest is up: `assay lab up` boots one")?;
-        shell::open(&guest)
+        shell::open(&self.running(ssh.name.as_deref())?)
     }
 
     pub(super) fn down(&self, down: &Down) -> anyhow::Result<Status> {

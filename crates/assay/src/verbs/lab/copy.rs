@@ -1,0 +1,94 @@
+//! `assay lab cp`: files into a guest and out of it.
+
+use super::open::Lab;
+use crate::context::print;
+use crate::status::Status;
+use anyhow::Context as _;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `assay lab cp`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  assay lab cp job.fio :/root/              into the guest that is up
+  assay lab cp nas:/var/log/kern.log .      out of the guest `nas`
+  assay lab cp ./a:b lab:/tmp/c             a file here whose name has a colon
+
+A path in a guest has a colon before it, and before the colon the guest's name where several are up.
+Permission bits come along; a file appears whole or not at all, and replaces what is there.")]
+pub(super) struct Copy {
+    /// The file that is copied
+    #[arg(value_name = "[[GUEST]:]FILE")]
+    from: OsString,
+    /// Where to; the file keeps its name when this ends in a slash, or is a directory here
+    #[arg(value_name = "[[GUEST]:]FILE")]
+    to: OsString,
+}
+
+/// One end of a copy.
+enum End {
+    Here(PathBuf),
+    Guest(Option<String>, PathBuf),
+}
+
+impl End {
+    /// As ssh's scp has it: a colon before the first slash parts a guest from a path.
+    fn read(text: &OsStr) -> anyhow::Result<Self> {
+        let bytes = text.as_bytes();
+        let colon = bytes.iter().position(|&byte| byte == b':');
+        let slash = bytes.iter().position(|&byte| byte == b'/');
+        let Some(colon) = colon.filter(|colon| slash.is_none_or(|slash| slash > *colon)) else {
+            return Ok(Self::Here(PathBuf::from(text)));
+        };
+        let name = std::str::from_utf8(&bytes[..colon]).context("the guest's name")?;
+        let path = PathBuf::from(OsStr::from_bytes(&bytes[colon + 1..]));
+        anyhow::ensure!(
+            path.is_absolute(),
+            "{}: a path in a guest begins with /",
+            text.display()
+        );
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        Ok(Self::Guest(name, path))
+    }
+}
+
+impl Lab {
+    pub(super) fn copy(&self, copy: &Copy) -> anyhow::Result<Status> {
+        let (from, to) = (End::read(&copy.from)?, End::read(&copy.to)?);
+        let (guest, to) = match (&from, to) {
+            (End::Here(from), End::Guest(name, to)) => {
+                let guest = self.running(name.as_deref())?;
+                let to = place(from, to, false)?;
+                guest.push(from, &to)?;
+                (guest, format!("{} in guest", to.display()))
+            }
+            (End::Guest(name, from), End::Here(to)) => {
+                let guest = self.running(name.as_deref())?;
+                let to = place(from, to, true)?;
+                guest.pull(from, &to)?;
+                (guest, format!("{} from guest", to.display()))
+            }
+            (End::Here(_), End::Here(_)) => {
+                anyhow::bail!("neither is in a guest: a path there has a colon before it")
+            }
+            (End::Guest(..), End::Guest(..)) => {
+                anyhow::bail!("both are in a guest: `assay lab run -- cp` copies there")
+            }
+        };
+        print(&format!("{to} {}\n", guest.entry().name))?;
+        Ok(Status::Ok)
+    }
+}
+
+/// The name that the copy gets.
+fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
+    let slash = to.as_os_str().as_bytes().ends_with(b"/");
+    if slash || (here && to.is_dir()) {
+        let name = from.file_name();
+        let name = name.with_context(|| format!("{}: no name of a file", from.display()))?;
+        return Ok(to.join(name));
+    }
+    Ok(to)
+}
