@@ -64,7 +64,7 @@ impl Known<'_> {
     }
 
     /// Valid values of a figure of a configuration, by round.
-    fn values(&self, configuration: &str, figure: &str) -> Vec<(u32, f64)> {
+    pub fn values(&self, configuration: &str, figure: &str) -> Vec<(u32, f64)> {
         let ours = self
             .observations
             .iter()
@@ -72,7 +72,7 @@ impl Known<'_> {
         ours.map(|one| (one.round, one.value)).collect()
     }
 
-    fn pairs(&self, figure: &str, of: &str, to: &str) -> Vec<(f64, f64)> {
+    pub fn pairs(&self, figure: &str, of: &str, to: &str) -> Vec<(f64, f64)> {
         let to = self.values(to, figure);
         let of = self.values(of, figure).into_iter();
         of.filter_map(|(round, of)| {
@@ -82,7 +82,7 @@ impl Known<'_> {
         .collect()
     }
 
-    fn published(&self, configuration: &str, figure: &str) -> Option<&Published> {
+    pub fn published(&self, configuration: &str, figure: &str) -> Option<&Published> {
         self.published
             .iter()
             .find(|one| one.configuration == configuration && one.figure == figure)
