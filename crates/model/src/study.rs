@@ -4,8 +4,8 @@
 mod outcome;
 
 pub use outcome::{
-    Cell, JudgedClaim, JudgedConclusion, NotTried, Observation, Place, Ranking, StudyResult, StudyRun,
-    Support,
+    Cell, JudgedClaim, JudgedConclusion, NotTried, Observation, Place, Ranking, StudyResult,
+    StudyRun, Support,
 };
 
 use serde::{Deserialize, Serialize};

@@ -9,9 +9,7 @@ use assay_model::study::{Better, Bound, Figure, Place, Ranking};
 pub(super) fn rankings(known: &Known<'_>) -> Vec<Ranking> {
     let figures = known.run.study.figures.iter();
     let ranked = figures.filter(|figure| figure.ranked && figure.better != Better::Neither);
-    ranked
-        .filter_map(|figure| ranking(known, figure))
-        .collect()
+    ranked.filter_map(|figure| ranking(known, figure)).collect()
 }
 
 fn ranking(known: &Known<'_>, figure: &Figure) -> Option<Ranking> {
@@ -39,7 +37,11 @@ fn ranking(known: &Known<'_>, figure: &Figure) -> Option<Ranking> {
     let mut theirs: Vec<f64> = all.iter().filter_map(|(name, _)| published(name)).collect();
     theirs.sort_by(|a, b| best_first(*a, *b));
     let apart = |better: &str, worse: &str| {
-        let (of, to) = if lower { (worse, better) } else { (better, worse) };
+        let (of, to) = if lower {
+            (worse, better)
+        } else {
+            (better, worse)
+        };
         let ratio = spread::ratio(&known.pairs(&figure.name, of, to), figure.exact);
         let interval = ratio.and_then(|ratio| ratio.interval);
         interval.is_some_and(|interval| interval.low > 1.0)

@@ -68,7 +68,10 @@ pub fn draw(chart: &Lines, y: &Scale) -> String {
     });
     let room = (last - first).max(1.0) * 0.03;
     let x = Scale::linear(first - room, last + room, LEFT, RIGHT);
-    let names = chart.lines.iter().map(|line| line.label.chars().count().min(LABEL));
+    let names = chart
+        .lines
+        .iter()
+        .map(|line| line.label.chars().count().min(LABEL));
     let mut svg = Svg::new(RIGHT + names.max().unwrap_or(0) as f64 * 6.6 + 40.0, HEIGHT);
     for tick in y.ticks(6) {
         svg.line((LEFT, y.at(tick)), (RIGHT, y.at(tick)), "gr");
@@ -142,8 +145,14 @@ mod tests {
             vec![],
             vec![line(&[])],
             vec![line(&[(1.0, 5.0, None)])],
-            vec![line(&[(1.0, 0.0, Some((0.0, 0.0))), (10.0, 1e12, Some((1.0, 1e13)))])],
-            vec![line(&[(4.0, 1e-9, None)]), line(&[(1.0, 2.0, Some((1.0, 3.0)))])],
+            vec![line(&[
+                (1.0, 0.0, Some((0.0, 0.0))),
+                (10.0, 1e12, Some((1.0, 1e13))),
+            ])],
+            vec![
+                line(&[(4.0, 1e-9, None)]),
+                line(&[(1.0, 2.0, Some((1.0, 3.0)))]),
+            ],
         ] {
             let svg = drawn(lines);
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

@@ -107,7 +107,9 @@ impl Row<'_> {
             })
         };
         let cells = self.cells.iter().zip(&curve.points);
-        cells.map(|one| text(one).unwrap_or_else(|| NONE.to_owned())).collect()
+        cells
+            .map(|one| text(one).unwrap_or_else(|| NONE.to_owned()))
+            .collect()
     }
 }
 

@@ -85,7 +85,10 @@ fn rankings(view: &View<'_>, out: &mut String) {
         let rows = rows.map(|row| row.cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>());
         let head = ["rank", "configuration", "here", "", "published rank"];
         let table = table(&head, "rlrlr", rows);
-        out.push_str(&format!("\n## Ranked by {}\n\n{table}", plain(figure.title())));
+        out.push_str(&format!(
+            "\n## Ranked by {}\n\n{table}",
+            plain(figure.title())
+        ));
     }
 }
 
@@ -100,7 +103,11 @@ fn curves(view: &View<'_>, out: &mut String) {
                 false => title.to_owned(),
             };
             let cells = row.whole(&curve);
-            [name].into_iter().chain(cells).map(|cell| plain(&cell)).collect::<Vec<_>>()
+            [name]
+                .into_iter()
+                .chain(cells)
+                .map(|cell| plain(&cell))
+                .collect::<Vec<_>>()
         });
         let points: Vec<String> = curve.points.iter().map(|(at, _)| at.to_string()).collect();
         let head: Vec<&str> = ["configuration"]

@@ -132,7 +132,12 @@ fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
             row.cells
         })
         .collect();
-    out.push_str(&assay_page::table::table(2, "rlrll", &["", "", "here", "", "published"], &rows));
+    out.push_str(&assay_page::table::table(
+        2,
+        "rlrll",
+        &["", "", "here", "", "published"],
+        &rows,
+    ));
 }
 
 /// A curve as a table, as many points side by side as there is room for.
@@ -149,7 +154,12 @@ fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
         })
         .collect();
     let name = names.iter().map(|name| width(name)).max().unwrap_or(0);
-    let cell = cells.iter().flatten().map(|cell| width(cell)).max().unwrap_or(0);
+    let cell = cells
+        .iter()
+        .flatten()
+        .map(|cell| width(cell))
+        .max()
+        .unwrap_or(0);
     let room = style.columns().saturating_sub(name + 2) / (cell.max(3) + 2);
     for from in (0..curve.points.len()).step_by(room.max(1)) {
         let until = (from + room.max(1)).min(curve.points.len());
@@ -162,14 +172,20 @@ fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
                 .iter()
                 .map(|text| right(text, cell.max(3) + 2))
                 .collect();
-            format!("{}{cells}", left(name_of, name + 2)).trim_end().to_owned()
+            format!("{}{cells}", left(name_of, name + 2))
+                .trim_end()
+                .to_owned()
         };
         let head = curve.points[from..until].iter();
         let head: Vec<String> = head.map(|(at, _)| at.to_string()).collect();
         out.push_str(&format!("{}\n", style.dim(&line("", &head))));
         for ((row, name), cells) in rows.iter().zip(&names).zip(&cells) {
             let text = line(name, &cells[from..until]);
-            out.push_str(&if row.published { style.dim(&text) } else { text });
+            out.push_str(&if row.published {
+                style.dim(&text)
+            } else {
+                text
+            });
             out.push('\n');
         }
     }

@@ -192,7 +192,9 @@ pub(super) fn places(study: &Study, figure: &Figure, ranking: &Ranking) -> Vec<R
                 Some(false) => "not told apart from the next".to_owned(),
                 _ => String::new(),
             },
-            place.published.map_or(String::new(), |rank| rank.to_string()),
+            place
+                .published
+                .map_or(String::new(), |rank| rank.to_string()),
         ],
     })
     .collect()

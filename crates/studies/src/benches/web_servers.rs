@@ -306,7 +306,9 @@ impl Bench for WebServers<'_> {
             }
         }
         let lacking = self.lacking(&all);
-        let there = all.iter().filter(|(one, _)| !lacking.contains_key(&one.name));
+        let there = all
+            .iter()
+            .filter(|(one, _)| !lacking.contains_key(&one.name));
         let titles: Vec<&str> = there.map(|(one, _)| one.title()).collect();
         let user = match ground::is_root() {
             true => ", as the user nobody",

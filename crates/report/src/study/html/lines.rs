@@ -28,7 +28,10 @@ fn both(view: &View<'_>, number: usize, curve: &Curve<'_>) -> Vec<Chart> {
                     false => {
                         let estimate = cell.estimate?;
                         let ends = estimate.interval;
-                        (estimate.value, ends.map(|one| (one.low / by, one.high / by)))
+                        (
+                            estimate.value,
+                            ends.map(|one| (one.low / by, one.high / by)),
+                        )
                     }
                 };
                 Some((f64::from(*at), value / by, ends))
@@ -45,7 +48,11 @@ fn both(view: &View<'_>, number: usize, curve: &Curve<'_>) -> Vec<Chart> {
     let bare = |lines: &[Line]| -> Vec<Line> {
         let line = |line: &Line| Line {
             label: String::new(),
-            points: line.points.iter().map(|(at, value, _)| (*at, *value, None)).collect(),
+            points: line
+                .points
+                .iter()
+                .map(|(at, value, _)| (*at, *value, None))
+                .collect(),
         };
         lines.iter().map(line).collect()
     };

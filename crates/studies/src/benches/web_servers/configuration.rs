@@ -145,7 +145,10 @@ impl Program {
     pub fn find(host: &dyn Host, wanted: &Wanted) -> Result<Self, String> {
         let (names, package) = wanted.programs();
         let missing = || {
-            format!("{} is not installed (Debian's package {package})", wanted.program_name())
+            format!(
+                "{} is not installed (Debian's package {package})",
+                wanted.program_name()
+            )
         };
         let mut found = names.iter().filter_map(|name| host.which(OsStr::new(name)));
         let path = found.next().ok_or_else(missing)?;
@@ -386,11 +389,7 @@ http://127.0.0.1:{port} {{
         Kind::Node => Configured {
             file: "static.js",
             text: SCRIPT.to_owned(),
-            arguments: vec![
-                given("static.js"),
-                site.www.into(),
-                port.to_string().into(),
-            ],
+            arguments: vec![given("static.js"), site.www.into(), port.to_string().into()],
         },
     }
 }

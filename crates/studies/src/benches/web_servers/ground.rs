@@ -183,7 +183,9 @@ mod tests {
         for fine in ["/tmp/.assay-0123-web", "/srv/Bücher_1/x+y@z~"] {
             plain(Path::new(fine)).unwrap();
         }
-        for wrong in ["/a b", "/a\"b", "/a;b", "/a{b", "/a$b", "/a\nb", "/a#b", "/a%b"] {
+        for wrong in [
+            "/a b", "/a\"b", "/a;b", "/a{b", "/a$b", "/a\nb", "/a#b", "/a%b",
+        ] {
             let told = plain(Path::new(wrong)).unwrap_err().to_string();
             assert!(told.contains("/var/tmp") && !told.contains('\n'), "{told}");
         }

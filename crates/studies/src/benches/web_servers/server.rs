@@ -180,7 +180,11 @@ impl Server {
         let Some(text) = texts.next() else {
             return ", and wrote nothing".to_owned();
         };
-        let text = text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
+        let text = text
+            .escape_debug()
+            .to_string()
+            .replace("\\\"", "\"")
+            .replace("\\'", "'");
         let skip = text.chars().count().saturating_sub(TOLD);
         let cut = if skip > 0 { "…" } else { "" };
         let text: String = text.chars().skip(skip).collect();
@@ -211,9 +215,9 @@ fn port(name: &str, asked: Option<u16>) -> Result<u16, StudyError> {
     let bound = TcpListener::bind(address).and_then(|listener| listener.local_addr());
     bound.map(|address| address.port()).map_err(|error| {
         let why = match (error.kind(), asked) {
-            (io::ErrorKind::AddrInUse, Some(port)) => format!(
-                "port {port} of 127.0.0.1 is taken: leave port out, and a free one is used"
-            ),
+            (io::ErrorKind::AddrInUse, Some(port)) => {
+                format!("port {port} of 127.0.0.1 is taken: leave port out, and a free one is used")
+            }
             _ => format!("no port of 127.0.0.1 can be used: {error}"),
         };
         StudyError::measure(name, why)
