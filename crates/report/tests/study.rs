@@ -329,7 +329,7 @@ fn curves_and_rankings_stand_in_tables_of_their_own() {
         "{text}"
     );
     assert!(rows.contains(&vec!["published", "0.777"]), "{text}");
-    assert!(text.contains("not told apart"), "{text}");
+    assert!(text.contains("≈: not told apart"), "{text}");
     let markdown = study::markdown(&view);
     assert!(markdown.contains("123,456 req/s ±10 %"), "{markdown}");
     assert_eq!(markdown.matches("## Ranked by").count(), 1);

@@ -356,6 +356,21 @@ fn the_largest_is_that_of_what_is_there() {
 }
 
 #[test]
+fn what_was_tried_and_is_void_cannot_be_told() {
+    let values: [(&str, &str, &[f64]); 2] = [("a", "seq", &[2.0, 2.0]), ("b", "seq", &[1.0, 1.0])];
+    let mut run = run(&[ratio("seq", Some(1.5), None)], &values);
+    for one in &mut run.observations {
+        one.void = one.configuration == "a";
+        one.doubts = vec!["generator-full".to_owned()];
+    }
+    let judged = only(&run);
+    assert_eq!(judged.finding, Support::Unresolved);
+    assert!(judged.claims[0].why.contains("generator-full"));
+    run.observations.retain(|one| one.configuration == "a");
+    assert_eq!(only(&run).finding, Support::NotTried);
+}
+
+#[test]
 fn what_needs_a_generator_of_its_own_stays_open() {
     let values: [(&str, &str, &[f64]); 2] = [
         ("a", "seq", &[200.0, 201.0, 202.0]),

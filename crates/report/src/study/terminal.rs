@@ -129,6 +129,9 @@ fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
         .map(|mut row| {
             let known = study.configuration(&ranking.places[row.at].configuration);
             row.cells[1] = known.map_or(String::new(), label);
+            if !row.cells[3].is_empty() {
+                "≈".clone_into(&mut row.cells[3]);
+            }
             row.cells
         })
         .collect();
