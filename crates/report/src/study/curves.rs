@@ -121,7 +121,10 @@ impl Curve<'_> {
     {
         let points = self.points.iter().filter(|(_, figure)| {
             let mut cells = view.result.cells.iter();
-            cells.any(|cell| cell.figure == figure.name && cell.estimate.is_some())
+            cells.any(|cell| {
+                let tried = cell.estimate.is_some() || cell.rounds_void > 0;
+                cell.figure == figure.name && tried
+            })
         });
         let mut points: Vec<_> = points.copied().collect();
         // Nothing was measured yet: what is published is shown.

@@ -137,10 +137,16 @@ fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
         .collect();
     out.push_str(&assay_page::table::table(
         2,
-        "rlrll",
+        "rlrlr",
         &["", "", "here", "", "published"],
         &rows,
     ));
+    if rows.iter().any(|row| !row[3].is_empty()) {
+        out.push_str(&format!(
+            "{}\n",
+            style.dim("  ≈: not told apart from the next")
+        ));
+    }
 }
 
 /// A curve as a table, as many points side by side as there is room for.
@@ -157,13 +163,11 @@ fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
         })
         .collect();
     let name = names.iter().map(|name| width(name)).max().unwrap_or(0);
-    let cell = cells
-        .iter()
-        .flatten()
-        .map(|cell| width(cell))
-        .max()
-        .unwrap_or(0);
-    let room = style.columns().saturating_sub(name + 2) / (cell.max(3) + 2);
+    let points = curve.points.iter();
+    let heads: Vec<String> = points.map(|(at, _)| at.to_string()).collect();
+    let texts = cells.iter().flatten().chain(&heads);
+    let cell = texts.map(|text| width(text)).max().unwrap_or(0) + 2;
+    let room = style.columns().saturating_sub(name + 2) / cell;
     for from in (0..curve.points.len()).step_by(room.max(1)) {
         let until = (from + room.max(1)).min(curve.points.len());
         out.push('\n');
@@ -171,18 +175,17 @@ fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
             out.push_str(&format!("{}\n", style.bold(&line)));
         }
         let line = |name_of: &str, cells: &[String]| {
-            let cells: String = cells
-                .iter()
-                .map(|text| right(text, cell.max(3) + 2))
-                .collect();
+            let cells: String = cells.iter().map(|text| right(text, cell)).collect();
             format!("{}{cells}", left(name_of, name + 2))
                 .trim_end()
                 .to_owned()
         };
-        let head = curve.points[from..until].iter();
-        let head: Vec<String> = head.map(|(at, _)| at.to_string()).collect();
-        out.push_str(&format!("{}\n", style.dim(&line("", &head))));
+        let head = line("", &heads[from..until]);
+        out.push_str(&format!("{}\n", style.dim(&head)));
         for ((row, name), cells) in rows.iter().zip(&names).zip(&cells) {
+            if cells[from..until].iter().all(String::is_empty) {
+                continue;
+            }
             let text = line(name, &cells[from..until]);
             out.push_str(&if row.published {
                 style.dim(&text)
