@@ -1,6 +1,9 @@
 //! What an assay that was killed left is removed at every start of a verb that works with the machine.
 
 use crate::context;
+use crate::verbs::trial::told;
+use assay_changes::{Foreign, Journal};
+use assay_host::Live;
 use assay_instruments::scratch::{State, Swept};
 
 /// Removes scratch files and guests that killed assays left, and says so. Nothing is made: where there is
@@ -19,6 +22,20 @@ pub fn at_start() {
             Err(error) => eprintln!("something is left of a guest: {error}"),
         }
     }
+}
+
+/// Takes back what journals say that killed assays left, when one of them was at work of ours, which is told
+/// by the label of its session.
+pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()> {
+    if journal.pending()?.iter().any(|left| ours(&left.label)) {
+        for one in journal.recover(&Live, Foreign::Leave)? {
+            // A process ends with the assay that started it.
+            if !one.what.starts_with("process ") {
+                eprint!("left by an assay that was killed: {}", told(&one));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Says which guests were removed now.

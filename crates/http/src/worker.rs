@@ -299,6 +299,8 @@ impl<'a> Worker<'a> {
             if self.starved_until > due {
                 self.tally.waited(due);
             }
+            // It is under way from now on, not from the last wake-up.
+            self.tally.pass(now);
             self.tally
                 .late(due, now - due.max(self.starved_until).min(now));
             self.begin(at as usize, due, now, which);

@@ -12,6 +12,7 @@
 
 mod claim;
 mod derive;
+mod rank;
 mod spread;
 
 use assay_model::study::{
@@ -35,6 +36,7 @@ pub fn judge(run: &StudyRun) -> StudyResult {
     StudyResult {
         cells: cells(run, &observations, &published),
         conclusions: conclusions.map(|one| conclusion(&known, one)).collect(),
+        rankings: rank::rankings(&known),
     }
 }
 
@@ -87,6 +89,12 @@ fn conclusion(known: &Known<'_>, conclusion: &Conclusion) -> JudgedConclusion {
         finding = Support::Unresolved;
         "the guest was emulated: what its instructions cost there is not what they cost on a \
          processor, and this rests on it"
+            .clone_into(&mut why);
+    }
+    if conclusion.needs == Some(Needs::OwnGenerator) && finding != Support::NotTried {
+        finding = Support::Unresolved;
+        "the load generator ran on the machine of the servers and took CPUs from them: how far a server \
+         goes on more of them cannot be told here"
             .clone_into(&mut why);
     }
     JudgedConclusion {

@@ -4,7 +4,8 @@
 mod outcome;
 
 pub use outcome::{
-    Cell, JudgedClaim, JudgedConclusion, NotTried, Observation, StudyResult, StudyRun, Support,
+    Cell, JudgedClaim, JudgedConclusion, NotTried, Observation, Place, Ranking, StudyResult,
+    StudyRun, Support,
 };
 
 use serde::{Deserialize, Serialize};
@@ -181,6 +182,12 @@ pub struct Figure {
     pub together: Option<String>,
     /// It is not measured but computed from other figures of the same round.
     pub derived: Option<Derived>,
+    /// It is a point of a curve, and is shown with the others of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
+    /// The configurations are ranked by it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ranked: bool,
     /// What the bench makes of it: a workload as in a plan, a counter.
     #[serde(flatten)]
     pub settings: toml::Table,
@@ -192,6 +199,18 @@ impl Figure {
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
+}
+
+/// A curve that figures of one unit are points of: what is measured, over what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// What it shows, the same words for all its points.
+    pub of: String,
+    /// What the points differ in, such as `clients`.
+    pub over: String,
+    /// Where on it the figure is.
+    pub at: u32,
 }
 
 /// How a figure is computed from others.
@@ -210,6 +229,11 @@ pub enum Derived {
     },
     /// The mean of figures.
     Mean {
+        /// Which.
+        of: Vec<String>,
+    },
+    /// The largest of figures, of those that are there.
+    Largest {
         /// Which.
         of: Vec<String>,
     },
@@ -236,7 +260,7 @@ impl Derived {
     pub fn of(&self) -> Vec<&str> {
         match self {
             Self::Weighted { a, b, .. } => vec![a, b],
-            Self::Mean { of } => of.iter().map(String::as_str).collect(),
+            Self::Mean { of } | Self::Largest { of } => of.iter().map(String::as_str).collect(),
             Self::Quotient { of, by } => vec![of, by],
             Self::InFlight { rate, latency } => vec![rate, latency],
         }
@@ -299,6 +323,9 @@ pub enum Needs {
     /// A processor that runs guests itself: the figures depend on what a guest's instructions cost,
     /// and that is not to be had from an emulator.
     Kvm,
+    /// A load generator on a machine of its own: the figures depend on how many CPUs the servers have to
+    /// themselves.
+    OwnGenerator,
 }
 
 /// What figures can support or contradict. Bounds belong to the range.

@@ -9,6 +9,7 @@ pub mod effects;
 pub mod forest;
 pub mod heat;
 pub mod intervals;
+pub mod lines;
 pub mod palette;
 pub mod rates;
 pub mod scale;

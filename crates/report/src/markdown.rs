@@ -40,7 +40,7 @@ pub fn run(run: &Run, judged: &Judged) -> String {
     for remark in &run.remarks {
         out.push_str(&format!("- note: {}\n", plain(remark)));
     }
-    figures(judged, &mut out);
+    figures(run, judged, &mut out);
     if !judged.criteria.is_empty() {
         out.push_str("\n## Criteria\n\n");
         for result in &judged.criteria {
@@ -81,7 +81,7 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
-fn figures(judged: &Judged, out: &mut String) {
+fn figures(run: &Run, judged: &Judged, out: &mut String) {
     const SHOWN: [Quantity; 5] = [
         Quantity::Iops,
         Quantity::Throughput,
@@ -94,7 +94,14 @@ fn figures(judged: &Judged, out: &mut String) {
         return;
     }
     out.push_str("\n## Figures\n\nMB/s = 10⁶ bytes per second; ±: half of the 95 % interval over the rounds.\n\n");
-    let heads: Vec<&str> = SHOWN.into_iter().map(heading).collect();
+    let rates = crate::subject::rates(&run.plan);
+    let heads: Vec<&str> = SHOWN
+        .into_iter()
+        .map(|quantity| match quantity {
+            Quantity::Iops => rates.as_str(),
+            other => heading(other),
+        })
+        .collect();
     out.push_str(&format!(
         "| workload | target | {} | ± | mark | why not more? |\n",
         heads.join(" | ")

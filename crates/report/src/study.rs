@@ -1,6 +1,7 @@
 //! Studies as people read them: what was concluded and what became of it, ours beside the published
 //! figures, what could not be tried.
 
+mod curves;
 mod html;
 mod json;
 mod list;

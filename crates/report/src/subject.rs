@@ -2,7 +2,7 @@
 
 use assay_model::run::{Origin, RunState};
 use assay_model::target::TargetKind;
-use assay_model::{Bytes, Facts, Nanos, Run, TargetInfo};
+use assay_model::{Bytes, Facts, Nanos, Plan, Run, TargetInfo};
 use assay_page::text::clean;
 use assay_page::units::{count, time};
 
@@ -14,6 +14,24 @@ pub(crate) fn title(run: &Run) -> String {
         (false, true) => name,
         (true, false) => title,
         (false, false) => format!("{name}: {title}"),
+    }
+}
+
+/// What operations per second are called in the tables of a plan: `IOPS` for I/O, `requests/s`, `logins/s`;
+/// `per s` where its loads do different things.
+pub(crate) fn rates(plan: &Plan) -> String {
+    let mut operations: Vec<&str> = plan
+        .workloads
+        .iter()
+        .map(|workload| workload.load.operation())
+        .collect();
+    operations.sort_unstable();
+    operations.dedup();
+    match operations[..] {
+        [] => "IOPS".to_owned(),
+        [one] if one == "I/O" => "IOPS".to_owned(),
+        [one] => format!("{one}s/s"),
+        _ => "per s".to_owned(),
     }
 }
 

@@ -71,10 +71,16 @@ fn whole(run: &Run, judged: &Judged, style: Style, verbose: bool) -> String {
             .filter(|r| r.target == target)
             .collect();
         if !rows.is_empty() {
-            rows::table(&rows, &mut out, style);
+            rows::table(&rows, &crate::subject::rates(&run.plan), &mut out, style);
         }
         if verbose {
-            rows::samples(judged, target, &mut out, style);
+            rows::samples(
+                judged,
+                target,
+                &crate::subject::rates(&run.plan),
+                &mut out,
+                style,
+            );
         }
     }
     legend(judged, &mut out, style);

@@ -265,3 +265,76 @@ fn the_document_holds_what_was_observed_and_what_it_came_to() {
         "contradicted"
     );
 }
+
+#[test]
+fn curves_and_rankings_stand_in_tables_of_their_own() {
+    let figure = |name: &str, of: &str, at: u32| {
+        json!({
+            "name": name, "title": format!("{of}, {at} clients"), "unit": "req/s", "better": "higher",
+            "together": null, "derived": null,
+            "curve": { "of": of, "over": "clients", "at": at }, "ranked": name == "c2",
+        })
+    };
+    let mut run = serde_json::to_value(run()).unwrap();
+    let mut figures = vec![json!({
+        "name": "lone", "title": "a figure by itself", "better": "lower", "together": null, "derived": null,
+    })];
+    figures.extend([2u32, 10, 1].map(|at| figure(&format!("c{at}"), "requests <per> second", at)));
+    figures.extend((1..=40).map(|at| figure(&format!("long{at}"), "other", at)));
+    run["study"]["figure"] = figures.into();
+    run["study"]["published"] = json!([]);
+    let run: StudyRun = serde_json::from_value(run).unwrap();
+    let estimate = |value: f64| {
+        json!({ "value": value, "rounds": 3,
+        "interval": { "low": value * 0.9, "high": value * 1.1, "confidence": 0.95 } })
+    };
+    let cell = |configuration: &str, figure: &str, value: Option<f64>, void: u32| {
+        json!({ "configuration": configuration, "figure": figure, "estimate": value.map(estimate),
+                "rounds_void": void, "doubts": {}, "published": null })
+    };
+    let mut cells = vec![
+        cell("none", "c1", Some(123_456.0), 0),
+        cell("none", "c2", Some(200_000.0), 0),
+        cell("none", "c10", None, 3),
+        cell("zvol", "c1", Some(50_000.0), 1),
+        cell("none", "lone", Some(7.0), 0),
+    ];
+    cells[1]["doubts"] = json!({ "foreign-work": 2 });
+    cells[3]["published"] = json!({ "configuration": "zvol", "figure": "c1", "value": 777.0 });
+    cells.extend((1..=40).map(|at| cell("none", &format!("long{at}"), Some(f64::from(at)), 0)));
+    let place = |configuration: &str, apart: Option<bool>| {
+        json!({ "configuration": configuration, "estimate": estimate(200_000.0), "apart": apart,
+                "published": 1 })
+    };
+    let result: StudyResult = serde_json::from_value(json!({
+        "cells": cells, "conclusions": [],
+        "rankings": [{ "figure": "c2",
+                       "places": [place("none", Some(false)), place("zvol", None)] }],
+    }))
+    .unwrap();
+    let view = View {
+        run: &run,
+        result: &result,
+        id: None,
+    };
+    let text = study::terminal(&view, PLAIN);
+    fits(&text);
+    // The points in their order, in thousands; what is void says so, and what is published stands below.
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert!(
+        rows.contains(&vec!["raw,", "ext4,", "none", "123", "200?", "void"]),
+        "{text}"
+    );
+    assert!(rows.contains(&vec!["published", "0.777"]), "{text}");
+    assert!(text.contains("≈: not told apart"), "{text}");
+    let markdown = study::markdown(&view);
+    assert!(markdown.contains("123,456 req/s ±10 %"), "{markdown}");
+    assert_eq!(markdown.matches("## Ranked by").count(), 1);
+    let page = study::html(&view);
+    check(&page);
+    assert!(page.contains("curve-0-here-t") && page.contains("curve-0-published-t"));
+    assert!(!page.contains("<per>"));
+}

@@ -6,6 +6,7 @@ mod distribution;
 mod guest_disks;
 mod points;
 mod unequal;
+mod web_servers;
 mod zfs;
 mod zpool;
 
@@ -70,6 +71,11 @@ pub const BENCHES: &[Known] = &[
         name: "points",
         own: Own::Nothing,
         make: |place| Box::new(points::Points::new(place)),
+    },
+    Known {
+        name: "web-servers",
+        own: Own::Nothing,
+        make: |place| Box::new(web_servers::WebServers::new(place)),
     },
     Known {
         name: "zfs",

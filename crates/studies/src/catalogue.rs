@@ -29,6 +29,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         include_str!("../../../studies/optane-points.toml"),
     ),
     (
+        "static-file-servers",
+        include_str!("../../../studies/static-file-servers.toml"),
+    ),
+    (
         "zfs-tuning",
         include_str!("../../../studies/zfs-tuning.toml"),
     ),

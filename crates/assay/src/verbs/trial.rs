@@ -5,7 +5,7 @@ mod carry;
 mod live;
 mod look;
 
-pub(super) use look::told;
+pub(crate) use look::told;
 
 use super::advice::{Own, assignment};
 use crate::global::Global;

@@ -64,7 +64,7 @@ impl Known<'_> {
     }
 
     /// Valid values of a figure of a configuration, by round.
-    fn values(&self, configuration: &str, figure: &str) -> Vec<(u32, f64)> {
+    pub fn values(&self, configuration: &str, figure: &str) -> Vec<(u32, f64)> {
         let ours = self
             .observations
             .iter()
@@ -72,7 +72,7 @@ impl Known<'_> {
         ours.map(|one| (one.round, one.value)).collect()
     }
 
-    fn pairs(&self, figure: &str, of: &str, to: &str) -> Vec<(f64, f64)> {
+    pub fn pairs(&self, figure: &str, of: &str, to: &str) -> Vec<(f64, f64)> {
         let to = self.values(to, figure);
         let of = self.values(of, figure).into_iter();
         of.filter_map(|(round, of)| {
@@ -82,7 +82,7 @@ impl Known<'_> {
         .collect()
     }
 
-    fn published(&self, configuration: &str, figure: &str) -> Option<&Published> {
+    pub fn published(&self, configuration: &str, figure: &str) -> Option<&Published> {
         self.published
             .iter()
             .find(|one| one.configuration == configuration && one.figure == figure)
@@ -106,7 +106,7 @@ impl Known<'_> {
                     quotient(of, span(self.published(to, figure)?))
                 })();
                 let (finding, why) = match (&estimate, pairs.is_empty()) {
-                    (None, true) => (Support::NotTried, self.missing(&[of, to], figure)),
+                    (None, true) => self.nothing(&[of, to], figure),
                     (None, false) => (
                         Support::Unresolved,
                         "a value is 0, so that there is no ratio".to_owned(),
@@ -127,13 +127,26 @@ impl Known<'_> {
                 let estimate = spread::mean(&values, exact);
                 let published = self.published(of, figure).map(span);
                 let (finding, why) = match &estimate {
-                    None => (Support::NotTried, self.missing(&[of], figure)),
+                    None => self.nothing(&[of], figure),
                     Some(estimate) => told(estimate, bounds),
                 };
                 judged(claim, finding, estimate, published, bounds, why)
             }
             Claim::Order { figure, best_first } => self.order(claim, figure, best_first),
         }
+    }
+
+    /// What there is to say where nothing counts: it was tried and is void, or it was not tried.
+    fn nothing(&self, configurations: &[&String], figure: &str) -> (Support, String) {
+        let tried = |name: &&String| {
+            let mut all = self.observations.iter();
+            all.any(|one| one.configuration == **name && one.figure == figure)
+        };
+        let finding = match configurations.iter().all(tried) {
+            true => Support::Unresolved,
+            false => Support::NotTried,
+        };
+        (finding, self.missing(configurations, figure))
     }
 
     /// Why there is nothing to hold a claim against.
@@ -181,7 +194,10 @@ impl Known<'_> {
         for (index, first) in best_first.iter().enumerate() {
             for (after, second) in best_first.iter().enumerate().skip(index + 1) {
                 match better(first, second) {
-                    None => worse(Support::NotTried, self.missing(&[first, second], figure)),
+                    None => {
+                        let (found, why) = self.nothing(&[first, second], figure);
+                        worse(found, why);
+                    }
                     Some(Estimate {
                         interval: Some(interval),
                         ..

@@ -24,6 +24,10 @@ fn value(values: &Values<'_>, derived: &Derived, configuration: &str) -> Option<
             let all: Option<Vec<f64>> = of.iter().map(|figure| ours(figure)).collect();
             all?.iter().sum::<f64>() / of.len() as f64
         }
+        Derived::Largest { of } => {
+            let all = of.iter().filter_map(|figure| ours(figure));
+            all.reduce(f64::max)?
+        }
         Derived::Quotient { of, by } => ours(of)? / ours(by)?,
         Derived::InFlight { rate, latency } => ours(rate)? * ours(latency)? / 1e9,
     };

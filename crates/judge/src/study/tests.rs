@@ -1,5 +1,5 @@
 use super::*;
-use assay_model::study::{Claim, NotTried, Study};
+use assay_model::study::{Better, Claim, NotTried, Study};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -305,4 +305,81 @@ proptest! {
         let wide = only(&run(&[ratio("seq", Some(low / 2.0), None)], &data)).finding;
         prop_assert!(wide <= narrow, "{wide:?} {narrow:?}");
     }
+}
+
+#[test]
+fn neighbours_in_a_ranking_are_told_apart_round_by_round() {
+    // Rounds differ tenfold; in each, b is twice bare, and a is about b.
+    let values: [(&str, &str, &[f64]); 3] = [
+        ("a", "seq", &[2100.0, 195.0, 21.0]),
+        ("b", "seq", &[2000.0, 200.0, 20.0]),
+        ("bare", "seq", &[1000.0, 101.0, 9.9]),
+    ];
+    let mut run = run(&[], &values);
+    assert_eq!(judge(&run).rankings, []);
+    run.study.figures[0].ranked = true;
+    let rankings = judge(&run).rankings;
+    let places: Vec<_> = rankings[0]
+        .places
+        .iter()
+        .map(|place| (place.configuration.as_str(), place.apart, place.published))
+        .collect();
+    // What is published of bare is a bound, and no figure.
+    assert_eq!(
+        places,
+        [
+            ("a", Some(false), Some(1)),
+            ("b", Some(true), Some(2)),
+            ("bare", None, None)
+        ]
+    );
+    run.study.figures[0].better = Better::Lower;
+    let lower = judge(&run).rankings.remove(0).places;
+    let names: Vec<_> = lower.iter().map(|place| &place.configuration).collect();
+    assert_eq!(names, ["bare", "b", "a"]);
+    assert_eq!((lower[0].apart, lower[1].published), (Some(true), Some(1)));
+    // One configuration is no ranking.
+    run.observations.retain(|one| one.configuration == "a");
+    assert_eq!(judge(&run).rankings, []);
+}
+
+#[test]
+fn the_largest_is_that_of_what_is_there() {
+    let values: [(&str, &str, &[f64]); 2] = [("a", "seq", &[1.0, 5.0]), ("a", "rand", &[3.0, 4.0])];
+    let mut run = run(&[], &values);
+    run.study.figures[4].derived = Some(assay_model::study::Derived::Largest {
+        of: ["seq", "rand", "count"].map(str::to_owned).to_vec(),
+    });
+    let cells = judge(&run).cells;
+    let largest = cells.iter().find(|cell| cell.figure == "weighted");
+    assert_eq!(largest.unwrap().estimate.unwrap().value, 4.0);
+}
+
+#[test]
+fn what_was_tried_and_is_void_cannot_be_told() {
+    let values: [(&str, &str, &[f64]); 2] = [("a", "seq", &[2.0, 2.0]), ("b", "seq", &[1.0, 1.0])];
+    let mut run = run(&[ratio("seq", Some(1.5), None)], &values);
+    for one in &mut run.observations {
+        one.void = one.configuration == "a";
+        one.doubts = vec!["generator-full".to_owned()];
+    }
+    let judged = only(&run);
+    assert_eq!(judged.finding, Support::Unresolved);
+    assert!(judged.claims[0].why.contains("generator-full"));
+    run.observations.retain(|one| one.configuration == "a");
+    assert_eq!(only(&run).finding, Support::NotTried);
+}
+
+#[test]
+fn what_needs_a_generator_of_its_own_stays_open() {
+    let values: [(&str, &str, &[f64]); 2] = [
+        ("a", "seq", &[200.0, 201.0, 202.0]),
+        ("b", "seq", &[100.0, 100.0, 100.0]),
+    ];
+    let mut run = run(&[ratio("seq", Some(1.5), None)], &values);
+    assert_eq!(only(&run).finding, Support::Supported);
+    run.study.conclusions[0].needs = Some(Needs::OwnGenerator);
+    let judged = only(&run);
+    assert_eq!(judged.finding, Support::Unresolved);
+    assert!(judged.why.contains("generator"));
 }

@@ -322,3 +322,20 @@ fn percentiles_need_enough_requests() {
     assert!(latency.p90.is_some() && latency.p99.is_none());
     assert!(judged.steps[0].service.p999.is_some());
 }
+
+#[test]
+fn a_moment_of_standing_still_at_an_edge_is_no_wrong_count() {
+    // Ten requests hang for 150 ms over the start of the window: their time is in none of its latencies.
+    let mut step = closed();
+    step.measured.under_way = 10.7;
+    let alone = |step: &Step| codes(step).iter().any(|(code, _)| code == "littles-law");
+    assert!(alone(&step));
+    step.measured.seconds = vec![assay_model::web::Second {
+        longest: Nanos(150_000_000),
+        ..Default::default()
+    }];
+    assert!(!alone(&step));
+    // It does not explain everything.
+    step.measured.under_way = 12.0;
+    assert!(alone(&step));
+}

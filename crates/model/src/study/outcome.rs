@@ -135,6 +135,32 @@ pub struct Cell {
     pub published: Option<Published>,
 }
 
+/// A configuration in a ranking.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Which configuration.
+    pub configuration: String,
+    /// Its figure.
+    pub estimate: Estimate,
+    /// Whether it is told apart from the next one: the interval of their ratio leaves out 1. None for
+    /// the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<bool>,
+    /// Its 1-based rank among the published figures of the configurations that are ranked here; none
+    /// where nothing is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<usize>,
+}
+
+/// The configurations that were measured, best first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// By which figure.
+    pub figure: String,
+    /// Best first.
+    pub places: Vec<Place>,
+}
+
 /// What a study came to: derived on read, never stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyResult {
@@ -142,4 +168,7 @@ pub struct StudyResult {
     pub cells: Vec<Cell>,
     /// Every conclusion.
     pub conclusions: Vec<JudgedConclusion>,
+    /// By each figure that is ranked, where two or more configurations have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rankings: Vec<Ranking>,
 }

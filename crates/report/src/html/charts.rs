@@ -141,8 +141,13 @@ fn heat_map(
     }
 }
 
-/// IOPS and p99 of each workload with interval and rounds.
-pub(super) fn intervals(judged: &Judged, results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
+/// Operations per second, which are called `rates`, and p99 of each workload with interval and rounds.
+pub(super) fn intervals(
+    judged: &Judged,
+    results: &[&WorkloadResult],
+    rates: &str,
+    prefix: &str,
+) -> Vec<Chart> {
     let chart = |quantity: Quantity| {
         let rounds = |result: &WorkloadResult| -> Vec<f64> {
             let own = judged.samples.iter().filter(|sample| {
@@ -168,10 +173,10 @@ pub(super) fn intervals(judged: &Judged, results: &[&WorkloadResult], prefix: &s
                 text: text(result, quantity),
             }
         });
-        let name = if quantity == Quantity::Iops {
-            "I/Os per second"
-        } else {
-            "p99 latency"
+        let (name, unit) = match (quantity, rates) {
+            (Quantity::Iops, "IOPS") => ("I/Os per second", rates),
+            (Quantity::Iops, _) => (rates, rates),
+            _ => ("p99 latency", heading(quantity)),
         };
         let table = results.iter().map(|result| {
             let estimate = result.estimates.get(&Metric::all(quantity));
@@ -205,7 +210,7 @@ pub(super) fn intervals(judged: &Judged, results: &[&WorkloadResult], prefix: &s
             title: name.to_owned(),
             svg: intervals::draw(&plot),
             table: Table {
-                head: ["workload", heading(quantity), "interval", "rounds"]
+                head: ["workload", unit, "interval", "rounds"]
                     .map(str::to_owned)
                     .to_vec(),
                 rows: table.collect(),

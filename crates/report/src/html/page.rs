@@ -44,7 +44,7 @@ struct Section {
     target: String,
     id: usize,
     heat: Vec<HeatColumn>,
-    heads: Vec<&'static str>,
+    heads: Vec<String>,
     rows: Vec<Row>,
     intervals: Vec<Chart>,
     curves: Vec<Chart>,
@@ -227,6 +227,7 @@ fn sections(run: &Run, judged: &Judged) -> Vec<Section> {
     let (grids, rest) = grid::split(&run.plan, judged);
     let names = targets(judged);
     let several = names.len() > 1;
+    let rates = subject::rates(&run.plan);
     names
         .into_iter()
         .enumerate()
@@ -241,9 +242,15 @@ fn sections(run: &Run, judged: &Judged) -> Vec<Section> {
                 target: if several { clean(target) } else { String::new() },
                 id,
                 heat,
-                heads: FIGURES.into_iter().map(heading).collect(),
+                heads: FIGURES
+                    .into_iter()
+                    .map(|quantity| match quantity {
+                        Quantity::Iops => rates.clone(),
+                        other => heading(other).to_owned(),
+                    })
+                    .collect(),
                 rows: all.iter().map(|result| row(result)).collect(),
-                intervals: charts::intervals(judged, shown, &format!("dots{id}")),
+                intervals: charts::intervals(judged, shown, &rates, &format!("dots{id}")),
                 curves: lines::curves(&grids, &rest, &format!("curves{id}")),
                 rates: lines::rates(&all, &format!("rates{id}")),
                 left_out: (all.len() > most)

@@ -1,8 +1,11 @@
 //! A study as one HTML file, in the style of a run's report: no network, no script.
 
+mod lines;
+
+use super::curves::{self, cell};
 use super::{View, words};
 use crate::html::charts::rate_tick;
-use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Support};
+use assay_model::study::{Cell, Figure, JudgedConclusion, Support};
 use assay_page::html::{Chart, Table, page};
 use assay_page::svg::intervals;
 use assay_page::text::clean;
@@ -61,11 +64,6 @@ fn conclusion(view: &View<'_>, one: &JudgedConclusion) -> ConclusionView {
         today: clean(&one.today),
         claims: claims.collect(),
     }
-}
-
-fn cell<'a>(view: &View<'a>, configuration: &Configuration, figure: &Figure) -> Option<&'a Cell> {
-    let mut cells = view.result.cells.iter();
-    cells.find(|cell| cell.configuration == configuration.name && cell.figure == figure.name)
 }
 
 fn tick(unit: &str, value: f64) -> String {
@@ -236,8 +234,27 @@ pub fn html(view: &View<'_>) -> String {
         .iter()
         .map(|one| conclusion(view, one))
         .collect();
+    let rankings: Vec<(String, Table)> = view
+        .result
+        .rankings
+        .iter()
+        .filter_map(|ranking| {
+            let figure = study.figure(&ranking.figure)?;
+            let places = words::places(study, figure, ranking).into_iter();
+            let rows = places.map(|row| row.cells.iter().map(|cell| clean(cell)).collect());
+            let head = ["rank", "configuration", "here", "", "published rank"];
+            Some((
+                clean(figure.title()),
+                Table {
+                    head: head.map(str::to_owned).to_vec(),
+                    rows: rows.collect(),
+                },
+            ))
+        })
+        .collect();
+    let curves = lines::charts(view);
     let charts: Vec<Chart> = (0..)
-        .zip(&study.figures)
+        .zip(curves::single(study))
         .filter_map(|(number, figure)| chart(view, number, figure))
         .collect();
     let doubtful: Vec<&Cell> = view
@@ -287,6 +304,8 @@ pub fn html(view: &View<'_>) -> String {
             observations => count(run.observations.len(), "figure"),
             tiles => Serde(tiles),
             conclusions => Serde(conclusions),
+            rankings => Serde(rankings),
+            curves => Serde(curves),
             charts => Serde(charts),
             doubts => Serde(doubts),
             not_tried => Serde(not_tried),

@@ -1,6 +1,6 @@
 //! A study as Markdown, for issues, wikis and commit messages.
 
-use super::{View, words};
+use super::{View, curves, words};
 use crate::markdown::sentence;
 use assay_page::markdown::{plain, table};
 use assay_page::units::{NONE, time};
@@ -59,6 +59,8 @@ pub fn markdown(view: &View<'_>) -> String {
             out.push_str(&format!("  - {}\n", sentence(&plain(&line))));
         }
     }
+    rankings(view, &mut out);
+    curves(view, &mut out);
     figures(view, &mut out);
     if !run.not_tried.is_empty() {
         out.push_str("\n## Not tried\n\n");
@@ -73,8 +75,53 @@ pub fn markdown(view: &View<'_>) -> String {
     out
 }
 
+fn rankings(view: &View<'_>, out: &mut String) {
+    let study = &view.run.study;
+    for ranking in &view.result.rankings {
+        let Some(figure) = study.figure(&ranking.figure) else {
+            continue;
+        };
+        let rows = words::places(study, figure, ranking).into_iter();
+        let rows = rows.map(|row| row.cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>());
+        let head = ["rank", "configuration", "here", "", "published rank"];
+        let table = table(&head, "rlrlr", rows);
+        out.push_str(&format!(
+            "\n## Ranked by {}\n\n{table}",
+            plain(figure.title())
+        ));
+    }
+}
+
+fn curves(view: &View<'_>, out: &mut String) {
+    for curve in curves::curves(&view.run.study) {
+        let curve = curve.known(view);
+        let rows = curve.rows(view);
+        let cells = rows.iter().map(|row| {
+            let title = row.configuration.title();
+            let name = match row.published {
+                true => format!("{title}, published"),
+                false => title.to_owned(),
+            };
+            let cells = row.whole(&curve);
+            [name]
+                .into_iter()
+                .chain(cells)
+                .map(|cell| plain(&cell))
+                .collect::<Vec<_>>()
+        });
+        let points: Vec<String> = curve.points.iter().map(|(at, _)| at.to_string()).collect();
+        let head: Vec<&str> = ["configuration"]
+            .into_iter()
+            .chain(points.iter().map(String::as_str))
+            .collect();
+        let sides = format!("l{}", "r".repeat(points.len()));
+        let table = table(&head, &sides, cells);
+        out.push_str(&format!("\n## {}\n\n{table}", plain(&curve.title(""))));
+    }
+}
+
 fn figures(view: &View<'_>, out: &mut String) {
-    for figure in &view.run.study.figures {
+    for figure in curves::single(&view.run.study) {
         let cells = view.result.cells.iter();
         let cells: Vec<_> = cells.filter(|cell| cell.figure == figure.name).collect();
         if cells.is_empty() {

@@ -1,7 +1,8 @@
 //! A study for a terminal: conclusions first.
 
+use super::curves::{self, Curve, label};
 use super::{View, words};
-use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Support};
+use assay_model::study::{Cell, Configuration, Figure, JudgedConclusion, Ranking, Support};
 use assay_page::Style;
 use assay_page::text::{clean, left, right, width};
 use assay_page::units::time;
@@ -40,6 +41,18 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
     out.push_str(&format!("\n{}\n", style.bold("Conclusions")));
     for one in &view.result.conclusions {
         conclusion(&mut out, view, one, style);
+    }
+    for ranking in &view.result.rankings {
+        ranked(&mut out, view, ranking, style);
+    }
+    let all = curves::curves(study);
+    for curve in &all {
+        drawn(&mut out, view, &curve.known(view), style);
+    }
+    if !all.is_empty() {
+        let text = "Their intervals are in --json, --markdown and --html. ?: with a doubt; void: it does not mean what it says.";
+        out.push('\n');
+        style.paragraph(&mut out, "", 0, text);
     }
     figures(&mut out, view, style);
     if !run.not_tried.is_empty() {
@@ -100,6 +113,90 @@ fn conclusion(out: &mut String, view: &View<'_>, one: &JudgedConclusion, style: 
     }
 }
 
+/// Best first, and which neighbours are told apart.
+fn ranked(out: &mut String, view: &View<'_>, ranking: &Ranking, style: Style) {
+    let study = &view.run.study;
+    let Some(figure) = study.figure(&ranking.figure) else {
+        return;
+    };
+    out.push('\n');
+    let title = clean(&format!("Ranked by {}", figure.title()));
+    for line in assay_page::text::wrap(&title, style.columns()) {
+        out.push_str(&format!("{}\n", style.bold(&line)));
+    }
+    let rows: Vec<Vec<String>> = words::places(study, figure, ranking)
+        .into_iter()
+        .map(|mut row| {
+            let known = study.configuration(&ranking.places[row.at].configuration);
+            row.cells[1] = known.map_or(String::new(), label);
+            if !row.cells[3].is_empty() {
+                "≈".clone_into(&mut row.cells[3]);
+            }
+            row.cells
+        })
+        .collect();
+    out.push_str(&assay_page::table::table(
+        2,
+        "rlrlr",
+        &["", "", "here", "", "published"],
+        &rows,
+    ));
+    if rows.iter().any(|row| !row[3].is_empty()) {
+        out.push_str(&format!(
+            "{}\n",
+            style.dim("  ≈: not told apart from the next")
+        ));
+    }
+}
+
+/// A curve as a table, as many points side by side as there is room for.
+fn drawn(out: &mut String, view: &View<'_>, curve: &Curve<'_>, style: Style) {
+    let rows = curve.rows(view);
+    let (unit, by) = curve.unit(&rows);
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| row.texts(by)).collect();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| match row.published {
+            true if row.alone => format!("{} (published)", label(row.configuration)),
+            true => "  published".to_owned(),
+            false => label(row.configuration),
+        })
+        .collect();
+    let name = names.iter().map(|name| width(name)).max().unwrap_or(0);
+    let points = curve.points.iter();
+    let heads: Vec<String> = points.map(|(at, _)| at.to_string()).collect();
+    let texts = cells.iter().flatten().chain(&heads);
+    let cell = texts.map(|text| width(text)).max().unwrap_or(0) + 2;
+    let room = style.columns().saturating_sub(name + 2) / cell;
+    for from in (0..curve.points.len()).step_by(room.max(1)) {
+        let until = (from + room.max(1)).min(curve.points.len());
+        out.push('\n');
+        for line in assay_page::text::wrap(&curve.title(&unit), style.columns()) {
+            out.push_str(&format!("{}\n", style.bold(&line)));
+        }
+        let line = |name_of: &str, cells: &[String]| {
+            let cells: String = cells.iter().map(|text| right(text, cell)).collect();
+            format!("{}{cells}", left(name_of, name + 2))
+                .trim_end()
+                .to_owned()
+        };
+        let head = line("", &heads[from..until]);
+        out.push_str(&format!("{}\n", style.dim(&head)));
+        for ((row, name), cells) in rows.iter().zip(&names).zip(&cells) {
+            if cells[from..until].iter().all(String::is_empty) {
+                continue;
+            }
+            let text = line(name, &cells[from..until]);
+            out.push_str(&if row.published {
+                style.dim(&text)
+            } else {
+                text
+            });
+            out.push('\n');
+        }
+    }
+}
+
 /// Columns of a configuration's name, and of one figure.
 const NAME: usize = 26;
 const COLUMN: usize = 18;
@@ -108,7 +205,7 @@ const COLUMN: usize = 18;
 fn figures(out: &mut String, view: &View<'_>, style: Style) {
     let study = &view.run.study;
     let room = (style.columns().saturating_sub(NAME) / COLUMN).max(1);
-    for figures in study.figures.chunks(room) {
+    for figures in curves::single(study).chunks(room) {
         let titles: Vec<Vec<String>> = figures
             .iter()
             .map(|figure| assay_page::text::wrap(&clean(figure.title()), COLUMN - 2))
@@ -145,7 +242,7 @@ fn row(
     out: &mut String,
     view: &View<'_>,
     configuration: &Configuration,
-    figures: &[Figure],
+    figures: &[&Figure],
     style: Style,
 ) {
     let cell = |figure: &Figure| {

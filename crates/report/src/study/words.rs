@@ -3,7 +3,7 @@
 use assay_model::Bytes;
 use assay_model::result::Estimate;
 use assay_model::study::{
-    Bound, Claim, Configuration, Figure, JudgedClaim, NotTried, Published, Study, Support,
+    Bound, Claim, Configuration, Figure, JudgedClaim, NotTried, Published, Ranking, Study, Support,
 };
 use assay_model::units::{mb_per_s, significant};
 use assay_page::units::{NONE, latency, percent, plus_minus};
@@ -169,6 +169,35 @@ pub(super) fn not_tried(study: &Study, not: &NotTried) -> String {
             format!("{figure} of {configuration}: {}", not.why)
         }
     }
+}
+
+/// A row of a ranking.
+pub(super) struct Ranked {
+    /// Where in the ranking.
+    pub at: usize,
+    /// Rank, title, figure, whether it is told apart from the next, rank among the published.
+    pub cells: Vec<String>,
+}
+
+/// The rows of a ranking, best first. Places that are not told apart from the next say so.
+pub(super) fn places(study: &Study, figure: &Figure, ranking: &Ranking) -> Vec<Ranked> {
+    let rows = ranking.places.iter().enumerate();
+    rows.map(|(at, place)| Ranked {
+        at,
+        cells: vec![
+            (at + 1).to_string(),
+            title(study, &place.configuration).to_owned(),
+            estimate(figure, &place.estimate),
+            match place.apart {
+                Some(false) => "not told apart from the next".to_owned(),
+                _ => String::new(),
+            },
+            place
+                .published
+                .map_or(String::new(), |rank| rank.to_string()),
+        ],
+    })
+    .collect()
 }
 
 /// A time that is a guess: `4 min`, `40 s`.

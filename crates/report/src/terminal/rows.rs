@@ -67,8 +67,8 @@ fn print(headings: &[&str], rows: &[Row], out: &mut String, style: Style) {
     }
 }
 
-/// A table of results, best read when they are few.
-pub(super) fn table(results: &[&WorkloadResult], out: &mut String, style: Style) {
+/// A table of results, best read when they are few; `rates` is what operations per second are called.
+pub(super) fn table(results: &[&WorkloadResult], rates: &str, out: &mut String, style: Style) {
     let rows: Vec<Row> = results
         .iter()
         .map(|result| {
@@ -89,7 +89,7 @@ pub(super) fn table(results: &[&WorkloadResult], out: &mut String, style: Style)
         })
         .collect();
     print(
-        &["IOPS", "±", "MB/s", "p50", "p99", "p99.9"],
+        &[rates, "±", "MB/s", "p50", "p99", "p99.9"],
         &rows,
         out,
         style,
@@ -97,7 +97,7 @@ pub(super) fn table(results: &[&WorkloadResult], out: &mut String, style: Style)
 }
 
 /// A table of samples in the order in which they were taken.
-pub(super) fn samples(judged: &Judged, target: &str, out: &mut String, style: Style) {
+pub(super) fn samples(judged: &Judged, target: &str, rates: &str, out: &mut String, style: Style) {
     let cell = |figures: &Figures, quantity| {
         let figure = figures.get(&Metric::all(quantity));
         figure.map_or(NONE.to_owned(), |figure| value(quantity, *figure))
@@ -120,5 +120,5 @@ pub(super) fn samples(judged: &Judged, target: &str, out: &mut String, style: St
         out,
         style,
     );
-    print(&["IOPS", "MB/s", "p50", "p99", "p99.9"], &rows, out, style);
+    print(&[rates, "MB/s", "p50", "p99", "p99.9"], &rows, out, style);
 }

@@ -4,6 +4,7 @@ use super::{Args, look, progress::Progress};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
+use crate::sweep;
 use crate::verbs::lab::Lab;
 use anyhow::{Context as _, bail};
 use assay_host::held::Directory;
@@ -15,6 +16,9 @@ use assay_studies::{Carried, Event, Own, Place, Step, StudyError, Task, bench, e
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// What the label of a study's session begins with.
+const LABEL: &str = "study ";
 
 /// A study that begins.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
@@ -82,9 +86,12 @@ fn carry_out(
     let named = directories(&args.dirs)?;
     let ground = context::Ground::open()?;
     let env = ground.environment(args.fio.as_deref(), &lab.cancel);
+    if !args.dry_run {
+        sweep::journals(env.journal, |label| label.starts_with(LABEL))?;
+    }
     let session = env
         .journal
-        .begin(&format!("study {}", study.name), &dir.to_string_lossy())?;
+        .begin(&format!("{LABEL}{}", study.name), &dir.to_string_lossy())?;
     let progress: RefCell<Option<Progress>> = RefCell::new(None);
     let say = |what: &str| {
         if let Some(progress) = progress.borrow_mut().as_mut() {

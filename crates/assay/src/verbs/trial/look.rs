@@ -221,7 +221,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
 }
 
 /// What became of something that a crash left, as a line.
-pub(in crate::verbs) fn told(one: &Recovered) -> String {
+pub(crate) fn told(one: &Recovered) -> String {
     let what = one.what.escape_debug();
     match &one.outcome {
         Outcome::Restored(now) => format!("{what}: set back, reads {now}\n"),

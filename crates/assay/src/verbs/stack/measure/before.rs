@@ -3,10 +3,8 @@
 
 use super::Measure;
 use crate::progress::whole;
-use crate::verbs::trial::told;
 use anyhow::bail;
-use assay_changes::{Foreign, Journal};
-use assay_host::Live;
+use assay_changes::Journal;
 use assay_host::held::Directory;
 use assay_instruments::scratch;
 use assay_ladder::{Made, Prepared, Within};
@@ -23,16 +21,7 @@ pub(super) fn sweep(
 ) -> anyhow::Result<()> {
     crate::sweep::said(&scratch::sweep_directory(&Directory::open(target)?));
     crate::sweep::guests_said(&guests.sweep()?);
-    let ours = |left: &assay_changes::Pending| left.label == assay_ladder::LABEL;
-    if journal.pending()?.iter().any(ours) {
-        for one in journal.recover(&Live, Foreign::Leave)? {
-            // A process ends with the assay that started it.
-            if !one.what.starts_with("process ") {
-                eprint!("left by an assay that was killed: {}", told(&one));
-            }
-        }
-    }
-    Ok(())
+    crate::sweep::journals(journal, |label| label == assay_ladder::LABEL)
 }
 
 /// What will be made, how large, how long.

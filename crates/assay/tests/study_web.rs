@@ -1,0 +1,435 @@
+//! `assay study` with web servers: the real ones, with few small files and short loads.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+mod common;
+
+use common::{Home, Ran, entries};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// All of the built-in study, short.
+const ALL: &str = r#"
+  { name = "nginx", server = "nginx", workers = 1, lines = ["add_header X-Study yes;"] },
+  { name = "lighttpd", server = "lighttpd" },
+  { name = "worker", server = "apache", mpm = "worker" },
+  { name = "event", server = "apache", mpm = "event" },
+  { name = "prefork", server = "apache", mpm = "prefork" },
+  { name = "varnish", server = "varnish", before = "nginx" },
+  { name = "h2o", server = "h2o", workers = 1 },
+  { name = "caddy", server = "caddy" },
+  { name = "node", server = "node" },
+"#;
+
+const PROGRAMS: [&str; 7] = [
+    "nginx", "lighttpd", "apache2", "varnishd", "h2o", "caddy", "node",
+];
+
+fn text(name: &str, configurations: &str, rounds: u32, time: &str) -> String {
+    format!(
+        r#"name = "{name}"
+title = "t"
+question = "q"
+bench = "web-servers"
+source = {{ title = "s", machine = "m" }}
+forms.quick = {{ rounds = {rounds}, time = "{time}", washout = "50ms", files = 20, file_size = "2k" }}
+forms.full = {{ rounds = 2, time = "100ms", washout = "50ms", files = 20, file_size = "2k" }}
+configuration = [{configurations}]
+figure = [
+  {{ name = "rate", unit = "req/s", better = "higher", ranked = true, together = "c2", curve = {{ of = "rate", over = "clients", at = 2 }}, connections = 2, of = "rate" }},
+  {{ name = "cpu", unit = "%", better = "neither", together = "c2", connections = 2, of = "cpu" }},
+  {{ name = "index", better = "higher", ranked = true, together = "c2", connections = 2, of = "per-cpu-second" }},
+  {{ name = "percent", better = "higher", together = "c2", connections = 2, of = "per-percent" }},
+  {{ name = "p50", unit = "ns", better = "lower", together = "c2", connections = 2, of = "p50" }},
+  {{ name = "p90", unit = "ns", better = "lower", together = "c2", connections = 2, of = "p90" }},
+  {{ name = "p99", unit = "ns", better = "lower", together = "c2", connections = 2, of = "p99" }},
+]
+published = []
+conclusion = [{{ says = "x", claim = [{{ kind = "value", figure = "rate", of = "nginx", at_least = 1 }}] }}]
+"#
+    )
+}
+
+struct Bed {
+    home: Home,
+    /// Everybody may enter it, as the servers' user has to.
+    dir: TempDir,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self {
+            home: Home::new(),
+            dir,
+        }
+    }
+
+    fn study(&self, text: &str) -> PathBuf {
+        let path = self.home.dir.path().join("mine.toml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn args<'a>(&'a self, study: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+        let mut all = vec!["study", study.to_str().unwrap()];
+        all.push(self.dir.path().to_str().unwrap());
+        all.extend(more);
+        all
+    }
+
+    /// Nothing is left: no file, and no process that was given one of them.
+    fn is_clean(&self) {
+        assert_eq!(entries(self.dir.path()), Vec::<String>::new());
+        assert_eq!(self.servers(), Vec::<u32>::new());
+    }
+
+    /// Processes whose command line names the directory.
+    fn servers(&self) -> Vec<u32> {
+        let dir = self.dir.path().to_str().unwrap();
+        let numbers = entries(Path::new("/proc"));
+        let pids = numbers.iter().filter_map(|name| name.parse().ok());
+        let ours = |pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains(&format!("{dir}/.assay-"))
+        };
+        pids.filter(ours).collect()
+    }
+
+    fn spawn(&self, study: &Path, more: &[&str]) -> Child {
+        let mut command = self.home.command(&self.args(study, more));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+}
+
+fn json(ran: &Ran) -> serde_json::Value {
+    let text = &ran.stdout;
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}{}", ran.stderr))
+}
+
+fn names<'a>(all: &'a serde_json::Value, key: &str) -> Vec<&'a str> {
+    let mut names: Vec<&str> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one[key].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn until(what: &str, done: &mut dyn FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !done() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_server_serves_the_same_files_and_is_ranked() {
+    if assay_rigs::skip(&PROGRAMS, false) {
+        return;
+    }
+    let bed = Bed::new();
+    let study = bed.study(&text("all", ALL, 2, "150ms"));
+    let page = bed.home.dir.path().join("page.html");
+    let more = ["--json", "--seed", "3", "--html", page.to_str().unwrap()];
+    let ran = bed.home.assay(&bed.args(&study, &more));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = json(&ran);
+    let run = &told["run"];
+    assert_eq!(run["not_tried"], serde_json::json!([]));
+    let observations = run["observations"].as_array().unwrap();
+    assert_eq!(names(&run["observations"], "configuration").len(), 9);
+    for one in observations {
+        assert!(one["value"].as_f64().unwrap() > 0.0, "{one}");
+    }
+    // All but latencies of which there are too few.
+    assert!(observations.len() >= 9 * 2 * 5, "{}", observations.len());
+    // The two indices are one figure in two units.
+    let of = |figure: &str| {
+        let found = observations.iter().find(|one| {
+            one["configuration"] == "nginx" && one["figure"] == figure && one["round"] == 1
+        });
+        found.unwrap()["value"].as_f64().unwrap()
+    };
+    assert!((of("rate") / of("cpu") / of("percent") - 1.0).abs() < 1e-6);
+    let rankings = told["result"]["rankings"].as_array().unwrap();
+    let index = rankings
+        .iter()
+        .find(|one| one["figure"] == "index")
+        .unwrap();
+    assert!(index["places"].as_array().unwrap().len() >= 2);
+    let machine = run["machine"].as_object().unwrap();
+    assert!(machine["nginx"].as_str().unwrap().contains("nginx"));
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("id=\"ranking\"") && page.contains("id=\"curve-0-here-t\""));
+    let text = bed.home.assay(&["study", "show"]).stdout;
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    bed.is_clean();
+}
+
+#[test]
+fn a_server_that_is_not_there_or_does_not_start_is_left_out_with_the_reason() {
+    if assay_rigs::skip(&["nginx", "lighttpd", "unshare", "mount"], true) {
+        return;
+    }
+    let bed = Bed::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let configurations = format!(
+        r#"
+  {{ name = "nginx", server = "nginx" }},
+  {{ name = "lighttpd", server = "lighttpd" }},
+  {{ name = "behind-none", server = "varnish", before = "lighttpd" }},
+  {{ name = "refused", server = "nginx", lines = ["no_such_directive on;"] }},
+  {{ name = "taken", server = "nginx", port = {port} }},
+"#
+    );
+    let study = bed.study(&text("some", &configurations, 1, "100ms"));
+    // lighttpd is hidden from this process and its children alone.
+    let inner = bed.home.command(&bed.args(&study, &["--json"]));
+    let script = "for f in /usr/sbin/lighttpd /usr/bin/lighttpd; do \
+                  [ ! -e $f ] || mount --bind /dev/null $f; done; exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args([
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let ran = common::ended(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = json(&ran);
+    assert_eq!(
+        names(&told["run"]["observations"], "configuration"),
+        ["nginx"]
+    );
+    let not_tried = told["run"]["not_tried"].as_array().unwrap();
+    let why = |name: &str| {
+        let found = not_tried.iter().find(|one| one["configuration"] == name);
+        found.unwrap()["why"].as_str().unwrap().to_owned()
+    };
+    assert!(
+        why("lighttpd").contains("package lighttpd"),
+        "{not_tried:?}"
+    );
+    assert!(why("behind-none").contains("lighttpd") || why("behind-none").contains("varnish"));
+    // The server's own complaint, with its file and line.
+    assert!(why("refused").contains("nginx.conf:"), "{not_tried:?}");
+    assert!(why("taken").contains(&port.to_string()), "{not_tried:?}");
+    bed.is_clean();
+
+    // With no server at all there is nothing to measure.
+    let study = bed.study(&text(
+        "none",
+        r#"{ name = "nginx", server = "nginx", lines = ["no_such_directive on;"] }"#,
+        1,
+        "100ms",
+    ));
+    let ran = bed.home.assay(&bed.args(&study, &[]));
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("no_such_directive"), "{}", ran.stderr);
+    bed.is_clean();
+}
+
+/// A study that goes on for a long time, once its servers serve.
+fn under_way(bed: &Bed, more: &[&str]) -> Child {
+    let two = r#"{ name = "nginx", server = "nginx" }, { name = "lighttpd", server = "lighttpd" }"#;
+    let study = bed.study(&text("long", two, 500, "200ms"));
+    let child = bed.spawn(&study, more);
+    until("no figure was stored", &mut || {
+        let shown = bed.home.assay(&["study", "show", "--json"]);
+        shown.code == Some(0)
+            && json(&shown)["run"]["observations"]
+                .as_array()
+                .is_some_and(|all| names(&all.clone().into(), "configuration").len() == 2)
+    });
+    child
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn a_server_that_dies_is_named_and_what_was_measured_is_kept() {
+    if assay_rigs::skip(&["nginx", "lighttpd"], false) {
+        return;
+    }
+    for keep_going in [false, true] {
+        let bed = Bed::new();
+        let more: &[&str] = if keep_going { &["--keep-going"] } else { &[] };
+        let child = under_way(&bed, more);
+        let lighttpd = bed.servers().into_iter().find(|pid| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            name.is_ok_and(|name| name.trim() == "lighttpd")
+        });
+        signal(lighttpd.unwrap(), Signal::KILL);
+        if keep_going {
+            // The other one goes on; then the user has seen enough.
+            until("nothing failed", &mut || {
+                let shown = json(&bed.home.assay(&["study", "show", "--json"]));
+                !shown["run"]["not_tried"].as_array().unwrap().is_empty()
+            });
+            signal(child.id(), Signal::INT);
+        }
+        let ran = common::ran(child.wait_with_output().unwrap());
+        assert_eq!(
+            ran.code,
+            Some(if keep_going { 130 } else { 2 }),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("lighttpd") && ran.stderr.contains("ended"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("--resume"), "{}", ran.stderr);
+        bed.is_clean();
+    }
+}
+
+#[test]
+fn an_interrupted_study_ends_its_servers_and_a_killed_one_is_swept_up_by_the_next() {
+    if assay_rigs::skip(&["nginx", "lighttpd"], false) {
+        return;
+    }
+    let bed = Bed::new();
+    let child = under_way(&bed, &[]);
+    signal(child.id(), Signal::INT);
+    let ran = common::ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    bed.is_clean();
+
+    let bed = Bed::new();
+    let mut child = under_way(&bed, &[]);
+    assert!(bed.servers().len() >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The kernel asks them to end.
+    until("a server outlived assay", &mut || bed.servers().is_empty());
+    assert_eq!(entries(bed.dir.path()).len(), 1);
+    let study = bed.study(&text(
+        "next",
+        r#"{ name = "nginx", server = "nginx" }"#,
+        1,
+        "100ms",
+    ));
+    let ran = bed.home.assay(&bed.args(&study, &[]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    bed.is_clean();
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_made() {
+    let bed = Bed::new();
+    for (configuration, told) in [
+        (r#"{ name = "nginx", server = "iis" }"#, "unknown variant"),
+        (r#"{ name = "nginx", server = "apache" }"#, "mpm"),
+        (
+            r#"{ name = "nginx", server = "nginx", mpm = "event" }"#,
+            "mpm",
+        ),
+        (
+            r#"{ name = "nginx", server = "varnish", before = "x" }"#,
+            "before",
+        ),
+        (r#"{ name = "nginx", server = "varnish" }"#, "before"),
+        (
+            r#"{ name = "nginx", server = "caddy", workers = 2 }"#,
+            "workers",
+        ),
+        (
+            r#"{ name = "nginx", server = "nginx", port = 70000 }"#,
+            "70000",
+        ),
+        (
+            r#"{ name = "nginx", server = "node", lines = ["x"] }"#,
+            "lines",
+        ),
+        (
+            r#"{ name = "nginx", server = "nginx", wrokers = 2 }"#,
+            "wrokers",
+        ),
+    ] {
+        let study = bed.study(&text("wrong", configuration, 1, "100ms"));
+        let ran = bed.home.assay(&bed.args(&study, &[]));
+        assert_eq!(ran.code, Some(2), "{configuration}: {}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{configuration}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("`nginx`"),
+            "{configuration}: {}",
+            ran.stderr
+        );
+    }
+    let nginx = r#"{ name = "nginx", server = "nginx" }"#;
+    for (from, to, told) in [
+        ("files = 20", "files = 0", "files"),
+        ("time = \"100ms\"", "time = \"1ms\"", "time"),
+        (
+            "connections = 2, of = \"cpu\"",
+            "connections = 3, of = \"cpu\"",
+            "differ",
+        ),
+        ("of = \"cpu\"", "of = \"cup\"", "cup"),
+    ] {
+        let study = bed.study(&text("wrong", nginx, 1, "100ms").replacen(from, to, 1));
+        let ran = bed.home.assay(&bed.args(&study, &[]));
+        assert_eq!(ran.code, Some(2), "{to}: {}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{to}: {}", ran.stderr);
+    }
+    bed.is_clean();
+}
+
+#[test]
+fn attack_a_directory_that_leads_elsewhere_or_is_closed_is_refused() {
+    if assay_rigs::skip(&["nginx"], true) {
+        return;
+    }
+    let bed = Bed::new();
+    let study = bed.study(&text(
+        "x",
+        r#"{ name = "nginx", server = "nginx" }"#,
+        1,
+        "100ms",
+    ));
+    // Configuration files would read it as something else.
+    let odd = bed.dir.path().join("a; } include \"x\"");
+    std::fs::create_dir(&odd).unwrap();
+    let closed = bed.dir.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    for dir in [&odd, &closed] {
+        let args = ["study", study.to_str().unwrap(), dir.to_str().unwrap()];
+        let ran = bed.home.assay(&args);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("/var/tmp"), "{}", ran.stderr);
+        assert_eq!(entries(dir), Vec::<String>::new());
+        std::fs::remove_dir(dir).unwrap();
+    }
+    bed.is_clean();
+}

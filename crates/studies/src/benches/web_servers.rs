@@ -1,0 +1,469 @@
+//! Web servers of this machine that serve the same small files, each with a configuration of the study's
+//! own on a free port of the loopback interface.
+//!
+//! A configuration says which program: `server = "nginx"`, `"lighttpd"`, `"apache"` (with `mpm`),
+//! `"varnish"` (with `before`, the name of the configuration that it stands before), `"h2o"`, `"caddy"`
+//! or `"node"`; also `workers`, `port` (a free one when left out) and `lines`, which go into its
+//! configuration file as they are. A figure says over how many `connections` at once and `of` what:
+//! `rate`, good answers per second; `cpu`, the server's share of all CPUs in percent; `per-cpu-second`,
+//! good answers for each second of the server's CPU time; `per-percent`, good answers per second for each
+//! percent of all CPUs; `p50`, `p90` and `p99` of the latency. The form says how many `files` of which
+//! `file_size` are there, for how long is counted (`time`) and how long before (`washout`).
+//!
+//! All servers run from the first round to the last; one at a time is asked.
+
+mod configuration;
+mod ground;
+mod server;
+
+use crate::{Bench, Outline, Place, StudyError, settings};
+use assay_engine::{Meter, Slot, Tools};
+use assay_host::Limits;
+use assay_instruments::counters::Sources;
+use assay_model::doubt::Validity;
+use assay_model::load::Http;
+use assay_model::sample::Outcome;
+use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
+use assay_model::web::Step;
+use assay_model::{Bytes, Load, Nanos};
+use configuration::{Program, Wanted};
+use ground::Ground;
+use serde::Deserialize;
+use server::Server;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::time::Duration;
+
+/// A request that takes longer has failed.
+const LIMIT: Nanos = Nanos(5_000_000_000);
+/// Servers start in about this time, all together.
+const SETUP: Duration = Duration::from_secs(10);
+/// What looking at the processes adds to a step.
+const AROUND: Duration = Duration::from_millis(300);
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Length {
+    time: Nanos,
+    washout: Nanos,
+    files: u32,
+    file_size: Bytes,
+}
+
+impl Length {
+    fn of(form: &Form) -> Result<Self, StudyError> {
+        let length: Self = settings::of_form(form)?;
+        let wrong = |message: &str| {
+            Err(StudyError::Setting {
+                of: "the form".to_owned(),
+                message: message.to_owned(),
+            })
+        };
+        match &length {
+            one if one.time.0 < 100_000_000 => wrong("time is at least 100ms"),
+            one if !(1..=10_000).contains(&one.files) => wrong("files is from 1 to 10000"),
+            one if !(1..=16 << 20).contains(&one.file_size.0) => {
+                wrong("file_size is from 1 byte to 16M")
+            }
+            _ => Ok(length),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Of {
+    Rate,
+    Cpu,
+    PerCpuSecond,
+    PerPercent,
+    P50,
+    P90,
+    P99,
+}
+
+impl Of {
+    /// What a step says; none where too little was answered.
+    fn value(self, step: &Step) -> Option<f64> {
+        let measured = &step.measured;
+        let percentile = |percent| {
+            let found = measured.percentile(&measured.latency, percent)?;
+            Some(found.0 as f64)
+        };
+        // CPUs that the server used, on average.
+        let cpus = || {
+            let server = step.server.as_ref().ok()?;
+            (server.window.0 > 0).then(|| server.cpu.0 as f64 / server.window.0 as f64)
+        };
+        let percent = || Some(100.0 * cpus()? / f64::from(step.machine.cpus));
+        let value = match self {
+            Self::Rate => measured.rate(),
+            Self::Cpu => percent()?,
+            Self::PerCpuSecond => measured.rate() / cpus()?,
+            Self::PerPercent => measured.rate() / percent()?,
+            Self::P50 => percentile(50.0)?,
+            Self::P90 => percentile(90.0)?,
+            Self::P99 => percentile(99.0)?,
+        };
+        value.is_finite().then_some(value)
+    }
+
+    /// Whether a doubt speaks against it. A generator that has no time left asks for less than the server
+    /// could do; what an answer costs the server is the same.
+    fn is_touched(self, doubt: &str) -> bool {
+        doubt != "generator-full" || !matches!(self, Self::PerCpuSecond | Self::PerPercent)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    connections: u32,
+    of: Of,
+}
+
+impl Asked {
+    fn of(figure: &Figure) -> Result<Self, StudyError> {
+        let asked: Self = settings::of_figure(figure)?;
+        match (1..=10_000).contains(&asked.connections) {
+            true => Ok(asked),
+            false => Err(StudyError::Setting {
+                of: format!("figure `{}`", figure.name),
+                message: "connections is from 1 to 10000".to_owned(),
+            }),
+        }
+    }
+}
+
+/// Starts web servers and asks them, one at a time.
+pub(super) struct WebServers<'a> {
+    place: &'a Place<'a>,
+    length: Option<Length>,
+    versions: Vec<(String, String)>,
+    tools: Tools,
+    load: f64,
+    /// By configuration. They are ended before the directory that they use goes.
+    servers: BTreeMap<String, Server>,
+    ground: Option<Ground>,
+}
+
+impl<'a> WebServers<'a> {
+    pub fn new(place: &'a Place<'a>) -> Self {
+        Self {
+            place,
+            length: None,
+            versions: Vec::new(),
+            tools: Tools::default(),
+            load: 0.0,
+            servers: BTreeMap::new(),
+            ground: None,
+        }
+    }
+
+    /// Configurations with what they want, those last that stand before others.
+    fn wanted<'s>(
+        study: &'s Study,
+        form: &Form,
+    ) -> Result<Vec<(&'s Configuration, Wanted)>, StudyError> {
+        let tried = study.tried(form);
+        let mut all = Vec::new();
+        for one in &tried {
+            let wanted = Wanted::of(one)?;
+            if let Some(before) = &wanted.before {
+                let behind = tried.iter().find(|other| other.name == *before);
+                let behind = behind.map(|other| Wanted::of(other)).transpose()?;
+                if behind.is_none_or(|behind| behind.before.is_some()) {
+                    return Err(StudyError::Setting {
+                        of: format!("configuration `{}`", one.name),
+                        message: format!(
+                            "before = {before:?}: name a configuration of the same form that serves \
+                             files itself"
+                        ),
+                    });
+                }
+            }
+            all.push((*one, wanted));
+        }
+        all.sort_by_key(|(_, wanted)| wanted.before.is_some());
+        Ok(all)
+    }
+
+    /// The program of a configuration, or why it cannot be tried.
+    fn program(&self, wanted: &Wanted) -> Result<Program, String> {
+        Program::find(self.place.env.host, wanted)
+    }
+
+    /// Why configurations cannot be tried, by name.
+    fn lacking(&self, all: &[(&Configuration, Wanted)]) -> BTreeMap<String, String> {
+        let mut lacking: BTreeMap<String, String> = BTreeMap::new();
+        for (one, wanted) in all {
+            let behind = wanted.before.as_ref();
+            let why = match self.program(wanted) {
+                Err(why) => Some(why),
+                Ok(_) => behind
+                    .filter(|behind| lacking.contains_key(*behind))
+                    .map(|behind| format!("it stands before {behind}, which is not there")),
+            };
+            if let Some(why) = why {
+                lacking.insert(one.name.clone(), why);
+            }
+        }
+        lacking
+    }
+
+    /// Starts a server; returns its version.
+    fn start(
+        &mut self,
+        ground: &Ground,
+        one: &Configuration,
+        wanted: &Wanted,
+    ) -> Result<String, StudyError> {
+        let name = &one.name;
+        let program = self.program(wanted);
+        let program = program.map_err(|why| StudyError::measure(name, why))?;
+        let behind = match &wanted.before {
+            None => None,
+            Some(behind) => match self.servers.get(behind) {
+                Some(server) => Some(server.port()),
+                None => {
+                    let why = format!("it stands before {behind}, which did not start");
+                    return Err(StudyError::measure(name, why));
+                }
+            },
+        };
+        let server = Server::start(self.place, ground, name, wanted, &program, behind)?;
+        self.servers.insert(name.clone(), server);
+        Ok(program.version(self.place.env.host))
+    }
+
+    fn load(&self, url: &str, paths: &[String], connections: u32) -> Load {
+        Load::Http(Box::new(Http {
+            url: url.to_owned(),
+            connections,
+            paths: paths.to_vec(),
+            shuffle: true,
+            ..Http::default()
+        }))
+    }
+
+    /// Asks one server in a closed loop.
+    fn step(&mut self, name: &str, connections: u32, round: u32) -> Result<Step, StudyError> {
+        let lost = || StudyError::measure(name, "it was not started");
+        let (Some(ground), Some(length)) = (&self.ground, &self.length) else {
+            return Err(lost());
+        };
+        let server = self.servers.get_mut(name).ok_or_else(lost)?;
+        server.is_alive()?;
+        let url = server.url();
+        let paths = ground.paths();
+        let load = self.load(&url, paths, connections);
+        let meter: Meter<'_> = self.place.env.meter(&self.place.dir, &self.tools);
+        let slot = Slot {
+            load: &load,
+            name,
+            ramp: length.washout,
+            runtime: length.time,
+            limit: LIMIT,
+            size: Bytes(0),
+            // Which files are asked for, in which order.
+            seed: self.place.seed ^ (u64::from(round) << 32) ^ u64::from(connections),
+            place: &assay_engine::Place::Itself,
+            sources: &Sources::find(self.place.env.host, &[]),
+            target: "",
+            round,
+            number: 0,
+        };
+        let sample = meter.take(&slot);
+        let sample = sample.map_err(|error| StudyError::measure(name, error))?;
+        let server = self.servers.get_mut(name).ok_or_else(lost)?;
+        // What it answered before it died is no figure of a server that runs.
+        server.is_alive()?;
+        match sample.outcome {
+            Outcome::Completed => {}
+            Outcome::Failed { error } => return Err(StudyError::measure(name, error)),
+            Outcome::Interrupted | Outcome::TimedOut { .. } => return Err(StudyError::Cancelled),
+        }
+        let seen = sample.workers.into_iter().find_map(|worker| worker.http);
+        seen.map(|step| *step)
+            .ok_or_else(|| StudyError::measure(name, "nothing was seen"))
+    }
+}
+
+impl Bench for WebServers<'_> {
+    fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError> {
+        let length = Length::of(form)?;
+        let all = Self::wanted(study, form)?;
+        let mut together: BTreeMap<&String, u32> = BTreeMap::new();
+        for figure in study.measured() {
+            let asked = Asked::of(figure)?;
+            if let Some(word) = &figure.together
+                && *together.entry(word).or_insert(asked.connections) != asked.connections
+            {
+                return Err(StudyError::Setting {
+                    of: format!("figure `{}`", figure.name),
+                    message: format!("the figures of {word:?} differ in their connections"),
+                });
+            }
+        }
+        let lacking = self.lacking(&all);
+        let there = all
+            .iter()
+            .filter(|(one, _)| !lacking.contains_key(&one.name));
+        let titles: Vec<&str> = there.map(|(one, _)| one.title()).collect();
+        let user = match ground::is_root() {
+            true => ", as the user nobody",
+            false => "",
+        };
+        let makes = vec![
+            format!(
+                "a directory with {} files of {} and what the servers write, removed at the end",
+                length.files, length.file_size
+            ),
+            format!(
+                "servers{user}, each on a port of 127.0.0.1: {}",
+                titles.join("; ")
+            ),
+        ];
+        Ok(Outline {
+            makes,
+            leaves_out: lacking.into_keys().collect(),
+            guest: false,
+            setup: SETUP,
+            step: Duration::from(length.time) + Duration::from(length.washout) + AROUND,
+        })
+    }
+
+    fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
+        let length = Length::of(form)?;
+        let all = Self::wanted(study, form)?;
+        let mut lacking = self.lacking(&all);
+        (self.place.say)("writing the files");
+        let ground = Ground::make(self.place, length.files, length.file_size)?;
+        let mut versions = BTreeSet::new();
+        for (one, wanted) in &all {
+            self.place.go_on()?;
+            if lacking.contains_key(&one.name) {
+                continue;
+            }
+            (self.place.say)(&format!("starting {}", one.title()));
+            match self.start(&ground, one, wanted) {
+                Ok(version) => versions.insert((wanted.program_name().to_owned(), version)),
+                Err(StudyError::Cancelled) => return Err(StudyError::Cancelled),
+                // The others may still be measured.
+                Err(StudyError::Measure { reason, .. }) => {
+                    lacking.insert(one.name.clone(), reason);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        if self.servers.is_empty() {
+            let why = lacking.iter().map(|(name, why)| format!("{name}: {why}"));
+            let why: Vec<String> = why.collect();
+            return Err(StudyError::measure("there is no server", why.join("; ")));
+        }
+        let loads: Vec<Load> = self
+            .servers
+            .values()
+            .map(|server| self.load(&server.url(), ground.paths(), 1))
+            .collect();
+        (self.place.say)("asking each server for each file");
+        let found = Tools::find(&self.place.env, self.place.seed, &loads);
+        self.tools = found.map_err(|error| match self.place.env.cancel.is_cancelled() {
+            true => StudyError::Cancelled,
+            false => StudyError::measure("the servers", error),
+        })?;
+        self.load = ground::load_average(self.place.env.host);
+        self.versions = versions.into_iter().collect();
+        self.ground = Some(ground);
+        self.length = Some(length);
+        let not_tried = lacking.into_iter().map(|(configuration, why)| NotTried {
+            configuration,
+            figure: None,
+            why,
+        });
+        Ok(not_tried.collect())
+    }
+
+    fn measure(
+        &mut self,
+        configuration: &Configuration,
+        figures: &[&Figure],
+        round: u32,
+    ) -> Result<Vec<Observation>, StudyError> {
+        let asked: Vec<Asked> = figures
+            .iter()
+            .map(|figure| Asked::of(figure))
+            .collect::<Result<_, _>>()?;
+        let connections = asked.first().map_or(1, |asked| asked.connections);
+        let step = self.step(&configuration.name, connections, round)?;
+        let doubts = assay_judge::web::doubts(&step);
+        let mut all = Vec::new();
+        for (figure, asked) in figures.iter().zip(asked) {
+            // Without it, there is nothing to say.
+            let Some(value) = asked.of.value(&step) else {
+                continue;
+            };
+            let against: Vec<_> = doubts
+                .iter()
+                .filter(|doubt| asked.of.is_touched(&doubt.code))
+                .cloned()
+                .collect();
+            all.push(Observation {
+                configuration: configuration.name.clone(),
+                figure: figure.name.clone(),
+                round,
+                value,
+                doubts: against.iter().map(|doubt| doubt.code.clone()).collect(),
+                void: Validity::of(&against) == Validity::Void,
+            });
+        }
+        Ok(all)
+    }
+
+    fn machine(&self) -> Vec<(String, String)> {
+        let host = self.place.env.host;
+        let mut lines = Vec::new();
+        let argv = [OsStr::new("uname"), OsStr::new("-srm")];
+        if let Ok(output) = host.run(&argv, Limits::default()) {
+            lines.push(("kernel".to_owned(), output.text().trim().to_owned()));
+        }
+        let cpus = ground::cpus(host);
+        lines.push((
+            "CPUs".to_owned(),
+            format!(
+                "{cpus}; the generator ({}) and the server that it asks share them, over the loopback \
+                 interface",
+                match (cpus / 2).max(1) {
+                    1 => "one thread".to_owned(),
+                    n => format!("{n} threads"),
+                }
+            ),
+        ));
+        lines.push((
+            "load before".to_owned(),
+            format!("{:.2} on average in the last minute", self.load),
+        ));
+        if let Some(length) = &self.length {
+            lines.push((
+                "files".to_owned(),
+                format!(
+                    "{} of {}, asked at random, kept alive as the server allows; no access log",
+                    length.files, length.file_size
+                ),
+            ));
+        }
+        lines.extend(self.versions.iter().cloned());
+        lines
+    }
+}
+
+impl Drop for WebServers<'_> {
+    fn drop(&mut self) {
+        // All at once, so that none waits for another's end.
+        for server in self.servers.values() {
+            server.ask_to_end();
+        }
+        self.servers.clear();
+    }
+}

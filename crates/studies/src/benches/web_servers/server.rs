@@ -1,0 +1,225 @@
+//! A web server that was started.
+
+use super::configuration::{Configured, Program, Site, Wanted, configure, user};
+use super::ground::Ground;
+use crate::{Place, StudyError};
+use assay_host::process::{Dies, Ended, Running};
+use rustix::fs::OFlags;
+use rustix::process::Signal;
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server listens within this time; Varnish calls a C compiler first.
+const START: Duration = Duration::from_secs(60);
+/// How often it is looked for meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+/// A free port may be taken by somebody else before the server takes it.
+const PORTS: u32 = 5;
+/// As much of what a server wrote is told.
+const TOLD: usize = 400;
+
+/// A server that listens.
+pub(super) struct Server {
+    name: String,
+    running: Running,
+    port: u16,
+    /// Where it may have written why it ended.
+    logs: [PathBuf; 2],
+    ended: Option<Ended>,
+}
+
+impl Server {
+    /// Starts it, and waits until it listens. `behind` is the port of the server that it stands before.
+    ///
+    /// # Errors
+    /// It does not start: with the last that it wrote.
+    pub fn start(
+        place: &Place<'_>,
+        ground: &Ground,
+        name: &str,
+        wanted: &Wanted,
+        program: &Program,
+        behind: Option<u16>,
+    ) -> Result<Self, StudyError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let port = port(name, wanted.port)?;
+            match Self::start_on(place, ground, name, wanted, program, behind, port) {
+                // The port was taken in between: another one.
+                Err(_)
+                    if wanted.port.is_none()
+                        && tries < PORTS
+                        && !place.env.cancel.is_cancelled()
+                        && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    fn start_on(
+        place: &Place<'_>,
+        ground: &Ground,
+        name: &str,
+        wanted: &Wanted,
+        program: &Program,
+        behind: Option<u16>,
+        port: u16,
+    ) -> Result<Self, StudyError> {
+        let [given, own] = ground.rooms(name)?;
+        let www = ground.www();
+        let site = Site {
+            www: &www,
+            given: &given.shown,
+            own: &own.shown,
+            port,
+            behind,
+        };
+        let Configured {
+            file,
+            text,
+            arguments,
+        } = configure(wanted, program, &site);
+        let written = given.held.join(file);
+        fs::write(&written, text).map_err(StudyError::io(&written))?;
+        let log = given.held.join("output");
+        let output = fs::File::create(&log).map_err(StudyError::io(&log))?;
+        let again = output.try_clone().map_err(StudyError::io(&log))?;
+        let mut command = Command::new(&program.path);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", &own.shown)
+            .env("TMPDIR", &own.shown)
+            .env("LC_ALL", "C")
+            .current_dir("/")
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::from(again));
+        if let Some(user) = user() {
+            // It clears the other groups as well.
+            command.uid(user).gid(user);
+        }
+        // A master is asked to end, so that it takes its workers along, also when assay is killed.
+        let running = Running::start(command, Dies::Asked)
+            .map_err(|error| StudyError::measure(program.path.display().to_string(), error))?;
+        let mut server = Self {
+            name: name.to_owned(),
+            running,
+            port,
+            logs: [own.held.join("error.log"), log],
+            ended: None,
+        };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let end = Instant::now() + START;
+        loop {
+            place.go_on()?;
+            server.is_alive()?;
+            if TcpStream::connect_timeout(&address, LOOK).is_ok() {
+                server.is_alive()?;
+                return Ok(server);
+            }
+            if Instant::now() >= end {
+                let why = format!(
+                    "it did not listen on {address} within {START:?}{}",
+                    server.told()
+                );
+                return Err(StudyError::measure(name, why));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// On 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Asks it to end, without waiting.
+    pub fn ask_to_end(&self) {
+        self.running.signal(Signal::TERM);
+    }
+
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    /// It does not: how it ended, and the last that it wrote.
+    pub fn is_alive(&mut self) -> Result<(), StudyError> {
+        if self.ended.is_none() {
+            let ended = self.running.ended();
+            self.ended = ended.map_err(|error| StudyError::measure(&self.name, error))?;
+        }
+        match &self.ended {
+            None => Ok(()),
+            Some(ended) => {
+                let why = format!("the server has ended ({ended}){}", self.told());
+                Err(StudyError::measure(&self.name, why))
+            }
+        }
+    }
+
+    /// The last that it wrote, in one line.
+    fn told(&self) -> String {
+        let mut texts = self.logs.iter().filter_map(|file| {
+            let bytes = end_of(file).ok()?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        });
+        let Some(text) = texts.next() else {
+            return ", and wrote nothing".to_owned();
+        };
+        let text = text
+            .escape_debug()
+            .to_string()
+            .replace("\\\"", "\"")
+            .replace("\\'", "'");
+        let skip = text.chars().count().saturating_sub(TOLD);
+        let cut = if skip > 0 { "…" } else { "" };
+        let text: String = text.chars().skip(skip).collect();
+        format!(", and wrote: {cut}{text}")
+    }
+}
+
+/// The last bytes of a file that somebody else writes: no link is followed, no pipe waited for.
+fn end_of(file: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = fs::File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(file)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    file.seek(SeekFrom::Start(found.len().saturating_sub(4 * TOLD as u64)))?;
+    let mut bytes = Vec::new();
+    file.take(4 * TOLD as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The port that is asked for, or a free one.
+fn port(name: &str, asked: Option<u16>) -> Result<u16, StudyError> {
+    let address = (Ipv4Addr::LOCALHOST, asked.unwrap_or(0));
+    let bound = TcpListener::bind(address).and_then(|listener| listener.local_addr());
+    bound.map(|address| address.port()).map_err(|error| {
+        let why = match (error.kind(), asked) {
+            (io::ErrorKind::AddrInUse, Some(port)) => {
+                format!("port {port} of 127.0.0.1 is taken: leave port out, and a free one is used")
+            }
+            _ => format!("no port of 127.0.0.1 can be used: {error}"),
+        };
+        StudyError::measure(name, why)
+    })
+}
