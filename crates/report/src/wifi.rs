@@ -10,7 +10,13 @@ use minijinja::value::Serde;
 use serde_json::Value;
 
 const HEAD: [&str; 7] = [
-    "make", "both", "name", "other maker", "at least", "at most", "published",
+    "make",
+    "both",
+    "name",
+    "other maker",
+    "at least",
+    "at most",
+    "published",
 ];
 const SIDES: &str = "lrrrrrr";
 const TEMPLATE: &str = include_str!("wifi/page.html");
@@ -79,7 +85,12 @@ pub fn terminal(census: &Census, style: Style) -> String {
                     .skip(1)
                     .map(|(name, value)| format!("{name} {value}"))
                     .collect();
-                style.paragraph(&mut out, "", 2, &format!("{}: {}", row[0], figures.join(", ")));
+                style.paragraph(
+                    &mut out,
+                    "",
+                    2,
+                    &format!("{}: {}", row[0], figures.join(", ")),
+                );
             }
         }
     }
@@ -136,7 +147,10 @@ mod tests {
                 color: false,
             };
             let text = terminal(&census, style);
-            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{text}"
+            );
             assert!(text.contains("Mercedes-Benz"), "{text}");
         }
         assert_eq!(markdown(&census).matches("\n| ").count(), 6);

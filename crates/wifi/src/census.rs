@@ -132,7 +132,12 @@ pub fn census(files: &[&Reading], registry: &Registry) -> Census {
             Some(at) => {
                 let evidence = match &maker {
                     None => Evidence::Name,
-                    Some(maker) if MAKES[at].makers.iter().any(|known| maker.starts_with(known)) => {
+                    Some(maker)
+                        if MAKES[at]
+                            .makers
+                            .iter()
+                            .any(|known| maker.starts_with(known)) =>
+                    {
                         Evidence::Both
                     }
                     Some(_) => Evidence::Another,
@@ -144,7 +149,8 @@ pub fn census(files: &[&Reading], registry: &Registry) -> Census {
                 });
             }
             None => {
-                let vehicle = |maker: String| FOR_VEHICLES.iter().any(|known| maker.starts_with(known));
+                let vehicle =
+                    |maker: String| FOR_VEHICLES.iter().any(|known| maker.starts_with(known));
                 unnamed.extend(bss.address.filter(|_| maker.is_some_and(vehicle)));
             }
         }
@@ -153,7 +159,11 @@ pub fn census(files: &[&Reading], registry: &Registry) -> Census {
         networks: all().count(),
         local_addresses: local.count(),
         registry: !registry.is_empty(),
-        makes: MAKES.iter().zip(&found).map(|(make, found)| counted(make, found)).collect(),
+        makes: MAKES
+            .iter()
+            .zip(&found)
+            .map(|(make, found)| counted(make, found))
+            .collect(),
         unnamed: unnamed.len(),
     }
 }
@@ -163,7 +173,8 @@ impl Make {
         let name = ssid.shown();
         self.prefixes.iter().any(|prefix| {
             name.strip_prefix(prefix).is_some_and(|rest| {
-                BEHIND.contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                BEHIND.contains(&rest.len())
+                    && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
             })
         })
     }
@@ -194,7 +205,12 @@ fn counted(make: &Make, found: &[Sighting<'_>]) -> Counted {
             None => nameless += 1,
         }
     }
-    let of = |evidence: Evidence| distinct.values().filter(|known| **known == evidence).count();
+    let of = |evidence: Evidence| {
+        distinct
+            .values()
+            .filter(|known| **known == evidence)
+            .count()
+    };
     let speaks = |evidence: Evidence| match evidence {
         Evidence::Both => true,
         Evidence::Name => !make.common,
@@ -204,7 +220,11 @@ fn counted(make: &Make, found: &[Sighting<'_>]) -> Counted {
     let certain: Vec<(Option<Family>, &Ssid)> = certain
         .map(|((address, ssid), _)| (address.map(Address::family), *ssid))
         .collect();
-    let pattern: Vec<String> = make.prefixes.iter().map(|prefix| format!("{prefix}…")).collect();
+    let pattern: Vec<String> = make
+        .prefixes
+        .iter()
+        .map(|prefix| format!("{prefix}…"))
+        .collect();
     Counted {
         make: make.name,
         pattern: pattern.join(", "),
@@ -230,7 +250,11 @@ fn groups(members: &[(Option<Family>, &Ssid)]) -> usize {
             parents[a.max(b)] = a.min(b);
         }
     }
-    parents.iter().enumerate().filter(|(at, parent)| at == *parent).count()
+    parents
+        .iter()
+        .enumerate()
+        .filter(|(at, parent)| at == *parent)
+        .count()
 }
 
 /// The first member of a group; the way to it is halved, so that long chains stay cheap.

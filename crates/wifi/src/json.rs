@@ -181,7 +181,13 @@ impl<'a> Walk<'a> {
             }
             // A number or a word ends before what cannot be a part of it.
             let next = self.byte(place);
-            if depth == 0 && !within && matches!(next, b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\r' | b'\t') {
+            if depth == 0
+                && !within
+                && matches!(
+                    next,
+                    b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\r' | b'\t'
+                )
+            {
                 return place;
             }
         }
@@ -202,7 +208,10 @@ mod tests {
         let told: Vec<(usize, usize)> = found.iter().map(|o| (o.line, o.line_of("b"))).collect();
         assert_eq!(told, [(1, 1), (3, 4), (5, 5), (6, 6)]);
         for object in &found {
-            assert!(serde_json::from_str::<Value>(object.text).is_ok(), "{object:?}");
+            assert!(
+                serde_json::from_str::<Value>(object.text).is_ok(),
+                "{object:?}"
+            );
         }
         let error = objects("[\n{\"a\": }]").unwrap_err();
         assert!(matches!(error, ReadError::Json { line: 2, .. }), "{error}");

@@ -14,8 +14,14 @@ use crate::table::{Heading, Records};
 /// A column is missing, or there are too many networks.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::new(Format::Kismet);
-    let mut records = Records::new(bytes, b';', false)
-        .filter(|(_, fields)| fields.as_ref().is_none_or(|fields| fields.concat().iter().any(|byte| !byte.is_ascii_whitespace())));
+    let mut records = Records::new(bytes, b';', false).filter(|(_, fields)| {
+        fields.as_ref().is_none_or(|fields| {
+            fields
+                .concat()
+                .iter()
+                .any(|byte| !byte.is_ascii_whitespace())
+        })
+    });
     let (first, fields) = records.next().ok_or(ReadError::Empty)?;
     let heading = Heading::new(&fields.unwrap_or_default());
     let column = |names: &[&'static str]| {
@@ -49,7 +55,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             continue;
         };
         // Clients that only look for networks are in the list too.
-        if !text(kind).eq_ignore_ascii_case("infrastructure") && !text(kind).eq_ignore_ascii_case("ad-hoc") {
+        if !text(kind).eq_ignore_ascii_case("infrastructure")
+            && !text(kind).eq_ignore_ascii_case("ad-hoc")
+        {
             continue;
         }
         if reading.heard.len() >= MOST {
@@ -101,6 +109,16 @@ mod tests {
         assert!(found.heard[1].hidden);
         assert_eq!((found.unread.count, found.unread.first[0].0), (1, 3));
         let none = read(b"Network;NetType;Name\n").unwrap_err();
-        assert!(matches!(none, ReadError::Column { line: 1, column: "ESSID", .. }), "{none}");
+        assert!(
+            matches!(
+                none,
+                ReadError::Column {
+                    line: 1,
+                    column: "ESSID",
+                    ..
+                }
+            ),
+            "{none}"
+        );
     }
 }

@@ -87,9 +87,19 @@ mod tests {
         registry
             .add(format!("{head}MA-M,0055DA0,Small\x07 Ltd,x\nMA-M,0055DAé,x,x\n").as_bytes())
             .unwrap();
-        let maker = |text| registry.maker(Address::read(text).unwrap()).map(str::to_owned);
-        assert_eq!(maker("00:55:da:0f:00:00").as_deref(), Some("Small\\u{7} Ltd"));
-        assert_eq!(maker("00:55:da:10:00:00").as_deref(), Some("IEEE Registration Authority"));
+        let maker = |text| {
+            registry
+                .maker(Address::read(text).unwrap())
+                .map(str::to_owned)
+        };
+        assert_eq!(
+            maker("00:55:da:0f:00:00").as_deref(),
+            Some("Small\\u{7} Ltd")
+        );
+        assert_eq!(
+            maker("00:55:da:10:00:00").as_deref(),
+            Some("IEEE Registration Authority")
+        );
         assert_eq!(maker("00:00:5e:00:00:01").as_deref(), Some("A, Inc"));
         assert_eq!(maker("02:55:da:10:00:00"), None);
         assert_eq!(registry.add(b"x,y\n"), Err(RegistryError));

@@ -160,7 +160,10 @@ mod tests {
     fn words_of_many_programs_are_read() {
         for (words, name) in [
             ("[WPA2-PSK-CCMP][ESS]", "WPA2 PSK"),
-            ("[WPA-PSK-TKIP+CCMP][WPA2-PSK-TKIP+CCMP][ESS][WPS]", "WPA1/WPA2 PSK"),
+            (
+                "[WPA-PSK-TKIP+CCMP][WPA2-PSK-TKIP+CCMP][ESS][WPS]",
+                "WPA1/WPA2 PSK",
+            ),
             ("[RSN-PSK+SAE-CCMP][MFPC][ESS]", "WPA2/WPA3 PSK SAE"),
             ("[RSN-EAP/SHA256+FT/EAP-CCMP]", "WPA2 802.1X"),
             ("[RSN-OWE_TRANSITION-CCMP][ESS]", "WPA3 OWE"),

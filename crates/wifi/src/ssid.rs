@@ -111,7 +111,10 @@ mod tests {
         assert_eq!(Ssid::from_escaped(r"Caf\xc3\xa9").shown(), "Café");
         assert_eq!(Ssid::from_escaped(r"a\xffb\x20").shown(), r"a\xffb ");
         assert_eq!(Ssid::from_escaped(r"\x5cx41").shown(), r"\\x41");
-        assert_eq!(Ssid::from_escaped(r"a\x0ab\x1b[31m").shown(), r"a\nb\u{1b}[31m");
+        assert_eq!(
+            Ssid::from_escaped(r"a\x0ab\x1b[31m").shown(),
+            r"a\nb\u{1b}[31m"
+        );
         assert!(Ssid::from_escaped(r"\x00\x00\x00").is_hidden());
         assert_eq!(Ssid::from_escaped(r"\xé").shown(), r"\\xé");
     }

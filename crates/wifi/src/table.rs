@@ -95,7 +95,9 @@ impl Heading {
 
     /// The place of a column. Case does not count.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|known| known.eq_ignore_ascii_case(name))
+        self.0
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(name))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -112,7 +114,10 @@ mod tests {
         Records::new(text.as_bytes(), b',', true)
             .map(|(line, fields)| {
                 let text = |field: Vec<u8>| String::from_utf8(field).unwrap();
-                (line, fields.map(|fields| fields.into_iter().map(text).collect()))
+                (
+                    line,
+                    fields.map(|fields| fields.into_iter().map(text).collect()),
+                )
             })
             .collect()
     }

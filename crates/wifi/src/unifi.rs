@@ -92,7 +92,9 @@ fn band(letters: &str) -> Option<Band> {
 }
 
 fn placed(number: Option<u64>, band: Option<Band>) -> Option<Channel> {
-    let number = u16::try_from(number?).ok().filter(|number| (1..=233).contains(number))?;
+    let number = u16::try_from(number?)
+        .ok()
+        .filter(|number| (1..=233).contains(number))?;
     match band {
         Some(band) => Some(Channel { band, number }),
         None => Channel::numbered(number.into()),
@@ -116,7 +118,9 @@ fn heard(object: &Object<'_>, reading: &mut Reading) {
     };
     let ssid = Ssid::new(text(value.get("essid")).as_bytes());
     let radio = band(text(value.get("radio"))).or(band(text(value.get("band"))));
-    let at_mhz = number(value.get("freq")).and_then(|mhz| u32::try_from(mhz).ok()).and_then(Channel::at);
+    let at_mhz = number(value.get("freq"))
+        .and_then(|mhz| u32::try_from(mhz).ok())
+        .and_then(Channel::at);
     let vendor = text(value.get("oui"));
     reading.heard.push(Bss {
         address: Some(address),
@@ -174,8 +178,8 @@ fn configured(object: &Object<'_>, reading: &mut Reading) {
     let bands: Option<Vec<&str>> = value["wlan_bands"]
         .as_array()
         .map(|bands| bands.iter().filter_map(Value::as_str).collect());
-    let without_two = bands.is_some_and(|bands| !bands.contains(&"2g"))
-        || text(value.get("wlan_band")) == "5g";
+    let without_two =
+        bands.is_some_and(|bands| !bands.contains(&"2g")) || text(value.get("wlan_band")) == "5g";
     reading.configured.push(Wlan {
         ssid: Ssid::new(text(value.get("name")).as_bytes()),
         security,
@@ -247,7 +251,10 @@ fn device(object: &Object<'_>, reading: &mut Reading) {
     let Ok(value) = serde_json::from_str::<Value>(object.text) else {
         return;
     };
-    let radios = value["radio_table"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let radios = value["radio_table"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if radios.is_empty() || yes(value.get("adopted")) == Some(false) {
         return;
     }
@@ -273,7 +280,10 @@ fn device(object: &Object<'_>, reading: &mut Reading) {
             width_line: line,
         });
     }
-    let sent = value["vap_table"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let sent = value["vap_table"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     for vap in sent {
         let radio = band(text(vap.get("radio")));
         let address = text(vap.get("bssid"));

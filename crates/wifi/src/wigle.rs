@@ -15,8 +15,11 @@ use std::collections::HashMap;
 /// A column is missing, or there are too many networks.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut reading = Reading::new(Format::Wigle);
-    let mut records = Records::new(bytes, b',', true)
-        .filter(|(_, fields)| fields.as_ref().is_none_or(|fields| fields.iter().any(|field| !field.trim_ascii().is_empty())));
+    let mut records = Records::new(bytes, b',', true).filter(|(_, fields)| {
+        fields
+            .as_ref()
+            .is_none_or(|fields| fields.iter().any(|field| !field.trim_ascii().is_empty()))
+    });
     records.next().ok_or(ReadError::Empty)?;
     let (first, fields) = records.next().unwrap_or((2, None));
     let heading = Heading::new(&fields.unwrap_or_default());
@@ -35,7 +38,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let mut known: HashMap<(Address, Ssid), usize> = HashMap::new();
     for (line, fields) in records {
         let Some(fields) = fields else {
-            reading.unread.note(line, "a record that ends, of at most 64 KiB");
+            reading
+                .unread
+                .note(line, "a record that ends, of at most 64 KiB");
             continue;
         };
         let text = |at: usize| {
@@ -43,7 +48,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
             String::from_utf8_lossy(field).trim().to_owned()
         };
         if fields.len() != heading.len() {
-            reading.unread.note(line, "as many fields as the heading has");
+            reading
+                .unread
+                .note(line, "as many fields as the heading has");
             continue;
         }
         // Cells of telephones and Bluetooth are in the list too.
@@ -112,7 +119,11 @@ zz,x,[ESS],,6,2437,-60,1,1,1,1,,,WIFI\n\
         assert_eq!(read(old.as_bytes()).unwrap().heard.len(), 1);
         assert!(matches!(
             read(b"WigleWifi-1.4\n").unwrap_err(),
-            ReadError::Column { line: 2, column: "MAC", .. }
+            ReadError::Column {
+                line: 2,
+                column: "MAC",
+                ..
+            }
         ));
     }
 }

@@ -80,7 +80,10 @@ fn whole(bytes: &[u8]) {
         );
     }
     for fact in known.map.values() {
-        assert!(fact.place.line().is_none_or(|line| line <= lines), "{fact:?}");
+        assert!(
+            fact.place.line().is_none_or(|line| line <= lines),
+            "{fact:?}"
+        );
     }
     // A name may look like an address, or be a password: only what is not a name is asked.
     let shown = format!("{count:?}");

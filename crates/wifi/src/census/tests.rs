@@ -17,7 +17,11 @@ fn count(heard: Vec<Bss>) -> Census {
 }
 
 fn of<'a>(census: &'a Census, make: &str) -> &'a Counted {
-    census.makes.iter().find(|counted| counted.make == make).unwrap()
+    census
+        .makes
+        .iter()
+        .find(|counted| counted.make == make)
+        .unwrap()
 }
 
 #[test]

@@ -55,7 +55,11 @@ impl Air {
                 air.hear(bss, number, is_own(&bss.ssid), &mut used);
             }
             for wlan in &file.reading.configured {
-                if wlan.security.as_ref().is_some_and(|known| known.is_protected()) {
+                if wlan
+                    .security
+                    .as_ref()
+                    .is_some_and(|known| known.is_protected())
+                {
                     air.know(&wlan.ssid, is_own(&wlan.ssid));
                 }
             }
@@ -109,17 +113,24 @@ impl Air {
 
     /// How many devices send on a channel.
     pub(super) fn devices_on(&self, channel: Channel) -> usize {
-        self.channels.get(&channel).map_or(0, |devices| devices.all.len())
+        self.channels
+            .get(&channel)
+            .map_or(0, |devices| devices.all.len())
     }
 
     /// How many of one's own devices send on a channel.
     pub(super) fn own_on(&self, channel: Channel) -> usize {
-        self.channels.get(&channel).map_or(0, |devices| devices.own.len())
+        self.channels
+            .get(&channel)
+            .map_or(0, |devices| devices.own.len())
     }
 
     /// How many devices of one's own there are in a band.
     pub(super) fn own_in(&self, band: Band) -> usize {
-        let channels = self.channels.iter().filter(|(channel, _)| channel.band == band);
+        let channels = self
+            .channels
+            .iter()
+            .filter(|(channel, _)| channel.band == band);
         let own: BTreeSet<&Device> = channels.flat_map(|(_, devices)| &devices.own).collect();
         own.len()
     }

@@ -96,8 +96,14 @@ impl Telling<'_> {
 
 impl Network<'_> {
     pub(super) fn tell(&self, facts: &mut Facts, subject: &Subject, own: bool, air: &Air) {
-        let first = self.configured.first().map(|at| at.place(0, at.what.lines.begin));
-        let heard = self.heard.first().map(|at| at.place(0, at.what.lines.begin));
+        let first = self
+            .configured
+            .first()
+            .map(|at| at.place(0, at.what.lines.begin));
+        let heard = self
+            .heard
+            .first()
+            .map(|at| at.place(0, at.what.lines.begin));
         let Some(place) = first.or(heard) else { return };
         let mut tell = Telling {
             facts,
@@ -144,7 +150,10 @@ impl Network<'_> {
         }
         let count = |is: &dyn Fn(&Security) -> bool, on_air: bool| {
             let mut count = Count::default();
-            for (_, place, _) in all.iter().filter(|(known, _, heard)| *heard == on_air && is(known)) {
+            for (_, place, _) in all
+                .iter()
+                .filter(|(known, _, heard)| *heard == on_air && is(known))
+            {
                 count.add(|| place.clone());
             }
             count
@@ -158,7 +167,10 @@ impl Network<'_> {
         let secured_at_all = |known: &Security| !known.is_open();
         tell.count("open_air", &count(&Security::is_open, true));
         tell.count("protected_air", &count(&Security::is_protected, true));
-        tell.count("protected_configured", &count(&Security::is_protected, false));
+        tell.count(
+            "protected_configured",
+            &count(&Security::is_protected, false),
+        );
         tell.count("encrypted", &either(&secured_at_all));
         tell.count("wep", &either(&|known| known.wep));
         tell.count("wpa1", &either(&|known| known.wpa1));
@@ -231,8 +243,14 @@ impl Network<'_> {
             });
             heard.chain(wlans).collect::<Vec<_>>()
         };
-        on_off("neighbours", of(|bss| bss.neighbours, |wlan| wlan.neighbours));
-        on_off("transition", of(|bss| bss.transition, |wlan| wlan.transition));
+        on_off(
+            "neighbours",
+            of(|bss| bss.neighbours, |wlan| wlan.neighbours),
+        );
+        on_off(
+            "transition",
+            of(|bss| bss.transition, |wlan| wlan.transition),
+        );
     }
 
     fn tell_hidden(&self, tell: &mut Telling<'_>) {
@@ -240,7 +258,11 @@ impl Network<'_> {
         for at in self.heard.iter().filter(|at| at.what.hidden) {
             hidden.add(|| at.place(at.what.lines.hidden, at.what.lines.begin));
         }
-        for at in self.configured.iter().filter(|at| at.what.hidden == Some(true)) {
+        for at in self
+            .configured
+            .iter()
+            .filter(|at| at.what.hidden == Some(true))
+        {
             hidden.add(|| at.place(at.what.lines.hidden, at.what.lines.begin));
         }
         tell.count("hidden", &hidden);
@@ -253,19 +275,28 @@ impl Network<'_> {
         let mut known = false;
         for at in &self.heard {
             let rates = &at.what.basic_rates;
-            let two = at.what.channel.is_some_and(|channel| channel.band == Band::Two);
+            let two = at
+                .what
+                .channel
+                .is_some_and(|channel| channel.band == Band::Two);
             if !two || rates.is_empty() {
                 continue;
             }
             known = true;
-            if let Some(rate) = rates.iter().filter(|rate| [10, 20, 55, 110].contains(*rate)).min() {
+            if let Some(rate) = rates
+                .iter()
+                .filter(|rate| [10, 20, 55, 110].contains(*rate))
+                .min()
+            {
                 slow.add(|| at.place(at.what.lines.rates, at.what.lines.begin));
                 let rate = f64::from(*rate) / 10.0;
                 lowest = Some(lowest.map_or(rate, |before| before.min(rate)));
             }
         }
         for at in &self.configured {
-            let Some(slowest) = at.what.slowest else { continue };
+            let Some(slowest) = at.what.slowest else {
+                continue;
+            };
             known = true;
             if [1000, 2000, 5500, 11000].contains(&slowest) {
                 slow.add(|| at.place(at.what.lines.rates, at.what.lines.begin));
@@ -288,7 +319,9 @@ impl Network<'_> {
         let mut shared: Option<(usize, Channel, Place)> = None;
         let mut widths = false;
         for at in &self.heard {
-            let Some(channel) = at.what.channel else { continue };
+            let Some(channel) = at.what.channel else {
+                continue;
+            };
             let lines = at.what.lines;
             let place = || at.place(lines.channel, lines.begin);
             channels.insert(channel);

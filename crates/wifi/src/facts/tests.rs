@@ -3,7 +3,10 @@ use crate::read;
 use std::fmt::Write as _;
 
 fn told(files: &[(&str, &str)], own: &[&str]) -> String {
-    let readings: Vec<Reading> = files.iter().map(|(_, text)| read(text.as_bytes()).unwrap()).collect();
+    let readings: Vec<Reading> = files
+        .iter()
+        .map(|(_, text)| read(text.as_bytes()).unwrap())
+        .collect();
     let named: Vec<Named<'_>> = files
         .iter()
         .zip(&readings)
@@ -24,7 +27,10 @@ fn told(files: &[(&str, &str)], own: &[&str]) -> String {
 fn scan(networks: &[(&str, &str, u32, &str)]) -> String {
     let mut out = String::new();
     for (address, name, mhz, more) in networks {
-        let _ = writeln!(out, "BSS {address}(on wlan0)\n\tfreq: {mhz}\n\tcapability: ESS {more}\n\tSSID: {name}");
+        let _ = writeln!(
+            out,
+            "BSS {address}(on wlan0)\n\tfreq: {mhz}\n\tcapability: ESS {more}\n\tSSID: {name}"
+        );
         if more.contains("Privacy") {
             out.push_str("\tRSN:\t * Version: 1\n\t\t * Pairwise ciphers: CCMP\n\t\t * Authentication suites: PSK\n\t\t * Capabilities: (0x0000)\n");
         }
@@ -52,7 +58,13 @@ fn a_name_cannot_take_the_facts_of_another_network() {
         ("78:8a:23:01:02:03", "(no name)", 2437, "Privacy"),
     ]);
     let reading = read(scan.as_bytes()).unwrap();
-    let facts = facts(&[Named { path: "x", reading: &reading }], &[]);
+    let facts = facts(
+        &[Named {
+            path: "x",
+            reading: &reading,
+        }],
+        &[],
+    );
     let subjects = facts.subjects();
     let of = |name: &str| &subjects[&Subject::new(["wifi.network", name])]["open_air"].value;
     assert_eq!(of("Home"), &FactValue::Known(1.into()));
@@ -80,6 +92,12 @@ fn the_plan_of_four_channels_is_one_too() {
 
 #[test]
 fn what_was_not_read_is_unknown() {
-    let text = told(&[("scan.txt", "BSS zz\nBSS 00:00:00:00:00:00\n\tfreq: x\n")], &[]);
-    assert!(text.contains("wifi = unknown: scan.txt: line 1: "), "{text}");
+    let text = told(
+        &[("scan.txt", "BSS zz\nBSS 00:00:00:00:00:00\n\tfreq: x\n")],
+        &[],
+    );
+    assert!(
+        text.contains("wifi = unknown: scan.txt: line 1: "),
+        "{text}"
+    );
 }

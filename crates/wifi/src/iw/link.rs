@@ -218,6 +218,9 @@ mod tests {
         let text = "phy#0\n\tInterface wlan0\n\t\tifindex 3\n\t\taddr 02:00:00:00:00:00\n\t\tssid x\n\t\ttype managed\n\t\tchannel 36 (5180 MHz), width: 80 MHz, center1: 5210 MHz\n";
         let found = devices(text);
         assert_eq!(found[0].kind.as_deref(), Some("managed"));
-        assert_eq!((found[0].width, found[0].channel.unwrap().number), (Some(80), 36));
+        assert_eq!(
+            (found[0].width, found[0].channel.unwrap().number),
+            (Some(80), 36)
+        );
     }
 }

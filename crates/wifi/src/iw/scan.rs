@@ -47,7 +47,9 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
                 }
             }
             None if lost => {}
-            None => reading.unread.note(number, "a line `BSS ADDRESS(on DEVICE)`"),
+            None => reading
+                .unread
+                .note(number, "a line `BSS ADDRESS(on DEVICE)`"),
         }
     }
     reading.heard.extend(current.map(Open::close));
@@ -148,7 +150,9 @@ impl Open {
                 bss.ssid = ssid;
                 bss.hidden = false;
             }
-        } else if let Some(value) = rest(text, "Supported rates").or(rest(text, "Extended supported rates")) {
+        } else if let Some(value) =
+            rest(text, "Supported rates").or(rest(text, "Extended supported rates"))
+        {
             self.rates(value, number)?;
         } else if let Some((name, value)) = text.split_once(':') {
             self.begin(name, value.trim(), number);
@@ -230,7 +234,8 @@ impl Open {
                 }
             }
             Section::Vht => {
-                let word = rest(item, "channel width").and_then(|value| value.split_whitespace().next());
+                let word =
+                    rest(item, "channel width").and_then(|value| value.split_whitespace().next());
                 let width = match word {
                     Some("1") => Some(80),
                     Some("2" | "3") => Some(160),

@@ -18,8 +18,14 @@ fn networks_of_the_controller_are_read_without_their_passwords() {
     };
     let security = first.security.as_ref().unwrap();
     assert_eq!(security.name(), "WPA2/WPA3 PSK SAE");
-    assert_eq!((security.ft, security.pmf), (Some(true), Some(Pmf::Capable)));
-    assert_eq!((first.hidden, first.slowest, first.radius), (Some(true), Some(1000), None));
+    assert_eq!(
+        (security.ft, security.pmf),
+        (Some(true), Some(Pmf::Capable))
+    );
+    assert_eq!(
+        (first.hidden, first.slowest, first.radius),
+        (Some(true), Some(1000), None)
+    );
     assert_eq!((first.lines.begin, first.lines.hidden), (2, 4));
     assert_eq!(eap.radius, Some(false));
     assert!(eap.security.as_ref().unwrap().tkip);
@@ -42,7 +48,13 @@ fn devices_neighbours_and_profiles_are_read_together() {
     let radios: Vec<_> = found
         .radios
         .iter()
-        .map(|r| (r.access_point.as_str(), r.channel.map(|c| c.number), r.width))
+        .map(|r| {
+            (
+                r.access_point.as_str(),
+                r.channel.map(|c| c.number),
+                r.width,
+            )
+        })
         .collect();
     let name = "78:8a:20:xx:xx:xx";
     assert_eq!(radios, [(name, None, Some(40)), (name, Some(52), Some(80))]);
@@ -57,7 +69,10 @@ fn other_json_and_refusals_are_told() {
     let refused = read(br#"{"meta":{"rc":"error","msg":"api.err.LoginRequired"},"data":[]}"#);
     assert_eq!(refused.unwrap_err(), ReadError::Refused { line: 1 });
     assert_eq!(read(b"{\"a\":[{}]}").unwrap_err(), ReadError::OtherJson);
-    assert!(matches!(read(b"{\n\"a\":").unwrap_err(), ReadError::Json { line: 2, .. }));
+    assert!(matches!(
+        read(b"{\n\"a\":").unwrap_err(),
+        ReadError::Json { line: 2, .. }
+    ));
     let empty = read(br#"{"meta":{"rc":"ok"},"data":[]}"#).unwrap();
     assert!(empty.configured.is_empty());
 }

@@ -145,7 +145,12 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
         if !reading.configured.is_empty() {
             told.push(format!("{} configured", reading.configured.len()));
         }
-        eprintln!("{}: {}, {}", clean(&source.name), reading.format, told.join(", "));
+        eprintln!(
+            "{}: {}, {}",
+            clean(&source.name),
+            reading.format,
+            told.join(", ")
+        );
     }
     let mut heard = sources.iter().flat_map(|source| &source.reading.heard);
     let missing = own.iter().zip(&args.ssid).filter(|(ssid, _)| {
@@ -194,9 +199,9 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
         Format::Json => format!("{:#}\n", report::json(&census)?),
         Format::Markdown => report::markdown(&census),
         Format::Html => report::html(&census),
-        Format::Sarif | Format::Junit | Format::Nagios | Format::Prometheus => anyhow::bail!(
-            "--census is told as text, json, markdown or html: it has no findings"
-        ),
+        Format::Sarif | Format::Junit | Format::Nagios | Format::Prometheus => {
+            anyhow::bail!("--census is told as text, json, markdown or html: it has no findings")
+        }
     })?;
     let mut status = Status::Ok;
     for source in sources {

@@ -43,7 +43,10 @@ fn suites_are_taken_apart() {
     let bss = &networks(text)[0];
     let security = bss.security.as_ref().unwrap();
     assert_eq!(security.name(), "WPA2/WPA3 PSK SAE 802.1X");
-    assert_eq!((security.ft, security.pmf, security.tkip), (Some(true), Some(Pmf::Capable), true));
+    assert_eq!(
+        (security.ft, security.pmf, security.tkip),
+        (Some(true), Some(Pmf::Capable), true)
+    );
     assert_eq!((bss.width, bss.ssid.shown().as_str()), (Some(80), "a: b"));
     assert_eq!((bss.lines.security, bss.lines.width), (6, 11));
 }
@@ -53,9 +56,14 @@ fn old_and_pasted_output_is_read() {
     let text = "wlan0: scan started\nBSS 02:00:00:00:00:01 (on wlan0)\n    freq: 2437\n    capability: ESS (0x0421)\n    SSID: \n    Supported rates: 1.0* 2.0* 5.5 11.0\n    Extended capabilities: Extended Channel Switching, BSS Transition, 6\n    HT operation:\n         * secondary channel offset: above\nBSS 02:00:00:00:00:02(on wlan0)\n    capability: ESS Privacy\n    SSID: \\x00\\x00\n    BSS Load:\n         * station count: 7\n";
     let found = read(text.as_bytes()).unwrap();
     assert_eq!((found.heard.len(), found.unread.count), (2, 1));
-    let [open, wep] = &found.heard[..] else { panic!() };
+    let [open, wep] = &found.heard[..] else {
+        panic!()
+    };
     assert!(open.security.as_ref().unwrap().is_open() && open.hidden);
-    assert_eq!((open.transition, open.neighbours, open.width), (Some(true), Some(false), Some(40)));
+    assert_eq!(
+        (open.transition, open.neighbours, open.width),
+        (Some(true), Some(false), Some(40))
+    );
     assert_eq!(open.basic_rates, [10, 20]);
     assert!(wep.security.as_ref().unwrap().wep && wep.hidden);
 }
