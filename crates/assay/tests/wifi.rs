@@ -89,6 +89,13 @@ fn the_air_is_held_against_the_export() {
     let finding = &document["findings"][0];
     assert_eq!(finding["places"][0]["file"]["path"], "opened.txt");
     assert!(finding["places"][0]["file"]["line"].as_u64() > Some(90));
+    // A file that was named from the working directory has a relative address.
+    let sarif = json(&wifi(
+        &home,
+        &["site.json", "opened.txt", "--format", "sarif"],
+    ));
+    let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(location["artifactLocation"]["uri"], "opened.txt");
     // The same bytes for the same files.
     let again = wifi(&home, &["site.json", "opened.txt", "--json"]);
     assert_eq!(again.stdout, ran.stdout);
@@ -243,7 +250,25 @@ fn standard_input_is_a_file_too() {
     assert!(ran.stdout.contains("standard input"), "{}", ran.stdout);
 }
 
-/// 64 MiB of lines, each a network: bounded, and told.
+/// The registry of the package, where it is installed.
+#[test]
+fn makers_come_from_the_registry_of_the_package() {
+    if !Path::new("/usr/share/ieee-data/oui.csv").exists() {
+        return assay_testing::skipped("ieee-data", "no /usr/share/ieee-data/oui.csv");
+    }
+    let home = Home::new();
+    let ran = wifi(&home, &["kismet.csv", "wigle.csv", "--census", "--json"]);
+    let census = json(&ran);
+    assert_eq!(census["registry"], true, "{}", ran.stdout);
+    let mercedes = &census["makes"][0];
+    // Both lists have the same vehicle.
+    assert_eq!(
+        (&mercedes["both"], &mercedes["at_most"]),
+        (&1.into(), &1.into())
+    );
+}
+
+/// More networks than anybody has: refused, or judged by name, and never without an end.
 #[test]
 fn a_huge_list_ends() {
     let home = Home::new();
@@ -256,6 +281,12 @@ fn a_huge_list_ends() {
             "00:11:22:{a:02x}:{b:02x}:{c:02x},n{number},[WPA2-PSK-CCMP][ESS],2026-01-01 10:00:00,6,-70,0,0,0,0,WIFI\n"
         ));
     }
+    let less: Vec<&str> = text.lines().take(50_000).collect();
+    std::fs::write(home.dir.path().join("town.csv"), less.join("\n")).unwrap();
+    assert_eq!(wifi(&home, &["town.csv"]).code, Some(2));
+    let named = wifi(&home, &["town.csv", "--ssid", "n7"]);
+    assert_eq!(named.code, Some(0), "{}{}", named.stdout, named.stderr);
+    assert_eq!(wifi(&home, &["town.csv", "--census"]).code, Some(0));
     std::fs::write(home.dir.path().join("huge.csv"), &text).unwrap();
     let ran = wifi(&home, &["huge.csv"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);

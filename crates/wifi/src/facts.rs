@@ -46,10 +46,19 @@ pub fn facts(files: &[Named<'_>], own: &[Ssid]) -> Facts {
         (true, false) => configured.contains(ssid),
         (true, true) => !ssid.is_hidden(),
     };
+    let whose = match (own.is_empty(), configured.is_empty()) {
+        (false, _) => "the names that were given as one's own",
+        (true, false) => "the networks that an export configures",
+        (true, true) => "all networks are taken for one's own",
+    };
     let air = Air::new(files, &is_own);
     for (ssid, network) in network::networks(files) {
-        let subject = Subject::new(["wifi.network", &ssid.shown()]);
-        network.tell(&mut facts, &subject, is_own(ssid), &air);
+        let own = is_own(ssid);
+        // Of others only those are told that may be taken for one's own.
+        if own || network.imitates(&air) {
+            let subject = Subject::new(["wifi.network", &ssid.shown()]);
+            network.tell(&mut facts, &subject, (own, whose), &air);
+        }
     }
     for file in files {
         for radio in &file.reading.radios {
@@ -79,11 +88,12 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
         line: Some(line),
         span: None,
     };
+    let own = Place::Words("the devices that an export lists".to_owned());
+    put(facts, &subject, "own", true.into(), &own);
     let mut tell = |property: &str, value: Value, line: usize| {
         put(facts, &subject, property, value, &at(line));
     };
     tell("name", name.clone().into(), radio.channel_line);
-    tell("own", true.into(), radio.channel_line);
     let off = radio.channel.is_some_and(|channel| air.off_plan(channel));
     if let Some(channel) = radio.channel {
         tell("channels", channel.to_string().into(), radio.channel_line);

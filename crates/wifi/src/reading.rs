@@ -74,8 +74,6 @@ pub struct Bss {
     pub direct: bool,
     /// The maker of the address, where the file names it.
     pub vendor: Option<String>,
-    /// The controller says that it is one of its own.
-    pub own: bool,
     /// Lines that say so, from 1.
     pub lines: Lines,
 }
@@ -87,6 +85,8 @@ pub struct Lines {
     pub begin: usize,
     /// Its security.
     pub security: usize,
+    /// The element of the first WPA.
+    pub first_wpa: usize,
     /// Its channel.
     pub channel: usize,
     /// Its width.

@@ -299,7 +299,6 @@ fn device(object: &Object<'_>, reading: &mut Reading) {
                 .iter()
                 .find(|(band, _)| Some(*band) == radio)
                 .and_then(|(_, width)| *width),
-            own: true,
             lines: Lines {
                 begin,
                 ..Lines::default()

@@ -19,6 +19,10 @@ pub(super) struct Air {
     plan: &'static [u16],
     /// Names of protected networks, by what they look like, and whether they are one's own.
     protected: BTreeMap<String, BTreeMap<Ssid, bool>>,
+    /// One's own devices in each band.
+    own: BTreeMap<Band, usize>,
+    /// See [`Air::quietest`].
+    quietest: (u16, usize),
 }
 
 /// A device, as far as its address tells. Without an address each record is one.
@@ -48,6 +52,8 @@ impl Air {
             channels: BTreeMap::new(),
             plan: PLANS[0],
             protected: BTreeMap::new(),
+            own: BTreeMap::new(),
+            quietest: (0, 0),
         };
         let mut used: BTreeSet<u16> = BTreeSet::new();
         for (number, file) in files.iter().enumerate() {
@@ -70,6 +76,11 @@ impl Air {
         }
         let follows = |plan: &&&[u16]| used.iter().all(|number| plan.contains(number));
         air.plan = PLANS.iter().find(follows).copied().unwrap_or(PLANS[0]);
+        // Every network asks for these: they are counted once.
+        air.own = [Band::Two, Band::Five, Band::Six]
+            .map(|band| (band, air.count_own(band)))
+            .into();
+        air.quietest = air.find_quietest();
         air
     }
 
@@ -127,6 +138,10 @@ impl Air {
 
     /// How many devices of one's own there are in a band.
     pub(super) fn own_in(&self, band: Band) -> usize {
+        self.own.get(&band).copied().unwrap_or(0)
+    }
+
+    fn count_own(&self, band: Band) -> usize {
         let channels = self
             .channels
             .iter()
@@ -135,8 +150,12 @@ impl Air {
         own.len()
     }
 
-    /// The channel of the plan on which the fewest devices send, of those that overlap it too.
+    /// The channel of the plan on which the fewest devices send, of those that overlap it too; and how many.
     pub(super) fn quietest(&self) -> (u16, usize) {
+        self.quietest
+    }
+
+    fn find_quietest(&self) -> (u16, usize) {
         let near = |number: u16| {
             let two = self.channels.iter().filter(move |(channel, _)| {
                 channel.band == Band::Two && channel.number.abs_diff(number) < 5

@@ -95,7 +95,23 @@ impl Telling<'_> {
 }
 
 impl Network<'_> {
-    pub(super) fn tell(&self, facts: &mut Facts, subject: &Subject, own: bool, air: &Air) {
+    /// Whether it is open and has a name that looks like that of a protected network of one's own.
+    pub(super) fn imitates(&self, air: &Air) -> bool {
+        let securities = self.securities();
+        let open = securities.iter().any(|(known, ..)| known.is_open());
+        let name = self.heard.first().map(|at| &at.what.ssid);
+        let alike = name.and_then(|ssid| air.alike(ssid));
+        open && alike.is_some_and(|(_, own)| own)
+    }
+
+    /// Writes all that is known of it. `own` says whether it is the user's, and who says so.
+    pub(super) fn tell(
+        &self,
+        facts: &mut Facts,
+        subject: &Subject,
+        (own, whose): (bool, &str),
+        air: &Air,
+    ) {
         let first = self
             .configured
             .first()
@@ -111,7 +127,7 @@ impl Network<'_> {
             place,
         };
         tell.value("name", subject.name(), None);
-        tell.value("own", own, None);
+        tell.value("own", own, Some(&Place::Words(whose.to_owned())));
         tell.value("radios", self.heard.len(), None);
         let devices: BTreeSet<Device> = self
             .heard
@@ -173,8 +189,8 @@ impl Network<'_> {
         );
         tell.count("encrypted", &either(&secured_at_all));
         tell.count("wep", &either(&|known| known.wep));
-        tell.count("wpa1", &either(&|known| known.wpa1));
-        tell.count("tkip", &either(&|known| known.tkip));
+        tell.count("wpa1", &self.old(|known| known.wpa1));
+        tell.count("tkip", &self.old(|known| known.tkip));
         let kinds: BTreeSet<String> = all
             .iter()
             .filter(|(known, _, heard)| *heard && known.is_protected())
@@ -208,6 +224,24 @@ impl Network<'_> {
         if let Some((there, place)) = radius {
             tell.value("radius", there, Some(&place));
         }
+    }
+
+    /// What the first WPA brought. It has a line of its own in a scan.
+    fn old(&self, is: fn(&Security) -> bool) -> Count {
+        let mut count = Count::default();
+        let has = |security: &Option<Security>| security.as_ref().is_some_and(is);
+        for at in self.heard.iter().filter(|at| has(&at.what.security)) {
+            let lines = at.what.lines;
+            let line = match lines.first_wpa {
+                0 => lines.security,
+                line => line,
+            };
+            count.add(|| at.place(line, lines.begin));
+        }
+        for at in self.configured.iter().filter(|at| has(&at.what.security)) {
+            count.add(|| at.place(at.what.lines.security, at.what.lines.begin));
+        }
+        count
     }
 
     /// What helps a client to move from one access point to the next.

@@ -69,7 +69,8 @@ fn a_name_cannot_take_the_facts_of_another_network() {
     let of = |name: &str| &subjects[&Subject::new(["wifi.network", name])]["open_air"].value;
     assert_eq!(of("Home"), &FactValue::Known(1.into()));
     assert_eq!(of("Home.open_air"), &FactValue::Known(0.into()));
-    assert_eq!(subjects.len(), 4, "{:?}", subjects.keys());
+    // Whose the nameless one is, nobody can tell.
+    assert_eq!(subjects.len(), 3, "{:?}", subjects.keys());
 }
 
 #[test]

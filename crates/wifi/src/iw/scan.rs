@@ -197,6 +197,7 @@ impl Open {
                 self.rsn.get_or_insert_default().rsn = true;
             }
             Section::Wpa => {
+                lines.first_wpa = number;
                 if self.rsn.is_none() {
                     lines.security = number;
                 }

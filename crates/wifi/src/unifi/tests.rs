@@ -59,7 +59,7 @@ fn devices_neighbours_and_profiles_are_read_together() {
     let name = "78:8a:20:xx:xx:xx";
     assert_eq!(radios, [(name, None, Some(40)), (name, Some(52), Some(80))]);
     assert_eq!(found.configured[0].radius, Some(false));
-    assert_eq!((found.heard[0].own, found.heard[0].width), (true, Some(40)));
+    assert_eq!(found.heard[0].width, Some(40));
     assert_eq!(found.heard[1].vendor.as_deref(), Some("Harman/B"));
     assert_eq!(found.unread.first[0].0, 8);
 }

@@ -14,7 +14,7 @@ use assay_wifi::address::mask;
 use assay_wifi::registry::Registry;
 use assay_wifi::ssid::Ssid;
 use assay_wifi::{Named, Reading};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -93,6 +93,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .iter()
         .map(|name| Ssid::new(name.as_bytes()))
         .collect();
+    few(&sources, &own)?;
     if args.forms.format() == Format::Text {
         notes(args, &sources, &own);
     }
@@ -135,6 +136,26 @@ fn source(path: &Path) -> anyhow::Result<Source> {
         bytes,
         reading,
     })
+}
+
+/// More networks than this are not judged at once: nobody has so many.
+const MOST_JUDGED: usize = 2000;
+
+/// Refuses to judge the networks of a whole town.
+fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
+    let configured = |source: &Source| !source.reading.configured.is_empty();
+    if !own.is_empty() || sources.iter().any(configured) {
+        return Ok(());
+    }
+    let heard = sources.iter().flat_map(|source| &source.reading.heard);
+    let names: BTreeSet<&Ssid> = heard.map(|bss| &bss.ssid).collect();
+    if names.len() > MOST_JUDGED {
+        anyhow::bail!(
+            "{} networks are too many to be yours: say with --ssid NAME which are",
+            names.len()
+        );
+    }
+    Ok(())
 }
 
 /// What was read, and whose networks are judged.
