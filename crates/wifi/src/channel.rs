@@ -38,10 +38,10 @@ impl Channel {
     pub fn at(mhz: u32) -> Option<Self> {
         let (band, number) = match mhz {
             2484 => (Band::Two, 14),
-            2412..=2472 if (mhz - 2407) % 5 == 0 => (Band::Two, (mhz - 2407) / 5),
+            2412..=2472 if (mhz - 2407).is_multiple_of(5) => (Band::Two, (mhz - 2407) / 5),
             5935 => (Band::Six, 2),
-            5955..=7115 if (mhz - 5950) % 5 == 0 => (Band::Six, (mhz - 5950) / 5),
-            5160..=5885 if (mhz - 5000) % 5 == 0 => (Band::Five, (mhz - 5000) / 5),
+            5955..=7115 if (mhz - 5950).is_multiple_of(5) => (Band::Six, (mhz - 5950) / 5),
+            5160..=5885 if (mhz - 5000).is_multiple_of(5) => (Band::Five, (mhz - 5000) / 5),
             _ => return None,
         };
         let number = u16::try_from(number).ok()?;

@@ -56,7 +56,7 @@ fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
         _ if first.starts_with(b"Network;NetType;") => Ok(Format::Kismet),
         _ if iw(first) || lines.take(8).any(|(_, line)| iw(line)) => Ok(Format::Iw),
         // A backup is encrypted: bytes of all kinds in blocks of 16.
-        _ if bytes.len() % 16 == 0
+        _ if bytes.len().is_multiple_of(16)
             && first.iter().any(|byte| !byte.is_ascii())
             && bytes.contains(&0) =>
         {

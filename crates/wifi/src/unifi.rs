@@ -65,6 +65,16 @@ fn refused(text: &str) -> bool {
     serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.meta.rc == "error")
 }
 
+/// The fields of an object; one that is nested too deeply for them is told.
+fn value_of(object: &Object<'_>, reading: &mut Reading) -> Option<Value> {
+    let value = serde_json::from_str(object.text);
+    if value.is_err() {
+        let expected = "an object with at most 127 others around a value";
+        reading.unread.note(object.line, expected);
+    }
+    value.ok()
+}
+
 /// A number that may be written as text, or be no number at all: `"auto"`.
 fn number(value: Option<&Value>) -> Option<u64> {
     match value? {
@@ -108,7 +118,7 @@ fn width(value: Option<u64>) -> Option<u16> {
 
 /// An access point that one of the controller's own has heard.
 fn heard(object: &Object<'_>, reading: &mut Reading) {
-    let Ok(value) = serde_json::from_str::<Value>(object.text) else {
+    let Some(value) = value_of(object, reading) else {
         return;
     };
     let Some(address) = value["bssid"].as_str().and_then(Address::read) else {
@@ -148,7 +158,7 @@ fn heard(object: &Object<'_>, reading: &mut Reading) {
 
 /// A network of the controller.
 fn configured(object: &Object<'_>, reading: &mut Reading) {
-    let Ok(value) = serde_json::from_str::<Value>(object.text) else {
+    let Some(value) = value_of(object, reading) else {
         return;
     };
     if yes(value.get("enabled")) == Some(false) {
@@ -248,7 +258,7 @@ fn security(value: &Value) -> Option<Security> {
 
 /// A device of the controller: its radios, and the networks that they send.
 fn device(object: &Object<'_>, reading: &mut Reading) {
-    let Ok(value) = serde_json::from_str::<Value>(object.text) else {
+    let Some(value) = value_of(object, reading) else {
         return;
     };
     let radios = value["radio_table"]

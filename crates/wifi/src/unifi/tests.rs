@@ -65,6 +65,14 @@ fn devices_neighbours_and_profiles_are_read_together() {
 }
 
 #[test]
+fn what_is_nested_too_deeply_is_told() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let text = format!("[\n{{\"essid\":\"a\",\"bssid\":\"00:11:22:33:44:55\",\"x\":{deep}}}]");
+    let found = read(text.as_bytes()).unwrap();
+    assert_eq!((found.heard.len(), found.unread.first[0].0), (0, 2));
+}
+
+#[test]
 fn other_json_and_refusals_are_told() {
     let refused = read(br#"{"meta":{"rc":"error","msg":"api.err.LoginRequired"},"data":[]}"#);
     assert_eq!(refused.unwrap_err(), ReadError::Refused { line: 1 });
