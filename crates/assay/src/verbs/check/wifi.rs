@@ -25,11 +25,11 @@ Examples:
   assay check wifi drive.csv --census          vehicles by make, from their networks
   assay check --explain wifi-open-twin         the page behind a finding
 
-Read are what `iw dev DEVICE scan` prints; JSON of a UniFi controller (rest/wlanconf, stat/device,
-stat/rogueap, rest/radiusprofile, as answers or as lists in one object); Kismet's list of networks with
-semicolons, which airodump-ng writes; and WiGLE's list. `-` is standard input. Networks that an
-export configures are yours without --ssid; without either, all are judged. Nothing is sent, and of
-an address only the maker's part is shown.
+Read are what `iw dev DEVICE scan` prints; JSON of a UniFi controller (rest/wlanconf,
+stat/device, stat/rogueap, rest/radiusprofile, as answers or as lists in one object); the list
+of Kismet with semicolons, which airodump-ng writes; and WiGLE's list. `-` is standard input.
+Networks that an export configures are yours without --ssid; without either, all are judged.
+Nothing is sent, and of an address only the maker's part is shown.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something could not be read.";
 
@@ -162,7 +162,10 @@ fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
 fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     for source in sources {
         let reading = &source.reading;
-        let mut told = vec![format!("{} networks on the air", reading.heard.len())];
+        let mut told = vec![match reading.heard.len() {
+            1 => "1 network on the air".to_owned(),
+            count => format!("{count} networks on the air"),
+        }];
         if !reading.configured.is_empty() {
             told.push(format!("{} configured", reading.configured.len()));
         }
