@@ -1,6 +1,6 @@
 //! Every page with a `[check]` has machines on which it fires, on which it stays silent although they
 //! look alike, and to which it does not apply: small trees of files, as a captured machine is one. They
-//! go through the collectors.
+//! go through the collectors. Pages about wireless networks have files that `assay check wifi` reads.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -37,13 +37,37 @@ fn trees(advice: &Advice, case: &str) -> Vec<PathBuf> {
     found
 }
 
-fn facts(tree: &Path) -> Facts {
+fn facts(advice: &Advice, tree: &Path) -> Facts {
+    if assay_wifi::judges(advice) {
+        return wireless(tree);
+    }
     let root = Root::open(tree).unwrap_or_else(|error| panic!("{error}"));
     let options = Options {
         services: true,
         ..Options::default()
     };
     collect(&root, &options)
+}
+
+/// The facts of the files in a directory, under their own names.
+fn wireless(dir: &Path) -> Facts {
+    let mut files: Vec<(String, assay_wifi::Reading)> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| !path.ends_with("ORIGIN"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let reading = assay_wifi::read(&std::fs::read(&path).unwrap());
+            let reading = reading.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (name, reading)
+        })
+        .collect();
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    let named: Vec<assay_wifi::Named<'_>> = files
+        .iter()
+        .map(|(path, reading)| assay_wifi::Named { path, reading })
+        .collect();
+    assay_wifi::facts(&named, &[])
 }
 
 fn of<'a>(checked: &'a Checked, id: &str) -> Vec<&'a Finding> {
@@ -86,7 +110,7 @@ fn every_check_fires_and_is_silent_where_it_should() {
     let mut faulty: Vec<String> = Vec::new();
     for advice in &all {
         for tree in trees(advice, "fires") {
-            let checked = findings([advice], &facts(&tree));
+            let checked = findings([advice], &facts(advice, &tree));
             let found = of(&checked, &advice.id);
             if found.is_empty() {
                 faulty.push(format!("{}: nothing found", tree.display()));
@@ -96,7 +120,7 @@ fn every_check_fires_and_is_silent_where_it_should() {
         }
         for case in ["quiet", "not-applicable"] {
             for tree in trees(advice, case) {
-                let checked = findings([advice], &facts(&tree));
+                let checked = findings([advice], &facts(advice, &tree));
                 for finding in of(&checked, &advice.id) {
                     faulty.push(format!("{}: {}", tree.display(), finding.title));
                 }
@@ -117,7 +141,7 @@ fn lines_are_named() {
     let mut lines = 0;
     for advice in &checks() {
         for tree in trees(advice, "fires") {
-            for finding in findings([advice], &facts(&tree)).findings {
+            for finding in findings([advice], &facts(advice, &tree)).findings {
                 for place in &finding.places {
                     let Place::File {
                         path,
@@ -149,7 +173,7 @@ fn what_cannot_be_read_is_unknown() {
     });
     std::fs::write(dir.path().join("assay-capture.json"), index.to_string()).unwrap();
     let all = checks();
-    let checked = findings(&all, &facts(dir.path()));
+    let checked = findings(&all, &facts(&all[0], dir.path()));
     let asks = |advice: &&Advice| {
         let check = advice.check.as_ref().unwrap();
         check
@@ -177,8 +201,8 @@ fn what_cannot_be_read_is_unknown() {
 fn the_same_machine_gives_the_same_findings() {
     let all = checks();
     let tree = trees(&all[0], "fires").remove(0);
-    let once = findings(&all, &facts(&tree));
-    assert_eq!(once, findings(&all, &facts(&tree)));
-    let backwards = findings(all.iter().rev(), &facts(&tree));
+    let once = findings(&all, &facts(&all[0], &tree));
+    assert_eq!(once, findings(&all, &facts(&all[0], &tree)));
+    let backwards = findings(all.iter().rev(), &facts(&all[0], &tree));
     assert_eq!(once.findings, backwards.findings);
 }

@@ -8,6 +8,7 @@ mod probe;
 mod seeds;
 mod settings;
 mod talks;
+mod wifi;
 
 use crate::Target;
 
@@ -21,5 +22,6 @@ pub fn all() -> Vec<Target> {
     all.extend(talks::targets());
     all.extend(probe::targets());
     all.extend(net::targets());
+    all.extend(wifi::targets());
     all
 }

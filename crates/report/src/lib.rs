@@ -22,3 +22,4 @@ pub mod terminal;
 pub mod trial;
 pub mod waterfall;
 pub mod web;
+pub mod wifi;

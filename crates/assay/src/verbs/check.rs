@@ -1,5 +1,7 @@
 //! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
 
+mod wifi;
+
 use super::advice::Own;
 use crate::context::{self, print};
 use crate::elsewhere::Elsewhere;
@@ -9,6 +11,7 @@ use anyhow::Context as _;
 use assay_advice::{Catalogue, accept, chosen, fails, findings};
 use assay_facts::{Options, Redacted};
 use assay_host::{Host, Live};
+use assay_model::advice::Advice;
 use assay_model::finding::{Checked, Severity};
 use assay_report::check as report;
 use std::path::{Path, PathBuf};
@@ -25,6 +28,7 @@ Examples:
                                      nagios or prometheus for others
   assay check --accept own.toml      what you have accepted, each with a reason
   assay check diff old.json new.json what changed its verdict between two --json outputs, and why
+  assay check wifi scan.txt          wireless networks: scans, exports of a controller, lists
 
 Nothing is changed, and nothing is sent. What could not be read is told as not known; it is
 never taken for fine.
@@ -40,6 +44,18 @@ pub struct Args {
     action: Option<Action>,
     #[command(flatten)]
     elsewhere: Elsewhere,
+    #[command(flatten)]
+    forms: Forms,
+    /// Show the page behind a rule, and check nothing
+    #[arg(long, value_name = "ID")]
+    explain: Option<String>,
+    #[command(flatten)]
+    own: Own,
+}
+
+/// What is asked of a check, and how it is told.
+#[derive(clap::Args)]
+struct Forms {
     /// Only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
@@ -52,14 +68,9 @@ pub struct Args {
     /// From which severity on the check fails: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Low, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Threshold,
-    /// Show the page behind a rule, and check nothing
-    #[arg(long, value_name = "ID")]
-    explain: Option<String>,
     /// What is accepted, each with a reason [default: $XDG_CONFIG_HOME/assay/accept.toml]
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
-    #[command(flatten)]
-    own: Own,
 }
 
 const DIFF: &str = "\
@@ -88,6 +99,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    Wifi(wifi::Args),
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
@@ -126,8 +138,10 @@ impl From<Threshold> for Severity {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    if let Some(Action::Diff { old, new, json }) = &args.action {
-        return difference(old, new, *json);
+    match &args.action {
+        Some(Action::Diff { old, new, json }) => return difference(old, new, *json),
+        Some(Action::Wifi(args)) => return wifi::run(args, global),
+        None => {}
     }
     let catalogue = super::advice::catalogue(&args.own)?;
     if let Some(id) = &args.explain {
@@ -137,7 +151,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         ))?;
         return Ok(Status::Ok);
     }
-    known(&catalogue, &args.only)?;
+    known(&catalogue, &args.forms.only)?;
     let captured = args.elsewhere.open(&[])?;
     let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
     let facts = assay_facts::collect(
@@ -147,31 +161,32 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             ..Options::default()
         },
     );
-    let mut checked = findings(chosen(catalogue.all(), &args.only), &facts);
-    accepted(&mut checked, args)?;
+    let mut pages = chosen(catalogue.all(), &args.forms.only);
+    pages.retain(|page| !assay_wifi::judges(page));
+    let mut checked = findings(pages, &facts);
+    accepted(&mut checked, &args.forms)?;
     // The line as the collectors saw it: secrets are left out of it.
     let redacted = Redacted::new(host, false);
     let line = |path: &str, number: usize| {
         let text = redacted.read_text(Path::new(path)).ok()?;
         text.lines().nth(number.checked_sub(1)?).map(str::to_owned)
     };
-    show(&checked, args, global, &line)
+    show(&checked, &args.forms, global, &line)
 }
 
 fn show(
     checked: &Checked,
-    args: &Args,
+    forms: &Forms,
     global: &Global,
     line: &dyn Fn(&str, usize) -> Option<String>,
 ) -> anyhow::Result<Status> {
-    let fail_on = args.fail_on.into();
+    let fail_on = forms.fail_on.into();
     let view = report::View {
         checked,
         fail_on,
         line,
     };
-    let format = if args.json { Format::Json } else { args.format };
-    let text = match format {
+    let text = match forms.format() {
         Format::Text => report::terminal(&view, context::style(global)),
         Format::Json => format!("{:#}\n", report::json(&view)),
         Format::Sarif => format!("{:#}\n", report::sarif(&view, env!("CARGO_PKG_VERSION"))),
@@ -196,6 +211,15 @@ fn show(
         (false, true) => Status::Unreadable,
         (false, false) => Status::Ok,
     })
+}
+
+impl Forms {
+    fn format(&self) -> Format {
+        match self.json {
+            true => Format::Json,
+            false => self.format,
+        }
+    }
 }
 
 fn difference(old: &Path, new: &Path, json: bool) -> anyhow::Result<Status> {
@@ -228,6 +252,12 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
 pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     let all = catalogue.all();
     for name in only {
+        let of_files = |page: &&&Advice| page.id == *name && assay_wifi::judges(page);
+        if all.iter().any(|page| of_files(&page)) {
+            anyhow::bail!(
+                "--only {name}: this rule judges files about wireless networks: assay check wifi FILE --only {name}"
+            );
+        }
         let checks = || all.iter().filter(|page| page.check.is_some());
         if !checks().any(|page| page.domain == *name || page.id == *name) {
             let mut domains: Vec<&str> = checks().map(|page| page.domain.as_str()).collect();
@@ -242,9 +272,9 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
 }
 
 /// The file that was named must be there; the usual one need not.
-fn accepted(checked: &mut Checked, args: &Args) -> anyhow::Result<()> {
+fn accepted(checked: &mut Checked, forms: &Forms) -> anyhow::Result<()> {
     let usual = context::own_advice().map(|dir| dir.with_file_name("accept.toml"));
-    let (path, named) = match (&args.accept, usual) {
+    let (path, named) = match (&forms.accept, usual) {
         (Some(path), _) => (path.clone(), true),
         (None, Some(path)) => (path, false),
         (None, None) => return Ok(()),

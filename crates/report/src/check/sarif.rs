@@ -119,9 +119,13 @@ fn region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     region
 }
 
-/// A path as the address of a file: what an address cannot hold is written as `%XX` (RFC 3986).
+/// A path as the address of a file: what an address cannot hold is written as `%XX` (RFC 3986). A file that
+/// was named from the working directory has a relative address.
 fn uri(path: &str) -> String {
-    let mut out = String::from("file://");
+    let mut out = match path.starts_with('/') {
+        true => String::from("file://"),
+        false => String::new(),
+    };
     for byte in path.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             true => out.push(char::from(byte)),

@@ -1,0 +1,271 @@
+//! `assay check wifi`: wireless networks in files of other programs, judged; and vehicles among them, counted.
+
+use super::{Format, Forms, accepted, show};
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::input;
+use crate::status::{Status, Unreadable};
+use crate::verbs::advice::{self, Own};
+use assay_advice::{Catalogue, findings};
+use assay_model::advice::Advice;
+use assay_page::text::clean;
+use assay_report::wifi as report;
+use assay_wifi::address::mask;
+use assay_wifi::registry::Registry;
+use assay_wifi::ssid::Ssid;
+use assay_wifi::{Named, Reading};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  iw dev wlan0 scan > scan.txt
+  assay check wifi scan.txt --ssid Home        your network; all others are neighbours
+  assay check wifi site.json scan.txt          is the air what the controller says?
+  assay check wifi drive.csv --census          vehicles by make, from their networks
+  assay check --explain wifi-open-twin         the page behind a finding
+
+Read are what `iw dev DEVICE scan` prints; JSON of a UniFi controller (rest/wlanconf,
+stat/device, stat/rogueap, rest/radiusprofile, as answers or as lists in one object); the list
+of Kismet with semicolons, which airodump-ng writes; and WiGLE's list. `-` is standard input.
+Networks that an export configures are yours without --ssid; without either, all are judged.
+Nothing is sent, and of an address only the maker's part is shown.
+
+Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 something could not be read.";
+
+/// Judge wireless networks in scans, exports and lists
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Scans, exports and lists; what they are, their content tells
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The name of a network of yours; may be given several times
+    #[arg(long, value_name = "NAME")]
+    ssid: Vec<String>,
+    /// Count vehicles by make instead
+    #[arg(long, conflicts_with_all = ["ssid", "only", "accept"])]
+    census: bool,
+    /// Where oui.csv of the IEEE lies [default: /usr/share/ieee-data]
+    #[arg(long, value_name = "DIR", requires = "census")]
+    registry: Option<PathBuf>,
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    own: Own,
+}
+
+/// No file of this kind is longer.
+const LONGEST: u64 = 64 << 20;
+/// Where Debian's package ieee-data puts the registry.
+const REGISTRIES: [&str; 2] = ["/usr/share/ieee-data", "/var/lib/ieee-data"];
+/// The lists of the registry; only the first has to be there.
+const LISTS: [&str; 3] = ["oui.csv", "mam.csv", "oui36.csv"];
+
+/// A file, its name and what it tells.
+struct Source {
+    name: String,
+    bytes: Vec<u8>,
+    reading: Reading,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let catalogue = advice::catalogue(&args.own)?;
+    let pages = pages(&catalogue, &args.forms.only)?;
+    let sources: Vec<Source> = args
+        .files
+        .iter()
+        .map(|path| source(path))
+        .collect::<anyhow::Result<_>>()?;
+    if args.census {
+        return census(args, &sources, global);
+    }
+    let named: Vec<Named<'_>> = sources
+        .iter()
+        .map(|source| Named {
+            path: &source.name,
+            reading: &source.reading,
+        })
+        .collect();
+    let own: Vec<Ssid> = args
+        .ssid
+        .iter()
+        .map(|name| Ssid::new(name.as_bytes()))
+        .collect();
+    few(&sources, &own)?;
+    if args.forms.format() == Format::Text {
+        notes(args, &sources, &own);
+    }
+    let mut checked = findings(pages, &assay_wifi::facts(&named, &own));
+    accepted(&mut checked, &args.forms)?;
+    let lines = Lines::new(&sources);
+    show(&checked, &args.forms, global, &|path, number| {
+        lines.line(path, number)
+    })
+}
+
+/// The pages about wireless networks, or those of them that are asked for.
+fn pages<'a>(catalogue: &'a Catalogue, only: &[String]) -> anyhow::Result<Vec<&'a Advice>> {
+    let mut all = catalogue.all();
+    all.retain(|page| assay_wifi::judges(page));
+    let asked = |page: &Advice, name: &String| page.id == *name || page.domain == *name;
+    for name in only {
+        if !all.iter().any(|page| asked(page, name)) {
+            let ids: Vec<&str> = all.iter().map(|page| page.id.as_str()).collect();
+            anyhow::bail!(
+                "--only {name}: no rule about wireless networks is called so; there are {}",
+                ids.join(", ")
+            );
+        }
+    }
+    all.retain(|page| only.is_empty() || only.iter().any(|name| asked(page, name)));
+    Ok(all)
+}
+
+fn source(path: &Path) -> anyhow::Result<Source> {
+    let name = match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.to_string_lossy().into_owned(),
+    };
+    let bytes = input::bytes(path, LONGEST, "a list of wireless networks")?;
+    let reading = assay_wifi::read(&bytes)
+        .map_err(|error| Unreadable(format!("{}: {error}", clean(&name))))?;
+    Ok(Source {
+        name,
+        bytes,
+        reading,
+    })
+}
+
+/// More networks than this are not judged at once: nobody has so many.
+const MOST_JUDGED: usize = 2000;
+
+/// Refuses to judge the networks of a whole town.
+fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
+    let configured = |source: &Source| !source.reading.configured.is_empty();
+    if !own.is_empty() || sources.iter().any(configured) {
+        return Ok(());
+    }
+    let heard = sources.iter().flat_map(|source| &source.reading.heard);
+    let names: BTreeSet<&Ssid> = heard.map(|bss| &bss.ssid).collect();
+    if names.len() > MOST_JUDGED {
+        anyhow::bail!(
+            "{} networks are too many to be yours: say with --ssid NAME which are",
+            names.len()
+        );
+    }
+    Ok(())
+}
+
+/// What was read, and whose networks are judged.
+fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
+    for source in sources {
+        let reading = &source.reading;
+        let mut told = vec![match reading.heard.len() {
+            1 => "1 network on the air".to_owned(),
+            count => format!("{count} networks on the air"),
+        }];
+        if !reading.configured.is_empty() {
+            told.push(format!("{} configured", reading.configured.len()));
+        }
+        eprintln!(
+            "{}: {}, {}",
+            clean(&source.name),
+            reading.format,
+            told.join(", ")
+        );
+    }
+    let mut heard = sources.iter().flat_map(|source| &source.reading.heard);
+    let missing = own.iter().zip(&args.ssid).filter(|(ssid, _)| {
+        let mut names = sources.iter().flat_map(|source| {
+            let heard = source.reading.heard.iter().map(|bss| &bss.ssid);
+            heard.chain(source.reading.configured.iter().map(|wlan| &wlan.ssid))
+        });
+        !names.any(|name| name == *ssid)
+    });
+    for (_, name) in missing {
+        eprintln!("--ssid {}: no file has a network of this name", clean(name));
+    }
+    let configured = |source: &Source| !source.reading.configured.is_empty();
+    if own.is_empty() && heard.next().is_some() && !sources.iter().any(configured) {
+        eprintln!("all networks are judged as if they were yours: --ssid NAME says which are");
+    }
+}
+
+/// Lines that may be shown, with addresses masked.
+struct Lines<'a>(HashMap<&'a str, Vec<&'a [u8]>>);
+
+impl<'a> Lines<'a> {
+    fn new(sources: &'a [Source]) -> Self {
+        let shown = sources
+            .iter()
+            .filter(|source| source.reading.format.shows_lines());
+        let lines = |source: &'a Source| {
+            let lines = source.bytes.split(|byte| *byte == b'\n').collect();
+            (source.name.as_str(), lines)
+        };
+        Self(shown.map(lines).collect())
+    }
+
+    fn line(&self, path: &str, number: usize) -> Option<String> {
+        let line = self.0.get(path)?.get(number.checked_sub(1)?)?;
+        Some(mask(&String::from_utf8_lossy(line)))
+    }
+}
+
+fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<Status> {
+    let registry = registry(args.registry.as_deref())?;
+    let readings: Vec<&Reading> = sources.iter().map(|source| &source.reading).collect();
+    let census = assay_wifi::census::census(&readings, &registry);
+    print(&match args.forms.format() {
+        Format::Text => report::terminal(&census, context::style(global)),
+        Format::Json => format!("{:#}\n", report::json(&census)?),
+        Format::Markdown => report::markdown(&census),
+        Format::Html => report::html(&census),
+        Format::Sarif | Format::Junit | Format::Nagios | Format::Prometheus => {
+            anyhow::bail!("--census is told as text, json, markdown or html: it has no findings")
+        }
+    })?;
+    let mut status = Status::Ok;
+    for source in sources {
+        let unread = &source.reading.unread;
+        if let Some((line, expected)) = unread.first.first() {
+            eprintln!(
+                "{}: {} lines could not be read and are not counted; the first is line {line}: {expected} was expected",
+                clean(&source.name),
+                unread.count
+            );
+            status = Status::Unreadable;
+        }
+    }
+    Ok(status)
+}
+
+/// The registry of the IEEE: where the user says, else where the package puts it. Without it makers are not
+/// known.
+fn registry(named: Option<&Path>) -> anyhow::Result<Registry> {
+    let mut registry = Registry::default();
+    let dirs: Vec<&Path> = match named {
+        Some(dir) => vec![dir],
+        None => REGISTRIES.iter().map(Path::new).collect(),
+    };
+    for dir in dirs {
+        for (at, list) in LISTS.iter().enumerate() {
+            let path = dir.join(list);
+            let bytes = match input::bytes(&path, LONGEST, "a list of the IEEE") {
+                Ok(bytes) => bytes,
+                Err(error) if at == 0 && named.is_some() => return Err(error),
+                Err(_) => continue,
+            };
+            let shown = clean(&path.to_string_lossy());
+            registry
+                .add(&bytes)
+                .map_err(|error| Unreadable(format!("{shown}: {error}")))?;
+        }
+        if !registry.is_empty() {
+            break;
+        }
+    }
+    Ok(registry)
+}

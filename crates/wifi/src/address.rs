@@ -1,0 +1,146 @@
+//! Addresses of access points (BSSIDs). An address names one device for its whole life, and so the place
+//! and the habits of people; it is never shown in full.
+
+use std::fmt;
+
+/// A BSSID: 48 bits. `Display` and `Debug` show the first three octets and hide the rest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address([u8; 6]);
+
+/// The bit of the first octet that says that nobody assigned the address (IEEE 802-2014, 8.2.2).
+const LOCAL: u8 = 0x02;
+
+impl Address {
+    /// Reads six octets in hexadecimal with colons or hyphens between them.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let mut octets = [0; 6];
+        let mut parts = text.split([':', '-']);
+        for octet in &mut octets {
+            let part = parts.next().filter(|part| part.len() == 2)?;
+            if !part.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return None;
+            }
+            *octet = u8::from_str_radix(part, 16).ok()?;
+        }
+        parts.next().is_none().then_some(Self(octets))
+    }
+
+    /// Whether it was made up by the device. Its first octets name no maker then.
+    #[must_use]
+    pub fn is_local(self) -> bool {
+        self.0[0] & LOCAL != 0
+    }
+
+    /// Its first 24 bits: a maker, unless it is local.
+    #[must_use]
+    pub fn prefix(self) -> [u8; 3] {
+        [self.0[0], self.0[1], self.0[2]]
+    }
+
+    /// All 48 bits as a number, for looking the address up in a registry.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+            .iter()
+            .fold(0, |number, octet| number << 8 | u64::from(*octet))
+    }
+
+    /// What the addresses of one device usually have in common: a device counts its radios and networks
+    /// in the last four bits or in the first octet. Two devices with one family may still be two.
+    #[must_use]
+    pub fn family(self) -> Family {
+        let [_, b, c, d, e, f] = self.0;
+        Family([b, c, d, e, f & 0xf0])
+    }
+}
+
+/// See [`Address::family`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Family([u8; 5]);
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, ..] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:xx:xx:xx")
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl fmt::Debug for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Family")
+    }
+}
+
+/// Length of an address as text.
+const LENGTH: usize = 17;
+
+/// A text in which the last three octets of every address are hidden.
+#[must_use]
+pub fn mask(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        match rest.get(..LENGTH).and_then(Address::read) {
+            Some(address) => {
+                out.push_str(&address.to_string());
+                rest = &rest[LENGTH..];
+            }
+            None => {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_address_is_never_shown_in_full() {
+        let address = Address::read("78:8A-20:01:02:f3").unwrap();
+        assert_eq!(address.to_string(), "78:8a:20:xx:xx:xx");
+        assert_eq!(format!("{address:?}"), "Address(78:8a:20:xx:xx:xx)");
+        assert!(!format!("{:?}", address.family()).contains("f0"));
+        assert_eq!(
+            mask("BSS 78:8a:20:01:02:f3(on wlan0), 78-8A-20-01-02-F3é"),
+            "BSS 78:8a:20:xx:xx:xx(on wlan0), 78:8a:20:xx:xx:xxé"
+        );
+        for wrong in [
+            "",
+            "78:8a:20:01:02",
+            "78:8a:20:01:02:f3:00",
+            "78:8a:20:01:02:+3",
+            "7:8a:20:01:02:f34",
+        ] {
+            assert_eq!(Address::read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn radios_of_one_device_are_one_family() {
+        let family = |text| Address::read(text).unwrap().family();
+        assert_eq!(family("78:8a:20:01:02:f3"), family("7a:8a:20:01:02:f4"));
+        assert_ne!(family("78:8a:20:01:02:f3"), family("78:8a:20:01:03:f3"));
+        assert!(Address::read("7a:8a:20:01:02:f4").unwrap().is_local());
+    }
+
+    proptest! {
+        #[test]
+        fn masked_text_holds_no_address(before in "[a-z0-9:é ]{0,20}", octets in any::<[u8; 6]>(), after in "[^0-9a-f:-]{0,9}") {
+            let full: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+            let masked = mask(&format!("{before} {}{after}", full.join(":")));
+            prop_assert!(!masked.contains(&full.join(":")));
+        }
+    }
+}

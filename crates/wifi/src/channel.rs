@@ -1,0 +1,93 @@
+//! Channels and bands.
+
+use std::fmt;
+
+/// A part of the spectrum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Band {
+    /// 2.4 GHz.
+    Two,
+    /// 5 GHz.
+    Five,
+    /// 6 GHz.
+    Six,
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Two => "2.4 GHz",
+            Self::Five => "5 GHz",
+            Self::Six => "6 GHz",
+        })
+    }
+}
+
+/// A channel of 20 MHz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Channel {
+    /// The band.
+    pub band: Band,
+    /// The number in it.
+    pub number: u16,
+}
+
+impl Channel {
+    /// The channel whose middle lies at a frequency in MHz (IEEE 802.11-2020, annex E; 6 GHz: 802.11ax).
+    #[must_use]
+    pub fn at(mhz: u32) -> Option<Self> {
+        let (band, number) = match mhz {
+            2484 => (Band::Two, 14),
+            2412..=2472 if (mhz - 2407).is_multiple_of(5) => (Band::Two, (mhz - 2407) / 5),
+            5935 => (Band::Six, 2),
+            5955..=7115 if (mhz - 5950).is_multiple_of(5) => (Band::Six, (mhz - 5950) / 5),
+            5160..=5885 if (mhz - 5000).is_multiple_of(5) => (Band::Five, (mhz - 5000) / 5),
+            _ => return None,
+        };
+        let number = u16::try_from(number).ok()?;
+        Some(Self { band, number })
+    }
+
+    /// The channel of a number that came without its band. Numbers of 6 GHz mean 2.4 or 5 GHz in such
+    /// lists, which are older than that band.
+    #[must_use]
+    pub fn numbered(number: u32) -> Option<Self> {
+        let band = match number {
+            1..=14 => Band::Two,
+            32..=177 => Band::Five,
+            _ => return None,
+        };
+        let number = u16::try_from(number).ok()?;
+        Some(Self { band, number })
+    }
+
+    /// Whether an access point there has to leave when it hears a radar (ETSI EN 301 893, FCC 15.407:
+    /// 5250 to 5350 and 5470 to 5730 MHz).
+    #[must_use]
+    pub fn yields_to_radar(self) -> bool {
+        self.band == Band::Five && matches!(self.number, 52..=64 | 100..=144)
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} channel {}", self.band, self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequencies_are_channels() {
+        let shown = |mhz| Channel::at(mhz).map(|channel| channel.to_string());
+        assert_eq!(shown(2437).as_deref(), Some("2.4 GHz channel 6"));
+        assert_eq!(shown(2484).as_deref(), Some("2.4 GHz channel 14"));
+        assert_eq!(shown(5500).as_deref(), Some("5 GHz channel 100"));
+        assert_eq!(shown(6275).as_deref(), Some("6 GHz channel 65"));
+        assert_eq!((shown(2438), shown(0), shown(u32::MAX)), (None, None, None));
+        let radar = |mhz| Channel::at(mhz).unwrap().yields_to_radar();
+        assert!(radar(5260) && radar(5720) && !radar(5240) && !radar(5745));
+    }
+}

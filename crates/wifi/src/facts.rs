@@ -1,0 +1,147 @@
+//! What was read as facts, for pages of the catalogue: a subject for each network (`wifi.network.NAME`) and
+//! for each radio of a UniFi export (`wifi.radio.NAME`). A property that a source does not tell is absent; lines
+//! that could not be read make every rule about networks unknown, since they may hold one.
+
+mod air;
+mod network;
+
+use crate::reading::{Bss, Radio, Reading};
+use crate::ssid::Ssid;
+use air::Air;
+use assay_model::advice::Advice;
+use assay_model::{Fact, FactKind, FactValue, Facts, Place, Subject};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What all subjects of wireless networks begin with.
+const KIND: &str = "wifi";
+
+/// A file and what was read of it.
+pub struct Named<'a> {
+    /// The name under which findings tell it.
+    pub path: &'a str,
+    /// What it tells.
+    pub reading: &'a Reading,
+}
+
+/// Whether a page judges files about wireless networks, and not the machine.
+#[must_use]
+pub fn judges(page: &Advice) -> bool {
+    let about = page.check.iter().flat_map(|check| &check.about);
+    about
+        .into_iter()
+        .any(|about| about.kind().split('.').next() == Some(KIND))
+}
+
+/// The facts of some files together. `own` are the names of the networks that are the user's; without any,
+/// those that an export configures, and without an export, all.
+#[must_use]
+pub fn facts(files: &[Named<'_>], own: &[Ssid]) -> Facts {
+    let mut facts = Facts::default();
+    let configured = files.iter().flat_map(|file| &file.reading.configured);
+    let configured: BTreeSet<&Ssid> = configured.map(|wlan| &wlan.ssid).collect();
+    // Nobody can tell whose a network without a name is.
+    let is_own = |ssid: &Ssid| match (own.is_empty(), configured.is_empty()) {
+        (false, _) => own.contains(ssid),
+        (true, false) => configured.contains(ssid),
+        (true, true) => !ssid.is_hidden(),
+    };
+    let whose = match (own.is_empty(), configured.is_empty()) {
+        (false, _) => "the names that were given as one's own",
+        (true, false) => "the networks that an export configures",
+        (true, true) => "all networks are taken for one's own",
+    };
+    let air = Air::new(files, &is_own);
+    for (ssid, network) in network::networks(files) {
+        let own = is_own(ssid);
+        // Of others only those are told that may be taken for one's own.
+        if own || network.imitates(&air) {
+            let subject = Subject::new(["wifi.network", &ssid.shown()]);
+            network.tell(&mut facts, &subject, (own, whose), &air);
+        }
+    }
+    for file in files {
+        for radio in &file.reading.radios {
+            tell_radio(&mut facts, file.path, radio, &air);
+        }
+    }
+    unread(&mut facts, files);
+    facts
+}
+
+/// Writes one fact. The key cannot be taken by a network with another name: a property has no dot.
+fn put(facts: &mut Facts, subject: &Subject, property: &str, value: Value, place: &Place) {
+    let fact = Fact {
+        value: FactValue::Known(value),
+        place: place.clone(),
+        kind: FactKind::Runtime,
+        subject: subject.clone(),
+    };
+    facts.map.insert(format!("{subject}.{property}"), fact);
+}
+
+fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
+    let name = format!("{} {}", radio.access_point, radio.band);
+    let subject = Subject::new(["wifi.radio", name.as_str()]);
+    let at = |line| Place::File {
+        path: path.to_owned(),
+        line: Some(line),
+        span: None,
+    };
+    let own = Place::Words("the devices that an export lists".to_owned());
+    put(facts, &subject, "own", true.into(), &own);
+    let mut tell = |property: &str, value: Value, line: usize| {
+        put(facts, &subject, property, value, &at(line));
+    };
+    tell("name", name.clone().into(), radio.channel_line);
+    let off = radio.channel.is_some_and(|channel| air.off_plan(channel));
+    if let Some(channel) = radio.channel {
+        tell("channels", channel.to_string().into(), radio.channel_line);
+        tell("off_plan", u32::from(off).into(), radio.channel_line);
+        let yields = u32::from(channel.yields_to_radar());
+        tell("radar", yields.into(), radio.channel_line);
+    }
+    if let Some(width) = radio.width {
+        let wide = radio.band == crate::channel::Band::Two && width > 20;
+        tell("width", width.into(), radio.width_line);
+        tell("wide_two", u32::from(wide).into(), radio.width_line);
+    }
+}
+
+/// What could not be read is not known, and never taken for fine.
+fn unread(facts: &mut Facts, files: &[Named<'_>]) {
+    let reasons: Vec<String> = files
+        .iter()
+        .filter(|file| file.reading.unread.count > 0)
+        .map(|file| {
+            let unread = &file.reading.unread;
+            let told: Vec<String> = unread
+                .first
+                .iter()
+                .map(|(line, expected)| format!("line {line}: {expected} was expected"))
+                .collect();
+            let more = match unread.count.saturating_sub(told.len()) {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            format!("{}: {}{more}", file.path, told.join("; "))
+        })
+        .collect();
+    if let Some(first) = files.iter().find(|file| file.reading.unread.count > 0) {
+        let line = first.reading.unread.first.first().map(|(line, _)| *line);
+        let place = Place::File {
+            path: first.path.to_owned(),
+            line,
+            span: None,
+        };
+        facts.unknown(KIND, reasons.join("; "), FactKind::Runtime, place);
+    }
+}
+
+/// Whether a BSS counts as one of an access point.
+fn counts(bss: &Bss) -> bool {
+    !bss.direct
+}
+
+#[cfg(test)]
+mod tests;

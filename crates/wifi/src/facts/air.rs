@@ -1,0 +1,175 @@
+//! What all networks of the files together do to the spectrum.
+
+use super::{Named, counts};
+use crate::address::{Address, Family};
+use crate::channel::{Band, Channel};
+use crate::reading::Bss;
+use crate::ssid::Ssid;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Channels of 20 MHz in 2.4 GHz that do not overlap. Two plans do so: three channels, or four where the
+/// regulator allows channel 13 and nobody sends 802.11b.
+const PLANS: [&[u16]; 2] = [&[1, 6, 11], &[1, 5, 9, 13]];
+
+/// Who sends where.
+pub(super) struct Air {
+    /// Devices on each channel, and of these one's own.
+    channels: BTreeMap<Channel, Devices>,
+    /// The plan that one's own access points in 2.4 GHz follow.
+    plan: &'static [u16],
+    /// Names of protected networks, by what they look like, and whether they are one's own.
+    protected: BTreeMap<String, BTreeMap<Ssid, bool>>,
+    /// One's own devices in each band.
+    own: BTreeMap<Band, usize>,
+    /// See [`Air::quietest`].
+    quietest: (u16, usize),
+}
+
+/// A device, as far as its address tells. Without an address each record is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Device {
+    Known(Family),
+    Record(usize, usize),
+}
+
+#[derive(Default)]
+struct Devices {
+    all: BTreeSet<Device>,
+    own: BTreeSet<Device>,
+}
+
+/// The device of a record of a file.
+pub(super) fn device(address: Option<Address>, file: usize, line: usize) -> Device {
+    match address {
+        Some(address) => Device::Known(address.family()),
+        None => Device::Record(file, line),
+    }
+}
+
+impl Air {
+    pub(super) fn new(files: &[Named<'_>], is_own: &impl Fn(&Ssid) -> bool) -> Self {
+        let mut air = Self {
+            channels: BTreeMap::new(),
+            plan: PLANS[0],
+            protected: BTreeMap::new(),
+            own: BTreeMap::new(),
+            quietest: (0, 0),
+        };
+        let mut used: BTreeSet<u16> = BTreeSet::new();
+        for (number, file) in files.iter().enumerate() {
+            for bss in file.reading.heard.iter().filter(|bss| counts(bss)) {
+                air.hear(bss, number, is_own(&bss.ssid), &mut used);
+            }
+            for wlan in &file.reading.configured {
+                if wlan
+                    .security
+                    .as_ref()
+                    .is_some_and(|known| known.is_protected())
+                {
+                    air.know(&wlan.ssid, is_own(&wlan.ssid));
+                }
+            }
+            for radio in &file.reading.radios {
+                let two = radio.channel.filter(|channel| channel.band == Band::Two);
+                used.extend(two.map(|channel| channel.number));
+            }
+        }
+        let follows = |plan: &&&[u16]| used.iter().all(|number| plan.contains(number));
+        air.plan = PLANS.iter().find(follows).copied().unwrap_or(PLANS[0]);
+        // Every network asks for these: they are counted once.
+        air.own = [Band::Two, Band::Five, Band::Six]
+            .map(|band| (band, air.count_own(band)))
+            .into();
+        air.quietest = air.find_quietest();
+        air
+    }
+
+    fn hear(&mut self, bss: &Bss, file: usize, own: bool, used: &mut BTreeSet<u16>) {
+        let device = device(bss.address, file, bss.lines.begin);
+        if let Some(channel) = bss.channel {
+            let devices = self.channels.entry(channel).or_default();
+            devices.all.insert(device);
+            if own {
+                devices.own.insert(device);
+            }
+            if own && channel.band == Band::Two {
+                used.insert(channel.number);
+            }
+        }
+        if bss.security.as_ref().is_some_and(|known| known.is_modern()) {
+            self.know(&bss.ssid, own);
+        }
+    }
+
+    fn know(&mut self, ssid: &Ssid, own: bool) {
+        if let Some(folded) = ssid.folded() {
+            let names = self.protected.entry(folded).or_default();
+            names.insert(ssid.clone(), own);
+        }
+    }
+
+    /// Whether a channel in 2.4 GHz overlaps those of the plan.
+    pub(super) fn off_plan(&self, channel: Channel) -> bool {
+        channel.band == Band::Two && !self.plan.contains(&channel.number)
+    }
+
+    /// Another protected network whose name looks the same, and whether it is one's own, which goes before
+    /// others.
+    pub(super) fn alike(&self, ssid: &Ssid) -> Option<(&Ssid, bool)> {
+        let names = self.protected.get(&ssid.folded()?)?;
+        let others = names.iter().filter(|(name, _)| *name != ssid);
+        let (name, own) = others.max_by_key(|(_, own)| **own)?;
+        Some((name, *own))
+    }
+
+    /// How many devices send on a channel.
+    pub(super) fn devices_on(&self, channel: Channel) -> usize {
+        self.channels
+            .get(&channel)
+            .map_or(0, |devices| devices.all.len())
+    }
+
+    /// How many of one's own devices send on a channel.
+    pub(super) fn own_on(&self, channel: Channel) -> usize {
+        self.channels
+            .get(&channel)
+            .map_or(0, |devices| devices.own.len())
+    }
+
+    /// How many devices of one's own there are in a band.
+    pub(super) fn own_in(&self, band: Band) -> usize {
+        self.own.get(&band).copied().unwrap_or(0)
+    }
+
+    fn count_own(&self, band: Band) -> usize {
+        let channels = self
+            .channels
+            .iter()
+            .filter(|(channel, _)| channel.band == band);
+        let own: BTreeSet<&Device> = channels.flat_map(|(_, devices)| &devices.own).collect();
+        own.len()
+    }
+
+    /// The channel of the plan on which the fewest devices send, of those that overlap it too; and how many.
+    pub(super) fn quietest(&self) -> (u16, usize) {
+        self.quietest
+    }
+
+    fn find_quietest(&self) -> (u16, usize) {
+        let near = |number: u16| {
+            let two = self.channels.iter().filter(move |(channel, _)| {
+                channel.band == Band::Two && channel.number.abs_diff(number) < 5
+            });
+            let heard: BTreeSet<&Device> = two.flat_map(|(_, devices)| &devices.all).collect();
+            heard.len()
+        };
+        let counted = self.plan.iter().map(|number| (near(*number), *number));
+        let (count, number) = counted.min().unwrap_or_default();
+        (number, count)
+    }
+
+    /// How many channels of 2.4 GHz the plan has.
+    pub(super) fn plan_size(&self) -> usize {
+        self.plan.len()
+    }
+}

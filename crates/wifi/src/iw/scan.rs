@@ -1,0 +1,327 @@
+//! `iw dev wlan0 scan` (scan.c of iw 5.19; older ones print capabilities in one line).
+
+use super::rest;
+use crate::address::Address;
+use crate::channel::Channel;
+use crate::reading::{Bss, Format, LONGEST_LINE, MOST, ReadError, Reading};
+use crate::security::{Key, Pmf, Security};
+use crate::ssid::Ssid;
+
+/// Reads a scan.
+///
+/// # Errors
+/// There are too many networks.
+pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
+    let mut reading = Reading::new(Format::Iw);
+    let mut current: Option<Open> = None;
+    let mut lost = false;
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let number = at + 1;
+        if line.len() > LONGEST_LINE {
+            reading.unread.note(number, "a line of at most 64 KiB");
+            continue;
+        }
+        let line = String::from_utf8_lossy(line);
+        let text = line.trim();
+        if let Some(header) = text.strip_prefix("BSS ") {
+            // `BSS Load:` is a part of a network, and is indented.
+            if !line.starts_with("BSS ") && current.is_some() && !header.contains("(on ") {
+                continue;
+            }
+            reading.heard.extend(current.take().map(Open::close));
+            if reading.heard.len() >= MOST {
+                return Err(ReadError::TooMany { line: number });
+            }
+            current = Open::new(header, number);
+            lost = current.is_none();
+            if lost {
+                reading.unread.note(number, "an address behind `BSS`");
+            }
+            continue;
+        }
+        match &mut current {
+            _ if text.is_empty() => {}
+            Some(open) => {
+                if let Err(expected) = open.line(&line, number) {
+                    reading.unread.note(number, expected);
+                }
+            }
+            None if lost => {}
+            None => reading
+                .unread
+                .note(number, "a line `BSS ADDRESS(on DEVICE)`"),
+        }
+    }
+    reading.heard.extend(current.map(Open::close));
+    Ok(reading)
+}
+
+/// Parts of a network that have lines of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Rsn,
+    Wpa,
+    Ht,
+    Vht,
+    Measurements,
+    Extended,
+    Mesh,
+    Other,
+}
+
+/// A network whose lines are being read.
+struct Open {
+    bss: Bss,
+    /// Columns before what belongs to the network itself.
+    indent: Option<usize>,
+    section: Section,
+    /// Whether the privacy bit is set; none while the line was not seen.
+    privacy: Option<bool>,
+    rsn: Option<Security>,
+    wpa: Option<Security>,
+    /// The second half of 40 MHz.
+    wide: bool,
+}
+
+fn columns(line: &str) -> usize {
+    let blank = line.chars().take_while(|c| c.is_whitespace());
+    blank.map(|c| if c == '\t' { 8 } else { 1 }).sum()
+}
+
+impl Open {
+    fn new(header: &str, number: usize) -> Option<Self> {
+        let end = header.find(['(', ' ']).unwrap_or(header.len());
+        let mut bss = Bss {
+            address: Some(Address::read(header.get(..end)?)?),
+            ..Bss::default()
+        };
+        bss.lines.begin = number;
+        Some(Self {
+            bss,
+            indent: None,
+            section: Section::Other,
+            privacy: None,
+            rsn: None,
+            wpa: None,
+            wide: false,
+        })
+    }
+
+    fn line(&mut self, line: &str, number: usize) -> Result<(), &'static str> {
+        let depth = columns(line);
+        let indent = *self.indent.get_or_insert(depth);
+        match depth <= indent {
+            true => self.own(line.trim(), number),
+            false => {
+                self.part(line.trim(), number);
+                Ok(())
+            }
+        }
+    }
+
+    /// A line of the network itself.
+    fn own(&mut self, text: &str, number: usize) -> Result<(), &'static str> {
+        self.section = Section::Other;
+        let bss = &mut self.bss;
+        if let Some(value) = rest(text, "freq") {
+            // Newer ones tell an offset behind a point.
+            let whole = value.split('.').next().and_then(|mhz| mhz.parse().ok());
+            bss.channel = Some(whole.and_then(Channel::at).ok_or("a frequency in MHz")?);
+            bss.lines.channel = number;
+        } else if let Some(value) = rest(text, "signal") {
+            let number = value.split_whitespace().next();
+            let number = number.and_then(|number| number.parse::<f64>().ok());
+            let known = number.filter(|number| (-200.0..=100.0).contains(number));
+            // Some drivers tell a share instead: `signal: 62/100`.
+            bss.signal = known.map(|number| number.round() as i32);
+        } else if let Some(value) = rest(text, "capability") {
+            let mut words = value.split_whitespace();
+            self.privacy = Some(words.clone().any(|word| word == "Privacy"));
+            bss.direct |= words.any(|word| word == "IBSS");
+            if bss.lines.security == 0 {
+                bss.lines.security = number;
+            }
+        } else if let Some(value) = rest(text, "SSID") {
+            let ssid = Ssid::from_escaped(value);
+            if ssid.is_hidden() && bss.ssid.is_hidden() {
+                bss.hidden = true;
+                bss.lines.hidden = number;
+            } else if !ssid.is_hidden() {
+                bss.ssid = ssid;
+                bss.hidden = false;
+            }
+        } else if let Some(value) =
+            rest(text, "Supported rates").or(rest(text, "Extended supported rates"))
+        {
+            self.rates(value, number)?;
+        } else if let Some((name, value)) = text.split_once(':') {
+            self.begin(name, value.trim(), number);
+        }
+        Ok(())
+    }
+
+    fn rates(&mut self, value: &str, number: usize) -> Result<(), &'static str> {
+        for word in value.split_whitespace() {
+            let Some(rate) = word.strip_suffix('*') else {
+                continue;
+            };
+            if matches!(rate, "VHT" | "HT" | "HE" | "SAE") {
+                continue;
+            }
+            let tenths = rate.replacen('.', "", 1).parse::<u32>();
+            let tenths = tenths.map_err(|_| "rates such as `1.0* 2.0 5.5`")?;
+            if self.bss.basic_rates.is_empty() {
+                self.bss.lines.rates = number;
+            }
+            self.bss.basic_rates.push(tenths);
+        }
+        Ok(())
+    }
+
+    /// The first line of a part.
+    fn begin(&mut self, name: &str, value: &str, number: usize) {
+        let lines = &mut self.bss.lines;
+        self.section = match name {
+            "RSN" => Section::Rsn,
+            "WPA" => Section::Wpa,
+            "HT operation" => Section::Ht,
+            "VHT operation" => Section::Vht,
+            "RM enabled capabilities" => Section::Measurements,
+            "Extended capabilities" => Section::Extended,
+            "MESH ID" | "MESH Configuration" => Section::Mesh,
+            _ => Section::Other,
+        };
+        match self.section {
+            Section::Rsn => {
+                lines.security = number;
+                self.rsn.get_or_insert_default().rsn = true;
+            }
+            Section::Wpa => {
+                lines.first_wpa = number;
+                if self.rsn.is_none() {
+                    lines.security = number;
+                }
+                self.wpa.get_or_insert_default().wpa1 = true;
+            }
+            Section::Extended | Section::Measurements => {
+                if lines.roaming == 0 {
+                    lines.roaming = number;
+                }
+                // As iw printed it before 4.0.
+                for word in value.split(", ") {
+                    self.part(word, number);
+                }
+                return;
+            }
+            Section::Mesh => self.bss.direct = true,
+            Section::Ht | Section::Vht | Section::Other => {}
+        }
+        if !value.is_empty() {
+            self.part(value, number);
+        }
+    }
+
+    /// A line within a part.
+    fn part(&mut self, text: &str, number: usize) {
+        let item = text.strip_prefix("* ").unwrap_or(text);
+        match self.section {
+            Section::Rsn => suites(self.rsn.get_or_insert_default(), item),
+            Section::Wpa => suites(self.wpa.get_or_insert_default(), item),
+            Section::Ht => {
+                if let Some(value) = rest(item, "secondary channel offset") {
+                    self.wide = matches!(value, "above" | "below");
+                    self.bss.width = Some(if self.wide { 40 } else { 20 });
+                    self.bss.lines.width = number;
+                }
+            }
+            Section::Vht => {
+                let word =
+                    rest(item, "channel width").and_then(|value| value.split_whitespace().next());
+                let width = match word {
+                    Some("1") => Some(80),
+                    Some("2" | "3") => Some(160),
+                    _ => None,
+                };
+                if width.is_some() {
+                    self.bss.width = width;
+                    self.bss.lines.width = number;
+                }
+            }
+            Section::Measurements => {
+                if item == "Neighbor Report" {
+                    self.bss.neighbours = Some(true);
+                }
+            }
+            Section::Extended => {
+                if item == "BSS Transition" {
+                    self.bss.transition = Some(true);
+                }
+            }
+            Section::Mesh | Section::Other => {}
+        }
+    }
+
+    fn close(mut self) -> Bss {
+        let complete = self.privacy.is_some();
+        self.bss.security = match (self.rsn, self.wpa, self.privacy) {
+            (None, None, None) => None,
+            (None, None, Some(privacy)) => Some(Security {
+                wep: privacy,
+                ft: Some(false),
+                ..Security::default()
+            }),
+            (Some(rsn), wpa, _) => Some(merged(rsn, wpa)),
+            (None, Some(wpa), _) => Some(merged(wpa, None)),
+        };
+        if complete {
+            // A whole record that does not name it has it not.
+            self.bss.neighbours.get_or_insert(false);
+            self.bss.transition.get_or_insert(false);
+        }
+        self.bss
+    }
+}
+
+fn suites(security: &mut Security, item: &str) {
+    if let Some(ciphers) = rest(item, "Pairwise ciphers") {
+        security.tkip |= ciphers.split_whitespace().any(|word| word == "TKIP");
+    } else if let Some(suites) = rest(item, "Authentication suites") {
+        // A suite may have a space in its name.
+        let suites = suites.replace("IEEE 802.1X", "802.1X");
+        security.ft = Some(false);
+        for suite in suites.split_whitespace() {
+            let fast = suite.strip_prefix("FT/");
+            security.ft = Some(security.ft == Some(true) || fast.is_some());
+            let key = match fast.unwrap_or(suite).split('/').next() {
+                Some("PSK") => Key::Psk,
+                Some("SAE") => Key::Sae,
+                Some("802.1X" | "FILS") => Key::Eap,
+                Some("OWE") => Key::Owe,
+                _ => Key::Other,
+            };
+            security.keys.insert(key);
+        }
+    } else if let Some(words) = rest(item, "Capabilities") {
+        let has = |name: &str| words.split_whitespace().any(|word| word == name);
+        security.pmf = Some(match (has("MFP-required"), has("MFP-capable")) {
+            (true, _) => Pmf::Required,
+            (false, true) => Pmf::Capable,
+            (false, false) => Pmf::Off,
+        });
+    }
+}
+
+fn merged(mut one: Security, other: Option<Security>) -> Security {
+    if let Some(other) = other {
+        one.wpa1 |= other.wpa1;
+        one.tkip |= other.tkip;
+        one.keys.extend(other.keys);
+    }
+    if one.keys.is_empty() {
+        one.keys.insert(Key::Other);
+    }
+    one
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Wireless networks as files tell of them: what `iw` prints, exports of a UniFi controller, lists of Kismet
+//! and WiGLE. Read, brought together as facts that pages of the catalogue judge, and counted by make of
+//! vehicle. Pure; every input has an end.
+
+pub mod address;
+pub mod census;
+pub mod channel;
+pub mod facts;
+pub mod iw;
+mod json;
+mod kismet;
+pub mod reading;
+pub mod registry;
+pub mod security;
+pub mod ssid;
+mod table;
+mod unifi;
+mod wigle;
+
+pub use facts::{Named, facts, judges};
+pub use reading::{Bss, Format, ReadError, Reading};
+
+/// The mark at the beginning of a text that some programs write (U+FEFF).
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a file, whose format its content tells.
+///
+/// # Errors
+/// It is none of the formats, or nothing of it can be read. Single lines that cannot be read are counted
+/// in the reading.
+pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
+    let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
+    match recognise(bytes)? {
+        Format::Iw => iw::scan::read(bytes),
+        Format::Unifi => unifi::read(bytes),
+        Format::Kismet => kismet::read(bytes),
+        Format::Wigle => wigle::read(bytes),
+    }
+}
+
+/// The format of a content.
+fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
+    let blank = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
+    let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();
+    let (at, first) = lines
+        .find(|(_, line)| !blank(line))
+        .ok_or(ReadError::Empty)?;
+    let first = first.trim_ascii();
+    // `iw` says first what the kernel told it: a scan may begin with a warning.
+    let iw = |line: &[u8]| line.trim_ascii().starts_with(b"BSS ");
+    match first {
+        _ if first.starts_with(b"{") || first.starts_with(b"[") => Ok(Format::Unifi),
+        _ if first.starts_with(b"WigleWifi") || first.starts_with(b"\"WigleWifi") => {
+            Ok(Format::Wigle)
+        }
+        _ if first.starts_with(b"Network;NetType;") => Ok(Format::Kismet),
+        _ if iw(first) || lines.take(8).any(|(_, line)| iw(line)) => Ok(Format::Iw),
+        // A backup is encrypted: bytes of all kinds in blocks of 16.
+        _ if bytes.len().is_multiple_of(16)
+            && first.iter().any(|byte| !byte.is_ascii())
+            && bytes.contains(&0) =>
+        {
+            Err(ReadError::Backup)
+        }
+        _ => Err(ReadError::Unknown { line: at + 1 }),
+    }
+}
