@@ -139,7 +139,7 @@ fn every_server_serves_the_same_files_and_is_ranked() {
         return;
     }
     let bed = Bed::new();
-    let study = bed.study(&text("all", ALL, 2, "150ms"));
+    let study = bed.study(&text("all", ALL, 2, "1s"));
     let page = bed.home.dir.path().join("page.html");
     let more = ["--json", "--seed", "3", "--html", page.to_str().unwrap()];
     let ran = bed.home.assay(&bed.args(&study, &more));
