@@ -174,14 +174,14 @@ impl Bed {
     }
 }
 
-/// A rule, the files that are changed for it, and how each is planted.
-type Case = (
-    &'static str,
-    &'static [(&'static str, fn(String) -> String)],
-);
+/// A file, and how a line is planted in it.
+type Planted = (&'static str, fn(String) -> String);
+
+/// A rule, and the files that are changed for it.
+type Case = (&'static str, &'static [Planted]);
 
 /// Every page whose remedy is a change of a file.
-const CASES: [Case; 14] = [
+const CASES: [Case; 15] = [
     (
         "ssh-usedns",
         &[
@@ -202,6 +202,13 @@ const CASES: [Case; 14] = [
         "sshd-ca-sha1",
         &[("ssh/sshd_config", |text| {
             format!("CASignatureAlgorithms ssh-ed25519,ssh-rsa\n{text}")
+        })],
+    ),
+    (
+        "sshd-certificates-not-logged",
+        &[("ssh/sshd_config.d/git.conf", |_| {
+            "Match User git\n  TrustedUserCAKeys /etc/ssh/a.pub\n  RevokedKeys /dev/null\n  LogLevel QUIET\n"
+                .to_owned()
         })],
     ),
     (
@@ -311,78 +318,88 @@ fn every_remedy_that_can_be_carried_out_clears_its_finding_and_opens_none() {
         .map(|page| &*page.id)
         .collect();
     assert_eq!(pages, known, "every page with edits is tried here");
-    for (rule, files) in CASES {
-        let Some(bed) = Bed::new() else { return };
-        let stock = bed.findings();
-        for (file, plant) in files {
-            let fresh = !bed.path(file).exists();
-            let before = std::fs::read(bed.path(file)).unwrap_or_default();
-            bed.edit(file, plant);
-            assert_ne!(
-                std::fs::read(bed.path(file)).unwrap(),
-                before,
-                "{rule}: {file}"
-            );
-            if !fresh {
-                bed.adorn(file);
-            }
+    // Each has a machine of its own: two at a time.
+    std::thread::scope(|scope| {
+        for half in [0, 1] {
+            scope.spawn(move || {
+                let cases = CASES.iter().skip(half).step_by(2);
+                cases.for_each(|(rule, files)| mended_and_undone(rule, files));
+            });
         }
-        let planted: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
-        let found = bed.findings();
-        assert!(found.len() > stock.len(), "{rule} is not found: {found:?}");
-        let first = accepted(&bed, rule);
-        assert_eq!(first.code, Some(0), "{rule}: {}", first.stderr);
+    });
+}
 
-        let dry = bed.assay(&["check", "--fix", rule, "--dry-run"]);
-        assert_eq!(dry.code, Some(0), "{rule}: {}{}", dry.stdout, dry.stderr);
+fn mended_and_undone(rule: &str, files: &[Planted]) {
+    let Some(bed) = Bed::new() else { return };
+    let stock = bed.findings();
+    for (file, plant) in files {
+        let fresh = !bed.path(file).exists();
+        let before = std::fs::read(bed.path(file)).unwrap_or_default();
+        bed.edit(file, plant);
+        assert_ne!(
+            std::fs::read(bed.path(file)).unwrap(),
+            before,
+            "{rule}: {file}"
+        );
+        if !fresh {
+            bed.adorn(file);
+        }
+    }
+    let planted: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
+    let found = bed.findings();
+    assert!(found.len() > stock.len(), "{rule} is not found: {found:?}");
+    let first = accepted(&bed, rule);
+    assert_eq!(first.code, Some(0), "{rule}: {}", first.stderr);
+
+    let dry = bed.assay(&["check", "--fix", rule, "--dry-run"]);
+    assert_eq!(dry.code, Some(0), "{rule}: {}{}", dry.stdout, dry.stderr);
+    assert!(
+        dry.stdout.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        dry.stdout
+    );
+    let again: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
+    assert_eq!(again, planted, "{rule}: a dry run writes nothing");
+
+    let ran = bed.mend(rule);
+    assert_eq!(ran.code, Some(0), "{rule}: {}{}", ran.stdout, ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document["became"], "kept", "{document}");
+    assert_eq!(
+        document["files"].as_array().unwrap().len(),
+        files.len(),
+        "{document}"
+    );
+    assert_eq!(bed.findings(), stock, "{rule}");
+    let then = accepted(&bed, rule);
+    assert_eq!(then.code, Some(0), "{rule}: {}", then.stderr);
+    assert_eq!(
+        bed.assay(&["check", "--fix", rule]).code,
+        Some(0),
+        "nothing is left to mend"
+    );
+    if rule == "postfix-restated-default" {
+        let text = std::fs::read_to_string(bed.path("postfix/main.cf")).unwrap();
         assert!(
-            dry.stdout.lines().all(|line| line.chars().count() <= 80),
-            "{}",
-            dry.stdout
-        );
-        let again: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
-        assert_eq!(again, planted, "{rule}: a dry run writes nothing");
-
-        let ran = bed.mend(rule);
-        assert_eq!(ran.code, Some(0), "{rule}: {}{}", ran.stdout, ran.stderr);
-        let document: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(document["became"], "kept", "{document}");
-        assert_eq!(
-            document["files"].as_array().unwrap().len(),
-            files.len(),
-            "{document}"
-        );
-        assert_eq!(bed.findings(), stock, "{rule}");
-        let then = accepted(&bed, rule);
-        assert_eq!(then.code, Some(0), "{rule}: {}", then.stderr);
-        assert_eq!(
-            bed.assay(&["check", "--fix", rule]).code,
-            Some(0),
-            "nothing is left to mend"
-        );
-        if rule == "postfix-restated-default" {
-            let text = std::fs::read_to_string(bed.path("postfix/main.cf")).unwrap();
-            assert!(
-                text.ends_with("\nqueue_run_delay = 10m\n"),
-                "what is no default stays"
-            );
-        }
-
-        let number = document["change"].as_str().unwrap();
-        let undone = bed.assay(&["check", "--undo", number, "--yes"]);
-        assert_eq!(
-            undone.code,
-            Some(0),
-            "{rule}: {}{}",
-            undone.stdout,
-            undone.stderr
-        );
-        let back: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
-        assert_eq!(
-            back, planted,
-            "{rule}: byte for byte, with owner, mode, attributes and times"
+            text.ends_with("\nqueue_run_delay = 10m\n"),
+            "what is no default stays"
         );
     }
+
+    let number = document["change"].as_str().unwrap();
+    let undone = bed.assay(&["check", "--undo", number, "--yes"]);
+    assert_eq!(
+        undone.code,
+        Some(0),
+        "{rule}: {}{}",
+        undone.stdout,
+        undone.stderr
+    );
+    let back: Vec<_> = files.iter().map(|(file, _)| bed.look(file)).collect();
+    assert_eq!(
+        back, planted,
+        "{rule}: byte for byte, with owner, mode, attributes and times"
+    );
 }
 
 #[test]
@@ -580,6 +597,47 @@ fn attack_kills() {
     }
     assert!(changed > 0, "no kill came while something was changed");
     assay_testing::attacked("kills while a finding is mended", tried, held);
+}
+
+/// An assay that hangs, as one does in a terminal that is gone, keeps nobody locked out.
+#[test]
+fn attack_an_assay_that_hangs() {
+    let Some(bed) = Bed::new() else { return };
+    bed.edit("ssh/sshd_config", |text| format!("UseDNS yes\n{text}"));
+    bed.adorn("ssh/sshd_config");
+    let before = bed.look("ssh/sshd_config");
+    let assay = env!("CARGO_BIN_EXE_assay");
+    let argv = [
+        assay,
+        "check",
+        "--fix",
+        "ssh-usedns",
+        "--yes",
+        "--confirm-within",
+        "1s",
+    ];
+    let mut command = bed.command(&argv);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !bed.waits() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never waited");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let changed = bed.look("ssh/sshd_config") != before;
+    let begun = Instant::now();
+    while bed.look("ssh/sshd_config") != before && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let held = bed.look("ssh/sshd_config") == before;
+    assert!(changed, "it was stopped too late");
+    child.wait().unwrap();
+    assay_testing::attacked("an assay that hangs", 1, held.into());
 }
 
 /// A service that runs reads its file, and reads the old one again when the change is taken back.

@@ -58,11 +58,11 @@ pub fn label(rule: &str) -> String {
 pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
     let begun = wish.journal.begin(&label(&plan.rule), &plan.target());
     let session = begun.map_err(FixError::Change)?;
-    let stand_by = match plan.lockout {
+    let mut stand_by = match plan.lockout {
         true => Some((wish.stand_by)(session.uid()).map_err(FixError::StandBy)?),
         false => None,
     };
-    let made = make(plan, wish, &session);
+    let made = make(plan, wish, &session, stand_by.as_mut());
     let done = match made {
         Ok(None) => session
             .put_by()
@@ -109,10 +109,15 @@ fn end(stand_by: Option<StandBy>) {
 
 /// Makes the change; nothing when it is to be kept, else what became of it. On any other end than that
 /// what was set is put back.
-fn make(plan: &Plan, wish: &mut Wish<'_>, session: &Session) -> Result<Option<Done>, FixError> {
+fn make(
+    plan: &Plan,
+    wish: &mut Wish<'_>,
+    session: &Session,
+    stand_by: Option<&mut StandBy>,
+) -> Result<Option<Done>, FixError> {
     let mut open = Vec::new();
     let host = wish.host;
-    let done = set(plan, host, wish, session, &mut open);
+    let done = set(plan, host, wish, session, stand_by, &mut open);
     match done {
         Ok(None) => open.into_iter().for_each(Switch::leave),
         // The last one first. What fails here stays in the journal, and is told when that is closed.
@@ -126,6 +131,7 @@ fn set<'a>(
     host: &'a dyn HostMut,
     wish: &mut Wish<'_>,
     session: &'a Session,
+    stand_by: Option<&mut StandBy>,
     open: &mut Vec<Switch<'a>>,
 ) -> Result<Option<Done>, FixError> {
     for file in &plan.files {
@@ -149,6 +155,9 @@ fn set<'a>(
         return Ok(None);
     }
     session.wait_for_confirmation().map_err(FixError::Change)?;
+    if let Some(stand_by) = stand_by {
+        stand_by.waits();
+    }
     Ok(match (wish.confirm)(session) {
         Confirmation::Given => None,
         Confirmation::Late => Some(Done::NotConfirmed),

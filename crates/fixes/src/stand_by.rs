@@ -15,6 +15,12 @@ use std::time::{Duration, Instant};
 
 /// What the assay that makes the change says when nothing is left to take back.
 const DISMISSED: u8 = b'.';
+/// What it says when it begins to wait for the user.
+const WAITS: u8 = b'w';
+/// How long making the change and reading it back may take: commands of services have minutes.
+const TO_MAKE: Duration = Duration::from_secs(600);
+/// How much longer than the user's time is waited, so that the assay itself comes first.
+const GRACE: Duration = Duration::from_secs(10);
 /// How long a killed assay's locks may take to go.
 const LOCKS_GO: Duration = Duration::from_secs(10);
 
@@ -38,6 +44,11 @@ impl StandBy {
         Ok(Self { pipe, process })
     }
 
+    /// From now on the user has the time that was promised.
+    pub(crate) fn waits(&mut self) {
+        let _ = self.pipe.write_all(&[WAITS]);
+    }
+
     /// Nothing is left to take back: it ends.
     pub fn dismiss(mut self) {
         let _ = self.pipe.write_all(&[DISMISSED]);
@@ -51,8 +62,9 @@ impl StandBy {
 pub struct Watch<'a> {
     /// The session's number.
     pub session: &'a str,
-    /// After this time its assay is killed: it did not keep to the time that it promised.
-    pub at_most: Duration,
+    /// How long the user has to confirm. Some seconds later its assay is killed: it did not keep to the time
+    /// that it promised.
+    pub within: Duration,
 }
 
 /// Stands by until `pipe` says that nothing is left to do. When the pipe ends without that word, or time is
@@ -71,13 +83,21 @@ pub fn watch(
     let (tell, told) = channel();
     std::thread::spawn(move || {
         let mut word = [0u8; 1];
-        let dismissed = matches!(pipe.read(&mut word), Ok(1) if word[0] == DISMISSED);
-        let _ = tell.send(dismissed);
+        // It ends with the pipe, and this with it.
+        while matches!(pipe.read(&mut word), Ok(1)) && tell.send(word[0]).is_ok() {}
     });
-    match told.recv_timeout(watch.at_most) {
-        Ok(true) => return Ok(Vec::new()),
-        Ok(false) | Err(RecvTimeoutError::Disconnected) => {}
-        Err(RecvTimeoutError::Timeout) => end(parent),
+    let mut until = Instant::now() + TO_MAKE;
+    loop {
+        match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(DISMISSED) => return Ok(Vec::new()),
+            Ok(WAITS) => until = Instant::now() + watch.within + GRACE,
+            Ok(_) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                end(parent);
+                break;
+            }
+        }
     }
     let begun = Instant::now();
     while !journal.is_left(watch.session)? {

@@ -41,7 +41,7 @@ enum What {
         /// Its number
         #[arg(long, value_name = "NUMBER")]
         session: String,
-        /// When it is taken back at the latest, in seconds
+        /// How long the user has to confirm, in seconds
         #[arg(long, value_name = "SECONDS")]
         within: u64,
     },
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
 fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {
     let watch = assay_fixes::Watch {
         session,
-        at_most: std::time::Duration::from_secs(within),
+        within: std::time::Duration::from_secs(within),
     };
     let journal = assay_changes::Journal::open(journal)?;
     assay_fixes::watch(watch, std::io::stdin(), &journal, &assay_host::Live)?;

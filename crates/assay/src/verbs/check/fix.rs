@@ -19,10 +19,6 @@ use std::time::{Duration, Instant};
 
 /// How long the user has to confirm, unless told otherwise: as `netplan try`.
 const TO_CONFIRM: Duration = Duration::from_secs(120);
-/// How much longer the process that stands by waits.
-const GRACE: Duration = Duration::from_secs(15);
-/// How long making the change and reading it back may take before the time to confirm begins.
-const TO_MAKE: Duration = Duration::from_secs(600);
 
 /// What is to be mended, or taken back.
 #[derive(clap::Args)]
@@ -169,10 +165,9 @@ fn carry(
 fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
     let mut command = Command::new(std::env::current_exe()?);
     let journal = context::journal_dir().map_err(std::io::Error::other)?;
-    let at_most = TO_MAKE + within + GRACE;
     command
         .args(["dev", "stand-by", "--session", session, "--within"])
-        .arg(at_most.as_secs().to_string())
+        .arg(within.as_secs().max(1).to_string())
         .arg("--journal")
         .arg(journal);
     StandBy::start(command)

@@ -362,7 +362,8 @@ fn split(options: &str) -> Vec<&str> {
 fn outside(text: &str, wanted: impl Fn(char) -> bool) -> impl Iterator<Item = usize> {
     let (mut quoted, mut escaped) = (false, false);
     text.char_indices().filter_map(move |(at, c)| {
-        let was_escaped = std::mem::replace(&mut escaped, c == '\\' && !escaped);
+        let was_escaped = escaped;
+        escaped = c == '\\' && !escaped;
         if c == '"' && !was_escaped {
             quoted = !quoted;
         }
