@@ -1,6 +1,10 @@
 //! A process that stands by while somebody may be locked out: it takes the change back when the assay that
 //! made it is killed, hangs in a dead terminal, or lets the time pass. It shares nothing with that assay
 //! but the journal and a pipe.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it waits by the clock of the machine that it sets back"
+)]
 
 use assay_changes::{ChangeError, Journal};
 use assay_host::HostMut;

@@ -3,12 +3,14 @@
 use crate::plan::{FileChange, Plan};
 use assay_model::SCHEMA_VERSION;
 use assay_page::Style;
-use assay_page::text::{clean, wrap};
+use assay_page::text::clean;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Before what belongs to a file.
 const INDENT: usize = 2;
+/// How a tab is shown.
+const TAB: &str = "    ";
 
 /// The plan on a terminal: each line that goes and comes, how it is checked, what it may cost.
 #[must_use]
@@ -53,9 +55,21 @@ fn one(out: &mut String, file: &FileChange, style: Style) {
         let width = (hunk.line + hunk.before.len()).to_string().len().max(4);
         let mut line = |sign: &str, colour: &str, number: String, text: &str| {
             let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
-            for (row, part) in wrap(&clean(text), room).iter().enumerate() {
-                let number = if row == 0 { number.as_str() } else { "" };
-                let shown = style.paint(colour, &format!("{sign} {part}"));
+            let text: Vec<char> = clean(&text.replace('\t', TAB)).chars().collect();
+            // Byte for byte as it stands in the file: it is broken anywhere, and goes on without a sign.
+            let rows = text
+                .chunks(room)
+                .map(|part| part.iter().collect::<String>());
+            let rows: Vec<String> = match text.is_empty() {
+                true => vec![String::new()],
+                false => rows.collect(),
+            };
+            for (row, part) in rows.iter().enumerate() {
+                let (sign, number) = match row {
+                    0 => (sign, number.as_str()),
+                    _ => (" ", ""),
+                };
+                let shown = style.paint(colour, format!("{sign} {part}").trim_end());
                 let _ = writeln!(out, "  {number:>width$} {shown}");
             }
         };

@@ -15,7 +15,7 @@ use assay_page::text::clean;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the user has to confirm, unless told otherwise: as `netplan try`.
 const TO_CONFIRM: Duration = Duration::from_secs(120);
@@ -184,7 +184,7 @@ fn wait(session: &Session, within: Duration, cancel: &Cancel, quiet: bool) -> Co
         "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. Otherwise everything is taken back.",
         within.as_secs()
     );
-    let begun = Instant::now();
+    let begun = crate::progress::now();
     while begun.elapsed() < within {
         if session.is_confirmed() {
             return Confirmation::Given;
