@@ -59,6 +59,21 @@ fn rule(rule: &Check) -> Result<(), Found> {
             return Err(found(&["check", "say", name], format!("`{name}` is empty")));
         }
     }
+    let edits = rule.remedy.iter().flat_map(|remedy| &remedy.edits);
+    for (number, edit) in edits.enumerate() {
+        let wrong = match (&edit.to, &edit.drop) {
+            (Some(_), Some(_)) => "an edit sets a value or drops words, not both",
+            (_, Some(words)) if words.with.iter().all(String::is_empty) => {
+                "an edit that drops words says which"
+            }
+            _ if edit.fact.is_empty() || edit.key.is_empty() => {
+                "an edit names a fact and the key in the file"
+            }
+            _ => continue,
+        };
+        let path = ["check", "remedy", "edits", &number.to_string()];
+        return Err(found(&path, wrong));
+    }
     let steps = rule
         .remedy
         .as_ref()

@@ -4,7 +4,7 @@
 use crate::condition::{Condition, Known, Ledger, SyntaxError, Truth, World};
 use assay_model::advice::Advice;
 use assay_model::finding::{
-    Certainty, Check, Checked, Finding, Fix, Looked, Remedy, Seen, Severity,
+    Certainty, Check, Checked, Edit, Finding, Fix, Looked, Remedy, Seen, Severity,
 };
 use assay_model::{Fact, FactKind, FactValue, Facts, Place, Subject};
 use serde_json::Value;
@@ -320,6 +320,14 @@ impl<'a> Rule<'a> {
             (None, Some(remedy)) => Fix::Steps(Remedy {
                 steps: all(&remedy.steps),
                 undo: all(&remedy.undo),
+                edits: remedy
+                    .edits
+                    .iter()
+                    .map(|edit| Edit {
+                        key: fill(&edit.key),
+                        ..edit.clone()
+                    })
+                    .collect(),
             }),
             (None, None) => Fix::NotHere("the page says what there is to know".to_owned()),
         };

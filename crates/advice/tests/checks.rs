@@ -44,6 +44,7 @@ fn facts(advice: &Advice, tree: &Path) -> Facts {
     let root = Root::open(tree).unwrap_or_else(|error| panic!("{error}"));
     let options = Options {
         services: true,
+        accounts: true,
         ..Options::default()
     };
     collect(&root, &options)

@@ -17,6 +17,7 @@ fn checked(release: &str) -> Checked {
     let root = Root::open(&tree).unwrap();
     let options = Options {
         services: true,
+        accounts: true,
         ..Options::default()
     };
     let facts = collect(&root, &options);

@@ -66,6 +66,11 @@ impl Elsewhere {
         self.root.is_some() || self.host.is_some()
     }
 
+    /// Whether the files of accounts can be looked at: here, or in a tree of files. A bundle has none.
+    pub fn has_accounts(&self) -> bool {
+        self.host.is_none() && self.root.as_ref().is_none_or(|path| path.is_dir())
+    }
+
     /// The other machine; none when this one is meant. On a machine that is asked over ssh, these paths are
     /// looked at more closely.
     pub fn open(&self, paths: &[PathBuf]) -> anyhow::Result<Option<Box<dyn Host>>> {

@@ -6,6 +6,7 @@
 //! DIR/sessions/assay-UID/journal   what it did, see `lines`
 //! DIR/sessions/assay-UID/N.entry   what was opened or made as number N, noted a second time
 //! DIR/sessions/assay-UID/N.saved   contents of a configuration file as it was found
+//! DIR/kept/assay-UID/              a session whose changes the user keeps, see `kept`
 //! ```
 
 use crate::disk::{LINES, LOCK, PREFIX, boot, make_dir, new_file, now, random_name, sync_dir};
@@ -212,7 +213,7 @@ impl Journal {
         lockfile::wait(&path).map_err(ChangeError::journal(&path))
     }
 
-    fn sessions(&self) -> PathBuf {
+    pub(crate) fn sessions(&self) -> PathBuf {
         self.dir.join("sessions")
     }
 }

@@ -1,5 +1,6 @@
 //! What is never kept, whatever it gains, and what does not last.
 
+use crate::setting::several;
 use assay_model::change::{ConfigLanguage, Setting};
 
 /// Why a value of a setting is never kept: acknowledged writes would not be durable, or damage
@@ -38,6 +39,24 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
             Some("nodatasum" | "nodatacow") => Some(BLIND),
             _ => None,
         },
+        Setting::ConfigKeys {
+            file,
+            language,
+            keys,
+            ..
+        } => several::values(value, keys.len()).and_then(|values| {
+            keys.iter().zip(values).find_map(|(one, value)| {
+                let one = Setting::Config {
+                    file: file.clone(),
+                    language: *language,
+                    section: one.section.clone(),
+                    key: one.key.clone(),
+                    validate: Vec::new(),
+                    reload: Vec::new(),
+                };
+                never_kept(&one, value.as_deref())
+            })
+        }),
         Setting::Config { language, key, .. } => {
             let key = key.to_ascii_lowercase();
             let databases = matches!(language, ConfigLanguage::KeyValue | ConfigLanguage::Ini);
@@ -65,7 +84,10 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
 #[must_use]
 pub fn survives_reboot(setting: &Setting) -> bool {
     match setting {
-        Setting::ZfsProperty { .. } | Setting::Config { .. } | Setting::Command { .. } => true,
+        Setting::ZfsProperty { .. }
+        | Setting::Config { .. }
+        | Setting::ConfigKeys { .. }
+        | Setting::Command { .. } => true,
         Setting::ModuleParameter { .. }
         | Setting::Sysctl { .. }
         | Setting::Queue { .. }

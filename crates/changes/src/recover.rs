@@ -100,23 +100,34 @@ impl Journal {
             std::cmp::Reverse(begun.unwrap_or_default())
         });
         for stored in stored {
-            let Stored { dir, found, locks } = stored;
-            let (found, locks) = match (found, locks) {
-                (_, None) => continue,
-                (None, Some(_)) => {
-                    forget(&dir)?;
-                    continue;
-                }
-                (Some(found), Some(locks)) => (found, locks),
-            };
-            let damage = found.damage.clone();
-            let mut session = Session::resume(self.clone(), dir, found, locks)?;
-            recovered.extend(take_back(&session, host, foreign, false)?);
-            let doubtful = damage.iter().map(|what| doubtful(&session, what));
-            recovered.extend(doubtful);
-            // Nobody knows what a damaged line said: it is not thrown away unasked.
-            session.stays = !damage.is_empty() && foreign != Foreign::Accept;
+            recovered.extend(self.recover_stored(stored, host, foreign)?);
         }
+        Ok(recovered)
+    }
+
+    /// Takes back what one session left, when its process is gone.
+    pub(crate) fn recover_stored(
+        &self,
+        stored: Stored,
+        host: &dyn HostMut,
+        foreign: Foreign,
+    ) -> Result<Vec<Recovered>, ChangeError> {
+        let Stored { dir, found, locks } = stored;
+        let (found, locks) = match (found, locks) {
+            (_, None) => return Ok(Vec::new()),
+            (None, Some(_)) => {
+                forget(&dir)?;
+                return Ok(Vec::new());
+            }
+            (Some(found), Some(locks)) => (found, locks),
+        };
+        let damage = found.damage.clone();
+        let mut session = Session::resume(self.clone(), dir, found, locks)?;
+        let mut recovered = take_back(&session, host, foreign, false)?;
+        let doubtful = damage.iter().map(|what| doubtful(&session, what));
+        recovered.extend(doubtful);
+        // Nobody knows what a damaged line said: it is not thrown away unasked.
+        session.stays = !damage.is_empty() && foreign != Foreign::Accept;
         Ok(recovered)
     }
 }
@@ -141,6 +152,9 @@ impl Session {
     /// # Errors
     /// The journal cannot be written.
     pub fn close(self, host: &dyn HostMut) -> Result<Vec<Recovered>, ChangeError> {
+        if !self.is_ours() {
+            return Ok(Vec::new());
+        }
         take_back(&self, host, Foreign::Leave, true)
     }
 }

@@ -33,8 +33,8 @@ pub struct Session {
     claims: Mutex<BTreeMap<u64, Claim>>,
     /// Its directory stays although nothing is left to take back.
     pub(crate) stays: bool,
-    /// Released by the kernel when the process ends, however it ends.
-    _locks: Vec<File>,
+    /// Released by the kernel when the process ends, however it ends. None once it was put by.
+    locks: Mutex<Vec<File>>,
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Session {
             }),
             claims: Mutex::default(),
             stays: false,
-            _locks: locks,
+            locks: Mutex::new(locks),
         })
     }
 
@@ -108,7 +108,7 @@ impl Session {
             }),
             claims: Mutex::default(),
             stays: !found.damage.is_empty(),
-            _locks: locks,
+            locks: Mutex::new(locks),
         };
         {
             let mut writer = session.writer();
@@ -251,6 +251,20 @@ impl Session {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// It is no longer this process's.
+    pub(crate) fn let_go(&self) {
+        self.locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
+    /// Whether it is still this process's to end.
+    pub(crate) fn is_ours(&self) -> bool {
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        !locks.is_empty()
+    }
+
     /// Writes down that nothing more is done with a setting, then lets the machine know.
     pub(crate) fn closed(&self, id: u64, line: Line) -> Result<(), ChangeError> {
         self.write(line)?;
@@ -360,6 +374,9 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if !self.is_ours() {
+            return;
+        }
         let nothing_left = self.writer().state.open().next().is_none();
         if nothing_left && !self.stays {
             if self.header.format != FIRST_FORMAT {

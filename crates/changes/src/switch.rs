@@ -254,6 +254,12 @@ impl<'a> Switch<'a> {
         Ok(shown)
     }
 
+    /// Lets go of it as it is now, still entered in the journal: for [`Session::put_by`], which keeps all
+    /// settings of a session at once. Recovery takes it back when that does not come to pass.
+    pub fn leave(mut self) {
+        self.closed = true;
+    }
+
     fn switched(&self) -> Option<Switched> {
         self.session.state().switched(self.id).cloned()
     }

@@ -136,7 +136,12 @@ pub fn includes(language: Language, text: &[u8]) -> Result<Vec<Include>, ConfErr
 }
 
 /// All lines for the key, in the order of the file.
-fn occurrences(language: Language, text: &[u8], blocks: &[&Block], key: &str) -> Vec<Directive> {
+pub(crate) fn occurrences(
+    language: Language,
+    text: &[u8],
+    blocks: &[&Block],
+    key: &str,
+) -> Vec<Directive> {
     let directives = blocks.iter().flat_map(|block| block.directives());
     match language {
         Language::Nginx => directives

@@ -40,6 +40,7 @@ mod error;
 mod lang;
 mod outline;
 mod select;
+mod standing;
 mod switch;
 mod text;
 mod tree;
@@ -48,6 +49,7 @@ pub use edit::{get, includes, remove, set};
 pub use error::ConfError;
 pub use lang::ssh::statement as ssh_statement;
 pub use outline::outline;
+pub use standing::{Standing, standing};
 
 /// A setting in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,6 +46,9 @@ pub struct Options<'a> {
     /// Also what is configured in services, and all pools and data sets: what a check looks at, and a
     /// measurement does not.
     pub services: bool,
+    /// With `services`, also the files by which accounts let somebody in: on the machine itself, or in a
+    /// tree of its files. Captures and bundles do not say who has an account.
+    pub accounts: bool,
 }
 
 /// Collects the facts of a machine. Never fails: what could not be read is unknown, and says why.
@@ -73,6 +76,10 @@ pub fn collect(host: &dyn Host, options: &Options<'_>) -> Facts {
         if options.services {
             parts.push(scope.spawn(move || part(host, collectors::zfs::everything)));
             parts.push(scope.spawn(move || part(host, collectors::services::collect)));
+            if options.accounts {
+                let collect = collectors::services::authorized_keys::collect;
+                parts.push(scope.spawn(move || part(host, collect)));
+            }
         }
         let mut facts = part(host, |g| {
             collectors::kernel::collect(g, identity);

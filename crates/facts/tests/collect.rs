@@ -21,6 +21,7 @@ fn this_machine_has_the_facts_that_explain_a_run() {
         &Options {
             with_identity: false,
             services: true,
+            accounts: false,
             targets: &targets,
         },
     );
@@ -48,6 +49,7 @@ fn a_capture_gives_the_same_facts() {
     let options = Options {
         with_identity: false,
         services: true,
+        accounts: false,
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();
@@ -91,6 +93,7 @@ fn faults_make_facts_unknown_and_never_vanish() {
     let options = Options {
         with_identity: false,
         services: true,
+        accounts: false,
         targets: &targets,
     };
     let dir = tempfile::tempdir().unwrap();

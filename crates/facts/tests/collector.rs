@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 const OPTIONS: Options<'static> = Options {
     with_identity: false,
     services: true,
+    accounts: false,
     targets: &[],
 };
 

@@ -61,6 +61,22 @@ pub enum Setting {
         #[serde(default)]
         reload: Vec<String>,
     },
+    /// Several settings of one configuration file, changed in one step. Its value is a JSON array with the
+    /// value of each in the order of `keys`; `null` is "no line for it".
+    ConfigKeys {
+        /// The file.
+        file: String,
+        /// In which language it is written.
+        language: ConfigLanguage,
+        /// The settings.
+        keys: Vec<ConfigKey>,
+        /// As for one setting.
+        #[serde(default)]
+        validate: Vec<String>,
+        /// As for one setting.
+        #[serde(default)]
+        reload: Vec<String>,
+    },
     /// The user's own commands.
     Command {
         /// Prints the value.
@@ -70,6 +86,17 @@ pub enum Setting {
         /// Sets it back; `{value}` is the value that was there.
         undo: Vec<String>,
     },
+}
+
+/// A setting among others of one file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigKey {
+    /// Blocks around it, outermost first.
+    #[serde(default)]
+    pub section: Vec<String>,
+    /// The directive or key.
+    pub key: String,
 }
 
 /// Languages of configuration files.

@@ -1,6 +1,7 @@
 //! Findings: where a machine and a piece of advice do not agree. Made by `assay-advice` from facts and
 //! the `[check]` tables of pages; nothing here is stored.
 
+use crate::change::ConfigLanguage;
 use crate::fact::FactKind;
 use crate::place::Place;
 use crate::subject::{Pattern, Subject};
@@ -97,6 +98,77 @@ pub struct Remedy {
     pub steps: Vec<String>,
     /// How to take it back.
     pub undo: Vec<String>,
+    /// The same as changes of configuration files that assay can make itself (`assay check --fix`); none
+    /// where it has to be done by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<Edit>,
+}
+
+/// A change of one setting, where the fact that a finding rests on was read: set to a value, or some words
+/// of it dropped; with neither, its line is taken away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The fact whose line says which file and which block: a property of the subject, or a key of the
+    /// machine where the check is about no subject.
+    pub fact: String,
+    /// Whose configuration it is.
+    pub program: Configured,
+    /// The directive as that configuration writes it. `{property}` stands for a value of the subject.
+    pub key: String,
+    /// Only where the fact is this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<serde_json::Value>,
+    /// What it is set to; the line is made where the block has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Words of its value that are dropped. When no word is left, the line is taken away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop: Option<Words>,
+}
+
+/// Words of a list in a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    /// What stands between them.
+    pub between: char,
+    /// Every word that contains one of these is dropped, but for words that exclude something: those
+    /// that begin with `!` or `-`.
+    pub with: Vec<String>,
+}
+
+/// Programs whose configuration `assay check --fix` changes. How each is asked whether it takes its
+/// configuration, and told to read it, is the business of `assay-fixes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Configured {
+    /// OpenSSH's server.
+    Sshd,
+    /// OpenSSH's client, for the whole machine.
+    Ssh,
+    /// nginx.
+    Nginx,
+    /// Postfix.
+    Postfix,
+    /// Dovecot.
+    Dovecot,
+    /// Samba.
+    Samba,
+}
+
+impl Configured {
+    /// The language of its files.
+    #[must_use]
+    pub fn language(self) -> ConfigLanguage {
+        match self {
+            Self::Sshd | Self::Ssh => ConfigLanguage::Ssh,
+            Self::Nginx => ConfigLanguage::Nginx,
+            Self::Postfix => ConfigLanguage::Postfix,
+            Self::Dovecot => ConfigLanguage::Dovecot,
+            Self::Samba => ConfigLanguage::Ini,
+        }
+    }
 }
 
 /// Whether it is so.

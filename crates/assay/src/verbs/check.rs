@@ -1,5 +1,6 @@
 //! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
 
+mod fix;
 mod wifi;
 
 use super::advice::Own;
@@ -27,14 +28,24 @@ Examples:
   assay check --json                 for programs; --format sarif, junit, markdown, html,
                                      nagios or prometheus for others
   assay check --accept own.toml      what you have accepted, each with a reason
+  assay check --fix nginx-sslv3 --dry-run
+                                     which lines would change, and how they are checked
+  assay check --fix nginx-sslv3      change them, after asking; read back, taken back on error
+  assay check --undo                 take the newest kept fix back (--undo NUMBER: another one)
   assay check diff old.json new.json what changed its verdict between two --json outputs, and why
   assay check wifi scan.txt          wireless networks: scans, exports of a controller, lists
 
-Nothing is changed, and nothing is sent. What could not be read is told as not known; it is
-never taken for fine.
+Without --fix and --undo nothing is changed, and nothing is sent. What could not be read is told as
+not known; it is never taken for fine.
+
+--fix changes configuration files through the journal. What may lock you out (sshd, PAM) is taken
+back unless you confirm it: log in anew, and there say `assay check --confirm`. An assay that was
+killed is taken back by `assay trial --recover`; what was kept, by `assay check --undo`.
 
 Exit status: 0 nothing at or above --fail-on, 1 findings, 2 error, 3 nothing found, but
-something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.";
+something could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+With --fix: 0 mended (or nothing to mend), 1 something is left to do by hand, was declined or not
+confirmed, 2 error: everything is as it was.";
 
 /// Find what is wrong, obsolete or dangerous on this machine
 #[derive(clap::Args)]
@@ -49,6 +60,8 @@ pub struct Args {
     /// Show the page behind a rule, and check nothing
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
+    #[command(flatten)]
+    fix: fix::Mend,
     #[command(flatten)]
     own: Own,
 }
@@ -151,6 +164,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         ))?;
         return Ok(Status::Ok);
     }
+    if let Some(done) = fix::asked(args, &catalogue, global)? {
+        return Ok(done);
+    }
     known(&catalogue, &args.forms.only)?;
     let captured = args.elsewhere.open(&[])?;
     let host: &dyn Host = captured.as_deref().unwrap_or(&Live);
@@ -158,6 +174,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         host,
         &Options {
             services: true,
+            accounts: args.elsewhere.has_accounts(),
             ..Options::default()
         },
     );

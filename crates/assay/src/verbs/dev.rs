@@ -32,6 +32,19 @@ enum What {
         #[arg(value_name = "SHELL")]
         shell: String,
     },
+    /// Stand by for a change that may lock its user out: started by `assay check --fix`
+    #[command(hide = true)]
+    StandBy {
+        /// Where the change is entered
+        #[arg(long, value_name = "DIR")]
+        journal: PathBuf,
+        /// Its number
+        #[arg(long, value_name = "NUMBER")]
+        session: String,
+        /// How long the user has to confirm, in seconds
+        #[arg(long, value_name = "SECONDS")]
+        within: u64,
+    },
     /// The book's pages of the command line, one file for each verb
     Book {
         /// An existing directory
@@ -46,8 +59,23 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         What::Man { dir } => man(dir)?,
         What::Completions { shell } => completions(shell)?,
         What::Book { dir } => book(dir)?,
+        What::StandBy {
+            journal,
+            session,
+            within,
+        } => stand_by(journal, session, *within)?,
     }
     Ok(Status::Ok)
+}
+
+fn stand_by(journal: &Path, session: &str, within: u64) -> anyhow::Result<()> {
+    let watch = assay_fixes::Watch {
+        session,
+        within: std::time::Duration::from_secs(within),
+    };
+    let journal = assay_changes::Journal::open(journal)?;
+    assay_fixes::watch(watch, std::io::stdin(), &journal, &assay_host::Live)?;
+    Ok(())
 }
 
 /// The whole command line, each subcommand named in full: `assay dups scan`.

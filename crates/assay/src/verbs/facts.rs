@@ -119,6 +119,7 @@ fn collect(host: &dyn Host, args: &Args, targets: Vec<PathBuf>) -> Facts {
             with_identity: args.identity,
             targets: &targets,
             services: args.services,
+            accounts: false,
         },
     )
 }

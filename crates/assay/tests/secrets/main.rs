@@ -260,6 +260,7 @@ fn attack_secrets_of_a_captured_machine() {
         let options = Options {
             with_identity: identity,
             services: true,
+            accounts: false,
             targets: &targets,
         };
         let first = collect(&recording, &options);

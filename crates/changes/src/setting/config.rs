@@ -2,10 +2,11 @@
 //! one step, and is read by the service.
 
 use super::knob::{AsFound, Found, Knob, Origin, Original, Reading, Work, run};
+use super::several;
 use crate::error::ChangeError;
 use assay_conf::ConfError;
 use assay_host::{HostError, HostMut, Seen, Times};
-use assay_model::change::ConfigLanguage;
+use assay_model::change::{ConfigKey, ConfigLanguage};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,12 +18,19 @@ pub(super) struct InFile {
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) language: ConfigLanguage,
-    pub(super) section: Vec<String>,
-    pub(super) key: String,
+    pub(super) keys: Keys,
     pub(super) validate: Vec<String>,
     pub(super) reload: Vec<String>,
     /// The file that a candidate was made from: only that one is replaced.
     pub(super) seen: Mutex<Option<Seen>>,
+}
+
+/// Which settings of a file are one change.
+pub(super) enum Keys {
+    /// One; its value is the value.
+    One(ConfigKey),
+    /// Several; their value is that of [`several`].
+    Several(Vec<ConfigKey>),
 }
 
 /// Where the file itself is, for a name may be a link to it.
@@ -39,16 +47,44 @@ impl InFile {
     }
 
     fn value(&self, text: &[u8]) -> Result<Option<String>, ChangeError> {
-        let found = assay_conf::get(self.language, text, &self.section, &self.key);
-        Ok(self.conf(found)?.map(|found| found.value))
+        let one = |one: &ConfigKey| {
+            let found = assay_conf::get(self.language, text, &one.section, &one.key);
+            Ok(self.conf(found)?.map(|found| found.value))
+        };
+        match &self.keys {
+            Keys::One(key) => one(key),
+            Keys::Several(keys) => {
+                let values: Result<Vec<_>, ChangeError> = keys.iter().map(one).collect();
+                Ok(Some(several::text(&values?)))
+            }
+        }
     }
 
     fn edit(&self, text: &[u8], value: Option<&str>) -> Result<Vec<u8>, ChangeError> {
-        let Self { section, key, .. } = self;
-        self.conf(match value {
-            Some(value) => assay_conf::set(self.language, text, section, key, value),
-            None => assay_conf::remove(self.language, text, section, key),
-        })
+        let one = |text: &[u8], one: &ConfigKey, value: Option<&str>| {
+            let ConfigKey { section, key } = one;
+            self.conf(match value {
+                Some(value) => assay_conf::set(self.language, text, section, key, value),
+                None => assay_conf::remove(self.language, text, section, key),
+            })
+        };
+        let keys = match &self.keys {
+            Keys::One(key) => return one(text, key, value),
+            Keys::Several(keys) => keys,
+        };
+        let values = several::values(value, keys.len()).ok_or_else(|| {
+            let reason = format!("{value:?} is not a value for each of these settings");
+            ChangeError::refused(&self.name, reason)
+        })?;
+        let mut text = text.to_vec();
+        for (key, value) in keys.iter().zip(values) {
+            // What reads so already keeps its bytes.
+            let now = assay_conf::get(self.language, &text, &key.section, &key.key);
+            if self.conf(now)?.map(|found| found.value) != value {
+                text = one(&text, key, value.as_deref())?;
+            }
+        }
+        Ok(text)
     }
 
     fn aside(&self, work: &Work) -> PathBuf {
@@ -212,7 +248,13 @@ impl Knob for InFile {
 
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError> {
         let value = self.value(&host.read_plain(&self.file)?.0)?;
-        let shown = value.clone().unwrap_or_else(|| "no line for it".to_owned());
+        let shown = match (&self.keys, &value) {
+            (Keys::Several(keys), Some(text)) => {
+                several::shown(&several::values(Some(text), keys.len()).unwrap_or_default())
+            }
+            (_, Some(text)) => text.clone(),
+            (_, None) => "no line for it".to_owned(),
+        };
         Ok(Reading { value, shown })
     }
 

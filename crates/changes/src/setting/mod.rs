@@ -5,6 +5,7 @@ mod config;
 mod kernel;
 mod knob;
 mod mount;
+pub(crate) mod several;
 mod table;
 mod zfs;
 
@@ -14,7 +15,7 @@ pub(crate) use table::mounts;
 
 use crate::error::ChangeError;
 use assay_host::HostMut;
-use assay_model::change::Setting;
+use assay_model::change::{ConfigKey, Setting};
 use std::path::{Path, PathBuf};
 
 /// Where a setting lies.
@@ -24,7 +25,9 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
         Setting::Sysctl { key } => kernel::sysctl(key),
         Setting::Queue { device, attribute } => kernel::queue(host, device, attribute),
         Setting::MountOption { mountpoint, .. } => mount::place(host, mountpoint),
-        Setting::Config { file, .. } => config::place(host, file),
+        Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => {
+            config::place(host, file)
+        }
         Setting::ZfsProperty { dataset, .. } => Ok(PathBuf::from(dataset)),
         Setting::Command { .. } => Ok(PathBuf::new()),
     }
@@ -61,8 +64,25 @@ pub(crate) fn knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
             name,
             file: place,
             language: *language,
-            section: section.clone(),
-            key: key.clone(),
+            keys: config::Keys::One(ConfigKey {
+                section: section.clone(),
+                key: key.clone(),
+            }),
+            validate: validate.clone(),
+            reload: reload.clone(),
+            seen: std::sync::Mutex::default(),
+        }),
+        Setting::ConfigKeys {
+            language,
+            keys,
+            validate,
+            reload,
+            ..
+        } => Box::new(config::InFile {
+            name,
+            file: place,
+            language: *language,
+            keys: config::Keys::Several(keys.clone()),
             validate: validate.clone(),
             reload: reload.clone(),
             seen: std::sync::Mutex::default(),
@@ -89,6 +109,10 @@ pub(crate) fn name(setting: &Setting) -> String {
             format!("{} of {mountpoint}", named.join("/"))
         }
         Setting::Config { file, key, .. } => format!("{key} in {file}"),
+        Setting::ConfigKeys { file, keys, .. } => {
+            let names: Vec<_> = keys.iter().map(|one| one.key.as_str()).collect();
+            format!("{} in {file}", names.join(", "))
+        }
         Setting::Command { apply, .. } => apply.join(" "),
     }
 }

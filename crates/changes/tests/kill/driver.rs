@@ -105,8 +105,15 @@ fn step(scenario: &Scenario, step: &str) {
     }
 }
 
+/// Takes back what was left, and then what was kept: either way the machine is as it was.
 pub fn recover(dir: &Path, host: &dyn HostMut) {
-    for one in journal(dir).recover(host, Foreign::Leave).unwrap() {
+    let journal = journal(dir);
+    let mut all = journal.recover(host, Foreign::Leave).unwrap();
+    for kept in journal.kept().unwrap() {
+        let back = journal.take_back_kept(&kept.uid, host, Foreign::Leave);
+        all.extend(back.unwrap());
+    }
+    for one in all {
         let fine = matches!(one.outcome, Outcome::Restored(_) | Outcome::Removed);
         assert!(fine, "{one:?}");
     }

@@ -3,8 +3,8 @@
 
 use crate::gather::Gather;
 use crate::redact::is_pattern;
-use assay_model::FactKind;
 use assay_model::change::ConfigLanguage;
+use assay_model::{FactKind, Place};
 use serde_json::Value;
 
 pub(crate) const FILE: &str = "/etc/dovecot/conf.d/10-auth.conf";
@@ -30,8 +30,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         .into_iter()
         .map(|include| include.pattern.into())
         .collect();
-    g.facts
-        .known("dovecot.auth_includes", names, FactKind::Configured, source);
+    g.facts.known(
+        "dovecot.auth_includes",
+        names,
+        FactKind::Configured,
+        Place::from_text(&source),
+    );
 }
 
 /// What a capture keeps of the file.

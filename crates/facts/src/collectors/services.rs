@@ -1,6 +1,7 @@
 //! What is configured in services, as a check looks at it: what each scope says itself, with file and
 //! line. What a scope inherits is said where it stands, so that one line is one finding.
 
+pub(crate) mod authorized_keys;
 pub(crate) mod certificates;
 pub(crate) mod lines;
 pub(crate) mod mapped;

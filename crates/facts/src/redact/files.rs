@@ -2,7 +2,7 @@
 
 use super::{LEFT_OUT, cmdline, mount};
 use crate::collectors::services::{
-    certificates, lines, mapped, packages, postfix, ssh, swap, timers,
+    authorized_keys, certificates, lines, mapped, packages, postfix, ssh, swap, timers,
 };
 use crate::collectors::{dovecot, kernel, nginx, sysctl};
 use crate::{libvirt, proxmox, qemu};
@@ -104,6 +104,8 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         "/proc/sys/kernel/osrelease" | "/proc/sys/kernel/arch" => {
             Rule::Lines(|line, _| short(line))
         }
+        authorized_keys::PASSWD => Rule::Lines(|line, _| authorized_keys::redact_account(line)),
+        _ if authorized_keys::may_be(path) => Rule::Lines(|line, _| authorized_keys::redact(line)),
         packages::RELEASE => Rule::Lines(|line, _| packages::redact_release(line)),
         packages::STATUS => Rule::Bytes(|bytes, _| packages::redact(bytes)),
         certificates::STAT => Rule::Lines(|line, _| certificates::redact_stat(line)),

@@ -65,6 +65,8 @@ pub(super) fn targets() -> Vec<Target> {
             run: |bytes| {
                 for path in [
                     "/etc/nginx/nginx.conf",
+                    "/etc/passwd",
+                    "/root/.ssh/authorized_keys",
                     "/etc/dovecot/conf.d/10-auth.conf",
                     "/etc/nginx/conf.d/a.conf",
                     "/etc/openvpn/a.conf",

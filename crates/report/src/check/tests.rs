@@ -31,6 +31,7 @@ fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
         fix: Fix::Steps(Remedy {
             steps: vec![EVIL.to_owned()],
             undo: vec![EVIL.to_owned()],
+            edits: Vec::new(),
         }),
         trial: None,
     }

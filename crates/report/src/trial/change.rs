@@ -32,7 +32,7 @@ fn value(value: Option<&str>, absent: &str) -> String {
 fn absent(setting: &Setting) -> &'static str {
     match setting {
         Setting::ZfsProperty { .. } => "inherited",
-        Setting::Config { .. } => "no line for it",
+        Setting::Config { .. } | Setting::ConfigKeys { .. } => "no line for it",
         _ => "the default",
     }
 }
@@ -65,6 +65,10 @@ pub(crate) fn setting(setting: &Setting) -> String {
                 true => format!("{} in {}", clean(key), clean(file)),
                 false => format!("{} in {} ({})", clean(key), clean(file), place.join(" › ")),
             }
+        }
+        Setting::ConfigKeys { file, keys, .. } => {
+            let names: Vec<String> = keys.iter().map(|one| clean(&one.key)).collect();
+            format!("{} in {}", names.join(", "), clean(file))
         }
         Setting::Command { apply, .. } => format!("what `{}` sets", words(apply)),
     }
@@ -108,8 +112,17 @@ fn touches(setting: &Setting) -> String {
             validate,
             reload,
             ..
+        }
+        | Setting::ConfigKeys {
+            file,
+            validate,
+            reload,
+            ..
         } => {
-            let mut text = format!("that one line of {}", clean(file));
+            let mut text = match setting {
+                Setting::ConfigKeys { .. } => format!("those lines of {}", clean(file)),
+                _ => format!("that one line of {}", clean(file)),
+            };
             if !validate.is_empty() {
                 text.push_str(&format!("; checked by `{}` first", words(validate)));
             }

@@ -184,6 +184,7 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
                     .collect();
                 (!patterns.is_empty()).then(|| patterns.join(" "))
             }
+            "authorizedkeysfile" => Some(files(value)),
             name => known(name).map(|take| harmless(name, value, take)),
         }
     };
@@ -261,6 +262,19 @@ fn harmless(name: &str, value: &str, take: Take) -> String {
             }
         }
         _ => kept_word(word),
+    }
+}
+
+/// Where keys of accounts lie: patterns, and paths that name nobody.
+fn files(value: &str) -> String {
+    let kept = |word: &&str| {
+        let named = word.starts_with("/home/") && !word.contains('%');
+        !named && word.len() <= 256 && is_plain(&word.replace('%', "-"))
+    };
+    let words: Vec<&str> = value.split_whitespace().filter(kept).collect();
+    match words.is_empty() {
+        true => "(left-out)".to_owned(),
+        false => words.join(" "),
     }
 }
 

@@ -1,0 +1,328 @@
+//! `assay check --fix`, `--undo` and `--confirm`: a finding's remedy carried out, and taken back.
+
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
+use crate::verbs::trial::told;
+use anyhow::Context as _;
+use assay_advice::Catalogue;
+use assay_changes::{Foreign, Journal, Kept, Outcome, Session};
+use assay_fixes::{Confirmation, Done, Plan, StandBy, Wish, carry_out, document, plan, shown};
+use assay_host::Live;
+use assay_instruments::Cancel;
+use assay_model::{Nanos, SCHEMA_VERSION};
+use assay_page::text::clean;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long the user has to confirm, unless told otherwise: as `netplan try`.
+const TO_CONFIRM: Duration = Duration::from_secs(120);
+
+/// What is to be mended, or taken back.
+#[derive(clap::Args)]
+pub(super) struct Mend {
+    /// Mend what a rule found: shows each line first, asks, checks, reads back
+    #[arg(long, value_name = "ID", conflicts_with_all = ["explain", "only", "format", "accept", "undo", "confirm"])]
+    fix: Option<String>,
+    /// With --fix or --undo: show what would be done, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// With --fix or --undo: do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// With --fix: take back what may lock you out unless you confirm it within this time [default: 2m]
+    #[arg(long, value_name = "TIME", requires = "fix")]
+    confirm_within: Option<Nanos>,
+    /// Confirm a fix that waits for it, best from a new login
+    #[arg(long, conflicts_with_all = ["explain", "only", "format", "accept", "undo"])]
+    confirm: bool,
+    /// Take a kept fix back: the newest, or the one with this number or rule
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["explain", "only", "format", "accept"])]
+    undo: Option<String>,
+}
+
+/// Does what was asked for; nothing when it was something else.
+pub(super) fn asked(
+    args: &super::Args,
+    catalogue: &Catalogue,
+    global: &Global,
+) -> anyhow::Result<Option<Status>> {
+    let Mend { fix, undo, .. } = &args.fix;
+    let changes = fix.is_some() || undo.is_some() || args.fix.confirm;
+    if !changes {
+        if args.fix.dry_run || args.fix.yes {
+            anyhow::bail!(
+                "--dry-run and --yes belong to --fix ID or --undo: a check changes nothing"
+            );
+        }
+        return Ok(None);
+    }
+    if args.elsewhere.is_meant() {
+        anyhow::bail!(
+            "--fix, --undo and --confirm work on this machine only: the journal that takes a change back is here, and so is what validates it. Run assay there"
+        );
+    }
+    let done = match (fix, undo) {
+        (Some(id), _) => mend(id, args, catalogue, global)?,
+        (_, Some(which)) => take_back(which, args)?,
+        _ => confirm(args.forms.json)?,
+    };
+    Ok(Some(done))
+}
+
+fn mend(
+    id: &str,
+    args: &super::Args,
+    catalogue: &Catalogue,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    let page = catalogue.get(id)?;
+    let pages = catalogue.all();
+    let plan = match plan(&Live, &pages, page) {
+        Err(error @ assay_fixes::FixError::NotFound { .. }) => {
+            let nothing = serde_json::json!({
+                "schema": SCHEMA_VERSION, "rule": id, "found": 0, "became": "nothing",
+            });
+            print(&match args.forms.json {
+                true => format!("{nothing:#}\n"),
+                false => format!("{error}\n"),
+            })?;
+            return Ok(Status::Ok);
+        }
+        other => other?,
+    };
+    if !args.forms.json {
+        print(&shown(&plan, context::style(global)))?;
+    }
+    let tell = |became: &str, change: Option<&str>, words: &str| match args.forms.json {
+        true => print(&format!("{:#}\n", document(&plan, became, change))),
+        false => print(words),
+    };
+    let left = match plan.by_hand.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    };
+    if !plan.does_something() {
+        tell("by-hand", None, "")?;
+        return Ok(Status::Findings);
+    }
+    if args.fix.dry_run {
+        tell("planned", None, "\nNothing was changed.\n")?;
+        return Ok(left);
+    }
+    if !args.fix.yes && !agreed("Change this?", args.forms.json)? {
+        tell("declined", None, "Nothing was changed.\n")?;
+        return Ok(Status::Findings);
+    }
+    match carry(&plan, args, &pages)? {
+        Done::Kept(number) => {
+            let words =
+                format!("\nDone, and read back. `assay check --undo {number}` takes it back.\n");
+            tell("kept", Some(&number), &words)?;
+            Ok(left)
+        }
+        Done::NotConfirmed => {
+            let words = "\nNot confirmed in time: everything is as it was.\n";
+            tell("taken-back", None, words)?;
+            Ok(Status::Findings)
+        }
+        Done::Interrupted => {
+            tell("taken-back", None, "\nEverything is as it was.\n")?;
+            Ok(Status::Interrupted)
+        }
+    }
+}
+
+fn carry(
+    plan: &Plan,
+    args: &super::Args,
+    pages: &[&assay_model::advice::Advice],
+) -> anyhow::Result<Done> {
+    let cancel = context::on_signals()?;
+    let journal = Journal::open(&context::journal_dir()?)?;
+    let within = args.fix.confirm_within;
+    let within = within.map_or(TO_CONFIRM, |time| Duration::from_nanos(time.0));
+    let stand_by = |session: &str| start(session, within);
+    let mut confirm = |session: &Session| wait(session, within, &cancel, args.forms.json);
+    let mut wish = Wish {
+        host: &Live,
+        journal: &journal,
+        pages,
+        stand_by: &stand_by,
+        confirm: &mut confirm,
+        cancelled: &|| cancel.is_cancelled(),
+    };
+    Ok(carry_out(plan, &mut wish)?)
+}
+
+/// Starts the process that stands by: this program.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the process that outlives this one is this program itself"
+)]
+fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let journal = context::journal_dir().map_err(std::io::Error::other)?;
+    command
+        .args(["dev", "stand-by", "--session", session, "--within"])
+        .arg(within.as_secs().max(1).to_string())
+        .arg("--journal")
+        .arg(journal);
+    StandBy::start(command)
+}
+
+/// Waits for `assay check --confirm` somewhere else, or for `yes` here.
+fn wait(session: &Session, within: Duration, cancel: &Cancel, quiet: bool) -> Confirmation {
+    let typed = typed();
+    let here = match typed.is_some() {
+        true => ", or type yes here",
+        false => "",
+    };
+    eprintln!(
+        "\nMade, and read back. Now log in anew. If that works, say there within {} s: assay check --confirm{here}. Otherwise everything is taken back.",
+        within.as_secs()
+    );
+    let begun = crate::progress::now();
+    while begun.elapsed() < within {
+        if session.is_confirmed() {
+            return Confirmation::Given;
+        }
+        if cancel.is_cancelled() {
+            return Confirmation::Refused;
+        }
+        if let Some(Ok(line)) = typed.as_ref().map(Receiver::try_recv) {
+            match line.trim() {
+                "yes" | "y" => return Confirmation::Given,
+                "no" | "n" => return Confirmation::Refused,
+                _ if quiet => {}
+                _ => eprintln!("yes keeps it, no takes it back"),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Confirmation::Late
+}
+
+/// What somebody types; nothing without a terminal.
+fn typed() -> Option<Receiver<String>> {
+    if !std::io::stdin().is_terminal() {
+        return None;
+    }
+    let (send, lines) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    Some(lines)
+}
+
+/// Asks on a terminal; without one nobody can agree.
+fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
+    let stdin = std::io::stdin();
+    if json || !stdin.is_terminal() {
+        anyhow::bail!("there is no terminal to ask on: look with --dry-run, then say --yes");
+    }
+    eprint!("\n{question} [y/N] ");
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    stdin
+        .lock()
+        .read_line(&mut line)
+        .context("standard input")?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn confirm(json: bool) -> anyhow::Result<Status> {
+    let journal = Journal::open(&context::journal_dir()?)?;
+    let waiting = journal.waiting()?;
+    for one in &waiting {
+        journal.confirm(&one.uid)?;
+    }
+    let all: Vec<_> = waiting.iter().map(|one| one.label.as_str()).collect();
+    let document = serde_json::json!({ "schema": SCHEMA_VERSION, "confirmed": all });
+    print(&match (json, all.is_empty()) {
+        (true, _) => format!("{document:#}\n"),
+        (false, true) => "Nothing waits for a confirmation.\n".to_owned(),
+        (false, false) => format!("Confirmed: {}\n", clean(&all.join(", "))),
+    })?;
+    Ok(match all.is_empty() {
+        true => Status::Findings,
+        false => Status::Ok,
+    })
+}
+
+fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
+    let journal = Journal::open(&context::journal_dir()?)?;
+    let kept = journal.kept()?;
+    let Some(one) = chosen(&kept, which) else {
+        let all: Vec<String> = kept.iter().map(line).collect();
+        match (kept.is_empty(), which) {
+            (true, _) => anyhow::bail!("no fix is kept, so there is nothing to take back"),
+            _ => anyhow::bail!(
+                "no kept fix has the number or rule {}; there are:\n{}",
+                which.escape_debug(),
+                all.join("\n")
+            ),
+        }
+    };
+    if !args.forms.json {
+        print(&format!("{}\n", line(one)))?;
+    }
+    if args.fix.dry_run {
+        return Ok(Status::Ok);
+    }
+    if !args.fix.yes && !agreed("Take this back?", args.forms.json)? {
+        return Ok(Status::Findings);
+    }
+    let recovered = journal.take_back_kept(&one.uid, &Live, Foreign::Leave)?;
+    let restored = |outcome: &Outcome| matches!(outcome, Outcome::Restored(_));
+    let whole = recovered.iter().all(|one| restored(&one.outcome));
+    let lines: Vec<String> = recovered.iter().map(told).collect();
+    let document = serde_json::json!({
+        "schema": SCHEMA_VERSION, "change": one.uid, "session": one.label, "taken_back": whole,
+        "told": lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>(),
+    });
+    print(&match args.forms.json {
+        true => format!("{document:#}\n"),
+        false => lines.concat(),
+    })?;
+    match whole {
+        true => Ok(Status::Ok),
+        false => {
+            eprintln!(
+                "what is left: `assay trial --recover --force` sets it back, --accept forgets it"
+            );
+            Ok(Status::Findings)
+        }
+    }
+}
+
+/// By number, or the beginning of one, or the rule; the newest without.
+fn chosen<'a>(kept: &'a [Kept], which: &str) -> Option<&'a Kept> {
+    let label = assay_fixes::label(which);
+    match which {
+        "last" => kept.first(),
+        "" => None,
+        which => kept
+            .iter()
+            .find(|one| one.label == label || one.uid.starts_with(which)),
+    }
+}
+
+fn line(one: &Kept) -> String {
+    let when = i64::try_from(one.begun).ok();
+    let when = when.and_then(|begun| jiff::Timestamp::from_second(begun).ok());
+    let when = when.map_or_else(String::new, |when| format!("{when:.0}"));
+    format!(
+        "{}  {when}  {}: {}",
+        one.uid,
+        clean(&one.label),
+        clean(&one.what.join("; "))
+    )
+}

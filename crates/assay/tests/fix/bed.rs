@@ -1,0 +1,169 @@
+//! A machine of its own: copies of the services' configurations, in a mount namespace.
+
+use super::common::{Home, Ran, ended};
+use serde_json::Value;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// What every machine of these tests has of its own.
+const SERVICES: [&str; 5] = ["ssh", "nginx", "postfix", "dovecot", "samba"];
+
+/// Puts the copies in their places, seen by this process and its children alone.
+const INSIDE: &str = r#"set -e
+bed=$1; shift
+for one in ssh nginx postfix dovecot samba; do mount --bind "$bed/etc/$one" "/etc/$one"; done
+mkdir -p -m 700 "$bed/locks" /var/lib/assay
+mount --bind "$bed/locks" /var/lib/assay
+mount -t tmpfs tmpfs /run
+mkdir -p /run/sshd /run/lock
+exec "$@"
+"#;
+
+/// A machine whose services are configured as their packages do it.
+pub struct Bed {
+    pub home: Home,
+}
+
+impl Bed {
+    /// None where the parts for it are missing.
+    pub fn new() -> Option<Self> {
+        let usable = Command::new("unshare")
+            .args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/run"])
+            .stderr(Stdio::null())
+            .status();
+        if !usable.is_ok_and(|status| status.success()) {
+            assay_testing::skipped("root", "needs mount namespaces");
+            return None;
+        }
+        for (part, path) in [
+            ("sshd", "/etc/ssh/sshd_config"),
+            ("nginx", "/etc/nginx/nginx.conf"),
+            ("postfix", "/etc/postfix/main.cf"),
+            ("dovecot", "/etc/dovecot/conf.d/10-auth.conf"),
+            ("samba", "/etc/samba/smb.conf"),
+        ] {
+            if !Path::new(path).exists() {
+                assay_testing::skipped(part, format!("{path} is not there"));
+                return None;
+            }
+        }
+        let home = Home::new();
+        let etc = home.dir.path().join("etc");
+        std::fs::create_dir(&etc).unwrap();
+        for service in SERVICES {
+            let from = format!("/etc/{service}");
+            let copied = Command::new("cp").arg("-a").arg(from).arg(&etc).status();
+            assert!(copied.unwrap().success());
+        }
+        Some(Self { home })
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.home.dir.path().join("etc").join(file)
+    }
+
+    pub fn edit(&self, file: &str, edit: impl FnOnce(String) -> String) {
+        let path = self.path(file);
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(path, edit(text)).unwrap();
+    }
+
+    /// A command inside.
+    pub fn command(&self, argv: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        command
+            .args(["-m", "sh", "-c", INSIDE, "sh"])
+            .arg(self.home.dir.path())
+            .args(argv)
+            .env("ASSAY_STATE", self.home.state())
+            .env("XDG_CONFIG_HOME", self.home.dir.path().join("config"))
+            .env("COLUMNS", "80")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, argv: &[&str]) -> Ran {
+        ended(self.command(argv))
+    }
+
+    pub fn assay(&self, words: &[&str]) -> Ran {
+        self.run(&[&[env!("CARGO_BIN_EXE_assay")], words].concat())
+    }
+
+    /// All findings of a check, as rule and certainty, and what they are about where `rule` found it.
+    pub fn findings(&self) -> Vec<String> {
+        let ran = self.assay(&["check", "--json"]);
+        let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let all = document["findings"].as_array().unwrap();
+        let one = |one: &Value| format!("{} {}", one["rule"], one["certainty"]);
+        let mut all: Vec<String> = all.iter().map(one).collect();
+        all.sort();
+        all
+    }
+
+    /// Mends with `--yes`; where it waits for a confirmation, that comes.
+    pub fn mend(&self, rule: &str) -> Ran {
+        let args = [
+            "check",
+            "--fix",
+            rule,
+            "--yes",
+            "--json",
+            "--confirm-within",
+            "60s",
+        ];
+        let argv = [&[env!("CARGO_BIN_EXE_assay")], &args[..]].concat();
+        let command = self.command(&argv);
+        let done = std::thread::spawn(move || ended(command));
+        while !done.is_finished() {
+            let waits = self.waits();
+            if waits {
+                let confirmed = self.assay(&["check", "--confirm"]);
+                assert_eq!(confirmed.code, Some(0), "{}", confirmed.stderr);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        done.join().unwrap()
+    }
+
+    /// Whether a session waits for its confirmation.
+    pub fn waits(&self) -> bool {
+        let sessions = self.home.state().join("journal/sessions");
+        let mut all = std::fs::read_dir(sessions).into_iter().flatten().flatten();
+        all.any(|one| one.path().join("waits").exists() && !one.path().join("confirmed").exists())
+    }
+
+    /// Everything about a file but when it was read.
+    pub fn look(&self, file: &str) -> (Vec<u8>, u32, u32, u32, i64, i64, Vec<u8>) {
+        let path = self.path(file);
+        let path = path.canonicalize().unwrap_or(path);
+        let found = std::fs::metadata(&path).unwrap();
+        let mut value = vec![0; 256];
+        let length = rustix::fs::getxattr(&path, "user.assay", &mut value[..]).unwrap_or(0);
+        value.truncate(length);
+        (
+            std::fs::read(&path).unwrap(),
+            found.mode(),
+            found.uid(),
+            found.gid(),
+            found.mtime(),
+            found.mtime_nsec(),
+            value,
+        )
+    }
+
+    /// An owner, a mode, an attribute and a time that are nobody's default.
+    pub fn adorn(&self, file: &str) {
+        let path = self.path(file);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::chown(&path, None, Some(54321)).unwrap();
+        let flags = rustix::fs::XattrFlags::empty();
+        let _ = rustix::fs::setxattr(&path, "user.assay", b"x", flags);
+        let time = std::time::UNIX_EPOCH + Duration::new(900_000_000, 123_456_789);
+        let file = std::fs::File::open(&path).unwrap();
+        file.set_times(std::fs::FileTimes::new().set_modified(time))
+            .unwrap();
+    }
+}

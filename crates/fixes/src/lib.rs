@@ -1,0 +1,24 @@
+//! Carries out the remedy of a finding.
+//!
+//! [`plan`] settles it without touching anything: which lines of which files become what, tried on a
+//! machine in memory until the finding is gone there and no other has come. [`carry_out`] makes exactly
+//! that through the journal of `assay-changes`, asks the program itself, reads everything back, and takes
+//! it back when any of these fails. [`StandBy`] is the process that takes it back when the user was locked
+//! out.
+
+mod carry;
+mod error;
+mod lines;
+mod overlay;
+mod plan;
+mod program;
+mod stand_by;
+mod text;
+
+pub use carry::{Confirmation, Done, Wish, carry_out, label};
+pub use error::FixError;
+pub use lines::{Hunk, hunks};
+pub use overlay::Overlay;
+pub use plan::{ByHand, FileChange, Plan, plan};
+pub use stand_by::{StandBy, Watch, watch};
+pub use text::{document, shown};

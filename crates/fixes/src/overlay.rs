@@ -1,0 +1,73 @@
+//! A machine with some of its files changed, in memory only.
+
+use assay_host::{CommandOutput, Host, HostError, Limits, Stat, StatFs};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Another machine, but for the contents of some files. What commands say is what they say there: they
+/// do not see these files.
+pub struct Overlay<'a> {
+    below: &'a dyn Host,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl<'a> Overlay<'a> {
+    /// Nothing is changed yet.
+    #[must_use]
+    pub fn new(below: &'a dyn Host) -> Self {
+        Self {
+            below,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Lets a file, links resolved, have other contents.
+    pub fn write(&mut self, path: PathBuf, bytes: Vec<u8>) {
+        self.files.insert(path, bytes);
+    }
+}
+
+impl Host for Overlay<'_> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
+        if !self.files.is_empty()
+            && let Ok(path) = self.below.realpath(path)
+            && let Some(bytes) = self.files.get(&path)
+        {
+            return Ok(bytes.clone());
+        }
+        self.below.read(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {
+        self.below.list(dir)
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.below.link(path)
+    }
+
+    fn realpath(&self, path: &Path) -> Result<PathBuf, HostError> {
+        self.below.realpath(path)
+    }
+
+    fn stat(&self, path: &Path) -> Result<Stat, HostError> {
+        self.below.stat(path)
+    }
+
+    fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
+        self.below.statfs(path)
+    }
+
+    fn open_exclusive(&self, path: &Path) -> Result<(), HostError> {
+        self.below.open_exclusive(path)
+    }
+
+    fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
+        self.below.run(argv, limits)
+    }
+
+    fn which(&self, name: &OsStr) -> Option<PathBuf> {
+        self.below.which(name)
+    }
+}

@@ -1,0 +1,85 @@
+//! How each program is asked whether it takes its configuration, and told to read it.
+
+use assay_host::{Host, Limits};
+use assay_model::finding::Configured;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// What a message calls it.
+pub(crate) fn name(program: Configured) -> &'static str {
+    match program {
+        Configured::Sshd => "sshd",
+        Configured::Ssh => "ssh",
+        Configured::Nginx => "nginx",
+        Configured::Postfix => "postfix",
+        Configured::Dovecot => "dovecot",
+        Configured::Samba => "samba",
+    }
+}
+
+/// The command that says whether the configuration is acceptable; with `{file}` it looks at a file that is
+/// not in its place yet, without it at everything as it stands.
+pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
+    let words: &[&str] = match program {
+        // A file that is included is not a whole configuration.
+        Configured::Sshd if file == Path::new("/etc/ssh/sshd_config") => {
+            &["sshd", "-t", "-f", "{file}"]
+        }
+        Configured::Sshd => &["sshd", "-t"],
+        // It connects to nothing: it prints what it would do for a host of that name.
+        Configured::Ssh => &["ssh", "-G", "-F", "{file}", "localhost"],
+        Configured::Nginx => &["nginx", "-t", "-q"],
+        Configured::Postfix => &["postfix", "check"],
+        Configured::Dovecot => &["doveconf", "-n"],
+        Configured::Samba => &["testparm", "-s", "{file}"],
+    };
+    owned(words)
+}
+
+/// The command that makes the running service read its configuration; nothing when it does not run, or has
+/// none.
+pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
+    // Debian's units, the name of the process, and the way without systemd.
+    let (unit, process, other): (&str, &str, &[&str]) = match program {
+        Configured::Ssh => return Vec::new(),
+        Configured::Sshd => ("ssh", "sshd", &["service", "ssh", "reload"]),
+        Configured::Nginx => ("nginx", "nginx", &["nginx", "-s", "reload"]),
+        Configured::Postfix => ("postfix", "master", &["postfix", "reload"]),
+        Configured::Dovecot => ("dovecot", "dovecot", &["doveadm", "reload"]),
+        Configured::Samba => ("smbd", "smbd", &["smbcontrol", "smbd", "reload-config"]),
+    };
+    if host
+        .exists(Path::new("/run/systemd/system"))
+        .unwrap_or(false)
+    {
+        let argv = ["systemctl", "is-active", "--quiet", unit].map(OsStr::new);
+        let active = host.run(&argv, Limits::default());
+        return match active.is_ok_and(|output| output.success()) {
+            true => owned(&["systemctl", "reload", unit]),
+            false => Vec::new(),
+        };
+    }
+    match runs(host, process) {
+        true => owned(other),
+        false => Vec::new(),
+    }
+}
+
+/// Whether a process of that name is there (proc(5), `comm`).
+fn runs(host: &dyn Host, name: &str) -> bool {
+    let all = host.list(Path::new("/proc")).unwrap_or_default();
+    all.iter()
+        .filter(|pid| {
+            pid.to_string_lossy()
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+        })
+        .any(|pid| {
+            let comm = Path::new("/proc").join(pid).join("comm");
+            host.read_text(&comm).is_ok_and(|text| text.trim() == name)
+        })
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}

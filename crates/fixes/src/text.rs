@@ -1,0 +1,124 @@
+//! A plan for people and for programs.
+
+use crate::plan::{FileChange, Plan};
+use assay_model::SCHEMA_VERSION;
+use assay_page::Style;
+use assay_page::text::clean;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Before what belongs to a file.
+const INDENT: usize = 2;
+/// How a tab is shown.
+const TAB: &str = "    ";
+
+/// The plan on a terminal: each line that goes and comes, how it is checked, what it may cost.
+#[must_use]
+pub fn shown(plan: &Plan, style: Style) -> String {
+    let mut out = String::new();
+    let head = format!("{}: {}", plan.rule, clean(&plan.title));
+    style.paragraph(&mut out, "", 0, &head);
+    for file in &plan.files {
+        one(&mut out, file, style);
+    }
+    if !plan.by_hand.is_empty() {
+        let _ = writeln!(out, "\n{}", style.bold("To do by hand"));
+        for left in &plan.by_hand {
+            let words = format!("{}: {}", clean(&left.what), clean(&left.why));
+            style.paragraph(&mut out, "  - ", 4, &words);
+        }
+        for step in &plan.steps {
+            style.paragraph(&mut out, "  Do: ", 6, &clean(step));
+        }
+    }
+    if plan.does_something() {
+        out.push('\n');
+        style.paragraph(&mut out, "Risk: ", 6, &clean(&plan.risk));
+        if plan.lockout {
+            let words =
+                "It may lock somebody out, so it is taken back by itself unless it is confirmed.";
+            style.paragraph(&mut out, "      ", 6, words);
+        }
+    }
+    out
+}
+
+fn one(out: &mut String, file: &FileChange, style: Style) {
+    let real = file.real.to_string_lossy();
+    let name = match *real == *file.path {
+        true => clean(&file.path),
+        false => format!("{} (that is {})", clean(&file.path), clean(&real)),
+    };
+    out.push('\n');
+    style.paragraph(out, "", 0, &name);
+    for hunk in file.hunks() {
+        let width = (hunk.line + hunk.before.len()).to_string().len().max(4);
+        let mut line = |sign: &str, colour: &str, number: String, text: &str| {
+            let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
+            let text: Vec<char> = clean(&text.replace('\t', TAB)).chars().collect();
+            // Byte for byte as it stands in the file: it is broken anywhere, and goes on without a sign.
+            let rows = text
+                .chunks(room)
+                .map(|part| part.iter().collect::<String>());
+            let rows: Vec<String> = match text.is_empty() {
+                true => vec![String::new()],
+                false => rows.collect(),
+            };
+            for (row, part) in rows.iter().enumerate() {
+                let (sign, number) = match row {
+                    0 => (sign, number.as_str()),
+                    _ => (" ", ""),
+                };
+                let shown = style.paint(colour, format!("{sign} {part}").trim_end());
+                let _ = writeln!(out, "  {number:>width$} {shown}");
+            }
+        };
+        for (at, text) in hunk.before.iter().enumerate() {
+            line("-", "31", (hunk.line + at).to_string(), text);
+        }
+        for text in &hunk.after {
+            line("+", "32", String::new(), text);
+        }
+    }
+    let checked = format!("`{}`", clean(&file.validate.join(" ")));
+    style.paragraph(out, "  checked by ", INDENT + 2, &checked);
+    let read = match file.reload.is_empty() {
+        true => "no service that runs reads it".to_owned(),
+        false => format!("then `{}`", clean(&file.reload.join(" "))),
+    };
+    style.paragraph(out, "  ", INDENT + 2, &read);
+}
+
+/// The plan for programs, and what became of it: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
+#[must_use]
+pub fn document(plan: &Plan, became: &str, change: Option<&str>) -> Value {
+    let files: Vec<Value> = plan.files.iter().map(described).collect();
+    let by_hand = plan.by_hand.iter();
+    let by_hand: Vec<Value> = by_hand
+        .map(|one| json!({ "what": one.what, "why": one.why }))
+        .collect();
+    json!({
+        "schema": SCHEMA_VERSION,
+        "rule": plan.rule,
+        "found": plan.found,
+        "became": became,
+        "change": change,
+        "may_lock_out": plan.lockout,
+        "files": files,
+        "by_hand": by_hand,
+    })
+}
+
+fn described(file: &FileChange) -> Value {
+    let lines = file.hunks();
+    let lines = lines
+        .iter()
+        .map(|hunk| json!({ "line": hunk.line, "before": hunk.before, "after": hunk.after }));
+    json!({
+        "path": file.path,
+        "real": file.real.to_string_lossy(),
+        "lines": lines.collect::<Vec<_>>(),
+        "validate": file.validate,
+        "reload": file.reload,
+    })
+}
