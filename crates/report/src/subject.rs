@@ -29,7 +29,7 @@ pub(crate) fn rates(plan: &Plan) -> String {
     operations.dedup();
     match operations[..] {
         [] => "IOPS".to_owned(),
-        [one] if one == "I/O" => "IOPS".to_owned(),
+        ["I/O"] => "IOPS".to_owned(),
         [one] => format!("{one}s/s"),
         _ => "per s".to_owned(),
     }
