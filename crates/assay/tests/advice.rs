@@ -30,6 +30,12 @@ fn lists_by_domain_with_standing() {
         .lines()
         .find(|line| line.contains("cache-unsafe"));
     assert!(line.unwrap().contains("dangerous"), "{line:?}");
+    // No id runs into what stands beside it.
+    let ids = assay_advice::Catalogue::builtin().unwrap();
+    for page in ids.all() {
+        let alone = |line: &&str| line.split_whitespace().next() == Some(&page.id);
+        assert!(all.stdout.lines().any(|line| alone(&line)), "{}", page.id);
+    }
     let ssh = advice(&home, &["--domain", "ssh"]);
     assert!(ssh.stdout.starts_with("ssh\n"), "{}", ssh.stdout);
     let wrong = advice(&home, &["--domain", "sssh"]);

@@ -65,18 +65,20 @@ pub(crate) fn reload(host: &dyn Host, program: Configured) -> Vec<String> {
     }
 }
 
-/// Whether a process of that name is there (proc(5), `comm`).
+/// Whether a process of that name is there that sees the same files (proc(5), `comm`; namespaces(7)): one in a
+/// container has a configuration of its own.
 fn runs(host: &dyn Host, name: &str) -> bool {
+    let mounts = |pid: &OsStr| host.link(&Path::new("/proc").join(pid).join("ns/mnt")).ok();
+    let Some(ours) = mounts(OsStr::new("self")) else {
+        return false;
+    };
     let all = host.list(Path::new("/proc")).unwrap_or_default();
     all.iter()
-        .filter(|pid| {
-            pid.to_string_lossy()
-                .bytes()
-                .all(|byte| byte.is_ascii_digit())
-        })
+        .filter(|pid| pid.as_encoded_bytes().iter().all(u8::is_ascii_digit))
         .any(|pid| {
             let comm = Path::new("/proc").join(pid).join("comm");
             host.read_text(&comm).is_ok_and(|text| text.trim() == name)
+                && mounts(pid).as_ref() == Some(&ours)
         })
 }
 

@@ -94,11 +94,11 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
         Fix::Steps(remedy) => {
             steps(out, style, "  Do:   ", &remedy.steps);
             steps(out, style, "  Undo: ", &remedy.undo);
-            let words = match remedy.edits.is_empty() {
-                true => "to do by hand".to_owned(),
-                false => format!("assay check --fix {} (shows the lines first)", finding.rule),
-            };
-            style.paragraph(out, "  Fix:  ", 8, &words);
+            // All others are to be done by hand.
+            if !remedy.edits.is_empty() {
+                let words = format!("assay check --fix {} (shows the lines first)", finding.rule);
+                style.paragraph(out, "  Fix:  ", 8, &words);
+            }
         }
         Fix::NotHere(why) => style.paragraph(out, "  Here: ", 8, &clean(why)),
         Fix::AfterReading => {}

@@ -37,12 +37,18 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
             continue;
         }
         let title = wrap(&clean(&advice.title), columns.saturating_sub(lead));
+        let mut id = clean(&advice.id);
+        if width(&id) + 2 > id_width {
+            // A longer one has a line of its own.
+            let _ = writeln!(out, "  {id}");
+            id.clear();
+        }
         for (number, line) in title.iter().enumerate() {
             if number == 0 {
                 let _ = writeln!(
                     out,
                     "  {}{}{}{line}",
-                    left(&clean(&advice.id), id_width),
+                    left(&id, id_width),
                     paint(style, colour(said), &left(said, 12)),
                     left(here, 6)
                 );
