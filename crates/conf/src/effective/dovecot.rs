@@ -18,6 +18,10 @@ use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
+/// It holds each of them open while it reads the next, and has no limit of its own but that of descriptors
+/// (1024, getrlimit(2)); nobody's lie so deep.
+const DEEPEST: usize = 100;
+
 const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
 
 pub struct Dovecot;
@@ -30,7 +34,8 @@ impl Rules for Dovecot {
     /// It calls a file that includes itself recursive, by its name as it is written. (Paths are compared part
     /// by part from their ends, which takes long where deep ones are alike.)
     fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool {
-        !from.iter().any(|open| open.as_os_str() == path.as_os_str())
+        let recursive = from.iter().any(|open| open.as_os_str() == path.as_os_str());
+        from.len() < DEEPEST && !recursive
     }
 
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool) {
