@@ -77,7 +77,7 @@ pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
             return done;
         }
         Ok(_) => "it was not confirmed".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => error.cause(),
     };
     // What `make` left open, because it was to be kept or could not be put back.
     let closed = session.close(wish.host);
@@ -85,7 +85,7 @@ pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
         Ok(all) => all
             .iter()
             .filter(|one| !matches!(one.outcome, Outcome::Restored(_)))
-            .map(|one| format!("{}: {:?}", one.what, one.outcome))
+            .map(|one| format!("{}: {}", one.what, why(&one.outcome)))
             .collect(),
         Err(error) => vec![error.to_string()],
     };
@@ -99,6 +99,17 @@ pub fn carry_out(plan: &Plan, wish: &mut Wish<'_>) -> Result<Done, FixError> {
         first: told,
         failed,
     })
+}
+
+/// Why a setting is not as it was found.
+fn why(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::LeftAlone { found, .. } => format!("somebody else has set it to {found} since"),
+        Outcome::Doubtful(why) | Outcome::Failed(why) => why.clone(),
+        Outcome::Restored(_) | Outcome::Removed | Outcome::Rebooted | Outcome::Gone => {
+            "it is no longer there".to_owned()
+        }
+    }
 }
 
 fn end(stand_by: Option<StandBy>) {

@@ -64,3 +64,39 @@ pub enum FixError {
     )]
     StandBy(#[source] io::Error),
 }
+
+impl FixError {
+    /// What went wrong, without what is said of the state of the machine: that is not yet known while it is
+    /// being taken back.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Change(error) => error.to_string(),
+            Self::ReadBack { problems } => format!("read back, {}", problems.join("; ")),
+            other => other.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_says_nothing_of_the_state() {
+        let refused = ChangeError::Foreign {
+            path: "/x".into(),
+            reason: "no".to_owned(),
+        };
+        let read_back = FixError::ReadBack {
+            problems: vec!["ssh-usedns is still found".to_owned()],
+        };
+        for error in [FixError::Change(refused), read_back] {
+            let cause = error.cause();
+            assert!(
+                !cause.contains("as it was") && !cause.contains("taken back"),
+                "{cause}"
+            );
+            assert!(error.to_string().starts_with(&cause));
+        }
+    }
+}
