@@ -123,6 +123,7 @@ mod tests {
             evidence: Vec::new(),
             fix: Fix::AfterReading,
             trial: None,
+            verdict: None,
         }
     }
 

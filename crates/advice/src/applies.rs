@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Whether a piece of advice applies here.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "applies")]
 pub enum Applicability {
     /// All conditions hold.
@@ -49,7 +49,7 @@ impl Applicability {
 }
 
 /// A fact, parameter or property of the target that a condition looked at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// `disk.vda.scheduler`, `parameter size`, `target fstype`.
     pub key: String,
@@ -57,6 +57,7 @@ pub struct Evidence {
     pub value: Value,
     /// Where it was read.
     #[serde(rename = "source", serialize_with = "in_words")]
+    #[schemars(with = "String")]
     pub place: Place,
     /// Default, configured or run-time; none for parameters and the target.
     pub kind: Option<FactKind>,
@@ -67,7 +68,7 @@ fn in_words<S: serde::Serializer>(place: &Place, to: S) -> Result<S::Ok, S::Erro
 }
 
 /// A condition that does not hold.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// Why the advice does not apply, for people.
     pub otherwise: String,
@@ -80,7 +81,7 @@ pub struct Reason {
 }
 
 /// Something that is not known, so that a condition cannot be decided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Missing {
     /// `disk.vda.scheduler`, `target fstype`.
     pub key: String,

@@ -5,15 +5,66 @@ use assay_model::advice::{Advice, RiskLevel, Standing};
 use assay_model::finding::Check;
 use std::fmt::Write as _;
 
-/// Path below `docs/src/advice` and text of each page, the table of contents first.
+/// The report of a real run in `docs/examples`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Example {
+    /// Its name there.
+    pub file: String,
+    /// A few words.
+    pub title: String,
+    /// What can be seen in it, after a colon.
+    pub about: String,
+    /// Ids of the advice that it is about.
+    #[serde(default)]
+    pub advice: Vec<String>,
+}
+
+/// `docs/examples/index.toml`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Examples {
+    /// In the order of their page.
+    pub example: Vec<Example>,
+}
+
+/// The page `docs/src/examples.md`: each report, with the advice that it is about.
 #[must_use]
-pub fn pages(catalogue: &Catalogue) -> Vec<(String, String)> {
+pub fn examples(catalogue: &Catalogue, all: &[Example]) -> String {
+    let mut out = "<!-- Made from docs/examples/index.toml by crates/advice/tests/book.rs. -->\n\
+         # Reports of real runs\n\nEach is one file without scripts or network, as assay wrote it.\n\n"
+        .to_owned();
+    for example in all {
+        let Example {
+            file, title, about, ..
+        } = example;
+        let _ = write!(out, "- [{title}](../examples/{file}): {about}.");
+        let links: Vec<String> = example
+            .advice
+            .iter()
+            .filter_map(|id| catalogue.get(id).ok())
+            .map(|advice| format!("[{0}](advice/{1}/{0}.md)", advice.id, advice.domain))
+            .collect();
+        if !links.is_empty() {
+            let _ = write!(out, " Advice: {}.", links.join(", "));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Path below `docs/src/advice` and text of each page, the table of contents first; each page links
+/// the reports that are about it.
+#[must_use]
+pub fn pages(catalogue: &Catalogue, examples: &[Example]) -> Vec<(String, String)> {
     let all = catalogue.all();
     let mut pages = vec![("README.md".to_owned(), contents(&all))];
-    pages.extend(
-        all.into_iter()
-            .map(|advice| (format!("{}/{}.md", advice.domain, advice.id), page(advice))),
-    );
+    pages.extend(all.into_iter().map(|advice| {
+        (
+            format!("{}/{}.md", advice.domain, advice.id),
+            page(advice, examples),
+        )
+    }));
     pages
 }
 
@@ -70,7 +121,7 @@ fn contents(all: &[&Advice]) -> String {
     out
 }
 
-fn page(advice: &Advice) -> String {
+fn page(advice: &Advice, examples: &[Example]) -> String {
     let mut out = format!("{MADE}\n# {}\n\n{}\n\n", advice.title, advice.statement);
     let figure = advice.source.figure.as_ref();
     let figure = figure.map_or_else(String::new, |figure| format!(" Figure: {figure}."));
@@ -123,6 +174,17 @@ fn page(advice: &Advice) -> String {
         found(&mut out, check);
     }
     let _ = write!(out, "\n{}\n", advice.page);
+    let about = |example: &&Example| example.advice.contains(&advice.id);
+    let about: Vec<&Example> = examples.iter().filter(about).collect();
+    if !about.is_empty() {
+        out.push_str("\n## Measured\n\n");
+    }
+    for Example {
+        file, title, about, ..
+    } in about
+    {
+        let _ = writeln!(out, "- [{title}](../../../examples/{file}): {about}.");
+    }
     out
 }
 

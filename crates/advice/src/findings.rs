@@ -357,6 +357,7 @@ impl<'a> Rule<'a> {
             // Whether data is safe is not decided by a measurement.
             trial: (self.page.trial.is_some() && self.check.severity <= Severity::Medium)
                 .then(|| self.page.id.clone()),
+            verdict: None,
         }
     }
 }

@@ -5,6 +5,7 @@
     reason = "reads and writes docs/src/advice"
 )]
 
+use assay_advice::book::{Example, Examples};
 use assay_advice::{Applicability, Catalogue, applies, book, page, resolve};
 use assay_model::{FactKind, Facts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,22 @@ const WRITTEN: &str = "writing.md";
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
+}
+
+/// The list of reports: every one that lies there, each of pages that there are.
+fn examples(catalogue: &Catalogue) -> Vec<Example> {
+    let dir = docs().join("../examples");
+    let text = std::fs::read_to_string(dir.join("index.toml")).unwrap();
+    let listed = toml::from_str::<Examples>(&text).unwrap().example;
+    for id in listed.iter().flat_map(|example| &example.advice) {
+        assert!(catalogue.get(id).is_ok(), "docs/examples/index.toml: {id}");
+    }
+    let mut found = BTreeSet::new();
+    files(&dir, &dir, &mut found);
+    found.remove("index.toml");
+    let named: BTreeSet<String> = listed.iter().map(|example| example.file.clone()).collect();
+    assert_eq!(named, found, "docs/examples/index.toml lists what is there");
+    listed
 }
 
 fn files(dir: &Path, below: &Path, found: &mut BTreeSet<String>) {
@@ -32,9 +49,15 @@ fn files(dir: &Path, below: &Path, found: &mut BTreeSet<String>) {
 #[test]
 fn the_book_is_up_to_date() {
     let catalogue = Catalogue::builtin().unwrap();
-    let pages = book::pages(&catalogue);
+    let examples = examples(&catalogue);
+    let pages = book::pages(&catalogue, &examples);
     let dir = docs().join("advice");
+    let (list, listed) = (
+        docs().join("examples.md"),
+        book::examples(&catalogue, &examples),
+    );
     if std::env::var_os("ASSAY_WRITE_BOOK").is_some() {
+        std::fs::write(&list, &listed).unwrap();
         for (name, text) in &pages {
             let path = dir.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -48,6 +71,8 @@ fn the_book_is_up_to_date() {
             "docs/src/advice/{name} is out of date: ASSAY_WRITE_BOOK=1 cargo test -p assay-advice --test book"
         );
     }
+    let found = std::fs::read_to_string(&list).unwrap_or_default();
+    assert!(found == listed, "docs/src/examples.md is out of date");
     let mut found = BTreeSet::new();
     files(&dir, &dir, &mut found);
     let mut expected: BTreeSet<String> = pages.into_iter().map(|(name, _)| name).collect();

@@ -302,7 +302,7 @@ fn attack_a_hostile_tree_is_checked_to_its_end() {
 /// something accepted.
 #[test]
 fn the_document_is_as_its_schema_says() {
-    let schema = include_str!("../../../docs/src/check.schema.json");
+    let schema = include_str!("../../../docs/src/schemas/check.schema.json");
     let schema = jsonschema::validator_for(&json(schema)).unwrap();
     let home = Home::new();
     let root = planted(&home);

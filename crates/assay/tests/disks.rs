@@ -46,6 +46,7 @@ fn a_throttled_disk_is_found_and_equal_ones_are_left_in_peace() {
     let ran = home.assay(&words);
     assert_eq!(ran.code, Some(1), "{}\n{}", ran.stdout, ran.stderr);
     let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    common::schemas::holds("disks", &ran.stdout, &["/comparisons/0"]);
     let of = |group: &str| -> &Value {
         let all = found["comparisons"].as_array().unwrap();
         let ours = all

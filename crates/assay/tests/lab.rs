@@ -69,7 +69,7 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     let again = home.assay(&["lab", "up"]);
     assert_eq!(again.code, Some(2));
     assert!(
-        again.stderr.contains("assay lab down lab"),
+        again.stderr.contains("assay lab down --guest lab"),
         "{}",
         again.stderr
     );

@@ -134,6 +134,8 @@ fn a_start_up_file_that_waits_is_named_with_its_line() {
     let out = ssh(&home, &sshd, &["--rounds", "1", "--many", "1,3", "--json"]);
     assert_eq!(out.code, Some(0), "{}{}", out.stdout, out.stderr);
     let value = json(&out);
+    let parts_of = ["/logins/0", "/startup/0", "/crowds/0", "/parts/0"];
+    common::schemas::holds("run-login", &out.stdout, &parts_of);
     assert_eq!(value["waits"]["kind"], "prompt", "{value}");
     let place = value["startup"][0]["place"].as_str().unwrap();
     assert!(place.ends_with(".profile:2"), "{value}");
@@ -228,6 +230,7 @@ fn a_page_and_what_cannot_be_meant() {
         let out = home.assay(&["run", "login", "http", &url, "-q", "--json"]);
         assert_eq!(out.code, Some(0), "{}{}", out.stdout, out.stderr);
         assert_eq!(parts(&json(&out)), ["name", "tcp", "answer"]);
+        common::schemas::holds("run-login", &out.stdout, &["/logins/0"]);
         let out = home.assay(&["run", "login", "http", &url, "-q", "--status", "302"]);
         assert_eq!(out.code, Some(1), "{}", out.stdout);
         assert!(out.stdout.contains("--status"));

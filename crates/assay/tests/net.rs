@@ -5,7 +5,7 @@
 mod common;
 mod serving;
 
-use assay_bed::{Bed, BedError, Discipline, SERVER, Shape};
+use assay_bed::{Bed, BedError, Discipline, Rate, SERVER, Shape};
 use common::Home;
 use serde_json::Value;
 use serving::{Ends, Serving, role, share};
@@ -147,13 +147,13 @@ fn attack_of_a_thousand_strangers() {
 
 fn bed(people: usize) -> Option<Bed> {
     let shape = Shape {
-        bit_per_s: 1e9,
+        rate: Rate::BitPerS(1e9),
         discipline: Discipline::FqCodel,
         buffer: Duration::from_millis(100),
         delay: Duration::ZERO,
         loss: 0.0,
     };
-    match Bed::new(people, shape, shape, 1) {
+    match Bed::new(people, shape.clone(), shape, 1) {
         Ok(bed) => Some(bed),
         Err(error @ (BedError::Namespace(_) | BedError::Tun(_))) => {
             assay_testing::skipped("root", error);
@@ -266,6 +266,11 @@ fn a_long_queue_spoils_calls_and_games_and_a_short_one_does_not() {
     let value: Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
     assert_eq!(value["better"], *b);
+    let page = home.dir.path().join("compared.html");
+    let ran = home.assay(&["net", "compare", &a, &b, "--html", page.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.matches("<svg").count() == 2 && !page.contains("<script"));
     assert!(
         home.assay(&["net", "compare", &a, &b])
             .stdout
@@ -309,4 +314,187 @@ fn an_interrupted_run_keeps_what_was_measured() {
         .unwrap();
     assert!(!events.is_empty() && events.len() < 600 * 60);
     assert!(events.iter().all(|event| !event[2].is_null()));
+}
+
+#[test]
+fn a_recorded_link_is_replayed() {
+    let home = Home::new();
+    let path = home.dir.path().join("link");
+    // A second at 12 Mbit/s, a second at 2.4 Mbit/s.
+    let lines = (1..=1000).chain((1005..=2000).step_by(5));
+    let text: String = lines.map(|ms| format!("{ms}\n")).collect();
+    std::fs::write(&path, text).unwrap();
+    let plan = home.dir.path().join("plan.toml");
+    let one = "name = 'x'\nseconds = 6\n[[person]]\nname = 'a'\nroles = ['download']\n";
+    std::fs::write(&plan, one).unwrap();
+    let [path, plan] = [&path, &plan].map(|path| path.to_str().unwrap());
+    let ran = home.assay(&[
+        "lab", "net", plan, "--trace", path, "--up", "20mbit", "--json",
+    ]);
+    if ran.stderr.contains("network namespace") || ran.stderr.contains("TUN") {
+        assay_testing::skipped("root", &ran.stderr);
+        return;
+    }
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let rate = role(&value, "download")["bit_per_s"].as_f64().unwrap();
+    // 7.2 Mbit/s on average, with heads of IP, TCP and TLS.
+    assert!((4e6..7.2e6).contains(&rate), "{rate}");
+    let bad = home.dir.path().join("bad");
+    std::fs::write(&bad, "1\n2\nx\n").unwrap();
+    let ran = home.assay(&["lab", "net", plan, "--trace", bad.to_str().unwrap()]);
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("line 3"),
+        "{}",
+        ran.stderr
+    );
+    let both = home.assay(&["lab", "net", plan, "--trace", path, "--down", "1mbit"]);
+    assert_eq!(both.code, Some(2));
+}
+
+#[test]
+fn two_queues_in_turns_are_a_trial() {
+    let home = Home::new();
+    let plan = home.dir.path().join("plan.toml");
+    let two = "name = 'x'\nseconds = 3\n[[person]]\nname = 'player'\nroles = ['gaming']\n\
+               [[person]]\nname = 'update'\nroles = ['download']\n";
+    std::fs::write(&plan, two).unwrap();
+    let page = home.dir.path().join("trial.html");
+    let [plan, page] = [&plan, &page].map(|path| path.to_str().unwrap());
+    let link = ["--down", "20mbit", "--buffer", "400ms"];
+    let mut args = vec![
+        "lab",
+        "net",
+        plan,
+        "--queue",
+        "fifo",
+        "--against",
+        "fq-codel",
+        "--json",
+        "--html",
+        page,
+    ];
+    args.extend(link);
+    let ran = home.assay(&args);
+    if ran.stderr.contains("network namespace") || ran.stderr.contains("TUN") {
+        assay_testing::skipped("root", &ran.stderr);
+        return;
+    }
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let judgement = &value["judgement"];
+    assert_eq!(judgement["verdict"], "better", "{judgement}");
+    let pairs = judgement["pairs"].as_u64().unwrap();
+    assert!((6..=12).contains(&pairs), "{judgement}");
+    let slots = value["trial"]["slots"].as_array().unwrap();
+    assert!(slots.len() as u64 >= 2 * pairs);
+    for slot in slots {
+        let side = if slot["side"] == "now" {
+            "fifo"
+        } else {
+            "fq-codel"
+        };
+        assert_eq!(slot["read_back"], side);
+    }
+    // Everything that was seen is there: it can be judged again.
+    let trial: assay_net::trial::Trial = serde_json::from_value(value["trial"].clone()).unwrap();
+    assert_eq!(serde_json::to_value(trial.judgement()).unwrap(), *judgement);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("BETTER") && page.contains("player"));
+    // The same on both sides is refused before anything is made; so is a plan in which nobody has a goal.
+    let same = home.assay(&["lab", "net", plan, "--against", "fifo"]);
+    assert_eq!(same.code, Some(2), "{}", same.stderr);
+    std::fs::write(plan, two.replace("gaming", "upload")).unwrap();
+    let ran = home.assay(&["lab", "net", plan, "--against", "fq-codel"]);
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("goal"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// A setting of this machine is a file: what stands in it decides whether the network loses packets.
+#[test]
+fn two_settings_in_turns_are_set_back() {
+    let serving = Serving::here();
+    let _client = Ends(serving.client("anna").spawn().unwrap());
+    let setting = serving.file("setting");
+    std::fs::write(&setting, "old\n").unwrap();
+    let set = serving.file("set");
+    std::fs::write(
+        &set,
+        format!("#!/bin/sh\necho \"$1\" > '{}'\n", setting.display()),
+    )
+    .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&set, mode).unwrap();
+    let plan =
+        serving.plan("name = 'one'\nseconds = 1\n[[person]]\nname = 'Anna'\nroles = ['gaming']\n");
+    let server = format!("@{}", serving.file("controller").display());
+    let [setting_path, set] = [&setting, &set].map(|path| path.to_str().unwrap());
+    let args = |value| {
+        vec![
+            "net",
+            "trial",
+            &plan,
+            "--server",
+            &server,
+            "--settle",
+            "0s",
+            "--pairs",
+            "6",
+            "--json",
+            "--read",
+            "cat",
+            setting_path,
+            ";",
+            "--apply",
+            set,
+            "{value}",
+            ";",
+            "--value",
+            value,
+        ]
+    };
+    let ran = serving.home.assay(&args("new"));
+    let value: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let slots = value["trial"]["slots"].as_array().unwrap();
+    for slot in slots {
+        let wanted = if slot["side"] == "now" { "old" } else { "new" };
+        assert_eq!(slot["read_back"], wanted);
+    }
+    assert_eq!(slots.len(), 12);
+    // A file has no part in the network: nothing may be called better.
+    assert_ne!(
+        value["judgement"]["verdict"], "better",
+        "{}",
+        value["judgement"]
+    );
+    assert_eq!(std::fs::read_to_string(&setting).unwrap(), "old\n");
+    let same = serving.home.assay(&args("old"));
+    assert!(
+        same.code == Some(2) && same.stderr.contains("--value"),
+        "{}",
+        same.stderr
+    );
+
+    // Ended in the middle, it is set back as well.
+    let mut command = serving.home.command(&args("new"));
+    let child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let begun = Instant::now();
+    while std::fs::read_to_string(&setting).unwrap() != "new\n"
+        && begun.elapsed() < Duration::from_secs(60)
+    {
+        thread::sleep(Duration::from_millis(20));
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130));
+    assert_eq!(std::fs::read_to_string(&setting).unwrap(), "old\n");
 }

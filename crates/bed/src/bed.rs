@@ -74,7 +74,8 @@ impl Bed {
             return Err(BedError::Meaning("a bed has 1 to 500 people"));
         }
         for shape in [&down, &up] {
-            let good = (1e4..=1e11).contains(&shape.bit_per_s) && (0.0..1.0).contains(&shape.loss);
+            let good =
+                (1e4..=1e11).contains(&shape.rate.bit_per_s()) && (0.0..1.0).contains(&shape.loss);
             if !good
                 || shape.buffer > Duration::from_secs(60)
                 || shape.delay > Duration::from_secs(60)

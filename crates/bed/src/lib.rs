@@ -10,9 +10,12 @@
 
 mod bed;
 pub mod fq_codel;
+mod pace;
 pub mod queue;
 mod shaper;
+pub mod trace;
 
 pub use bed::{Bed, BedError, PEOPLE, SERVER};
 pub use queue::Discipline;
-pub use shaper::{Counters, Shape};
+pub use shaper::{Counters, Rate, Shape};
+pub use trace::Trace;

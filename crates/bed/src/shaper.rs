@@ -1,21 +1,24 @@
 //! One direction of a bottleneck: packets are read from one TUN device, wait in a queue for their turn at the
 //! rate of the link, travel for the delay of the link, and are written to the other.
 
+use crate::pace::Pace;
 use crate::queue::{Discipline, Packet, Queue};
+use crate::trace::Trace;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What one direction is like.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// Bits of IP packets per second.
-    pub bit_per_s: f64,
+    /// When it sends.
+    pub rate: Rate,
     /// How packets wait.
     pub discipline: Discipline,
     /// Room of a plain queue: what the link carries in that time.
@@ -24,6 +27,26 @@ pub struct Shape {
     pub delay: Duration,
     /// Share of packets that are lost, by chance.
     pub loss: f64,
+}
+
+/// When a link sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rate {
+    /// So many bits of IP packets per second.
+    BitPerS(f64),
+    /// As it was recorded.
+    Recorded(Arc<Trace>),
+}
+
+impl Rate {
+    /// Bits of IP packets per second, on average.
+    #[must_use]
+    pub fn bit_per_s(&self) -> f64 {
+        match self {
+            Self::BitPerS(rate) => *rate,
+            Self::Recorded(trace) => trace.bit_per_s(),
+        }
+    }
 }
 
 /// What one direction has done.
@@ -45,8 +68,6 @@ impl Counters {
 
 /// Packets read in one go before the queue is served again.
 const BURST: usize = 64;
-/// A link that had nothing to do may be ahead by so much: timers are late by as much now and then.
-const AHEAD: u64 = 1_000_000;
 /// Longest wait, so that the end is seen.
 const SLICE: u64 = 50_000_000;
 
@@ -62,21 +83,25 @@ pub fn shape(
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let begin = Instant::now();
     let clock = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let room = shape.bit_per_s / 8.0 * shape.buffer.as_secs_f64();
+    let room = shape.rate.bit_per_s() / 8.0 * shape.buffer.as_secs_f64();
     // Less than two packets would let nothing through.
     let mut queue = Queue::new(shape.discipline, (room as usize).max(3000));
-    let per_byte = 8e9 / shape.bit_per_s;
+    let mut pace = match &shape.rate {
+        Rate::BitPerS(rate) => Pace::even(*rate),
+        Rate::Recorded(trace) => Pace::recorded(trace.clone()),
+    };
     let delay = u64::try_from(shape.delay.as_nanos()).unwrap_or(0);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut travelling: VecDeque<(u64, Packet)> = VecDeque::new();
-    // When the link has sent what it was given.
-    let mut free = 0u64;
     let mut buffer = vec![0; 65_536];
     let add = |counter: &AtomicU64, n: u64| {
         counter.fetch_add(n, Ordering::Relaxed);
     };
     while !stop.load(Ordering::Relaxed) {
         let mut now = clock();
+        if queue.is_empty() {
+            pace.idle(now);
+        }
         for _ in 0..BURST {
             let Ok(length) = from.read(&mut buffer) else {
                 break;
@@ -90,13 +115,12 @@ pub fn shape(
             add(&counters.dropped, lost);
         }
         now = clock();
-        while free <= now {
+        while pace.ready() <= now {
             let (packet, dropped) = queue.pop(now);
             add(&counters.dropped, dropped);
             let Some(packet) = packet else { break };
-            let start = free.max(now.saturating_sub(AHEAD));
-            free = start + (packet.len() as f64 * per_byte) as u64;
-            travelling.push_back((free.max(now) + delay, packet));
+            let sent = pace.send(packet.len(), now);
+            travelling.push_back((sent.max(now) + delay, packet));
         }
         while travelling.front().is_some_and(|(time, _)| *time <= now) {
             let Some((_, packet)) = travelling.pop_front() else {
@@ -116,7 +140,7 @@ pub fn shape(
             next = next.min(*time);
         }
         if !queue.is_empty() {
-            next = next.min(free);
+            next = next.min(pace.ready());
         }
         let wait = next.saturating_sub(clock());
         let time = Timespec {

@@ -137,6 +137,74 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
+/// The form of what [`document`] writes, piece by piece: the list may be longer than memory.
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "it stands for what is written without it")]
+pub struct Document {
+    schema: u32,
+    /// Which hash: `blake3` or another.
+    hash: String,
+    groups: Vec<GroupSeen>,
+    summary: Summary,
+    /// How many were left out, by reason. After a scan only, as all below.
+    #[schemars(skip_serializing_if = "absent")]
+    skipped: std::collections::BTreeMap<String, u64>,
+    #[schemars(skip_serializing_if = "absent")]
+    problems: Vec<Problem>,
+    #[schemars(skip_serializing_if = "absent")]
+    cost: Cost,
+    /// It was stopped before the end.
+    #[schemars(skip_serializing_if = "absent")]
+    interrupted: bool,
+}
+
+/// Files of one content.
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "it stands for what is written without it")]
+struct GroupSeen {
+    /// Bytes of each.
+    size: u64,
+    /// Of the content, in hexadecimal.
+    hash: String,
+    /// A path for each inode.
+    files: Vec<String>,
+    /// The exact bytes of paths that are not UTF-8, in hexadecimal, by their place in `files`.
+    #[schemars(skip_serializing_if = "absent")]
+    bytes: std::collections::BTreeMap<String, String>,
+    /// Further names of the same inodes.
+    #[schemars(skip_serializing_if = "absent")]
+    links: std::collections::BTreeMap<String, Vec<String>>,
+    /// How many of the files may be one with another of them.
+    #[schemars(skip_serializing_if = "absent")]
+    doubtful: u64,
+    /// The machine of each file, in merged indexes.
+    #[schemars(skip_serializing_if = "absent")]
+    machines: Vec<String>,
+}
+
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "it stands for what is written without it")]
+struct Summary {
+    files: u64,
+    groups: u64,
+    redundant_files: u64,
+    redundant_bytes: u64,
+    #[schemars(skip_serializing_if = "absent")]
+    doubtful_files: u64,
+}
+
+/// What could not be looked at.
+#[derive(schemars::JsonSchema)]
+#[allow(dead_code, reason = "it stands for what is written without it")]
+struct Problem {
+    path: String,
+    reason: crate::Reason,
+    detail: String,
+    /// The exact bytes of a path that is not UTF-8, in hexadecimal.
+    #[schemars(skip_serializing_if = "absent")]
+    bytes: String,
+}
+
 /// Writes one JSON object: `groups`, a list, each with `size` (bytes), `hash` (of the content; which
 /// one says `hash` at the top), `files` (paths, one per inode), and, where there are any, `links`
 /// (further names of the same inodes: object from path to list of paths), `doubtful` (how many of the

@@ -9,7 +9,7 @@ mod zfs;
 
 pub use zfs::run as run_zfs;
 
-use crate::writelog;
+use crate::writelog::{self, Unflushed};
 use assay_instruments::Cancel;
 use assay_lab::Guest;
 use assay_lab::Image;
@@ -37,7 +37,9 @@ pub struct Trial {
     pub records: u64,
     /// Moments, evenly spread over the acknowledgements, at which the power is cut.
     pub cuts: u64,
-    /// Chooses the records' content.
+    /// What is left of writes that were not flushed.
+    pub unflushed: Unflushed,
+    /// Chooses the records' content, and what is left of writes.
     pub seed: u64,
 }
 
@@ -177,13 +179,20 @@ fn judge(guest: &Guest, disk: &Disk, moments: &[u64], trial: &Trial) -> Result<O
     outcome.flushes = writelog::flushes(&entries, 0..u64::MAX);
     for (count, moment) in cuts(moments, trial.cuts) {
         fs::copy(&first, &image).map_err(LabError::io(&image))?;
-        writelog::replay(&log, &entries, moment, &image)?;
+        let left = (trial.unflushed, trial.seed);
+        writelog::replay(&log, &entries, moment, left, &image)?;
         let content = match disk.format {
             Format::Raw => &image,
-            Format::Qcow2 { .. } | Format::Luks => {
-                convert(disk, &image, &plain)?;
-                &plain
-            }
+            Format::Qcow2 { .. } | Format::Luks => match convert(disk, &image, &plain) {
+                Ok(()) => &plain,
+                // An image that cannot be opened any more has lost all of them.
+                Err(error @ LabError::Disk { .. }) => {
+                    outcome.note = Some(error.to_string());
+                    outcome.cut(count);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            },
         };
         outcome.cut(missing(content, trial.seed, count).map_err(LabError::io(content))?);
     }

@@ -7,6 +7,8 @@
 
 use assay_lab::LabError;
 use assay_lab::sparse::copy_range;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha12Rng;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -25,6 +27,19 @@ pub struct Entry {
     pub request: Request,
     /// Where the entry ends in the log: a log of this length holds it.
     pub end: u64,
+}
+
+/// What a power cut leaves of writes that were in a cache: any part of them may have reached the disk,
+/// in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unflushed {
+    /// Nothing: the worst for what was acknowledged.
+    #[default]
+    Lost,
+    /// Each write, or not, by a coin: the worst for what relies on an order without asking for it.
+    Some,
+    /// Each sector of 512 bytes, or not, by a coin: writes are torn, too.
+    Torn,
 }
 
 /// What was asked of the layer below.
@@ -102,33 +117,51 @@ pub fn flushes(entries: &[Entry], span: Range<u64>) -> u64 {
         .count() as u64
 }
 
-/// Does to `image`, which holds what the disk held at first, what survives a power cut at the
-/// moment the log was `moment` bytes long: all up to the last flush, and what was written durably
-/// since. Everything that was only in a cache is lost.
+/// Does to `image`, which holds what the disk held at first, what a power cut leaves at the moment the
+/// log was `moment` bytes long: all up to the last flush, what was written durably since, and of the
+/// rest as much as is said. The coins are those of `seed` and the moment.
 ///
 /// # Errors
 /// When the log cannot be read or the image not be written.
-pub fn replay(log: &Path, entries: &[Entry], moment: u64, image: &Path) -> Result<(), LabError> {
+pub fn replay(
+    log: &Path,
+    entries: &[Entry],
+    moment: u64,
+    (unflushed, seed): (Unflushed, u64),
+    image: &Path,
+) -> Result<(), LabError> {
     let source = File::open(log).map_err(LabError::io(log))?;
     let target = File::options()
         .write(true)
         .open(image)
         .map_err(LabError::io(image))?;
+    let mut coins = ChaCha12Rng::seed_from_u64(seed ^ moment);
     let past = entries.partition_point(|entry| entry.end <= moment);
     let flushed = entries[..past]
         .iter()
         .rposition(|entry| entry.request == Request::Flush)
         .map_or(0, |last| last + 1);
     for (index, entry) in entries[..past].iter().enumerate() {
-        if let Request::Write {
+        let Request::Write {
             offset,
             length,
             data,
             durable,
         } = entry.request
-            && (index < flushed || durable)
-        {
-            copy_range(&source, data, &target, offset, length).map_err(LabError::io(image))?;
+        else {
+            continue;
+        };
+        let durable = index < flushed || durable;
+        let piece = match unflushed {
+            Unflushed::Torn if !durable => SECTOR,
+            _ => length,
+        };
+        let mut stays = || durable || (unflushed != Unflushed::Lost && coins.random());
+        for at in (0..length).step_by(usize::try_from(piece).unwrap_or(usize::MAX)) {
+            if stays() {
+                copy_range(&source, data + at, &target, offset + at, piece)
+                    .map_err(LabError::io(image))?;
+            }
         }
     }
     Ok(())
@@ -202,7 +235,7 @@ mod tests {
             let image = dir.path().join("image");
             std::fs::write(&image, vec![0; 1 << 20]).unwrap();
             let moment = entries[..count].last().map_or(0, |entry| entry.end);
-            replay(&path, &entries, moment, &image).unwrap();
+            replay(&path, &entries, moment, (Unflushed::Lost, 0), &image).unwrap();
             let bytes = std::fs::read(&image).unwrap();
             [bytes[4096], bytes[8192], bytes[65536]]
         };
@@ -210,6 +243,32 @@ mod tests {
         assert_eq!(after(2), [0x11, 0, 0], "flushed");
         assert_eq!(after(6), [0x11, 0, 0], "the rest is still in a cache");
         assert_eq!(after(7), [0x11, 0x22, 0x33]);
+    }
+
+    #[test]
+    fn what_was_flushed_stays_and_the_rest_is_there_in_parts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = log(&dir, LOG);
+        let entries = read(&path).unwrap();
+        let image = dir.path().join("image");
+        // Before the second flush: 512 bytes of 0x22 and 1 KiB of 0x33 are in a cache.
+        let moment = entries[5].end;
+        let after = |unflushed, seed| {
+            std::fs::write(&image, vec![0; 1 << 20]).unwrap();
+            replay(&path, &entries, moment, (unflushed, seed), &image).unwrap();
+            let bytes = std::fs::read(&image).unwrap();
+            assert_eq!(bytes[4096], 0x11, "flushed");
+            [8192, 65536, 65536 + 512].map(|at| bytes[at] != 0)
+        };
+        let all = |unflushed| -> std::collections::BTreeSet<_> {
+            (0..200).map(|seed| after(unflushed, seed)).collect()
+        };
+        assert_eq!(all(Unflushed::Lost).len(), 1);
+        let some = all(Unflushed::Some);
+        assert_eq!(some.len(), 4);
+        assert!(some.iter().all(|[_, first, second]| first == second));
+        assert_eq!(all(Unflushed::Torn).len(), 8);
+        assert_eq!(after(Unflushed::Torn, 7), after(Unflushed::Torn, 7));
     }
 
     #[test]

@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+/// Programs that are asked how they read their own configuration. Of files in memory they know nothing, so
+/// what they would say is of another configuration.
+const READERS: [&str; 1] = ["sshd"];
+
 /// Another machine, but for the contents of some files. What commands say is what they say there: they
 /// do not see these files.
 pub struct Overlay<'a> {
@@ -64,6 +68,12 @@ impl Host for Overlay<'_> {
     }
 
     fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError> {
+        let name = argv.first().copied().unwrap_or_default();
+        if !self.files.is_empty() && READERS.iter().any(|reader| name == *reader) {
+            return Err(HostError::NoCommand {
+                name: name.to_string_lossy().into_owned(),
+            });
+        }
         self.below.run(argv, limits)
     }
 

@@ -8,8 +8,10 @@
 mod abandoned;
 mod device;
 mod entered;
+mod settled;
 mod use_by_others;
 
+pub(crate) use settled::settled;
 pub use use_by_others::{Lease, OtherLock};
 
 use crate::error::HostError;
@@ -380,7 +382,9 @@ impl Held {
     /// As fstat(2).
     pub fn names(&self) -> Result<u64, HostError> {
         let found = rustix::fs::fstat(&self.file).map_err(fail(&self.shown))?;
-        Ok(found.st_nlink)
+        #[allow(clippy::useless_conversion, reason = "it has 32 bits on arm64")]
+        let names = u64::from(found.st_nlink);
+        Ok(names)
     }
 
     /// Number of the user that it belongs to.

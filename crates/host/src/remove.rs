@@ -4,7 +4,7 @@
 //! directory in it. What has another identity than the journal says is not ours and stays.
 
 use crate::error::HostError;
-use crate::held::{Directory, Identity, Removed, open_beneath};
+use crate::held::{Directory, Identity, Removed, open_beneath, settled};
 use crate::known::{Known, Whereabouts};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
@@ -31,24 +31,26 @@ pub(crate) fn made(path: &Path, known: Option<&Known>) -> Result<Removed, HostEr
         (Err(error), Some(known)) if error.is_absent() => (nearest(path)?, known),
         (Err(error), _) => return Err(error),
     };
-    let (mut failed, mut nameless) = (None, None);
+    let (mut failed, mut nameless, mut taken) = (None, None, false);
     for _ in 0..ATTEMPTS {
         let (above, name, meant) = match place(&above, name, known)? {
             Place::Here(above, name, meant) => (above, name, meant),
+            Place::Absent | Place::Another if taken => return Ok(Removed::Gone),
             Place::Absent => return Ok(Removed::Absent),
             Place::Another => return Ok(Removed::Another),
             Place::Moving(fd) => {
-                nameless = Some(fd);
+                nameless = fd.or(nameless);
                 continue;
             }
         };
         match take(&above, &name, meant, &above.shown().join(&name)) {
             Ok(Removed::Gone) => {
                 above.sync()?;
-                // Somebody may have made another link to it.
-                match known.find(&above) {
-                    Whereabouts::Open(_) => {}
-                    Whereabouts::Removed | Whereabouts::Unknown => return Ok(Removed::Gone),
+                taken = true;
+                // Somebody may have made another link to it, or have given the name to something else
+                // between the look and the removal.
+                if let Whereabouts::Removed = known.find(&above) {
+                    return Ok(Removed::Gone);
                 }
             }
             // Somebody was faster: where is it now?
@@ -135,8 +137,9 @@ enum Place {
     Absent,
     /// Something else has its name, or lies there now, and nobody can tell more.
     Another,
-    /// It is there, open, and was just given another name, or one that nobody can tell.
-    Moving(OwnedFd),
+    /// Names are just being changed: it is there, open, and its name cannot be told; or nobody can
+    /// tell yet whether it is there.
+    Moving(Option<OwnedFd>),
 }
 
 fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostError> {
@@ -153,8 +156,16 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
         Whereabouts::Removed if elsewhere => return Ok(Place::Another),
         Whereabouts::Removed => return Ok(Place::Absent),
         Whereabouts::Unknown => {
-            return match (beside(above, name, known)?, found) {
+            if let Some((name, meant)) = beside(above, name, known)? {
+                return here(name, meant);
+            }
+            // It may have been renamed during the look: only a directory that nobody changes tells.
+            let (seen, settled) = settled(above, || {
+                Ok((beside(above, name, known)?, above.look(name)?))
+            })?;
+            return match seen {
                 (Some((name, meant)), _) => here(name, meant),
+                _ if !settled => Ok(Place::Moving(None)),
                 (None, None) if !elsewhere => Ok(Place::Absent),
                 _ => Ok(Place::Another),
             };
@@ -170,7 +181,7 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
     let now = PathBuf::from(OsString::from_vec(now.into_bytes()));
     let there = match Directory::open(parent(&now)) {
         Ok(there) => there,
-        Err(error) if error.is_absent() => return Ok(Place::Moving(fd)),
+        Err(error) if error.is_absent() => return Ok(Place::Moving(Some(fd))),
         Err(error) => return Err(error),
     };
     let name = now.file_name().unwrap_or_default();
@@ -179,7 +190,7 @@ fn place(above: &Directory, name: &OsStr, known: &Known) -> Result<Place, HostEr
     }
     match beside(above, name, known)? {
         Some((name, meant)) => here(name, meant),
-        None => Ok(Place::Moving(fd)),
+        None => Ok(Place::Moving(Some(fd))),
     }
 }
 

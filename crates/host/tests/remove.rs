@@ -200,7 +200,7 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
         return;
     }
     let (mut tried, mut held) = (0, 0);
-    for _ in 0..40 * factor() {
+    for _ in 0..12 * factor() {
         let scene = scene();
         let theirs = scene.at("theirs");
         let decoys = ["link", "pipe", "file", "folder"].map(|name| theirs.join(name));
@@ -297,4 +297,61 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     panic!("{} is still there", node.display());
+}
+
+/// A file is renamed to and fro, with and without something else under its name meanwhile, on a file
+/// system that can open by a handle and on one that cannot: what is said to be gone is gone, and what
+/// is not is found when nobody moves it any more.
+#[test]
+fn attack_a_file_that_is_renamed_while_it_is_looked_for() {
+    if !root() {
+        return;
+    }
+    let (mut tried, mut held_out) = (0, 0);
+    for round in 0..12 * factor() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let above = Directory::open(dir.path()).unwrap();
+        let file = above.create("ours".as_ref()).unwrap();
+        let mut entry = serde_json::to_value(Known::of(file.file()).unwrap()).unwrap();
+        if round % 4 != 0 {
+            entry.as_object_mut().unwrap().remove("handle");
+        }
+        let known: Known = serde_json::from_value(entry).unwrap();
+        let (begin, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+        let told = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut number = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let (one, other) = (at("ours"), at(&format!("moved-{number}")));
+                    let _ = fs::rename(&one, &other);
+                    if round % 2 == 0 {
+                        let _ = symlink("/etc/hostname", &one);
+                    }
+                    begin.store(true, Ordering::Relaxed);
+                    std::thread::sleep(std::time::Duration::from_micros(7 * (round % 30)));
+                    number += 1;
+                    let next = at(&format!("moved-{number}"));
+                    let _ = fs::rename(&other, &next);
+                    let _ = fs::remove_file(&one);
+                    let _ = fs::rename(&next, &one);
+                }
+            });
+            while !begin.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            let told = Live.remove_made(&at("ours"), Some(&known));
+            stop.store(true, Ordering::Relaxed);
+            told
+        });
+        let gone = || file.names().unwrap() == 0;
+        let honest = match told {
+            Ok(Removed::Gone | Removed::Absent) => gone(),
+            Ok(Removed::Another | Removed::Emptied) | Err(_) => true,
+        };
+        let after = Live.remove_made(&at("ours"), Some(&known));
+        tried += 1;
+        held_out += u64::from(honest && after.is_ok() && gone());
+    }
+    attacked("files renamed while they are looked for", tried, held_out);
 }

@@ -25,6 +25,7 @@ mod verdict;
 mod words;
 
 pub use looks::next_look;
+pub use measured::{FRUITLESS, fruitless};
 pub use pairs::pairs;
 pub use rule::{ALPHA, Rule};
 pub use shown::{Shown, shown};

@@ -172,24 +172,40 @@ impl Guest {
         });
         let mut channel = opened?.ok_or(LabError::Busy(PORTS))?;
         let left = deadline.saturating_duration_since(Instant::now());
-        if !channel.greet(left, &|| self.watch()).map_err(told)? {
-            return Err(LabError::Boot {
+        self.greeted(&mut channel, left).map_err(told)?;
+        self.put_back(channel);
+        self.settle().map_err(told)
+    }
+
+    /// Waits until the agent of a guest that starts anew answers.
+    pub(crate) fn greet(&self, limit: Duration) -> Result<(), LabError> {
+        let mut channel = Channel::open(&self.place.dir)?.ok_or(LabError::Busy(PORTS))?;
+        self.greeted(&mut channel, limit)?;
+        self.put_back(channel);
+        self.settle()
+    }
+
+    fn greeted(&self, channel: &mut Channel, limit: Duration) -> Result<(), LabError> {
+        match channel.greet(limit, &|| self.watch())? {
+            true => Ok(()),
+            false => Err(LabError::Boot {
                 why: format!("no answer within {} s", limit.as_secs()),
                 console: self.console(),
-            });
+            }),
         }
-        self.put_back(channel);
-        // Links of disks in /dev/disk are made by then.
+    }
+
+    /// Links of disks in /dev/disk are made by then.
+    fn settle(&self) -> Result<(), LabError> {
         let settle = ["udevadm", "settle", "--timeout=240"].map(OsStr::new);
         let limits = Limits {
             timeout: Duration::from_secs(300),
         };
-        self.run(&settle, limits).map_err(told)?;
-        Ok(())
+        self.run(&settle, limits).map(drop)
     }
 
     /// Runs commands that have to succeed.
-    fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
+    pub(crate) fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
         let limits = Limits {
             timeout: Duration::from_secs(300),
         };

@@ -71,6 +71,12 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// A guest did not start anew.
+    #[error("the guest does not reboot: {0}; `assay lab reboot --reset` does not ask it")]
+    Reboot(String),
+    /// A moment of a guest was not kept, or not gone back to.
+    #[error("no snapshot: {0}")]
+    Snapshot(String),
     /// What lies where the image is kept is not one.
     #[error(
         "{} is no whole guest image: {} is missing or empty; remove that directory, then `assay lab build` makes the image, or copy it once more",
@@ -164,7 +170,7 @@ pub enum LabError {
         running: Vec<String>,
     },
     /// The name is taken.
-    #[error("there is a guest {0} already: `assay lab down {0}`, or choose another name")]
+    #[error("there is a guest {0} already: `assay lab down --guest {0}`, or choose another name")]
     Taken(String),
     /// Not a name for a guest.
     #[error("{0:?} is no name for a guest: letters, digits and dashes, at most 32")]

@@ -185,6 +185,29 @@ impl Guest {
             .push(channel);
     }
 
+    /// Lets go of channels: what was said on them is of a system that is gone.
+    pub(crate) fn forget_channels(&self) {
+        self.channels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
+    /// Whether it has a disk of that name.
+    pub(crate) fn check_disk(&self, name: &str) -> Result<(), LabError> {
+        if self.entry.disks.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
+        let known: Vec<_> = self.entry.disks.iter().map(|(name, _)| &**name).collect();
+        Err(LabError::Disk {
+            name: name.to_owned(),
+            reason: match known.as_slice() {
+                [] => "the guest has no disks".to_owned(),
+                known => format!("the guest has no such disk; it has {}", known.join(", ")),
+            },
+        })
+    }
+
     /// It lives but says nothing: paused for lack of space on the host, or hung.
     pub(crate) fn silent(&self, after: Duration) -> LabError {
         let status = self.qmp("query-status", serde_json::json!({}));
@@ -281,10 +304,7 @@ impl Guest {
 
     fn end(&mut self) -> Result<(), LabError> {
         self.cut_power();
-        self.channels
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.forget_channels();
         state::remove(&self.place.dir)
     }
 }

@@ -62,18 +62,12 @@ impl Guest {
     /// There is no such disk, its bus does not allow it, or the guest does not let go of it.
     pub fn unplug(&mut self, name: &str) -> Result<(), LabError> {
         let _one = self.alone()?;
-        if !self.entry.disks.iter().any(|(known, _)| known == name) {
-            let known: Vec<_> = self.entry.disks.iter().map(|(name, _)| &**name).collect();
-            return Err(LabError::Disk {
-                name: name.to_owned(),
-                reason: format!("the guest has no such disk; it has {}", known.join(", ")),
-            });
-        }
+        self.check_disk(name)?;
         self.take_away(name)
     }
 
     /// One at a time changes the disks of a guest; what others changed since is known then.
-    fn alone(&mut self) -> Result<File, LabError> {
+    pub(crate) fn alone(&mut self) -> Result<File, LabError> {
         let path = self.place.dir.join("plug.lock");
         let lock = lockfile::wait(&path).map_err(LabError::io(&path))?;
         if let Some(entry) = self.place.entered() {
@@ -183,7 +177,7 @@ impl Guest {
 }
 
 /// Whether QEMU's object tree has something of that name there.
-fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
+pub(crate) fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
     let listed = monitor.execute("qom-list", json!({ "path": path }))?;
     Ok(contains(&listed, "name", name))
 }

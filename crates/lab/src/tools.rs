@@ -39,7 +39,7 @@ pub(crate) const INSTALL: [&[&str]; 2] = [
         "/dev/disk/by-id/virtio-assay-tools",
         MOUNTED,
     ],
-    &["ln", "-s", "/opt/assay/assay", "/usr/local/bin/assay"],
+    &["ln", "-sf", "/opt/assay/assay", "/usr/local/bin/assay"],
 ];
 
 /// What has to come along for a program to start elsewhere.

@@ -41,7 +41,7 @@ pub struct Known {
 }
 
 /// Something that makes a part wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Cause {
     /// What.
     pub what: String,

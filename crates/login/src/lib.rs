@@ -20,7 +20,7 @@ use assay_model::Nanos;
 use serde::Serialize;
 
 /// A part of a login, in the order in which they come.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "method")]
 pub enum Part {
     /// The client starts, reads its configuration and looks the name up.
@@ -65,7 +65,7 @@ impl Part {
 }
 
 /// How long a part took.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Phase {
     /// Which.
     pub part: Part,
@@ -74,7 +74,7 @@ pub struct Phase {
 }
 
 /// One login.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Login {
     /// Its parts, in order.
     pub phases: Vec<Phase>,
@@ -142,7 +142,7 @@ pub enum LoginError {
 }
 
 /// A part over all logins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Which.
     pub part: Part,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::thread;
 
 /// So many at once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Crowd {
     /// How many.
     pub size: u32,

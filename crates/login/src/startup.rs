@@ -20,7 +20,7 @@ const TRACE: &str = concat!(
 );
 
 /// A line of a start-up file, and how long it took until the next one began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Line {
     /// `FILE:LINE`.
     pub place: String,

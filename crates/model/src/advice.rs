@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A piece of advice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Advice {
     /// `qcow2-cluster-size`: letters, digits and `-`; the file's name.
@@ -37,6 +37,7 @@ pub struct Advice {
     /// How it is tested here, with its placeholders; `assay-advice` makes a [`TrialSpec`] of it.
     /// Absent when it can only be explained.
     #[serde(default)]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub trial: Option<toml::Table>,
     /// How a machine is held against it. Absent when `assay check` has nothing to look at.
     #[serde(default)]
@@ -47,7 +48,7 @@ pub struct Advice {
 }
 
 /// One condition and what to say when it does not hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// CEL expression over facts and parameters.
@@ -57,7 +58,7 @@ pub struct Condition {
 }
 
 /// Where a piece of advice was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Title or author of the collection, with the year.
@@ -70,7 +71,9 @@ pub struct Source {
 }
 
 /// How bad it can get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum RiskLevel {
     /// Nothing outside what assay makes itself.
@@ -86,7 +89,7 @@ pub enum RiskLevel {
 }
 
 /// A risk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Risk {
     /// How bad.
@@ -96,7 +99,7 @@ pub struct Risk {
 }
 
 /// Verdict of the literature on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// True as it stands.
@@ -112,7 +115,7 @@ pub enum Standing {
 }
 
 /// What the literature says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Literature {
     /// Verdict.
@@ -124,7 +127,7 @@ pub struct Literature {
 }
 
 /// A value the user may set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// What it is.
@@ -142,7 +145,9 @@ pub struct Parameter {
 
 /// What the value of a parameter may be. Where a string of the trial is a placeholder alone, the
 /// value takes its place with this type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterKind {
     /// Anything.
@@ -158,7 +163,7 @@ pub enum ParameterKind {
 }
 
 /// What a trial of this advice is pointed at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A directory in which assay may make scratch files.
@@ -174,7 +179,7 @@ pub enum TargetKind {
 }
 
 /// A guardrail: a figure that must not get worse by more than its margin.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
     /// Which figure.
@@ -214,7 +219,7 @@ impl Guard {
 }
 
 /// A rule no figure can outweigh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SafetyRule {
     /// What was acknowledged as durable must be durable: proved by a flush test.
@@ -224,7 +229,7 @@ pub enum SafetyRule {
 /// How a piece of advice is tested. In the catalogue its text may hold `{name}` for a parameter,
 /// `{target}` for the target, `{mountpoint}`, `{source}`, `{device}` and `{disk}` for what lies under
 /// it; here they are filled in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
     /// What it is pointed at.

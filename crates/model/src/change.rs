@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// One thing on a machine that can be read, set and set back. Its value is text as the machine
 /// prints it, or nothing: inherited, or no line in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Setting {
     /// A property of a ZFS dataset (zfsprops(7)); nothing is "inherited".
@@ -89,7 +89,9 @@ pub enum Setting {
 }
 
 /// A setting among others of one file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigKey {
     /// Blocks around it, outermost first.
@@ -100,7 +102,7 @@ pub struct ConfigKey {
 }
 
 /// Languages of configuration files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigLanguage {
     /// sshd_config(5), ssh_config(5): `Keyword value`, Match and Host blocks; the first one wins.
@@ -121,7 +123,7 @@ pub enum ConfigLanguage {
 }
 
 /// What a piece of advice would change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Change {
     /// A setting of the machine, set and set back before every slot.
@@ -141,7 +143,7 @@ pub enum Change {
 }
 
 /// Something assay makes to measure on, and removes again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arm {
     /// A disk image, served over NBD by QEMU's own block layer; no guest and no root needed.
@@ -184,7 +186,7 @@ pub enum Arm {
 }
 
 /// A disk image and how it is opened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageArm {
     /// Format.
@@ -207,7 +209,7 @@ pub struct ImageArm {
 }
 
 /// Image formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageFormat {
     /// Bytes as they are.
@@ -218,7 +220,18 @@ pub enum ImageFormat {
 
 /// QEMU's cache modes (qemu(1), `-drive cache=`).
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum CacheMode {
@@ -261,7 +274,18 @@ crate::named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_
 
 /// How QEMU submits I/O.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Aio {

@@ -3,7 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 /// What a doubt does to the sample that carries it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The figure may be read, with the doubt in mind.
@@ -15,7 +27,7 @@ pub enum Severity {
 crate::named!(Severity, "severity": Suspect = "suspect", Void = "void");
 
 /// A reason not to believe a figure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Doubt {
     /// Stable name of the rule, `kebab-case`; its page in the book has the same name.
     pub code: String,
@@ -28,7 +40,19 @@ pub struct Doubt {
 }
 
 /// What the doubts of a sample add up to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Validity {
     /// Nothing speaks against it.

@@ -4,7 +4,7 @@ use crate::finding::Severity;
 use serde::Serialize;
 
 /// What kind of change it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A finding that was not there.
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 /// A change and its cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// What kind.
     pub kind: Kind,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Which of the three different things a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactKind {
     /// Built in; nobody set it.
@@ -18,7 +18,7 @@ pub enum FactKind {
 }
 
 /// The value, or why it could not be read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactValue {
     /// A JSON scalar or list. Sizes are bytes, times nanoseconds.
@@ -28,7 +28,7 @@ pub enum FactValue {
 }
 
 /// Something true of a machine, with its provenance.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct Fact {
     /// The value or why it is unknown.
@@ -42,7 +42,7 @@ pub struct Fact {
 }
 
 /// A fact as it is written: `source` is the place in words. Assay 0.1 wrote nothing else of it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 struct Written {
     #[serde(flatten)]
     value: FactValue,
@@ -80,7 +80,7 @@ impl From<Written> for Fact {
 
 /// All facts of a machine, by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`.
 /// A key that is missing means that the thing does not exist there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Facts {
     /// Key to fact, sorted.

@@ -5,10 +5,23 @@ use crate::change::ConfigLanguage;
 use crate::fact::FactKind;
 use crate::place::Place;
 use crate::subject::{Pattern, Subject};
+use crate::trial::{TrialId, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; nothing needs to be done.
@@ -49,7 +62,7 @@ impl Severity {
 /// How a page is held against a machine: the `[check]` table of its front matter. Conditions are CEL
 /// over `facts`, `this` (what is known of the subject), `kinds` (`default`, `configured` or `runtime` for
 /// each of these) and `parent` (what is known of what it is a part of).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// Which subjects are looked at; without any the machine as a whole.
@@ -81,7 +94,7 @@ pub struct Check {
 }
 
 /// What a finding says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
     /// One line.
@@ -91,7 +104,7 @@ pub struct Say {
 }
 
 /// How a finding is put right, and how that is taken back. Each step is a command or one thing to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remedy {
     /// What to do, in order.
@@ -106,7 +119,7 @@ pub struct Remedy {
 
 /// A change of one setting, where the fact that a finding rests on was read: set to a value, or some words
 /// of it dropped; with neither, its line is taken away.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// The fact whose line says which file and which block: a property of the subject, or a key of the
@@ -128,7 +141,7 @@ pub struct Edit {
 }
 
 /// Words of a list in a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
     /// What stands between them.
@@ -140,7 +153,19 @@ pub struct Words {
 
 /// Programs whose configuration `assay check --fix` changes. How each is asked whether it takes its
 /// configuration, and told to read it, is the business of `assay-fixes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Configured {
     /// OpenSSH's server.
@@ -172,7 +197,19 @@ impl Configured {
 }
 
 /// Whether it is so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The machine does not follow the advice.
@@ -182,7 +219,7 @@ pub enum Certainty {
 }
 
 /// A fact that a finding rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seen {
     /// Its key.
     pub key: String,
@@ -195,7 +232,7 @@ pub struct Seen {
 }
 
 /// What can be done about a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fix {
     /// This.
@@ -207,7 +244,7 @@ pub enum Fix {
 }
 
 /// One disagreement between a machine and a page of the catalogue.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Id of the page.
     pub rule: String,
@@ -231,6 +268,22 @@ pub struct Finding {
     pub fix: Fix,
     /// The advice that `assay trial` can test here; none when it is no matter of measuring.
     pub trial: Option<String>,
+    /// What the newest trial of it on this machine said; none while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Tried>,
+}
+
+/// What a trial of a piece of advice said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Tried {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Number of the trial in the store: `assay trial --show` tells all of it.
+    pub trial: TrialId,
+    /// The day on which it began, `2026-11-23`.
+    pub day: String,
+    /// What it was pointed at, as the user named it.
+    pub target: String,
 }
 
 impl Finding {
@@ -245,7 +298,7 @@ impl Finding {
 }
 
 /// A finding that somebody accepted, and on what grounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Accepted {
     /// The finding.
     pub finding: Finding,
@@ -258,7 +311,7 @@ pub struct Accepted {
 }
 
 /// What a check found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
     /// What counts, the most urgent first.
     pub findings: Vec<Finding>,
@@ -272,7 +325,7 @@ pub struct Checked {
 }
 
 /// A rule that was held against the machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Looked {
     /// Its id.
     pub rule: String,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Where the load generator of a rung runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RungPlace {
     /// On this machine, on a file or a block device.
@@ -19,7 +19,7 @@ pub enum RungPlace {
 }
 
 /// A place to measure: everything that its parent has, and one layer more.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rung {
     /// Unique; names the target in the plan and in samples.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Rung {
 }
 
 /// The rungs under a target.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ladder {
     /// The target as the user named it.
     pub target: String,
@@ -96,7 +96,7 @@ impl Ladder {
 
 /// What the rungs say of one workload. Latencies are means over all operations, in nanoseconds; a
 /// write's includes the flush that follows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Waterfall {
     /// Its name in the plan.
     pub workload: String,
@@ -111,7 +111,7 @@ pub struct Waterfall {
 }
 
 /// One rung.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
     /// Index into [`Ladder::rungs`].
     pub rung: usize,
@@ -127,7 +127,7 @@ pub struct Level {
 }
 
 /// What one layer adds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// The rung below, index into [`Ladder::rungs`].
     pub from: usize,
@@ -145,7 +145,7 @@ pub struct Step {
 }
 
 /// A path from a bottom to a top.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Whole {
     /// The bottom, index into [`Ladder::rungs`].
     pub bottom: usize,

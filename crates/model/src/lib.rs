@@ -21,6 +21,7 @@ pub mod plan;
 pub mod result;
 pub mod run;
 pub mod sample;
+mod schema;
 pub mod secrets;
 pub mod shuffle;
 pub mod siblings;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// One load. Operations are I/Os, requests, logins, files or commands; `iops` counts them per second and
 /// the latencies are theirs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// fio on a file, a block device or an NBD export.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// A machine, known again by its id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Machine {
     /// 32 hexadecimal digits. They are derived from `/etc/machine-id` and do not tell it.
     pub id: String,

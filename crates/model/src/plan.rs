@@ -19,7 +19,7 @@ use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
 /// A plan as written. Everything but the workloads has a default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSpec {
     /// Name, as in `assay run NAME`.
@@ -57,7 +57,7 @@ pub struct PlanSpec {
 }
 
 /// A workload as written: what fio does, in its own words, or any other load.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Name; made from the parameters when absent.
@@ -99,7 +99,7 @@ pub struct WorkloadSpec {
 }
 
 /// A product of lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
     /// Access patterns.
@@ -131,7 +131,7 @@ pub struct Settings {
 }
 
 /// A plan that leaves nothing open.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Name.
     pub name: String,
@@ -154,7 +154,7 @@ pub struct Plan {
 }
 
 /// One sample to take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
     /// 1-based round.
     pub round: u32,

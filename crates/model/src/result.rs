@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// An interval that holds the true value with the stated confidence.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -19,7 +19,7 @@ pub struct Interval {
 }
 
 /// A figure with its interval over rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// Value in base units (ns, bytes per second, I/Os per second), over all rounds pooled.
     pub value: f64,
@@ -33,7 +33,7 @@ pub struct Estimate {
 pub type Figures = BTreeMap<Metric, f64>;
 
 /// A sample as judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedSample {
     /// Workload name.
     pub workload: String,
@@ -52,7 +52,7 @@ pub struct JudgedSample {
 }
 
 /// A doubt and how many of the samples carry it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CountedDoubt {
     /// The doubt with the evidence of the first sample that carries it.
     #[serde(flatten)]
@@ -62,7 +62,7 @@ pub struct CountedDoubt {
 }
 
 /// Whether the rate had settled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Steadiness {
     /// True when both SNIA criteria hold over the last five rounds; else the figure is a burst.
     pub steady: bool,
@@ -75,7 +75,7 @@ pub struct Steadiness {
 }
 
 /// What kept a workload from going faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
     /// One request at a time: rate = 1 / latency.
@@ -117,7 +117,7 @@ pub enum LimitKind {
 }
 
 /// The answer to "why not more?".
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
     /// What.
     pub what: LimitKind,
@@ -126,7 +126,7 @@ pub struct Limit {
 }
 
 /// All that is known of one workload on one target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadResult {
     /// Workload name.
     pub workload: String,
@@ -155,7 +155,7 @@ pub struct WorkloadResult {
 }
 
 /// A criterion and whether it was met.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CriterionResult {
     /// The criterion.
     pub criterion: Criterion,
@@ -170,7 +170,7 @@ pub struct CriterionResult {
 }
 
 /// A run as judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
     /// Each sample in stored order.
     pub samples: Vec<JudgedSample>,
@@ -181,7 +181,7 @@ pub struct Judged {
 }
 
 /// Two runs side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunComparison {
     /// First run.
     pub a: crate::run::RunId,
@@ -200,7 +200,7 @@ pub struct RunComparison {
 }
 
 /// A fact that is not the same in both runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FactDifference {
     /// Fact key.
     pub key: String,
@@ -211,7 +211,7 @@ pub struct FactDifference {
 }
 
 /// One figure in both runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComparisonRow {
     /// Workload name.
     pub workload: String,
@@ -232,7 +232,7 @@ pub struct ComparisonRow {
 }
 
 /// B against A.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     /// The whole interval lies on the good side of 1.

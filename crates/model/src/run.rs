@@ -19,7 +19,7 @@ impl fmt::Display for RunId {
 }
 
 /// How far a run got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
     /// Going on, or cut off without a word (kill, power).
@@ -33,7 +33,7 @@ pub enum RunState {
 }
 
 /// Where the samples come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// assay measured them.
@@ -46,7 +46,7 @@ pub enum Origin {
 }
 
 /// One execution of one plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
     /// Number in the store; 0 before it is stored.
     pub id: RunId,

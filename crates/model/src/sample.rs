@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One execution of one workload on one target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
     /// `Workload::name` within the plan; the job name for an imported result.
     pub workload: String,
@@ -46,7 +46,7 @@ pub struct Sample {
 }
 
 /// How a sample ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Outcome {
     /// The load generator ended by itself without error.
@@ -66,7 +66,19 @@ pub enum Outcome {
 }
 
 /// What an operation is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// A read.
@@ -99,8 +111,9 @@ impl Operation {
 
 /// What one worker of a load did: an fio job (thread), or all connections of a load of assay's own.
 /// In base units, whatever the load generator printed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::Worker")]
+#[schemars(!from)]
 pub struct Worker {
     /// fio's job name; the load's for others.
     pub name: String,
@@ -169,7 +182,7 @@ impl Worker {
 }
 
 /// What fio alone tells of a job.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FioJob {
     /// Effective options: global section, then the job's own. Values as fio echoes them; an option
     /// without a value maps to an empty string.
@@ -199,7 +212,7 @@ impl FioJob {
 }
 
 /// Operations of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Operations {
     /// How many ended well.
     #[serde(alias = "ios")]
@@ -242,7 +255,7 @@ fn none(count: &u64) -> bool {
 }
 
 /// Summary of a latency, nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latency {
     /// How many; 0 when fio did not say.
     pub n: u64,
@@ -276,8 +289,9 @@ impl Latency {
 }
 
 /// One point of rate over time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::RatePoint")]
+#[schemars(!from)]
 pub struct RatePoint {
     /// Milliseconds since measuring began, end of the interval.
     pub at_ms: u64,
@@ -286,7 +300,7 @@ pub struct RatePoint {
 }
 
 /// How fast operations of a kind were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rate {
     /// Operations per second.
     pub per_s: f64,

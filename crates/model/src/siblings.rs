@@ -5,7 +5,9 @@ use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Disks that do the same work.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Siblings {
     /// What they are part of: `tank raidz1-0`, `md0`, `btrfs vdb`.
     pub name: String,
@@ -14,7 +16,7 @@ pub struct Siblings {
 }
 
 /// Siblings and what was counted of them, window after window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Watched {
     /// Which disks.
     pub siblings: Siblings,
@@ -23,7 +25,19 @@ pub struct Watched {
 }
 
 /// What is done to a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// Reads.
@@ -44,7 +58,7 @@ impl Way {
 }
 
 /// One disk of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiskLatency {
     /// Its kernel name.
     pub disk: String,
@@ -64,7 +78,7 @@ pub struct DiskLatency {
 }
 
 /// What became of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "finding")]
 pub enum SlowDisk {
     /// One is slower than its siblings, beyond chance and by enough to matter.
@@ -89,7 +103,7 @@ pub enum SlowDisk {
 }
 
 /// Siblings compared in one way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// What they are part of.
     pub siblings: String,

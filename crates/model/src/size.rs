@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 /// What a letter alone means, and in which units a size is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Convention {
     /// Powers of 1000, as disks are sold: `4T` is 4·10¹², shown as `4 TB`.
@@ -18,7 +18,7 @@ pub enum Convention {
 }
 
 /// The family of units that a size was written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// No suffix, or `B`.

@@ -6,7 +6,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What kind of stage data pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// A path that somebody reads and writes.
@@ -82,7 +94,7 @@ impl LayerKind {
 }
 
 /// One stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Layer {
     /// What kind.
     pub kind: LayerKind,
@@ -146,7 +158,7 @@ impl Layer {
 
 /// All layers under a target. The first is the top. Each of the others is below at least one; a
 /// layer that several stand on (a pool under two disks) is there once.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stack {
     /// The target as the user named it.
     pub target: String,
@@ -182,7 +194,7 @@ impl Stack {
 }
 
 /// A remark on a layer: what its settings, or those of two layers together, are known to cost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hint {
     /// Index of the layer in [`Stack::layers`].
     pub layer: usize,

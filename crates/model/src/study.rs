@@ -11,7 +11,7 @@ pub use outcome::{
 use serde::{Deserialize, Serialize};
 
 /// A study as its file under `studies/` says it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
     /// Its name: that of its file.
@@ -81,7 +81,7 @@ impl Study {
 }
 
 /// Where the published figures come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Title of the article.
@@ -93,7 +93,7 @@ pub struct Source {
 }
 
 /// The forms in which a study can be run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Forms {
     /// Minutes.
@@ -103,7 +103,7 @@ pub struct Forms {
 }
 
 /// How much of a study is done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Form {
     /// Times that every configuration is measured, in random order within each round.
     pub rounds: u32,
@@ -115,11 +115,12 @@ pub struct Form {
     pub figures: Option<Vec<String>>,
     /// What the bench wants to know: sizes, runtimes.
     #[serde(flatten)]
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
 /// One of the things that are compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Configuration {
     /// Its name within the study.
     pub name: String,
@@ -133,6 +134,7 @@ pub struct Configuration {
     pub figures: Option<Vec<String>>,
     /// What the bench makes of it.
     #[serde(flatten)]
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
@@ -152,7 +154,7 @@ impl Configuration {
 }
 
 /// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Throughput, IOPS.
@@ -164,7 +166,7 @@ pub enum Better {
 }
 
 /// Something that is measured or counted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
     /// Its name within the study.
     pub name: String,
@@ -190,6 +192,7 @@ pub struct Figure {
     pub ranked: bool,
     /// What the bench makes of it: a workload as in a plan, a counter.
     #[serde(flatten)]
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
@@ -202,7 +205,7 @@ impl Figure {
 }
 
 /// A curve that figures of one unit are points of: what is measured, over what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
     /// What it shows, the same words for all its points.
@@ -214,7 +217,7 @@ pub struct Curve {
 }
 
 /// How a figure is computed from others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Derived {
     /// The mean of `a` and of `b` times a factor: that which makes `b` as large as `a` in the
@@ -268,7 +271,9 @@ impl Derived {
 }
 
 /// What a published figure says exactly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
     /// The figure.
@@ -283,7 +288,7 @@ pub enum Bound {
 }
 
 /// A published figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// Which configuration.
@@ -301,7 +306,7 @@ pub struct Published {
 }
 
 /// Something the author concluded, as claims that figures can support or contradict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Conclusion {
     /// In our words.
@@ -317,7 +322,7 @@ pub struct Conclusion {
 }
 
 /// What it takes to decide a conclusion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// A processor that runs guests itself: the figures depend on what a guest's instructions cost,
@@ -329,7 +334,7 @@ pub enum Needs {
 }
 
 /// What figures can support or contradict. Bounds belong to the range.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Claim {
     /// The figure of `of` divided by that of `to` lies within the bounds.

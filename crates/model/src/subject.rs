@@ -8,7 +8,19 @@ use std::fmt;
 /// One thing of a machine: its kind and its name, and those of the part of it that is meant.
 /// `["zfs.dataset", "tank/vm.1"]` is a data set, `["proxmox", "100", "disk", "scsi0"]` a disk of a
 /// guest. The machine itself has neither. Joined by dots it is the beginning of the keys of its facts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Subject(Vec<String>);
 
@@ -68,7 +80,7 @@ impl fmt::Display for Subject {
 
 /// Subjects of a kind: `zfs.dataset.*`, `proxmox.*.disk.*`. A star stands for a name, whatever
 /// characters it has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern(Vec<String>);
 

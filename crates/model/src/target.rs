@@ -4,7 +4,7 @@ use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// What the user named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A directory: assay makes its own scratch file in it and removes it.
@@ -27,7 +27,7 @@ pub fn is_url(target: &str) -> bool {
 }
 
 /// A target and the layers that a sample's counters are read from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetInfo {
     /// The path as the user gave it (lossy when it is not UTF-8); names the target in results.
     pub name: String,
@@ -72,7 +72,7 @@ impl TargetInfo {
 }
 
 /// What the data of the tested file looks like on the file system, read after layout.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileState {
     /// Apparent size.
     pub size: Bytes,

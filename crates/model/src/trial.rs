@@ -27,7 +27,19 @@ impl fmt::Display for TrialId {
 }
 
 /// One of the two sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// A: as it is now.
@@ -51,7 +63,7 @@ impl Side {
 pub const MAX_PAIRS: u32 = 60;
 
 /// A trial, settled: nothing is left to choose while it is carried out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
     /// Which advice.
     pub advice: String,
@@ -101,7 +113,7 @@ pub struct TrialPlan {
 }
 
 /// One execution of the load on one side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
     /// 1-based pair.
     pub pair: u32,
@@ -118,7 +130,7 @@ pub struct Slot {
 }
 
 /// How far a trial got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrialState {
     /// Going on, or cut off without a word.
@@ -130,7 +142,7 @@ pub enum TrialState {
 }
 
 /// What became of the change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kept {
     /// The machine is as it was.
@@ -140,7 +152,7 @@ pub enum Kept {
 }
 
 /// Proof that acknowledged writes were, or were not, durable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DurabilityProof {
     /// Which side.
     pub side: Side,
@@ -153,7 +165,7 @@ pub struct DurabilityProof {
 }
 
 /// One execution of one trial, with all its evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// Number in the store; 0 before it is stored.
     pub id: TrialId,
@@ -187,7 +199,7 @@ pub struct Trial {
 }
 
 /// The answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Better, by more than chance, and no guardrail got worse: may be kept.
@@ -203,7 +215,7 @@ pub enum Verdict {
 }
 
 /// One pair as the judge sees it, in logarithms: 0.1 is about 10 %.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum PairOutcome {
     /// Both sides were measured.
@@ -233,7 +245,7 @@ pub enum PairOutcome {
 }
 
 /// Where the judge stood after some pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Look {
     /// Measured pairs so far.
     pub pairs: u32,
@@ -246,7 +258,7 @@ pub struct Look {
 }
 
 /// What is known of a guardrail.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuardJudgement {
     /// Which figure.
     pub metric: Metric,
@@ -263,7 +275,7 @@ pub struct GuardJudgement {
 }
 
 /// What the pairs say of one figure. The same rule for every figure, whether it decides or not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FigureJudgement {
     /// Which.
     pub metric: Metric,
@@ -276,7 +288,7 @@ pub struct FigureJudgement {
 }
 
 /// What all slots of a side amount to, beside the typical pair: rare slow slots are in it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TotalJudgement {
     /// Work done in the same time, B ÷ A: the ratio of the sums over all slots.
     pub work: f64,
@@ -296,7 +308,7 @@ pub struct TotalJudgement {
 }
 
 /// What a trial's pairs amount to. Derived on read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judgement {
     /// The answer.
     pub verdict: Verdict,

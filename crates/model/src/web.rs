@@ -11,7 +11,7 @@ use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pace {
     /// Each connection sends the next request as soon as it has an answer: how much the server can do.
@@ -47,7 +47,19 @@ impl Pace {
 }
 
 /// Why a request has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// Nothing listens, or the host refuses.
@@ -118,7 +130,7 @@ impl FailureKind {
 }
 
 /// Requests that failed in the same way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failures {
     /// How.
     pub kind: FailureKind,
@@ -129,7 +141,9 @@ pub struct Failures {
 }
 
 /// One second of a load, from the start of the counted time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Second {
     /// Good answers that ended in it.
     pub answers: u64,
@@ -140,7 +154,7 @@ pub struct Second {
 }
 
 /// What the generator saw of one load, and of itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
     /// Time in which was counted; shorter than asked when it was interrupted.
     pub window: Nanos,
@@ -234,7 +248,7 @@ impl Measured {
 }
 
 /// CPU time that a server used, on the same clock as the load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerUse {
     /// Which: `nginx (2 processes from 812)`, or a cgroup.
     pub what: String,
@@ -251,7 +265,7 @@ pub struct ServerUse {
 }
 
 /// What the network did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkUse {
     /// Interface.
     pub interface: String,
@@ -265,7 +279,7 @@ pub struct LinkUse {
 }
 
 /// The machine of the generator during the load.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MachineUse {
     /// CPUs.
     pub cpus: u32,
@@ -287,7 +301,7 @@ pub struct MachineUse {
 }
 
 /// One load as it was carried out, with what was seen around it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// Which of the URLs, from 0.
     pub target: usize,

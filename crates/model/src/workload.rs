@@ -4,7 +4,7 @@ use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// Access pattern, with fio's own names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// Sequential reads.
@@ -61,7 +61,9 @@ impl Pattern {
 }
 
 /// How fio submits I/O.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     /// io_uring when the kernel allows it, else libaio; settled before the plan is run.
@@ -93,7 +95,9 @@ impl Engine {
 }
 
 /// When a write counts as done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// When the kernel or device says so; it may sit in a volatile cache.
@@ -108,7 +112,7 @@ pub enum Durability {
 }
 
 /// One fio job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Name in results and criteria: letters, digits and `-`, e.g. `randwrite-4k-qd1`.

@@ -1,12 +1,15 @@
 //! Why it was bad, where the record itself shows it.
 
+mod radio;
+
 use crate::record::{Event, PersonRecord};
 use crate::role::{Role, Workload};
 use crate::verdict::{RoleVerdict, Second};
+use assay_wifi::channel::Channel;
 use serde::{Deserialize, Serialize};
 
 /// What was the matter, with its evidence. Times in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
     /// Nothing was lost, everything waited: a queue on the way is long and full.
@@ -38,6 +41,52 @@ pub enum Cause {
         /// Microseconds from the start.
         from_us: u64,
     },
+    /// The device went from one access point to another, and most of what was late was due then.
+    Roam {
+        /// Last seen with the first one, in microseconds from the start.
+        from_us: u64,
+        /// First seen with the second one.
+        to_us: u64,
+        /// Where it was.
+        from: Option<Channel>,
+        /// Where it was then.
+        to: Option<Channel>,
+        /// Share of all that was over the goal that was due meanwhile.
+        share: f64,
+    },
+    /// The device was with no access point, and most of what was late was due then.
+    Away {
+        /// Microseconds from the start.
+        from_us: u64,
+        /// Until then.
+        to_us: u64,
+        /// Share of all that was over the goal that was due meanwhile.
+        share: f64,
+    },
+    /// The access point was heard weakly, and it was worse then.
+    Signal {
+        /// How weakly at most, in dBm.
+        dbm: i32,
+        /// When that was, in microseconds from the start.
+        at_us: u64,
+        /// Share over the goal while it was weak.
+        share: f64,
+        /// Share over the goal at other times; none when it was weak all the time.
+        otherwise: Option<f64>,
+    },
+    /// The device was on 2.4 GHz, and would have been better off in another band.
+    Band {
+        /// Where it was.
+        channel: Channel,
+        /// Share over the goal there.
+        share: f64,
+        /// Where its network is as well.
+        other: Channel,
+        /// Share over the goal while it was there itself, when it was.
+        other_share: Option<f64>,
+        /// How strong it was heard there in dBm, when it was only heard.
+        other_signal: Option<i32>,
+    },
 }
 
 /// More than this share lost is called loss.
@@ -51,10 +100,7 @@ pub(crate) fn cause(
     events: &[Event],
     record: &PersonRecord,
 ) -> Option<Cause> {
-    let before = record.start.idle_us;
     let lost = events.iter().filter(|event| event.took.is_none()).count();
-    let share = lost as f64 / events.len().max(1) as f64;
-    let came: Vec<u64> = events.iter().filter_map(|event| event.took).collect();
     // Everything from some time on failed, that is most of what did, and no byte came any more: what is late may
     // not have been begun before the end.
     let last = events.iter().rposition(|event| event.took.is_some());
@@ -69,6 +115,22 @@ pub(crate) fn cause(
             return Some(Cause::Cut { from_us: first.due });
         }
     }
+    radio::differs(role, events, record)
+        .or_else(|| path(role, verdict, events, record))
+        .or_else(|| radio::always(role, events, record))
+}
+
+/// What the way between server and device did.
+fn path(
+    role: &Role,
+    verdict: &RoleVerdict,
+    events: &[Event],
+    record: &PersonRecord,
+) -> Option<Cause> {
+    let before = record.start.idle_us;
+    let lost = events.iter().filter(|event| event.took.is_none()).count();
+    let share = lost as f64 / events.len().max(1) as f64;
+    let came: Vec<u64> = events.iter().filter_map(|event| event.took).collect();
     if let Workload::Stream {
         bit_per_s: needs, ..
     } = role.workload

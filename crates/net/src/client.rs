@@ -1,12 +1,14 @@
 //! A client: joins a server, asks it what to do, and does it.
 //!
-//! It never looks at a wall clock: a device whose date is wrong by a day begins with the others.
+//! It never looks at a wall clock: a device whose date is wrong by a day begins with the others. During a run it
+//! looks at its radio, where it has one.
 
 mod bulk;
 mod carry;
 mod fetches;
 mod link;
 mod packets;
+mod radio;
 mod sleep;
 mod stream;
 mod task;
@@ -14,9 +16,13 @@ mod timer;
 
 pub use link::{Link, LinkError};
 
+use crate::air::Air;
 use crate::clock::{self, Exchange, Offset};
 use crate::wire::{Done, Join, Joined, Order, Poll, Polled, VERSION};
+use assay_host::Live;
+use radio::Radio;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -217,8 +223,14 @@ impl<'a> Client<'a> {
         let carrying = carry::Carrying::new(order, begin, &joined, link);
         let stop = self.stop;
         let mut asleep: Vec<(i64, i64)> = Vec::new();
-        let mut record = thread::scope(|scope| {
+        let over = AtomicBool::new(false);
+        let (mut record, air) = thread::scope(|scope| {
             let handle = scope.spawn(|| carrying.carry_out(stop));
+            // Beside the rest: a driver may let `iw` wait.
+            let radio = scope.spawn(|| {
+                let radio = Radio::find(&Live, link.address().ip())?;
+                Some(radio.watch(begin, &|| over.load(Ordering::SeqCst)))
+            });
             while !handle.is_finished() {
                 timer::sleep_until(Instant::now() + BUSY, &|| handle.is_finished());
                 asleep.extend(self.slept());
@@ -229,10 +241,15 @@ impl<'a> Client<'a> {
                     carrying.abort();
                 }
             }
-            match handle.join() {
-                Ok(record) => record,
-                Err(panic) => std::panic::resume_unwind(panic),
+            over.store(true, Ordering::SeqCst);
+            match (handle.join(), radio.join()) {
+                (Ok(record), Ok(air)) => (record, air),
+                (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic),
             }
+        });
+        record.air = air.map(|mut air: Air| {
+            air.samples.retain(|sample| sample.at <= record.ran_us);
+            air
         });
         let since = |at: i64| u64::try_from(at - self.micros(begin)).unwrap_or(0);
         record.void = asleep

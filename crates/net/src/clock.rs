@@ -18,7 +18,7 @@ pub struct Exchange {
 }
 
 /// Offset of the server's clock: what has to be added to a time here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offset {
     /// Microseconds.
     pub offset_us: i64,

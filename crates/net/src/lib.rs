@@ -1,13 +1,14 @@
 //! What many people notice on one network: a server, clients on their devices, a run that all begin together,
 //! and a verdict for each person.
 //!
-//! What is pure lies beside what is not: [`role`], [`plan`], [`record`], [`clock`], [`player`], [`verdict`],
-//! [`cause`], [`invite`], [`wire`] and [`server::hub`] know no network.
+//! What is pure lies beside what is not: [`role`], [`plan`], [`record`], [`air`], [`clock`], [`player`],
+//! [`verdict`], [`cause`], [`trial`], [`invite`], [`wire`] and [`server::hub`] know no network.
 #![allow(
     clippy::disallowed_methods,
     reason = "it measures a network: it reads the clock that only goes forward"
 )]
 
+pub mod air;
 pub mod cause;
 pub mod client;
 pub mod clock;
@@ -19,5 +20,6 @@ pub mod record;
 pub mod result;
 pub mod role;
 pub mod server;
+pub mod trial;
 pub mod verdict;
 pub mod wire;

@@ -10,7 +10,7 @@ pub const MOST_PEOPLE: usize = 500;
 
 /// A run as it is asked for; nothing is left to its execution but which device a person gets, where the
 /// plan names none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Its name.
@@ -31,7 +31,7 @@ fn seconds() -> u32 {
 }
 
 /// One person with one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
     /// For people.

@@ -14,7 +14,7 @@ pub struct Film {
 }
 
 /// What a viewer of the film saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Played {
     /// When the film began, in microseconds from the start; none when it never did.
     pub began_us: Option<u64>,

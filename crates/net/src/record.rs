@@ -1,5 +1,6 @@
 //! What a client saw, as it saw it. What it means is derived from it later.
 
+use crate::air::Air;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ pub const SLOT_US: u64 = 100_000;
 pub const MOST_EVENTS: usize = 400_000;
 
 /// Something that was due, and what became of it. Microseconds from the start of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "(u64, u64, Option<u64>)", into = "(u64, u64, Option<u64>)")]
 pub struct Event {
     /// When it was due.
@@ -34,7 +35,7 @@ impl From<Event> for (u64, u64, Option<u64>) {
 }
 
 /// One probe on a new connection, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Probe {
     /// Until TCP was connected.
     pub tcp: u64,
@@ -45,7 +46,7 @@ pub struct Probe {
 }
 
 /// What was seen of one role.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RoleRecord {
     /// Name of the role.
@@ -61,7 +62,9 @@ pub struct RoleRecord {
 }
 
 /// How well a client's start is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(default)]
 pub struct Start {
     /// By how much it began after the planned time on its own clock, in microseconds.
@@ -79,7 +82,7 @@ pub struct Start {
 }
 
 /// What was seen by one person.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct PersonRecord {
     /// Who.
@@ -96,6 +99,12 @@ pub struct PersonRecord {
     pub void: Vec<(u64, u64)>,
     /// What a reader must know.
     pub remarks: Vec<String>,
+    /// Bits per second that the client itself could take in at most, where it is known: of a page in a browser.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling_bit_per_s: Option<f64>,
+    /// What its radio saw; none where it has a cable, and of clients that do not look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub air: Option<Air>,
     /// Role by role.
     pub roles: Vec<RoleRecord>,
 }

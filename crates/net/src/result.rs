@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// A run as it was carried out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
     /// As it was asked for.
     pub plan: Plan,
@@ -20,7 +20,7 @@ pub struct Run {
 }
 
 /// One person's part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Taken {
     /// Who.
     pub person: String,
@@ -33,7 +33,7 @@ pub struct Taken {
 }
 
 /// How far apart the starts were.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     /// From the first start to the last, in microseconds.
     pub spread_us: i64,
@@ -77,7 +77,7 @@ impl Run {
 }
 
 /// What people noticed of a run, for putting two in an order. Bytes have no part in it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Experience {
     /// People for whom it was bad.
     pub bad: usize,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What one person does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
     /// Its name: letters, digits, `-`.
@@ -27,7 +27,7 @@ pub struct Role {
 }
 
 /// What is done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
     /// One fetch at even times, each on a connection that is free.
@@ -88,7 +88,7 @@ pub enum Workload {
 pub const LEAST_PACKET: u32 = 40;
 
 /// Which way bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// From the server.
@@ -98,7 +98,7 @@ pub enum Direction {
 }
 
 /// What has to hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Goal {
     /// Milliseconds within which an answer has to be there. A stream has its own: a piece has to come as

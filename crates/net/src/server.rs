@@ -1,4 +1,5 @@
-//! The server: one port for TCP with TLS and for UDP. Clients fetch from it, send to it and are told by it what
+//! The server: one port for TCP with TLS and for UDP, and a second one for TCP: browsers make six connections to a
+//! port and no more. Clients fetch from it, send to it and are told by it what
 //! to do; it counts what arrives.
 //!
 //! One thread for a connection: there are as many as people have, some thousand at most (see [`gate`]).
@@ -71,6 +72,8 @@ pub struct Shared {
     pool: Vec<u8>,
     at: AtomicUsize,
     stop: AtomicBool,
+    /// Other ports than the first.
+    ports: Vec<u16>,
 }
 
 impl Shared {
@@ -96,7 +99,8 @@ impl Shared {
 /// A server that listens.
 pub struct Server {
     shared: Arc<Shared>,
-    listener: TcpListener,
+    /// The first one is what everybody is told; the others are for pages.
+    listeners: Vec<TcpListener>,
     udp: UdpSocket,
     address: SocketAddr,
     fingerprint: [u8; 32],
@@ -110,7 +114,8 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 impl Server {
-    /// Listens at an address, TCP and UDP; port 0 is any. `names` go into the certificate.
+    /// Listens at an address, TCP and UDP; port 0 is any. `names` go into the certificate. The second port is the
+    /// next one, or any when that is taken.
     ///
     /// # Errors
     /// See [`ServerError`].
@@ -118,8 +123,16 @@ impl Server {
         let listen = |source| ServerError::Listen { address, source };
         let io = |what| move |source| ServerError::Io { what, source };
         let (listener, udp) = bind(address).map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
+        let beside = |port| TcpListener::bind(SocketAddr::new(address.ip(), port));
+        let second = beside(address.port().wrapping_add(1)).or_else(|_| beside(0));
+        let listeners = vec![listener, second.map_err(listen)?];
+        let mut ports = Vec::new();
+        for listener in &listeners {
+            listener.set_nonblocking(true).map_err(listen)?;
+            ports.push(listener.local_addr().map_err(listen)?.port());
+        }
+        ports.remove(0);
         let mut names = names.to_vec();
         names.push(address.ip().to_string());
         let made = rcgen::generate_simple_self_signed(names)?;
@@ -152,8 +165,9 @@ impl Server {
                 pool,
                 at: AtomicUsize::new(0),
                 stop: AtomicBool::new(false),
+                ports,
             }),
-            listener,
+            listeners,
             udp,
             address,
             fingerprint,
@@ -165,6 +179,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Other ports than the first, for pages in browsers.
+    #[must_use]
+    pub fn other_ports(&self) -> &[u16] {
+        &self.shared.ports
     }
 
     /// What a client at this host needs: the address by which it reaches the server.
@@ -207,11 +227,20 @@ impl Server {
             .spawn(move || echo::echo(&shared, &udp))
             .map_err(io("a thread cannot be started"))?;
         while !stop() {
-            match self.listener.accept() {
-                Ok((tcp, from)) => self.welcome(tcp, from),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(),
-                // Descriptors have run out, or the client is gone already: others go on.
-                Err(_) => thread::sleep(Duration::from_millis(10)),
+            let mut none = true;
+            for listener in &self.listeners {
+                match listener.accept() {
+                    Ok((tcp, from)) => {
+                        none = false;
+                        self.welcome(tcp, from);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    // Descriptors have run out, or the client is gone already: others go on.
+                    Err(_) => thread::sleep(Duration::from_millis(10)),
+                }
+            }
+            if none {
+                self.wait();
             }
         }
         self.shared.stop.store(true, Ordering::Relaxed);
@@ -225,10 +254,11 @@ impl Server {
             tv_sec: 0,
             tv_nsec: 100_000_000,
         };
-        let _ = poll(
-            &mut [PollFd::new(&self.listener, PollFlags::IN)],
-            Some(&time),
-        );
+        let waiting = self.listeners.iter();
+        let mut waiting: Vec<PollFd<'_>> = waiting
+            .map(|listener| PollFd::new(listener, PollFlags::IN))
+            .collect();
+        let _ = poll(&mut waiting, Some(&time));
     }
 
     fn welcome(&self, tcp: std::net::TcpStream, from: SocketAddr) {

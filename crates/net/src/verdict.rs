@@ -1,6 +1,7 @@
 //! What a record means for the person: what share was over the goal, when and for how long it was bad, and
 //! one grade.
 
+use crate::air::{AirVerdict, judge as judge_air};
 use crate::cause::{Cause, cause};
 use crate::player::{Film, Played, play};
 use crate::record::{Event, PersonRecord, Probe, RoleRecord, SLOT_US};
@@ -9,7 +10,9 @@ use assay_model::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// How it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// Nobody would complain.
@@ -23,7 +26,7 @@ pub enum Grade {
 }
 
 /// A second of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Second {
     /// Which, from 0.
     pub at: u32,
@@ -41,7 +44,9 @@ pub struct Second {
 
 /// Latencies in microseconds. What failed counts as slower than anything: a percentile that falls among
 /// failures is none. So is one for which there is too little: p99 below 100, p99.9 below 1,000.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Percentiles {
     /// Half were as fast.
     pub p50: Option<u64>,
@@ -56,7 +61,7 @@ pub struct Percentiles {
 }
 
 /// What one role was like.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoleVerdict {
     /// Its name.
     pub role: String,
@@ -89,15 +94,21 @@ pub struct RoleVerdict {
     pub seconds: Vec<Second>,
     /// What was the matter, where it can be shown.
     pub cause: Option<Cause>,
+    /// It is not known because the client itself could hardly have taken in more: see [`CEILING`].
+    #[serde(default)]
+    pub at_ceiling: bool,
 }
 
 /// What a person was content with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonVerdict {
     /// Who.
     pub person: String,
     /// The worst of the roles that were measured.
     pub grade: Grade,
+    /// What its radio went through, where it looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub air: Option<AirVerdict>,
     /// Role by role.
     pub roles: Vec<RoleVerdict>,
 }
@@ -110,10 +121,13 @@ impl RoleVerdict {
     }
 }
 
+/// From this share of what a client can take in at most on, it may itself be what was slow: a page reads bytes of
+/// its own without TLS and connections.
+pub const CEILING: f64 = 0.5;
 /// More than this share of void events, and nothing is said of the rest.
 const MOST_VOID: f64 = 0.1;
 /// Fewer events than these are no measurement.
-const LEAST_EVENTS: u64 = 5;
+pub(crate) const LEAST_EVENTS: u64 = 5;
 
 /// Judges a person.
 #[must_use]
@@ -130,6 +144,7 @@ pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     PersonVerdict {
         person: record.person.clone(),
         grade: worst.unwrap_or(Grade::Unknown),
+        air: record.air.as_ref().map(judge_air),
         roles: verdicts,
     }
 }
@@ -146,7 +161,7 @@ fn is_void(role: &Role, event: &Event, away: &[(u64, u64)]) -> bool {
             .any(|(from, to)| event.due < *to && *from <= end)
 }
 
-fn is_over(role: &Role, event: &Event) -> bool {
+pub(crate) fn is_over(role: &Role, event: &Event) -> bool {
     match (event.took, role.within_us()) {
         (None, _) => true,
         (Some(took), Some(within)) => took > within,
@@ -209,12 +224,26 @@ fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord) -> RoleVerd
         played,
         seconds,
         cause: None,
+        at_ceiling: false,
     };
     verdict.grade = grade(role, &verdict, record);
+    if matches!(verdict.grade, Grade::Bad | Grade::Tolerable) && at_ceiling(record) {
+        verdict.grade = Grade::Unknown;
+        verdict.at_ceiling = true;
+    }
     if matches!(verdict.grade, Grade::Bad | Grade::Tolerable) {
         verdict.cause = cause(role, &verdict, &events, record);
     }
     verdict
+}
+
+/// Whether the client took in about as much as it can, in all of its roles together.
+fn at_ceiling(record: &PersonRecord) -> bool {
+    let slots = record.roles.iter().flat_map(|role| &role.slots);
+    let bytes = slots.fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    let rate = bytes as f64 * 8e6 / record.ran_us.max(1) as f64;
+    let ceiling = record.ceiling_bit_per_s.filter(|ceiling| *ceiling > 0.0);
+    ceiling.is_some_and(|ceiling| rate >= CEILING * ceiling)
 }
 
 fn grade(role: &Role, verdict: &RoleVerdict, record: &PersonRecord) -> Grade {

@@ -5,7 +5,7 @@
 //! | `POST /join` | client | [`Join`], [`Joined`] |
 //! | `POST /poll` | client | [`Poll`], [`Polled`] |
 //! | `POST /done` | client | [`Done`], `{}` |
-//! | `GET /bytes/N` | client | N bytes |
+//! | `GET /bytes/N` | client | N bytes; the token may stand behind `?` |
 //! | `POST /bytes` | client | anything; `{}` when it was counted |
 //! | `GET /clients` | controller | [`Clients`] |
 //! | `POST /run` | controller | [`crate::plan::Plan`], [`Started`] |
@@ -27,7 +27,7 @@ pub const CLIENT_HEADER: &str = "assay-client";
 pub const KEY: usize = 16;
 
 /// A client comes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Join {
     /// [`VERSION`].
     pub version: u32,
@@ -38,7 +38,7 @@ pub struct Join {
 }
 
 /// It is in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Joined {
     /// Its number.
     pub client: u64,
@@ -46,10 +46,13 @@ pub struct Joined {
     pub key: String,
     /// How it is called: another has the name that it wanted, perhaps.
     pub name: String,
+    /// Other ports of the server: a browser makes six connections to each.
+    #[serde(default)]
+    pub ports: Vec<u16>,
 }
 
 /// A client asks what to do, and reads the server's clock with it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Poll {
     /// Its number.
     pub client: u64,
@@ -61,14 +64,14 @@ pub struct Poll {
 }
 
 /// How it goes: of the last second or so.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Live {
     /// Role by role.
     pub roles: Vec<LiveRole>,
 }
 
 /// How one role goes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveRole {
     /// Its name.
     pub role: String,
@@ -83,7 +86,7 @@ pub struct LiveRole {
 }
 
 /// What to do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Polled {
     /// The server's clock, in microseconds since it began.
     pub now_us: i64,
@@ -96,7 +99,7 @@ pub struct Polled {
 }
 
 /// A part in a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Order {
     /// Number of the run.
     pub run: u64,
@@ -111,7 +114,7 @@ pub struct Order {
 }
 
 /// What a client saw.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Done {
     /// Its number.
     pub client: u64,
@@ -124,14 +127,14 @@ pub struct Done {
 }
 
 /// Who is there.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Clients {
     /// In the order in which they came.
     pub clients: Vec<ClientSeen>,
 }
 
 /// One client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientSeen {
     /// Name.
     pub name: String,
@@ -144,7 +147,7 @@ pub struct ClientSeen {
 }
 
 /// A run was planned.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Started {
     /// Its number.
     pub run: u64,
@@ -153,7 +156,7 @@ pub struct Started {
 }
 
 /// How a run stands.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Status {
     /// Microseconds since its start; negative before.
     pub since_us: i64,
@@ -166,7 +169,7 @@ pub struct Status {
 }
 
 /// How it stands with one person.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonSeen {
     /// Who.
     pub person: String,
@@ -183,7 +186,7 @@ pub struct PersonSeen {
 }
 
 /// What went wrong, for people; the body of every answer but 200.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refusal {
     /// Why.
     pub error: String,

@@ -15,7 +15,7 @@ pub const L2_HEADER: u64 = 96;
 const TXG_SECONDS: f64 = 5.0;
 
 /// What is known of the load and the machine. Sizes in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheQuestion {
     /// Memory of the machine.
     pub memory: Option<u64>,
@@ -34,7 +34,7 @@ pub struct CacheQuestion {
 }
 
 /// The ARC as it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ArcCounters {
     /// Bytes in use.
     pub size: u64,
@@ -52,7 +52,7 @@ pub struct ArcCounters {
 }
 
 /// The answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheAnswer {
     /// Memory that the headers of the L2ARC take.
     #[serde(skip_serializing_if = "Option::is_none")]

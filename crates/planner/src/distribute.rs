@@ -21,7 +21,7 @@ const BLOCKS_A_STEP: u64 = 16_384;
 const STEPS: u64 = 48;
 
 /// A top-level vdev.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Vdev {
     /// Its name.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Vdev {
 }
 
 /// Which rules hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rules {
     /// Before 0.7, or with `zio_dva_throttle_enabled=0`: free space alone decides
@@ -65,7 +65,7 @@ impl Rules {
 }
 
 /// What a write does to one vdev.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Share {
     /// Its name.
     pub name: String,
@@ -80,7 +80,7 @@ pub struct Share {
 }
 
 /// The outcome.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// The rules.
     pub rules: Rules,
@@ -95,7 +95,7 @@ pub struct Distribution {
 }
 
 /// How the writer writes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Writer {
     /// Bytes written in all.
     pub bytes: u64,

@@ -20,8 +20,11 @@ pub use numbers::{nagios, prometheus};
 pub use sarif::sarif;
 pub use terminal::terminal;
 
-use assay_model::finding::{Certainty, Checked, Finding, Fix, Severity};
+use assay_model::finding::{Certainty, Checked, Finding, Fix, Looked, Seen, Severity, Tried};
+use assay_model::trial::Verdict;
 use assay_model::{Place, SCHEMA_VERSION};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// What is shown, and with what.
@@ -34,30 +37,96 @@ pub struct View<'a> {
     pub line: &'a dyn Fn(&str, usize) -> Option<String>,
 }
 
+/// What a check found.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings<'a> {
+    schema: u32,
+    /// From which severity on a finding fails the check.
+    fail_on: Severity,
+    /// The worst severity among what is violated.
+    worst: Option<Severity>,
+    /// What counts, the most urgent first.
+    findings: Vec<Named<'a>>,
+    /// What the user accepted.
+    accepted: Vec<AcceptedNamed<'a>>,
+    /// What a reader must know of the whole check.
+    remarks: &'a [String],
+    /// All rules that were asked.
+    rules: &'a [Looked],
+}
+
+/// A finding under the name by which it is known again.
+#[derive(Serialize, JsonSchema)]
+struct Named<'a> {
+    /// Id of the page.
+    rule: &'a str,
+    domain: &'a str,
+    /// What it is about, as its facts begin; empty for the machine as a whole.
+    subject: String,
+    severity: Severity,
+    certainty: Certainty,
+    title: &'a str,
+    text: &'a str,
+    /// Where what it rests on was read.
+    places: &'a [Place],
+    evidence: &'a [Seen],
+    fix: &'a Fix,
+    /// Id of the advice whose trial would tell.
+    trial: Option<&'a str>,
+    /// What the newest trial of it on this machine said; left out while there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'a Tried>,
+    /// The same in every check as long as it is the same finding.
+    fingerprint: String,
+}
+
+/// What the user accepted, and why.
+#[derive(Serialize, JsonSchema)]
+struct AcceptedNamed<'a> {
+    finding: Named<'a>,
+    reason: &'a str,
+    owner: Option<&'a str>,
+    /// Until when: YYYY-MM-DD.
+    expires: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            rule: &finding.rule,
+            domain: &finding.domain,
+            subject: finding.subject.to_string(),
+            severity: finding.severity,
+            certainty: finding.certainty,
+            title: &finding.title,
+            text: &finding.text,
+            places: &finding.places,
+            evidence: &finding.evidence,
+            fix: &finding.fix,
+            trial: finding.trial.as_deref(),
+            verdict: finding.verdict.as_ref(),
+            fingerprint: finding.fingerprint(),
+        }
+    }
+}
+
 /// The document for programs.
 #[must_use]
 pub fn json(view: &View<'_>) -> Value {
-    let named = |finding: &Finding| {
-        let mut value = json!(finding);
-        value["fingerprint"] = finding.fingerprint().into();
-        value["subject"] = finding.subject.to_string().into();
-        value
-    };
-    let findings: Vec<Value> = view.checked.findings.iter().map(named).collect();
-    let accepted = view.checked.accepted.iter().map(|accepted| {
-        let mut value = json!(accepted);
-        value["finding"] = named(&accepted.finding);
-        value
+    let accepted = view.checked.accepted.iter().map(|accepted| AcceptedNamed {
+        finding: Named::of(&accepted.finding),
+        reason: &accepted.reason,
+        owner: accepted.owner.as_deref(),
+        expires: accepted.expires.as_deref(),
     });
-    let accepted: Vec<Value> = accepted.collect();
-    json!({
-        "schema": SCHEMA_VERSION,
-        "fail_on": view.fail_on,
-        "worst": view.checked.worst(),
-        "findings": findings,
-        "accepted": accepted,
-        "remarks": view.checked.remarks,
-        "rules": view.checked.rules,
+    json!(Findings {
+        schema: SCHEMA_VERSION,
+        fail_on: view.fail_on,
+        worst: view.checked.worst(),
+        findings: view.checked.findings.iter().map(Named::of).collect(),
+        accepted: accepted.collect(),
+        remarks: &view.checked.remarks,
+        rules: &view.checked.rules,
     })
 }
 
@@ -117,6 +186,21 @@ pub(crate) fn unknowns(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
         }
     }
     found
+}
+
+/// What a trial here said of the change: `tried here: no practical difference on /srv (2026-11-23; …)`.
+pub(crate) fn verdict(tried: &Tried) -> String {
+    let word = match tried.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoPracticalDifference => "no practical difference",
+        Verdict::Undecided => "undecided",
+        Verdict::Unsafe => "unsafe",
+    };
+    let Tried {
+        trial, day, target, ..
+    } = tried;
+    format!("tried here: {word} on {target} ({day}; `assay trial --show {trial}`)")
 }
 
 /// `2 high, 1 low`; `nothing` when nothing is violated.

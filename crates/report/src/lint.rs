@@ -4,38 +4,74 @@ use assay_fio::options::JobOptions;
 use assay_judge::doubts::other_tools::OtherTool;
 use assay_model::{Doubt, SCHEMA_VERSION};
 use assay_page::text::paragraph;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+/// What a command or job file would not measure.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    /// Whole devices that would be written over.
+    overwrites: Vec<String>,
+    /// What was recognised beside fio.
+    other_tools: Vec<Other<'a>>,
+    /// Why its figures may not mean what they seem to.
+    doubts: Vec<DoubtOf<'a>>,
+    /// Every job of fio, with the codes of its doubts.
+    jobs: Vec<JobSeen<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Other<'a> {
+    name: &'a str,
+    /// What it measures, in a sentence.
+    measures: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct JobSeen<'a> {
+    name: &'a str,
+    /// Codes.
+    doubts: Vec<&'a str>,
+}
+
+/// A doubt and whose it is.
+#[derive(Serialize, JsonSchema)]
+struct DoubtOf<'a> {
+    #[serde(flatten)]
+    doubt: &'a Doubt,
+    /// The job, or the tool.
+    job: &'a str,
+}
 
 /// One JSON object with the list `doubts`.
 #[must_use]
 pub fn to_json(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) -> serde_json::Value {
     let of_others = others.iter().flat_map(|other| {
-        other
-            .doubts
-            .iter()
-            .map(|doubt| doubt_json(other.name, doubt))
-    });
-    let doubts: Vec<_> = judged
-        .iter()
-        .flat_map(|(job, doubts)| doubts.iter().map(|doubt| doubt_json(&job.name, doubt)))
-        .chain(of_others)
-        .collect();
-    let measures: Vec<_> = others
-        .iter()
-        .map(|other| serde_json::json!({ "name": other.name, "measures": other.measures }))
-        .collect();
-    let jobs: Vec<_> = judged
-        .iter()
-        .map(|(job, doubts)| {
-            let codes: Vec<&str> = doubts.iter().map(|doubt| doubt.code.as_str()).collect();
-            serde_json::json!({ "name": job.name, "doubts": codes })
+        other.doubts.iter().map(|doubt| DoubtOf {
+            doubt,
+            job: other.name,
         })
-        .collect();
-    serde_json::json!({
-        "schema": SCHEMA_VERSION,
-        "overwrites": overwritten(judged, others),
-        "other_tools": measures,
-        "doubts": doubts,
-        "jobs": jobs,
+    });
+    let of_jobs = judged.iter().flat_map(|(job, doubts)| {
+        let job = &job.name;
+        doubts.iter().map(move |doubt| DoubtOf { doubt, job })
+    });
+    let measures = others.iter().map(|other| Other {
+        name: other.name,
+        measures: &other.measures,
+    });
+    let jobs = judged.iter().map(|(job, doubts)| JobSeen {
+        name: &job.name,
+        doubts: doubts.iter().map(|doubt| doubt.code.as_str()).collect(),
+    });
+    json!(Document {
+        schema: SCHEMA_VERSION,
+        overwrites: overwritten(judged, others),
+        other_tools: measures.collect(),
+        doubts: of_jobs.chain(of_others).collect(),
+        jobs: jobs.collect(),
     })
 }
 
@@ -59,13 +95,7 @@ pub fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) ->
 /// A doubt with the job it is about.
 #[must_use]
 pub fn doubt_json(job: &str, doubt: &Doubt) -> serde_json::Value {
-    serde_json::json!({
-        "code": doubt.code,
-        "severity": doubt.severity,
-        "evidence": doubt.evidence,
-        "remedy": doubt.remedy,
-        "job": job,
-    })
+    json!(DoubtOf { doubt, job })
 }
 
 /// The doubts for people, sentences in at most `columns`.

@@ -1,15 +1,20 @@
 //! What many people noticed on one network: terminal, JSON and a page from the same verdicts.
 
 mod compare;
+mod compare_page;
 mod page;
+mod radio;
+mod trial;
 mod words;
 
-pub use compare::{Named, compared, json as compared_json};
+pub use compare::{Document as Compared, Named, compared, json as compared_json};
+pub use compare_page::compared_page;
 pub use page::page;
+pub use trial::{trial_json, trial_page, trial_pair, trial_terminal, trial_verdict};
 pub use words::{cause, clients, cross, headline, live};
 
 use assay_model::SCHEMA_VERSION;
-use assay_net::result::{Run, experience};
+use assay_net::result::{Experience, Run, Spread, experience};
 use assay_net::role::Role;
 use assay_net::verdict::{Grade, PersonVerdict, RoleVerdict};
 use assay_page::style::Style;
@@ -17,6 +22,8 @@ use assay_page::table::Columns;
 use assay_page::text::clean;
 use assay_page::units::{NONE, grouped, latency, plural};
 use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// A run with what it means.
@@ -39,6 +46,12 @@ impl Net<'_> {
             .to_string()
     }
 
+    /// Seconds of the longest record.
+    fn seconds(&self) -> usize {
+        let roles = self.judged.iter().flat_map(|person| &person.roles);
+        roles.map(|role| role.seconds.len()).max().unwrap_or(0)
+    }
+
     /// Person, whole roles and their verdicts.
     fn people(&self) -> impl Iterator<Item = (&PersonVerdict, Vec<Role>, Option<&str>)> {
         let people = self.run.plan.people.iter().zip(&self.run.people);
@@ -52,16 +65,32 @@ impl Net<'_> {
     }
 }
 
+/// What many people noticed on one network. Times are in microseconds where their names say so.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    /// `net`.
+    kind: &'static str,
+    /// For how many it was bad, tolerable, good.
+    experience: Experience,
+    /// How far apart the starts were; null when that is not known.
+    spread: Option<Spread>,
+    /// Person by person.
+    judged: &'a [PersonVerdict],
+    /// As it was carried out, with all that was seen.
+    run: &'a Run,
+}
+
 /// One JSON object: what was seen, and what it means.
 #[must_use]
 pub fn json(net: &Net) -> String {
-    let value = serde_json::json!({
-        "schema": SCHEMA_VERSION,
-        "kind": "net",
-        "experience": experience(net.judged),
-        "spread": net.run.spread(),
-        "judged": net.judged,
-        "run": net.run,
+    let value = serde_json::json!(Document {
+        schema: SCHEMA_VERSION,
+        kind: "net",
+        experience: experience(net.judged),
+        spread: net.run.spread(),
+        judged: net.judged,
+        run: net.run,
     });
     format!("{value:#}\n")
 }
@@ -202,6 +231,7 @@ pub fn terminal(net: &Net, style: Style) -> String {
     out.push('\n');
     figures(&mut out, net, style);
     out.push('\n');
+    radio::table(&mut out, net, style);
     for sentence in sentences(net) {
         style.paragraph(&mut out, "", 0, &sentence);
     }
@@ -217,18 +247,28 @@ fn figures(out: &mut String, net: &Net, style: Style) {
             rows.push(std::iter::once(name).chain(cells(net, role)).collect());
         }
     }
-    let sides = "lllrrrrrrr";
-    for dropped in ["p99.9", "worst second", "max", "rate"] {
-        if Columns::fit(sides, &rows).width() + 2 <= style.columns() {
+    fitted(
+        out,
+        &mut rows,
+        "lllrrrrrrr",
+        &["p99.9", "worst second", "max", "rate"],
+        style,
+    );
+}
+
+/// A table without those columns that it has no room for, the first named first.
+fn fitted(out: &mut String, rows: &mut [Vec<String>], sides: &str, may_go: &[&str], style: Style) {
+    for dropped in may_go {
+        if Columns::fit(sides, &*rows).width() + 2 <= style.columns() {
             break;
         }
         if let Some(at) = rows[0].iter().position(|cell| cell == dropped) {
-            for row in &mut rows {
+            for row in &mut *rows {
                 row.remove(at);
             }
         }
     }
-    let columns = Columns::fit(sides, &rows);
+    let columns = Columns::fit(sides, &*rows);
     for (at, row) in rows.iter().enumerate() {
         let line = columns.line(row);
         let _ = writeln!(out, "  {}", if at == 0 { style.dim(&line) } else { line });

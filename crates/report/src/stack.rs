@@ -9,7 +9,7 @@ mod terminal;
 mod words;
 
 pub use html::html;
-pub use json::json;
+pub use json::{Document, json};
 pub use markdown::markdown;
 pub use terminal::terminal;
 

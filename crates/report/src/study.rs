@@ -11,8 +11,8 @@ mod terminal;
 mod words;
 
 pub use html::html;
-pub use json::json;
-pub use list::{catalogue, catalogue_json, runs, runs_json};
+pub use json::{Document, json};
+pub use list::{Catalogue, Runs, catalogue, catalogue_json, runs, runs_json};
 pub use markdown::markdown;
 pub use plan::{Before, plan};
 pub use terminal::terminal;

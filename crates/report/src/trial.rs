@@ -17,13 +17,14 @@ mod words;
 
 pub use evidence::figure_line;
 pub use html::{campaign as campaign_html, html};
-pub use json::{json, list as list_json};
+pub use json::{Document, List, json, list as list_json};
 pub use list::{campaign, list};
 pub use live::{Live, live_head, live_line};
 pub use markdown::markdown;
 pub use plan::{Before, plan_brief, plan_text};
 pub use terminal::terminal;
 pub use words::{change_of, verdict_line, verdict_word};
+pub(crate) use words::{signed, span};
 
 use assay_model::result::JudgedSample;
 use assay_model::trial::{Judgement, PairOutcome, Slot};

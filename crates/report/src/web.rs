@@ -13,6 +13,8 @@ use assay_page::style::Style;
 use assay_page::table::Columns;
 use assay_page::text::clean;
 use assay_page::units::{NONE, grouped, latency, plural, relative_half_width};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// What was measured, with what it means.
@@ -76,18 +78,38 @@ impl Stored {
     }
 }
 
+/// Web servers under load. Times are in nanoseconds.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    /// `web`.
+    kind: &'static str,
+    /// In the order of their numbers.
+    urls: &'a [String],
+    /// What a reader must know of each.
+    remarks: &'a [Vec<String>],
+    /// How it was measured.
+    settings: &'a serde_json::Value,
+    /// The user interrupted it.
+    interrupted: bool,
+    /// What the steps mean.
+    judged: &'a Judged,
+    /// As they were carried out.
+    steps: &'a [Step],
+}
+
 /// One JSON object: raw steps and what they mean.
 #[must_use]
 pub fn json(web: &Web) -> String {
-    let value = serde_json::json!({
-        "schema": SCHEMA_VERSION,
-        "kind": "web",
-        "urls": web.urls,
-        "remarks": web.remarks,
-        "settings": web.settings,
-        "interrupted": web.interrupted,
-        "judged": web.judged,
-        "steps": web.steps,
+    let value = serde_json::json!(Document {
+        schema: SCHEMA_VERSION,
+        kind: "web",
+        urls: web.urls,
+        remarks: web.remarks,
+        settings: &web.settings,
+        interrupted: web.interrupted,
+        judged: web.judged,
+        steps: web.steps,
     });
     format!("{value:#}\n")
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 /// A run as lists show it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RunRow {
     /// Number.
     pub id: RunId,

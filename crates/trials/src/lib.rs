@@ -19,7 +19,7 @@ pub use candidate::Candidate;
 pub use error::TrialError;
 pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
-pub use plan::{Options, again};
+pub use plan::{Options, again, coins};
 
 use assay_model::{Doubt, doubt::Severity};
 

@@ -6,14 +6,12 @@ use crate::{TrialError, doubt, stopped};
 use assay_engine::{Carried, Event, Steps, Tell, carry_out};
 use assay_host::Host;
 use assay_instruments::Cancel;
-use assay_judge::trial::{judge_trial, pairs, shown};
+use assay_judge::trial::{fruitless, judge_trial, pairs, shown};
 use assay_model::sample::Outcome;
 use assay_model::trial::{Judgement, PairOutcome, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
 use std::time::Duration;
 
-/// Pairs in a row without a figure after which going on is pointless.
-const FRUITLESS: usize = 3;
 /// Neighbours measured to see the noise before anything is changed.
 pub(crate) const NOISE_PAIRS: u32 = 3;
 
@@ -236,20 +234,6 @@ fn clock_doubt(what: Disagreement) -> Doubt {
             "the pair is left out; let the clock settle (NTP) before a trial",
         ),
     }
-}
-
-/// Why going on is pointless: the last pairs gave no figure, and it was not the change alone.
-fn fruitless(outcomes: &[PairOutcome]) -> Option<String> {
-    let last = outcomes.len().checked_sub(FRUITLESS)?;
-    let mut why = None;
-    for outcome in &outcomes[last..] {
-        why = match outcome {
-            PairOutcome::Measured { .. } | PairOutcome::FailedChanged { .. } => return None,
-            PairOutcome::Failed { error } => Some(error.clone()),
-            PairOutcome::Void { reason } => Some(reason.clone()),
-        };
-    }
-    why
 }
 
 /// Measures neighbours of the side as it is now, to see how noisy the machine is. Nothing is stored.

@@ -114,7 +114,8 @@ fn guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
 
 /// One coin for each pair. The whole error rate rests on these being fair and independent of what
 /// is measured, so they are thrown before anything is.
-pub(crate) fn coins(seed: u64, pairs: u32) -> Vec<Side> {
+#[must_use]
+pub fn coins(seed: u64, pairs: u32) -> Vec<Side> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
     let mut coin = || match random.random::<bool>() {
         true => Side::Now,

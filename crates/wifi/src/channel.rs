@@ -1,15 +1,31 @@
 //! Channels and bands.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A part of the spectrum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 pub enum Band {
     /// 2.4 GHz.
+    #[serde(rename = "2.4GHz")]
     Two,
     /// 5 GHz.
+    #[serde(rename = "5GHz")]
     Five,
     /// 6 GHz.
+    #[serde(rename = "6GHz")]
     Six,
 }
 
@@ -24,7 +40,19 @@ impl fmt::Display for Band {
 }
 
 /// A channel of 20 MHz.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 pub struct Channel {
     /// The band.
     pub band: Band,

@@ -165,20 +165,35 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| path.display().to_string())
 }
 
+/// The catalogue, or what was asked for of it, and what it means here.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    advice: Vec<Shown<'a>>,
+}
+
+/// A piece of advice and what it means here.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    advice: &'a Advice,
+    /// Whether it applies to this machine.
+    here: &'a Applicability,
+    /// Its page below `advice/`, or the file in a directory of the user's.
+    file: Option<&'a str>,
+}
+
 fn json(catalogue: &Catalogue, entries: &[Entry<'_>]) -> anyhow::Result<String> {
-    let entries = entries
-        .iter()
-        .map(|entry| {
-            let mut value = serde_json::to_value(entry.advice)?;
-            value["here"] = serde_json::to_value(&entry.here)?;
-            value["file"] = catalogue.file(&entry.advice.id).into();
-            Ok(value)
-        })
-        .collect::<Result<Vec<_>, serde_json::Error>>()?;
-    Ok(format!(
-        "{:#}\n",
-        serde_json::json!({ "schema": SCHEMA_VERSION, "advice": entries })
-    ))
+    let advice = entries.iter().map(|entry| Shown {
+        advice: entry.advice,
+        here: &entry.here,
+        file: catalogue.file(&entry.advice.id),
+    });
+    let document = Document {
+        schema: SCHEMA_VERSION,
+        advice: advice.collect(),
+    };
+    Ok(format!("{:#}\n", serde_json::to_value(document)?))
 }
 
 /// A standing as it is written in pages.

@@ -1,6 +1,7 @@
 //! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
 
 mod fix;
+mod verdicts;
 mod wifi;
 
 use super::advice::Own;
@@ -181,6 +182,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut pages = chosen(catalogue.all(), &args.forms.only);
     pages.retain(|page| !assay_wifi::judges(page));
     let mut checked = findings(pages, &facts);
+    // What was tried on this machine says nothing about another one.
+    if captured.is_none() {
+        verdicts::fill_in(&mut checked, global);
+    }
     accepted(&mut checked, &args.forms)?;
     // The line as the collectors saw it: secrets are left out of it.
     let redacted = Redacted::new(host, false);

@@ -42,6 +42,22 @@ pub struct Args {
     json: bool,
 }
 
+/// Two runs beside each other.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    #[serde(flatten)]
+    comparison: &'a RunComparison,
+    schema: u32,
+    machines: Machines,
+}
+
+/// Where the runs were measured, as far as that is known.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Machines {
+    a: Option<Machine>,
+    b: Option<Machine>,
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
@@ -58,9 +74,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             .retain(|row| args.metric.contains(&row.metric));
     }
     if args.json {
-        let mut document = serde_json::to_value(&comparison)?;
-        document["schema"] = SCHEMA_VERSION.into();
-        document["machines"] = serde_json::json!({ "a": machines.0, "b": machines.1 });
+        let (a, b) = machines;
+        let document = serde_json::json!(Document {
+            comparison: &comparison,
+            schema: SCHEMA_VERSION,
+            machines: Machines { a, b },
+        });
         print(&format!("{document:#}\n"))?;
     } else {
         let style = context::style(global);

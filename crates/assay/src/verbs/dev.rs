@@ -1,5 +1,8 @@
 //! `assay dev`: what packages and the book take from the binary itself, so that it cannot drift.
 
+#[cfg(feature = "schemas")]
+pub(super) mod schemas;
+
 use crate::cli::Cli;
 use crate::complete;
 use crate::context::{print, write_file};
@@ -45,6 +48,13 @@ enum What {
         #[arg(long, value_name = "SECONDS")]
         within: u64,
     },
+    /// The forms of what `--json` prints, as JSON schemas, one file each
+    #[cfg(feature = "schemas")]
+    Schemas {
+        /// An existing directory
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
     /// The book's pages of the command line, one file for each verb
     Book {
         /// An existing directory
@@ -59,6 +69,8 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         What::Man { dir } => man(dir)?,
         What::Completions { shell } => completions(shell)?,
         What::Book { dir } => book(dir)?,
+        #[cfg(feature = "schemas")]
+        What::Schemas { dir } => schemas::write(dir)?,
         What::StandBy {
             journal,
             session,

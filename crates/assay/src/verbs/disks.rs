@@ -49,6 +49,20 @@ pub struct Args {
     json: bool,
 }
 
+/// Disks that do the same work, beside each other.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    comparisons: &'a [Comparison],
+}
+
+/// Groups of disks that do the same work.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct List<'a> {
+    schema: u32,
+    siblings: &'a [Siblings],
+}
+
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let (groups, unknown) = assay_facts::siblings(&Live);
@@ -74,7 +88,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         print(&match args.json {
             true => format!(
                 "{:#}\n",
-                serde_json::json!({ "schema": SCHEMA_VERSION, "siblings": chosen })
+                serde_json::json!(List {
+                    schema: SCHEMA_VERSION,
+                    siblings: &chosen,
+                })
             ),
             false => chosen.iter().map(list).collect(),
         })?;
@@ -95,7 +112,10 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     print(&match args.json {
         true => format!(
             "{:#}\n",
-            serde_json::json!({ "schema": SCHEMA_VERSION, "comparisons": found })
+            serde_json::json!(Document {
+                schema: SCHEMA_VERSION,
+                comparisons: &found,
+            })
         ),
         false => table(&found),
     })?;

@@ -60,6 +60,13 @@ pub struct Args {
     identity: bool,
 }
 
+/// What is true of a machine.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    facts: &'a Facts,
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.script {
@@ -88,7 +95,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.json {
         print(&format!(
             "{:#}\n",
-            serde_json::json!({ "schema": SCHEMA_VERSION, "facts": chosen })
+            serde_json::json!(Document {
+                schema: SCHEMA_VERSION,
+                facts: &chosen,
+            })
         ))?;
     } else {
         print(&listing::listing(&chosen, context::style(global)))?;

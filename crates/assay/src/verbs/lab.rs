@@ -12,8 +12,10 @@ mod open;
 mod plug;
 mod powercut;
 mod progress;
+mod reboot;
 mod session;
 mod shell;
+mod stall;
 
 use crate::global::Global;
 use crate::status::Status;
@@ -35,6 +37,10 @@ Examples:
   assay lab ssh                   a shell in it
   assay lab cp job.fio :/root/    a file into it, and `assay lab cp :/root/out.json .` out of it
   assay lab plug 1G,bus=nvme      one more disk, while it runs
+  assay lab reboot                start it anew; its disks stay
+  assay lab snapshot before       keep this moment, and `assay lab restore before` goes back to it
+  assay lab stall disk1 --every 5s --length 300ms
+                                  a disk that answers nothing for a while, again and again
   assay lab list
   assay lab down                  the guest and its disks are gone
   assay lab net four              four people behind a long queue, without a guest
@@ -67,6 +73,14 @@ enum LabVerb {
     Unplug(plug::Unplug),
     /// Copy a file into a guest or out of it
     Cp(copy::Copy),
+    /// Start a guest anew
+    Reboot(reboot::Restart),
+    /// Keep a moment of a guest: memory, root and disks
+    Snapshot(reboot::Keep),
+    /// Go back to a moment of a guest
+    Restore(reboot::Restore),
+    /// Let disks of a guest answer nothing for a while, again and again
+    Stall(stall::Stall),
     /// Measure virtual disks against each other
     Measure(measure::Measure),
     /// Cut the power and look for what the guest was told is durable
@@ -96,6 +110,10 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<Status> {
         LabVerb::Plug(args) => lab.plug(&args),
         LabVerb::Unplug(args) => lab.unplug(&args),
         LabVerb::Cp(args) => lab.copy(&args),
+        LabVerb::Reboot(args) => lab.reboot(&args),
+        LabVerb::Snapshot(args) => lab.snapshot(&args),
+        LabVerb::Restore(args) => lab.restore(&args),
+        LabVerb::Stall(args) => lab.stall(&args),
         LabVerb::Measure(args) => measure::measure(&lab, &args),
         LabVerb::Crypto(args) => crypto::crypto(&lab, &args),
         LabVerb::Full(args) => full::full(&lab, &args),

@@ -4,6 +4,7 @@ mod client;
 mod compare;
 pub mod run;
 mod serve;
+pub mod trial;
 
 use crate::global::Global;
 use crate::status::Status;
@@ -22,6 +23,7 @@ Examples:
                                   four people at once: who noticed what
   assay net run --list            plans and roles
   assay net compare a.json b.json which of two networks would people take?
+  assay net trial …               the same in turns, with an error rate: `assay net trial --help`
   assay net run evening.toml      a plan of your own; the server is in ASSAY_NET_SERVER
 
 Nobody is let in without the token in the address, and the certificate has to be the address's.";
@@ -44,6 +46,8 @@ enum NetVerb {
     Run(run::Args),
     /// Put two runs beside each other: which network would people take?
     Compare(compare::Args),
+    /// Two settings of a network in turns: is one better for people, by more than chance?
+    Trial(trial::Args),
 }
 
 /// Runs the verb.
@@ -53,6 +57,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         NetVerb::Client(args) => client::run(args),
         NetVerb::Run(args) => run::run(args, global),
         NetVerb::Compare(args) => compare::run(args, global),
+        NetVerb::Trial(args) => trial::run(args, global),
     }
 }
 

@@ -9,7 +9,7 @@ use assay_host::{Host as _, Live};
 use assay_model::SCHEMA_VERSION;
 use assay_page::Style;
 use assay_page::text::clean;
-use assay_probe::pins::{HPKP, Pinned, of_file};
+use assay_probe::pins::{HPKP, Pin, Pinned, of_file};
 use assay_probe::tls::{Question, Roots, certificates};
 use assay_probe::{Patience, Starttls, Target, Visit};
 use clap::builder::PossibleValuesParser;
@@ -125,27 +125,50 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     Ok(all)
 }
 
+/// Pins of keys.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    pins: Vec<Shown<'a>>,
+}
+/// A pin and how it is written where it is used.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Shown<'a> {
+    /// The file or server that was named.
+    of: &'a str,
+    /// `certificate`, `request`, `private key` or `public key`.
+    kind: &'static str,
+    /// Its owner, where it says so.
+    subject: Option<&'a str>,
+    /// Algorithm and size.
+    key: &'a str,
+    pin: &'a Pin,
+    /// The DNS record, where it is the key of a server.
+    tlsa: Option<String>,
+    curl: String,
+    android: String,
+    ios: String,
+}
+
 fn json(all: &[Found]) -> String {
-    let pins: Vec<_> = all
-        .iter()
-        .map(|found| {
-            serde_json::json!({
-                "of": found.of,
-                "kind": found.pinned.kind,
-                "subject": found.pinned.subject,
-                "key": found.pinned.key,
-                "pin": found.pinned.pin,
-                "tlsa": found.host.as_ref().map(|(host, port)| found.pinned.pin.tlsa(*port, host)),
-                "curl": found.pinned.pin.curl(),
-                "android": found.pinned.pin.android(),
-                "ios": found.pinned.pin.ios(),
-            })
-        })
-        .collect();
-    format!(
-        "{:#}\n",
-        serde_json::json!({ "schema": SCHEMA_VERSION, "pins": pins })
-    )
+    let pins = all.iter().map(|Found { of, pinned, host }| Shown {
+        of,
+        kind: pinned.kind,
+        subject: pinned.subject.as_deref(),
+        key: &pinned.key,
+        pin: &pinned.pin,
+        tlsa: host
+            .as_ref()
+            .map(|(host, port)| pinned.pin.tlsa(*port, host)),
+        curl: pinned.pin.curl(),
+        android: pinned.pin.android(),
+        ios: pinned.pin.ios(),
+    });
+    let document = Document {
+        schema: SCHEMA_VERSION,
+        pins: pins.collect(),
+    };
+    format!("{:#}\n", serde_json::json!(document))
 }
 
 /// Pins are copied: their lines are never broken.

@@ -42,6 +42,45 @@ enum Question {
     Durability(durability::Args),
 }
 
+/// The form of each answer, by its question.
+#[cfg(feature = "schemas")]
+pub(super) fn documents() -> Vec<super::dev::schemas::Form> {
+    use super::dev::schemas::form;
+    use show::Document;
+    vec![
+        (
+            "plan-layout",
+            "assay plan layout --json",
+            form::<Document<'_, layout::Answer<'_>>>(),
+        ),
+        (
+            "plan-capacity",
+            "assay plan capacity --json",
+            form::<Document<'_, assay_planner::capacity::Answer>>(),
+        ),
+        (
+            "plan-distribute",
+            "assay plan distribute --json",
+            form::<Document<'_, distribute::Answer>>(),
+        ),
+        (
+            "plan-clones",
+            "assay plan clones --json",
+            form::<Document<'_, clones::Answer<'_>>>(),
+        ),
+        (
+            "plan-cache",
+            "assay plan cache --json",
+            form::<Document<'_, assay_planner::cache::CacheAnswer>>(),
+        ),
+        (
+            "plan-durability",
+            "assay plan durability --json",
+            form::<Document<'_, durability::Answer>>(),
+        ),
+    ]
+}
+
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     match &args.question {

@@ -3,6 +3,8 @@
 mod login;
 mod workload;
 
+#[cfg(feature = "schemas")]
+pub(super) use login::Document as Login;
 pub use workload::OneWorkload;
 
 use crate::context::{self, print};

@@ -58,6 +58,14 @@ enum Action {
     },
 }
 
+/// What was measured.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    /// The newest first.
+    runs: &'a [RunRow],
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(Action::Delete { runs, yes }) = &args.action {
@@ -78,7 +86,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     });
     rows.truncate(args.newest.unwrap_or(usize::MAX));
     if args.json {
-        let document = serde_json::json!({ "schema": SCHEMA_VERSION, "runs": rows });
+        let document = serde_json::json!(Document {
+            schema: SCHEMA_VERSION,
+            runs: &rows,
+        });
         print(&format!("{document:#}\n"))?;
     } else if rows.is_empty() {
         match any {

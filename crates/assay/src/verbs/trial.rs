@@ -5,6 +5,9 @@ mod carry;
 mod live;
 mod look;
 
+#[cfg(feature = "schemas")]
+pub(super) use look::Recovery;
+
 pub(crate) use look::told;
 
 use super::advice::{Own, assignment};

@@ -18,11 +18,26 @@ pub struct Args {
     json: bool,
 }
 
+/// Which assay this is.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document {
+    /// Version of the documents of `--json`.
+    schema: u32,
+    version: &'static str,
+    architecture: &'static str,
+    /// `static` or `dynamic`.
+    linked: &'static str,
+    /// What was built in of what can be left out.
+    features: &'static [&'static str],
+}
+
 /// Runs the verb.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let features: &[&str] = &[
         #[cfg(feature = "browse")]
         "browse",
+        #[cfg(feature = "schemas")]
+        "schemas",
     ];
     let linked = match cfg!(target_feature = "crt-static") {
         true => "static",
@@ -32,12 +47,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let text = match args.json {
         true => format!(
             "{:#}\n",
-            serde_json::json!({
-                "schema": SCHEMA_VERSION,
-                "version": version,
-                "architecture": arch,
-                "linked": linked,
-                "features": features,
+            serde_json::json!(Document {
+                schema: SCHEMA_VERSION,
+                version,
+                architecture: arch,
+                linked,
+                features,
             })
         ),
         false => format!(

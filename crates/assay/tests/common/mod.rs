@@ -9,6 +9,7 @@ pub mod browser;
 pub mod guests;
 pub mod pages;
 pub mod pools;
+pub mod schemas;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

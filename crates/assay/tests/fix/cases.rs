@@ -89,7 +89,7 @@ pub const CASES: [Case; 15] = [
     (
         "postfix-restated-default",
         &[("postfix/main.cf", |text| {
-            format!("{text}minimal_backoff_time = 5m\nqueue_run_delay = 10m\n")
+            format!("{text}minimal_backoff_time = 5m\nqueue_run_delay = 4m\n")
         })],
     ),
     (

@@ -111,7 +111,7 @@ fn mended_and_undone(rule: &str, files: &[Planted]) {
     if rule == "postfix-restated-default" {
         let text = std::fs::read_to_string(bed.path("postfix/main.cf")).unwrap();
         assert!(
-            text.ends_with("\nqueue_run_delay = 10m\n"),
+            text.ends_with("\nqueue_run_delay = 4m\n"),
             "what is no default stays"
         );
     }
@@ -169,7 +169,7 @@ fn what_is_not_confirmed_is_taken_back() {
 fn a_page_without_edits_is_to_be_done_by_hand() {
     let Some(bed) = Bed::new() else { return };
     bed.edit("postfix/master.cf", |text| {
-        format!("{text}slow unix - - y - - smtp\n  -o maximal_queue_lifetime=2h\n")
+        format!("{text}slow unix n - n 300 1 qmgr\n  -o maximal_queue_lifetime=2h\n")
     });
     let before = bed.look("postfix/master.cf");
     // A line in a language that is not edited, and one that is beside it.

@@ -1,12 +1,14 @@
 use super::*;
 use crate::queue::Discipline;
+use crate::shaper::Rate;
+use crate::trace::Trace;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Instant;
 
 fn shape(mbit: f64, discipline: Discipline) -> Shape {
     Shape {
-        bit_per_s: mbit * 1e6,
+        rate: Rate::BitPerS(mbit * 1e6),
         discipline,
         buffer: Duration::from_millis(300),
         delay: Duration::from_millis(5),
@@ -130,27 +132,90 @@ fn a_plain_queue_fills_and_fq_codel_keeps_others_out_of_it() {
 fn what_cannot_be_meant_is_refused() {
     let good = shape(1.0, Discipline::Fifo);
     for (people, bad) in [
-        (0, good),
-        (PEOPLE + 1, good),
+        (0, good.clone()),
+        (PEOPLE + 1, good.clone()),
         (
             1,
             Shape {
-                bit_per_s: f64::NAN,
-                ..good
+                rate: Rate::BitPerS(f64::NAN),
+                ..good.clone()
             },
         ),
-        (1, Shape { loss: 1.0, ..good }),
+        (
+            1,
+            Shape {
+                loss: 1.0,
+                ..good.clone()
+            },
+        ),
         (
             1,
             Shape {
                 delay: Duration::from_secs(100),
-                ..good
+                ..good.clone()
             },
         ),
     ] {
         assert!(matches!(
-            Bed::new(people, bad, good, 0),
+            Bed::new(people, bad, good.clone(), 0),
             Err(BedError::Meaning(_))
         ));
     }
+}
+
+/// A second at 12 Mbit/s, a second at 1.2 Mbit/s, and again.
+fn recording() -> Arc<Trace> {
+    let fast = 1..=1000;
+    let slow = (1010..=2000).step_by(10);
+    let text: String = fast.chain(slow).map(|ms| format!("{ms}\n")).collect();
+    Arc::new(Trace::read(text.as_bytes()).unwrap())
+}
+
+#[test]
+fn a_recorded_link_lets_through_what_was_recorded() {
+    let down = Shape {
+        rate: Rate::Recorded(recording()),
+        ..shape(20.0, Discipline::Fifo)
+    };
+    let bed = match Bed::new(1, down, shape(20.0, Discipline::Fifo), 1) {
+        Ok(bed) => bed,
+        Err(error @ (BedError::Namespace(_) | BedError::Tun(_))) => {
+            assay_testing::skipped("root", error);
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let stop = AtomicBool::new(false);
+    let socket = bed
+        .server()
+        .inside(|| UdpSocket::bind((SERVER, 9)))
+        .unwrap()
+        .unwrap();
+    thread::scope(|scope| {
+        // More than the link ever takes, in packets of 1500 bytes with their heads.
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                for _ in 0..20 {
+                    let _ = socket.send_to(&[7; 1472], (Bed::address(0), 9));
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        // The queue fills.
+        thread::sleep(Duration::from_millis(1500));
+        let read = || (Instant::now(), bed.counters().0.read().0);
+        let (begin, before) = read();
+        // Whole rounds, so that where in the recording it began does not matter.
+        thread::sleep(Duration::from_millis(8000));
+        let (end, after) = read();
+        stop.store(true, Ordering::SeqCst);
+        // The sleep is longer than asked on a busy machine: what is over is at most at the fast rate.
+        let over = (end - begin).as_secs_f64() - 8.0;
+        let wanted = recording().bit_per_s() / 8.0 * 8.0;
+        let got = (after - before) as f64;
+        println!("{got} bytes of {wanted} recorded ones, {over:.4} s late");
+        let least = wanted * 0.98;
+        let most = wanted * 1.02 + over * 12e6 / 8.0;
+        assert!((least..=most).contains(&got), "{got} {wanted} {over}");
+    });
 }

@@ -30,6 +30,7 @@ mod nginx;
 mod postfix;
 mod ssh;
 pub mod ssh_match;
+pub mod ssh_sample;
 mod told;
 mod walk;
 

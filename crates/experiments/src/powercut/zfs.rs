@@ -6,7 +6,7 @@
 
 use super::{Outcome, Trial, cuts, missing, write};
 use crate::pool::{command, copy_out, wait_for};
-use crate::writelog;
+use crate::writelog::{self, Unflushed};
 use assay_instruments::Cancel;
 use assay_lab::Guest;
 use assay_lab::Image;
@@ -131,7 +131,19 @@ pub fn run(
             note: None,
         });
         for (acknowledged, moment) in cuts(&one.moments, trial.cuts) {
-            let path = rebuild(&guest, disk, &entries, moment, images.len())?;
+            let left = (trial.unflushed, trial.seed);
+            let path = match rebuild(&guest, disk, (&entries, moment, left), images.len()) {
+                Ok(path) => path,
+                // An image that cannot be opened any more has lost all of them.
+                Err(error @ LabError::Disk { .. }) => {
+                    if let Some(outcome) = outcomes.last_mut() {
+                        outcome.note = Some(error.to_string());
+                        outcome.cut(acknowledged);
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             images.push(Cut {
                 written: index,
                 acknowledged,
@@ -231,14 +243,13 @@ fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), Lab
 fn rebuild(
     guest: &Guest,
     disk: &Disk,
-    entries: &[writelog::Entry],
-    moment: u64,
+    (entries, moment, left): (&[writelog::Entry], u64, (Unflushed, u64)),
     number: usize,
 ) -> Result<PathBuf, LabError> {
     let (first, log) = guest.disk_log(disk).ok_or_else(|| super::no_log(disk))?;
     let image = guest.dir().join(format!("cut{number}"));
     assay_lab::sparse::copy(&first, &image)?;
-    writelog::replay(&log, entries, moment, &image)?;
+    writelog::replay(&log, entries, moment, left, &image)?;
     if disk.format == Format::Raw {
         return Ok(image);
     }

@@ -41,7 +41,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 /// What a capture keeps of the file.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
-        let ours = name.starts_with("!include") && is_pattern(value);
+        let included = name.starts_with("!include") && is_pattern(value);
+        let ours = included || super::services::dovecot::is_kept(name, value);
         ours.then(|| value.to_owned())
     };
     assay_conf::outline(ConfigLanguage::Dovecot, text, &kept)

@@ -3,11 +3,16 @@
 
 pub(crate) mod authorized_keys;
 pub(crate) mod certificates;
+pub(crate) mod dnsbl;
+pub(crate) mod dovecot;
 pub(crate) mod lines;
+pub(crate) mod mail_queue;
 pub(crate) mod mapped;
 pub(crate) mod nginx;
 pub(crate) mod packages;
 pub(crate) mod postfix;
+pub(crate) mod resolver;
+pub(crate) mod spam;
 pub(crate) mod ssh;
 pub(crate) mod swap;
 pub(crate) mod timers;
@@ -24,6 +29,10 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     ssh::client(g);
     nginx::collect(g);
     postfix::collect(g);
+    mail_queue::collect(g);
+    spam::collect(g);
+    dovecot::collect(g);
+    resolver::collect(g);
     lines::collect(g);
     swap::collect(g);
     packages::collect(g);
@@ -96,7 +105,7 @@ fn words(said: &Setting) -> Vec<Value> {
 
 /// Names of scopes, in their order: `everywhere` outside of all blocks, then the first word of a
 /// block's head with its number among those, `Match-2`. They stay when lines move.
-fn names(all: &Effective) -> Vec<(ScopeId, String)> {
+pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let name = |(id, scope): (ScopeId, &Scope)| {
         let Some(head) = scope.head.first() else {

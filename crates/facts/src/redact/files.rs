@@ -2,7 +2,8 @@
 
 use super::{LEFT_OUT, cmdline, mount};
 use crate::collectors::services::{
-    authorized_keys, certificates, lines, mapped, packages, postfix, ssh, swap, timers,
+    authorized_keys, certificates, lines, mapped, packages, postfix, resolver, spam, ssh, swap,
+    timers,
 };
 use crate::collectors::{dovecot, kernel, nginx, sysctl};
 use crate::{libvirt, proxmox, qemu};
@@ -113,6 +114,9 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if certificates::DOVECOT.contains(&path) => {
             Rule::Lines(|line, _| certificates::redact_dovecot(line))
         }
+        _ if certificates::is_of_apache(path) => {
+            Rule::Lines(|line, _| certificates::redact_apache(line))
+        }
         _ if certificates::may_be(path) => Rule::Bytes(|bytes, _| certificates::redact(bytes)),
         timers::CRONTAB => Rule::Lines(|line, _| timers::redact(line)),
         _ if timers::CRON.iter().any(|dir| below(path, dir)) => {
@@ -125,8 +129,11 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         postfix::MASTER => Rule::Lines(|line, _| postfix::redact_master(line)),
         swap::SWAPS => Rule::Lines(|line, _| swap::redact(line)),
         lines::SESSION => Rule::Lines(|line, _| lines::redact_session(line)),
+        lines::PAM_SSHD => Rule::Lines(|line, _| lines::redact_pam_sshd(line)),
+        resolver::ORDER => Rule::Lines(|line, _| resolver::redact_order(line)),
+        resolver::RESOLV => Rule::Lines(|line, _| resolver::redact_domain(line)),
         lines::SAMBA => Rule::Lines(|line, _| lines::redact_samba(line)),
-        _ if path.starts_with(lines::SPAM) => Rule::Lines(|line, _| lines::redact_spam(line)),
+        _ if spam::may_be(path) => Rule::Lines(|line, _| spam::redact(line)),
         _ if path.starts_with(lines::VPN) => Rule::Lines(|line, _| lines::redact_vpn(line)),
         dovecot::FILE => Rule::Bytes(|bytes, _| dovecot::redact(bytes)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
@@ -169,10 +176,12 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
     dir == "/proc/"
         || dir == PROXMOX
         || below(&dir, certificates::CERTBOT)
+        || certificates::APACHE.contains(&dir.trim_end_matches('/'))
         || dir.trim_end_matches('/') == timers::WANTED
         || timers::CRON.contains(&dir.trim_end_matches('/'))
         || dir.starts_with(SSH)
         || dir.starts_with(lines::VPN)
+        || spam::may_be_listed(&dir)
         || dir.starts_with(nginx::DIR)
         || of_process(dir.trim_end_matches('/'), "fd")
         || known.into_iter().any(|known| dir.starts_with(known))

@@ -58,9 +58,13 @@ function line_of(class, line) {
     if (class == "group") return group(line)
     if (class == "flags") return line ~ /^flags:[ \t]*[0-7]+$/ ? line : ""
     if (class == "certificate") return certificate(line)
+    if (class == "apache") return apache(line)
     if (class == "dovecot-certificates") return dovecot_certificate(line)
     if (class == "dovecot") return dovecot(line)
     if (class == "session") return session(line)
+    if (class == "pam-sshd") return pam_sshd(line)
+    if (class == "hosts-order") return hosts_order(line)
+    if (class == "domain") return domain(line)
     if (class == "samba") return samba(line)
     if (class == "spam") return spam(line)
     if (class == "vpn") return vpn(line)
@@ -164,24 +168,38 @@ function group(line,   n, parts, i) {
 }
 function certificate(line,   n, words, i) {
     n = split(line, words, " ")
-    if (line !~ /^certificate -?[0-9]+ -?[0-9]+ [A-Za-z0-9.-]+ [0-9]+ [A-Za-z0-9.-]+ (itself|another)$/ || n != 7) return ""
+    if (line !~ /^certificate -?[0-9]+ -?[0-9]+ [A-Za-z0-9.-]+ [0-9]+ [A-Za-z0-9.-]+ (itself|another)( (next|gap|end) (fetch|-))?$/ || (n != 7 && n != 9)) return ""
     for (i = 2; i <= 5; i++) if (i != 4 && (length(words[i]) > 18 || words[i] ~ /^-?0[0-9]|^-0/)) return ""
+    if (n == 7) line = line " end -"
     return length(words[6]) <= 40 ? line : ""
+}
+function apache(line,   n, words, path) {
+    n = split(line, words, " ")
+    if (n < 2 || tolower(words[1]) !~ /^sslcertificate(chain|key)?file$/) return ""
+    path = words[2]; gsub(/^"+|"+$/, "", path)
+    return file_name(path) ? words[1] " " path : ""
 }
 function dovecot_certificate(line,   at, name, value) {
     at = index(line, "=")
     if (!at) return ""
     name = trim(substr(line, 1, at - 1))
+    if (dovecot_word(name, trim(substr(line, at + 1)))) return trim(line)
     if (name !~ /^(ssl_cert|ssl_server_cert_file|ssl_key|ssl_server_key_file)$/) return ""
     value = trim(substr(line, at + 1)); sub(/^<+/, "", value); value = trim(value)
     return file_name(value) ? trim(line) : ""
 }
 function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ /^[A-Za-z0-9\/._+*@-]*$/ }
-function dovecot(line,   text) {
+function dovecot_word(name, value) {
+    if (name == "dovecot_config_version") return length(value) <= 12 && value ~ /^[0-9.]*$/
+    return name ~ /^(disable_plaintext_auth|auth_allow_cleartext)$/ && value ~ /^(yes|no)$/
+}
+function dovecot(line,   text, at) {
     text = trim(line)
     if (text ~ /^#/) return ""
     if (text == "}") { if (depth) depth--; return "" }
     if (text ~ /\{$/) { depth++; return "" }
+    at = index(text, "=")
+    if (!depth && at && dovecot_word(trim(substr(text, 1, at - 1)), trim(substr(text, at + 1)))) return line
     return (!depth && text ~ /^!include(_try)?[ \t]/ && pattern(trim(substr(text, index(text, "include") + (text ~ /^!include_try/ ? 11 : 7))))) ? line : ""
 }
 function session(line,   words, n, i) {
@@ -189,6 +207,31 @@ function session(line,   words, n, i) {
     n = split(line, words, " ")
     for (i = 1; i <= n; i++) if (words[i] !~ /^#*-?(session)?$/ && words[i] !~ /^(optional|required|pam_systemd\.so)$/) return ""
     return line
+}
+function pam_sshd(line,   n, words, i, name) {
+    n = split(line, words, " ")
+    if (words[1] != "auth" && words[1] != "-auth") return ""
+    for (i = 2; i <= n; i++) {
+        name = words[i]; sub(/^.*\//, "", name)
+        if (name in SECOND) return "auth required " name
+    }
+    return ""
+}
+function hosts_order(line,   n, words, i, out) {
+    sub(/#.*$/, "", line); line = trim(line)
+    if (line !~ /^hosts:/) return ""
+    n = split(substr(line, 7), words, " "); out = "hosts:"
+    for (i = 1; i <= n; i++) if (words[i] in RESOLVER) out = out " " words[i]
+    return out
+}
+function domain(line,   n, words, i, name) {
+    n = split(line, words, " ")
+    if (words[1] != "search" && words[1] != "domain") return ""
+    for (i = 2; i <= n; i++) {
+        name = tolower(words[i]); sub(/\.+$/, "", name)
+        if (name == "local") return "search local"
+    }
+    return ""
 }
 function samba(line,   text, at, name, value) {
     text = trim(line)
@@ -200,10 +243,46 @@ function samba(line,   text, at, name, value) {
     gsub(/[ \t]/, "", name)
     return (tolower(name) in SMB && length(value) <= 12 && tolower(value) in SMB_VALUE) ? line : ""
 }
-function spam(line,   n, words) {
+# Of a rule its kind, its name, numbers, and words that a check knows; no pattern.
+function spam(line,   n, words, i, out, m, parts, zone, last, type) {
     n = split(line, words, " ")
-    if (n < 2 || words[1] != "loadplugin" || words[2] !~ /^Mail::SpamAssassin::Plugin::[A-Za-z]+$/) return ""
-    return substr(words[2], 29) in PLUGIN ? "loadplugin " words[2] : ""
+    if (n < 2) return ""
+    if (words[1] == "loadplugin") {
+        if (words[2] !~ /^Mail::SpamAssassin::Plugin::[A-Za-z]+$/) return ""
+        return substr(words[2], 29) in PLUGIN ? "loadplugin " words[2] : ""
+    }
+    if (length(words[2]) > 80 || words[2] !~ /^[A-Za-z0-9_]+$/) return ""
+    if (words[1] == "score") {
+        out = ""
+        for (i = 3; i <= n && words[i] !~ /^#/; i++) {
+            type = words[i]
+            if (type ~ /^\(.*\)$/) type = substr(type, 2, length(type) - 2)
+            sub(/^[+-]+/, "", type)
+            if (length(type) > 12 || type !~ /^[0-9.]+$/) return ""
+            out = out " " words[i]
+        }
+        return out == "" ? "" : "score " words[2] out
+    }
+    if (!(words[1] in RULE_KIND)) return ""
+    out = ""; last = ""
+    for (i = 3; i <= n; i++) {
+        m = split(words[i], parts, /[,"()\047]/)
+        for (type = 1; type <= m; type++) {
+            zone = closed(parts[type])
+            if (zone != "" && zone != last) { out = out " " zone; last = zone }
+        }
+    }
+    type = ""
+    for (i = 3; i <= n; i++) if (words[i] == "zip-by-type") type = " zip-by-type"
+    if (words[3] == "Content-Type") for (i = 4; i < n; i++) if (words[i] ~ /=~$/ && words[i + 1] ~ /^\/zip\//) type = " zip-by-type"
+    return words[1] " " words[2] out type
+}
+# The closed list of DNS that a word names.
+function closed(word,   zone) {
+    sub(/[=*].*$/, "", word); sub(/\.+$/, "", word); word = tolower(word)
+    if (length(word) > 255) return ""
+    for (zone in CLOSED) if (word == zone || substr(word, length(word) - length(zone)) == "." zone) return zone
+    return ""
 }
 function vpn(line,   n, words, i, out) {
     n = split(line, words, " ")
@@ -294,6 +373,8 @@ function ssh_word(key, word,   low) {
 function mail_words(value, between,   n, words, i, name, out, text) {
     n = split(value, words, /[ ,\t]+/); out = ""
     for (i = 1; i <= n; i++) {
+        name = closed(words[i])
+        if (name != "") { out = out (out == "" ? "" : between) name; continue }
         name = words[i]; sub(/^!+/, "", name)
         if (name == "" || length(name) > 40) continue
         text = name; sub(/^>=/, "", text)
@@ -308,7 +389,13 @@ function main_said(n,   at, key, value, i) {
     if (!at) return
     key = trim(substr(said, 1, at - 1)); value = trim(substr(said, at + 1))
     if (key == "smtpd_tls_cert_file" || key == "smtpd_tls_key_file") { if (file_name(value)) out[n] = key " = " value }
+    else if (key == "smtpd_tls_chain_files") out[n] = chain_files(key, value)
     else if (key in POSTFIX) out[n] = key " = " mail_words(value, " ")
+}
+function chain_files(key, value,   n, words, i, kept) {
+    n = split(value, words, /[ ,\t]+/); kept = ""
+    for (i = 1; i <= n; i++) if (file_name(words[i])) kept = kept " " words[i]
+    return kept == "" ? "" : key " =" kept
 }
 function master(line,   indent, n, words, i, kept, option, at) {
     if (line ~ /^[ \t]*#/) return ""
@@ -617,7 +704,46 @@ function printed(class, line,   gone) {
     if (class == "ext4") return substr(line, 1, index(line ":", ":") - 1) in EXT4 ? line : gone
     if (class == "xfs") return (index(line, "=") && length(line) <= 300 && line ~ /^(meta-data=|data|naming|log|realtime| |=)/ && line ~ /^[A-Za-z0-9_.,+\/%= -]*$/) ? line : gone
     if (class == "btrfs") return (line ~ /^(compression|ro)=/ && (line ~ /=$/ || plain(substr(line, index(line, "=") + 1)))) ? line : gone
+    if (class == "queue") return queue(line)
     return gone
+}
+# Of a message in the queue when it came and why it waits; no address, no name.
+function queue(line,   n, w, i, since, kind, at, text, why, code, one, out, known) {
+    if (line == "") return line
+    n = split(line, w, " ")
+    if (line ~ /^waits [0-9]+ [a-z-]+ [0-9.-]+$/) {
+        known = w[3] == "other" || w[3] == "held"
+        for (i = 1; i in REASON; i++) if (REASON[i] == w[3]) known = 1
+        return known && length(w[2]) <= 12 && length(w[4]) <= 9 && w[4] !~ /[0-9]-|-[0-9.]|--/ ? line : "\001"
+    }
+    json_text = line; json_at = 1; pairs = 0
+    if (!json_value("")) return "\001"
+    since = kind = ""
+    for (i = 1; i <= pairs; i++) {
+        if (pair_key[i] == "arrival_time" && pair_value[i] ~ /^[0-9]+$/) since = pair_value[i]
+        if (pair_key[i] == "queue_name") kind = pair_value[i]
+    }
+    if (since == "" || length(since) > 12 || (kind != "deferred" && kind != "hold")) return "\001"
+    out = ""
+    for (i = 1; i <= pairs; i++) {
+        if (pair_key[i] ~ /^recipients\.[0-9]+\./ && pair_key[i] ~ (kind == "hold" ? "address$" : "delay_reason$")) {
+            one = "waits " since " " (kind == "hold" ? "held -" : reason(pair_value[i]))
+            if (index(out "\nO", one "\nO") != 1 && !index(out "\nO", "\nO" one "\nO")) out = out (out == "" ? "" : "\nO") one
+        }
+    }
+    return out == "" ? "\001" : out
+}
+function reason(text,   i, found, at, words, n, code) {
+    text = tolower(text); found = "other"
+    for (i = 1; i in REASON; i++) if (index(text, NEEDLE[i])) { found = REASON[i]; break }
+    at = index(text, " said: "); n = 7
+    if (!at) { at = index(text, " refused to talk to me: "); n = 24 }
+    if (!at) return found " -"
+    n = split(substr(text, at + n), words, /[ -]/)
+    if (words[1] !~ /^[0-9][0-9][0-9]$/) return found " -"
+    code = words[1]
+    if (n > 1 && words[2] ~ /^[0-9]\.[0-9]\.[0-9]$/) code = code "." words[2]
+    return found " " code
 }
 function is_common(value,   one) {
     if (value ~ /^(yes|no|enabled|disabled|active|default|local|standard|all|latency)$/) return 1

@@ -175,6 +175,7 @@ collect() {
     machines
     processes
     certificates
+    mail
     for target; do look_closer "$target"; done
 }
 
@@ -364,6 +365,17 @@ processes() {
     done
 }
 
+# What waits in the queue of Postfix, and rules that sa-update fetched.
+mail() {
+    [ ! -e /etc/postfix/main.cf ] || ask queue postqueue -j
+    dir /var/lib/spamassassin
+    for fetched in /var/lib/spamassassin/[0-9]*/*; do
+        [ -d "$fetched" ] || continue
+        dir "${fetched%/*}"
+        files spam "$fetched" '*.cf'
+    done
+}
+
 # Of each certificate that a program names: its dates, its key and how it is signed, no names.
 certificates() {
     dir /etc/letsencrypt/live
@@ -374,7 +386,9 @@ certificates() {
         key_mode "$path/privkey.pem"
     done
     named='
-        { gsub(/[;"\047]/, " "); sub(/^[ \t]+/, "") }
+        { gsub(/[;"\047]/, " ") }
+        !/^[ \t]/ { chain = 0 }
+        { sub(/^[ \t]+/, "") }
         /^#/ { next }
         /^ssl_certificate[ \t]/ { print "c", base($2, "/etc/nginx") }
         /^ssl_certificate_key[ \t]/ { print "k", base($2, "/etc/nginx") }
@@ -382,11 +396,17 @@ certificates() {
         /^smtpd_tls_key_file[ \t]*=/ { sub(/^[^=]*=[ \t]*/, ""); print "k", base($1, "/etc/postfix") }
         /^(ssl_cert|ssl_server_cert_file)[ \t]*=/ { sub(/^[^=]*=[ \t]*<*[ \t]*/, ""); print "c", base($1, "") }
         /^(ssl_key|ssl_server_key_file)[ \t]*=/ { sub(/^[^=]*=[ \t]*<*[ \t]*/, ""); print "k", base($1, "") }
+        tolower($1) ~ /^sslcertificate(chain)?file$/ { print "c", base($2, "") }
+        tolower($1) ~ /^sslcertificatekeyfile$/ { print "k", base($2, "") }
+        # The files of smtpd_tls_chain_files may stand in several lines.
+        /^smtpd_tls_chain_files[ \t]*=/ { chain = 1; sub(/^[^=]*=/, "") }
+        chain { n = split($0, files, /[ ,\t]+/); for (i = 1; i <= n; i++) if (files[i] != "") { print "c", base(files[i], "/etc/postfix"); print "k", base(files[i], "/etc/postfix") } }
         function base(path, dir) { return path ~ /^\// ? path : dir "/" path }'
     {
         [ ! -d /etc/nginx ] || find /etc/nginx/ -xdev -type f 2>/dev/null | head -n 2000 | while IFS= read -r path; do
             cat -- "$path" 2>/dev/null
         done
+        cat /etc/apache2/*-enabled/*.conf /etc/httpd/conf/*.conf /etc/httpd/conf.d/*.conf 2>/dev/null
         cat /etc/postfix/main.cf /etc/dovecot/dovecot.conf /etc/dovecot/conf.d/10-ssl.conf 2>/dev/null
     } | awk "$named" | sort -u | while read -r kind path; do
         case $path in *[!A-Za-z0-9/._+*@-]* | '' | [!/]*) continue ;; esac
@@ -416,20 +436,24 @@ certificate() {
             days = 365 * y + int(y / 4) - int(y / 100) + int(y / 400) + int((153 * (m - 3) + 2) / 5) + f[2] - 719469
             return sprintf("%.0f", days * 86400 + t[1] * 3600 + t[2] * 60 + t[3])
         }
-        function told() {
+        function told(more) {
+            if (held != "") print held (more ? (held_issuer == subject ? " next " : " gap ") : " end ") held_fetch
+            held = ""
             if (until == "") return
-            print "Ocertificate " from " " until " " key " " bits " " signature " " (subject == issuer ? "itself" : "another")
+            held = "Ocertificate " from " " until " " key " " bits " " signature " " (subject == issuer ? "itself" : "another")
+            held_issuer = issuer; held_fetch = fetch
             until = ""
         }
-        /^Certificate:/ { told(); signature = ""; key = "other"; bits = 0 }
+        /^Certificate:/ { told(1); signature = ""; key = "other"; bits = 0; fetch = "-" }
+        /^ *CA Issuers - / { fetch = "fetch" }
         /^ *Signature Algorithm:/ && signature == "" { signature = $3 }
         /^ *Issuer:/ { issuer = $0; sub(/^ *Issuer: */, "", issuer) }
         /^ *Subject:/ { subject = $0; sub(/^ *Subject: */, "", subject) }
         /^ *Not Before *:/ { sub(/^ *Not Before *: */, ""); from = seconds($0) }
         /^ *Not After *:/ { sub(/^ *Not After *: */, ""); until = seconds($0) }
-        /^ *Public Key Algorithm:/ { key = $4 ~ /^rsa/ ? "RSA" : $4 ~ /^dsa/ ? "DSA" : $4 ~ /^id-ecPublicKey/ ? "EC" : "other" }
+        /^ *Public Key Algorithm:/ { key = $4 ~ /^rsa/ ? "RSA" : $4 ~ /^dsa/ ? "DSA" : $4 ~ /^id-ecPublicKey/ ? "EC" : tolower($4) ~ /^ed(25519|448)/ ? "EdDSA" : "other" }
         /Public-Key: \([0-9]+ bit/ { if (key == "RSA") { bits = $0; sub(/^.*\(/, "", bits); sub(/ bit.*$/, "", bits) } }
-        END { told() }'
+        END { told(1); told(0) }'
     printf '.\n'
 }
 # Who may read a key, and who may enter the directories above it; the key itself is not read.

@@ -1,7 +1,9 @@
 //! What the collector asks for, and the lists by which it cleans: one table, made of those of the
 //! collectors and of the rules of redaction.
 
-use crate::collectors::services::{certificates, lines, packages, postfix, ssh, swap, timers};
+use crate::collectors::services::{
+    certificates, dnsbl, lines, mail_queue, packages, postfix, resolver, spam, ssh, swap, timers,
+};
 use crate::collectors::{disk, dovecot, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
 use crate::redact::lists;
@@ -26,6 +28,7 @@ pub(super) enum Want {
 
 const CONF: &[&str] = &["*.conf"];
 const ALL: &[&str] = &["*"];
+const RULES: &[&str] = &["*.cf"];
 
 pub(super) const WANTS: &[Want] = &[
     Want::File("release", &[packages::RELEASE]),
@@ -111,11 +114,20 @@ pub(super) const WANTS: &[Want] = &[
     Want::Tree("nginx", "/etc/nginx"),
     Want::File("postfix", &[postfix::MAIN]),
     Want::File("master", &[postfix::MASTER]),
+    Want::Files("apache", "/etc/apache2/sites-enabled", CONF),
+    Want::Files("apache", "/etc/apache2/conf-enabled", CONF),
+    Want::Files("apache", "/etc/apache2/mods-enabled", CONF),
+    Want::Files("apache", "/etc/httpd/conf", CONF),
+    Want::Files("apache", "/etc/httpd/conf.d", CONF),
     Want::File("dovecot-certificates", &certificates::DOVECOT),
     Want::File("dovecot", &[dovecot::FILE]),
     Want::File("session", &[lines::SESSION]),
+    Want::File("pam-sshd", &[lines::PAM_SSHD]),
+    Want::File("hosts-order", &[resolver::ORDER]),
+    Want::File("domain", &[resolver::RESOLV]),
     Want::File("samba", &[lines::SAMBA]),
-    Want::File("spam", &["/etc/spamassassin/local.cf"]),
+    Want::Files("spam", "/etc/spamassassin", RULES),
+    Want::Files("spam", "/usr/share/spamassassin", RULES),
     Want::Files("vpn", "/etc/openvpn", CONF),
     Want::Files("vpn", "/etc/openvpn/server", CONF),
     Want::Files("vpn", "/etc/openvpn/client", CONF),
@@ -155,7 +167,7 @@ pub(super) fn disk() -> impl Iterator<Item = &'static str> {
 
 /// What `disks`, `mounts` and the other functions of the script look at: patterns, in which `**` stands for
 /// any number of directories.
-const ELSEWHERE: [&str; 23] = [
+const ELSEWHERE: [&str; 24] = [
     "/sys/block/**",
     "/sys/class/block/**",
     "/sys/dev/block/*",
@@ -179,6 +191,7 @@ const ELSEWHERE: [&str; 23] = [
     "/proc",
     "/etc/libvirt/qemu/*.xml",
     "/etc/letsencrypt/live/**",
+    "/var/lib/spamassassin/**",
 ];
 
 /// All that is asked for; what is not covered by this is not known, rather than not there.
@@ -216,6 +229,7 @@ pub(super) fn tools() -> Vec<&'static str> {
         "lvs",
         "vgs",
         "pvs",
+        "postqueue",
     ]);
     all.sort_unstable();
     all.dedup();
@@ -241,7 +255,11 @@ pub(super) fn tables() -> String {
         ("PACKAGE", join(packages::PACKAGES.to_vec())),
         ("SMB", join(lines::SMB.map(|(key, _)| key).to_vec())),
         ("SMB_VALUE", join(lines::SMB_VALUES.to_vec())),
-        ("PLUGIN", join(lines::PLUGINS.to_vec())),
+        ("PLUGIN", join(spam::PLUGINS.to_vec())),
+        ("RULE_KIND", join(spam::KINDS.to_vec())),
+        ("CLOSED", join(dnsbl::CLOSED.to_vec())),
+        ("SECOND", join(lines::SECOND.to_vec())),
+        ("RESOLVER", join(resolver::WORDS.to_vec())),
         ("VPN", join(lines::VPN_KEYS.to_vec())),
         ("SSH_LIST", join(ssh::keywords(true))),
         ("SSH_WORD", join(ssh::keywords(false))),
@@ -276,6 +294,14 @@ pub(super) fn tables() -> String {
     // What the first word of an argument means.
     for (option, implied) in qemu::OPTIONS {
         let _ = writeln!(out, "    QEMU_OPTION[\"{option}\"] = \"{implied}\"");
+    }
+    // Texts with blanks in them, in their order.
+    for (at, (reason, needle)) in mail_queue::REASONS.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "    REASON[{0}] = \"{reason}\"; NEEDLE[{0}] = \"{needle}\"",
+            at + 1
+        );
     }
     // Names with blanks in them.
     for name in ext4::names() {

@@ -131,7 +131,10 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
                upstream x { server 10.0.0.1; }\n  map $a $b { \"${c}\" d; }\n  sendfile on;\n}\n";
     let main = "# secret\nmyhostname = mail.secret.example\nmaximal_queue_lifetime = 1d\nsmtpd_tls_cert_file=/etc/ssl/certs/x.pem\n\
                 smtpd_relay_restrictions = permit_mynetworks,\n  permit_sasl_authenticated check_client_access hash:/etc/secret\n\
-                smtp_sasl_password_maps = hash:/x\nsmtpd_tls_protocols = !SSLv2, !SSLv3, >=TLSv1\nmynetworks_style = host\n";
+                smtp_sasl_password_maps = hash:/x\nsmtpd_tls_protocols = !SSLv2, !SSLv3, >=TLSv1\nmynetworks_style = host\n\
+                smtpd_client_restrictions = reject_rbl_client dnsbl.sorbs.net, reject_rbl_client secret.example.org\n\
+                postscreen_dnsbl_sites = zen.spamhaus.org*3 dnsbl.sorbs.net=127.0.0.10*2\n\
+                smtpd_tls_chain_files = /etc/ssl/a.pem, /etc/ssl/b?.pem,\n /etc/ssl/c.pem\n";
     let master = "smtp      inet  n       -       y       -       -       smtpd\n  -o smtpd_tls_security_level=encrypt\n\
                   \x20 -o smtpd_sasl_path=secret -o smtpd_relay_restrictions=permit_sasl_authenticated,reject\n#x\n\
                   submission inet n - y - - smtpd -o smtpd_tls_auth_only=yes -osmtpd_sasl_auth_enable=yes\nlocal unix\n";
@@ -255,7 +258,8 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "spam",
             "/etc/spamassassin/local.cf",
             text(
-                "loadplugin Mail::SpamAssassin::Plugin::Check\nloadplugin Evil secret\nrewrite_header Subject x\n",
+                "loadplugin Mail::SpamAssassin::Plugin::Check\nloadplugin Evil secret\nrewrite_header Subject x\nscore FOO 0\nscore BAR 1 (2) -0.5 x\nscore BAR 1 (2) -0.5 # x\n\
+                 header BOSS From =~ /smith@corp/\nheader A_SORBS eval:check_rbl('s', 'dnsbl.sorbs.net.')\nmimeheader ZIP Content-Type =~ /zip/i\ndescribe ZIP secret\nmeta X_1 (A && !B)\n",
             ),
         ),
         (
@@ -283,8 +287,41 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "dovecot-certificates",
             "/etc/dovecot/conf.d/10-ssl.conf",
             text(
-                "ssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl_cert = literal\n",
+                "ssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl_cert = literal\ndovecot_config_version = 2.4.0\ndisable_plaintext_auth = no\nauth_allow_cleartext = secret\n",
             ),
+        ),
+        (
+            "pam-sshd",
+            "/etc/pam.d/sshd",
+            text(
+                "auth required pam_google_authenticator.so secret=/home/alice/x\n#auth required pam_oath.so\n-auth [success=1] /lib/security/pam_duo.so\nsession required pam_u2f.so\n@include common-auth\n",
+            ),
+        ),
+        (
+            "hosts-order",
+            "/etc/nsswitch.conf",
+            text(
+                "passwd: files ldap\n hosts:  files mdns4_minimal [NOTFOUND=return] dns secret # x\n",
+            ),
+        ),
+        (
+            "domain",
+            "/etc/resolv.conf",
+            text(
+                "search corp.local\nsearch secret.example LOCAL.\nnameserver 10.0.0.1\ndomain locale\n",
+            ),
+        ),
+        (
+            "apache",
+            "/etc/apache2/sites-enabled/x.conf",
+            text(
+                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n",
+            ),
+        ),
+        (
+            "certificate",
+            "/etc/ssl/y.pem",
+            text("certificate 1 2 EC 0 ecdsa-with-SHA256 itself gap fetch\n"),
         ),
         (
             "certificate",
@@ -303,6 +340,37 @@ fn the_script_cleans_as_the_rules_do() {
         let theirs = redacted(path, text);
         assert_eq!(normal(&ours), normal(&theirs), "{class} {path}");
     }
+}
+
+/// The list of Postfix's queue, as the rule for the command cleans it.
+#[test]
+fn the_queue_is_cleaned_as_the_rules_do() {
+    let list = include_str!("../../fixtures/postfix-3.7.11-postqueue.jsonl");
+    let odd = [
+        r#"{"queue_name": "hold", "arrival_time": 17, "recipients": [{"address": "a@b.example"}, {"address": "c@b.example"}]}"#,
+        r#"{"queue_name": "active", "arrival_time": 17, "recipients": [{"address": "a@b.example", "delay_reason": "x"}]}"#,
+        r#"{"queue_name": "deferred", "arrival_time": 17, "recipients": [{"address": "a@b.example"}]}"#,
+        r#"{"queue_name": "deferred", "arrival_time": 17, "recipients": [{"address": "a@b.example", "delay_reason": "host \"x\" said: 421-4.7.0 no"}, {"address": "c", "delay_reason": "y"}]}"#,
+        "waits 17 connection -",
+        "waits 17 secret -",
+        "waits 17 connection 1-2",
+        "secret@example.org",
+    ];
+    let mut input = "C queue\nApostqueue\nA-j\n".to_owned();
+    for line in list.lines().chain(odd) {
+        let _ = writeln!(input, "O{line}");
+    }
+    input.push_str("O0\nZ\n");
+    let output = awk(&clean_program(), input.as_bytes());
+    let ours = String::from_utf8_lossy(&output).into_owned();
+    let ours: Vec<&str> = ours
+        .lines()
+        .filter_map(|line| line.strip_prefix('O'))
+        .collect();
+    let keep = crate::collectors::services::mail_queue::redact;
+    let theirs: Vec<String> = list.lines().chain(odd).filter_map(keep).collect();
+    assert_eq!(ours.join("\n"), theirs.join("\n"));
+    assert!(ours.len() >= 10 && !ours.join(" ").contains("example"));
 }
 
 /// Whatever stands in a file, the script lets nothing through that the rules would leave out.

@@ -5,7 +5,7 @@
 //! system makes none without one; until it is written down it has a mode that nobody else gives, and
 //! [`Directory::remove_unentered`] finds it by that.
 
-use super::{Access, Directory, Held, Identity, fail, plain};
+use super::{Access, Directory, Held, Identity, fail, plain, settled};
 use crate::error::HostError;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use std::ffi::OsStr;
@@ -14,6 +14,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 /// The names that assay gives begin so.
 const PREFIX: &[u8] = b".assay-";
+/// How often it is looked for while somebody changes names.
+const ATTEMPTS: usize = 16;
 /// Mode of a directory that is not written down yet.
 const NEW_DIRECTORY: Mode = Mode::SVTX.union(Mode::RUSR).union(Mode::XUSR);
 /// Mode of a file that is not written down yet.
@@ -105,6 +107,19 @@ impl Directory {
     /// # Errors
     /// As getdents64(2), fstatat(2) and unlinkat(2).
     pub fn remove_unentered(&self, own: &OsStr) -> Result<bool, HostError> {
+        let mut removed = false;
+        for _ in 0..ATTEMPTS {
+            let (found, settled) = settled(self, || self.remove_unentered_once(own))?;
+            removed |= found;
+            if settled {
+                return Ok(removed);
+            }
+        }
+        let reason = "its names are changed all the time, so nobody can tell what is in it";
+        Err(HostError::path(&self.shown, reason))
+    }
+
+    fn remove_unentered_once(&self, own: &OsStr) -> Result<bool, HostError> {
         let mut removed = false;
         for name in self.list()? {
             if name != own && name.as_bytes().starts_with(PREFIX) {

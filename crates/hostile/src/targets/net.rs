@@ -2,6 +2,7 @@
 
 use super::seeds::{text, texts};
 use crate::Target;
+use assay_bed::Trace;
 use assay_net::invite::Invitation;
 use assay_net::plan::Plan;
 use assay_net::record::PersonRecord;
@@ -39,6 +40,17 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
         Target {
+            name: "net-trace",
+            seeds: texts(&["1\n1\n20\n", "0\n5\r\n\n86400000\n"]),
+            run: |bytes| {
+                if let Ok(trace) = Trace::read(bytes) {
+                    assert!(trace.bit_per_s() > 0.0 && trace.at(1) <= trace.at(2));
+                    let far = trace.at(1 << 20);
+                    assert!(far <= trace.at((1 << 20) + 1));
+                }
+            },
+        },
+        Target {
             name: "net-request",
             seeds: texts(&[
                 "POST /bytes HTTP/1.1\r\nHost: h\r\nassay-token: t\r\nassay-client: 3 ab voip\r\nContent-Length: 12\r\n\r\nhello",
@@ -53,6 +65,7 @@ pub(super) fn targets() -> Vec<Target> {
         Target {
             name: "net-record",
             seeds: texts(&[
+                r#"{"person":"b","ran_us":3000000,"ceiling_bit_per_s":1e6,"air":{"points":[{"address":"00:1a:2b:xx:xx:xx"},{"address":""}],"samples":[{"at":0,"point":0,"channel":{"band":"5GHz","number":36},"signal":-84,"down_bit_per_s":1},{"at":1000000},{"at":2000000,"point":1,"channel":{"band":"2.4GHz","number":1},"signal":-50}],"heard":[{"address":"","channel":{"band":"6GHz","number":5},"signal":-50}]},"roles":[{"role":"call","events":[[0,0,900000],[20000,9,null],[2500000,0,9]]}]}"#,
                 r#"{"person":"a","ran_us":3000000,"start":{"idle_us":500},"void":[[0,5]],"roles":[{"role":"call","events":[[0,0,100],[20000,9,null]],"slots":[1,2]},{"role":"responsiveness","probes":[{"tcp":1,"tls":2,"http":3}],"events":[[5,5,5]]},{"role":"4kstream","events":[[0,0,1],[335544,0,9999999]]}]}"#,
             ]),
             run: |bytes| {

@@ -51,3 +51,21 @@ fn sound(pair: &PairOutcome, expected: usize) -> Option<(f64, &[f64], [f64; 2])>
     let works = work.iter().all(|work| work.is_finite() && *work > 0.0);
     (finite && works && guards.len() == expected).then_some((*effect, guards, *work))
 }
+
+/// Pairs in a row without a figure after which going on is pointless.
+pub const FRUITLESS: usize = 3;
+
+/// Why going on is pointless: the last pairs gave no figure, and it was not the change alone.
+#[must_use]
+pub fn fruitless(outcomes: &[PairOutcome]) -> Option<String> {
+    let last = outcomes.len().checked_sub(FRUITLESS)?;
+    let mut why = None;
+    for outcome in &outcomes[last..] {
+        why = match outcome {
+            PairOutcome::Measured { .. } | PairOutcome::FailedChanged { .. } => return None,
+            PairOutcome::Failed { error } => Some(error.clone()),
+            PairOutcome::Void { reason } => Some(reason.clone()),
+        };
+    }
+    why
+}

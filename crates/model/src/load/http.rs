@@ -5,7 +5,7 @@ use crate::web::Pace;
 use serde::{Deserialize, Serialize};
 
 /// HTTP/1.1 requests, in a closed loop over several connections or at times that are fixed before.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
     /// `http://HOST:PORT/PATH` or `https://…`; the target when left out.

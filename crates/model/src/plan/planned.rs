@@ -8,7 +8,7 @@ use crate::workload::{Engine, Workload};
 use serde::{Deserialize, Serialize};
 
 /// A load as a plan names it, with nothing left open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "WorkloadSpec", into = "WorkloadSpec")]
 pub struct Planned {
     /// Name in results and criteria: letters, digits, `-` and `_`.

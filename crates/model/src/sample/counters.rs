@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Kernel counters over one sample: differences between its start and its end (layout excluded,
 /// ramp included).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {
     /// Time between the two readings.
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct Counters {
 }
 
 /// Differences of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeviceDelta {
     /// Kernel name.
     pub name: String,
@@ -64,7 +64,7 @@ pub struct DeviceDelta {
 }
 
 /// CPU time of the whole machine as shares of all CPU time in the interval, 0–1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuDelta {
     /// CPUs online.
     pub cpus: u32,
@@ -85,7 +85,7 @@ pub struct CpuDelta {
 }
 
 /// ZFS ARC counters over the sample.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ArcDelta {
     /// Demand data hits.
     pub demand_data_hits: u64,
@@ -104,7 +104,9 @@ pub struct ArcDelta {
 }
 
 /// ZFS intent log (ZIL) counters over the sample (OpenZFS include/sys/zil.h, `zil_stats_t`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct ZilDelta {
     /// Times that somebody waited for what was logged to be durable.
     pub commits: u64,
@@ -119,7 +121,7 @@ pub struct ZilDelta {
 }
 
 /// Evidence of throttling.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Throttle {
     /// Increase of `thermal_throttle/core_throttle_count` over all CPUs.
     pub cpu_events: Option<u64>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One figure of one configuration in one round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Observation {
     /// Which configuration.
     pub configuration: String,
@@ -26,7 +26,7 @@ pub struct Observation {
 }
 
 /// What could not be tried here, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotTried {
     /// Which configuration.
     pub configuration: String,
@@ -37,7 +37,7 @@ pub struct NotTried {
 }
 
 /// A study that was carried out, raw.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyRun {
     /// Its name in every store.
     pub uid: String,
@@ -68,7 +68,9 @@ pub struct StudyRun {
 }
 
 /// What became of a conclusion or a claim; later ones outweigh earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
     /// The figures support it.
@@ -82,7 +84,7 @@ pub enum Support {
 }
 
 /// A claim as judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedClaim {
     /// The claim.
     pub claim: Claim,
@@ -100,7 +102,7 @@ pub struct JudgedClaim {
 }
 
 /// A conclusion as judged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedConclusion {
     /// In our words.
     pub says: String,
@@ -119,7 +121,7 @@ pub struct JudgedConclusion {
 }
 
 /// One figure of one configuration: ours beside the published one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// Which configuration.
     pub configuration: String,
@@ -136,7 +138,7 @@ pub struct Cell {
 }
 
 /// A configuration in a ranking.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
     /// Which configuration.
     pub configuration: String,
@@ -153,7 +155,7 @@ pub struct Place {
 }
 
 /// The configurations that were measured, best first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
     /// By which figure.
     pub figure: String,
@@ -162,7 +164,7 @@ pub struct Ranking {
 }
 
 /// What a study came to: derived on read, never stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyResult {
     /// Every configuration × figure of which something is known, in the order of the study.
     pub cells: Vec<Cell>,

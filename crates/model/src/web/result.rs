@@ -8,7 +8,19 @@ use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Who kept a load from going faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// Nobody: the rate that was asked for was served.
@@ -47,7 +59,7 @@ impl Limited {
 }
 
 /// Who limited, and what shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
     /// Who.
     pub who: Limited,
@@ -57,7 +69,9 @@ pub struct Limit {
 
 /// Latencies that shares of all requests did not exceed. One that is missing falls among the requests
 /// that failed, or rests on too few.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Percentiles {
     /// Half of the requests.
     pub p50: Option<Nanos>,
@@ -70,7 +84,7 @@ pub struct Percentiles {
 }
 
 /// One shape of a load on one target, over its rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepResult {
     /// Which of the URLs, from 0.
     pub target: usize,
@@ -118,7 +132,7 @@ pub struct StepResult {
 }
 
 /// How much a server can do.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capacity {
     /// Fewest connections that reach it within 5 %.
     pub connections: u32,
@@ -127,7 +141,7 @@ pub struct Capacity {
 }
 
 /// What a ranking goes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankedBy {
     /// Good answers per second at capacity.
@@ -137,7 +151,7 @@ pub enum RankedBy {
 }
 
 /// A place in a ranking.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
     /// Which of the URLs.
     pub target: usize,
@@ -148,7 +162,7 @@ pub struct Place {
 }
 
 /// Targets in order, best first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
     /// By what.
     pub by: RankedBy,
@@ -157,7 +171,7 @@ pub struct Ranking {
 }
 
 /// All that steps mean.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
     /// Each shape on each target, in the order of the first round.
     pub steps: Vec<StepResult>,

@@ -109,6 +109,8 @@ impl<'a> Carrying<'a> {
             ran_us: ran,
             void: Vec::new(),
             remarks: Vec::new(),
+            ceiling_bit_per_s: None,
+            air: None,
             roles,
         };
         for role in &mut record.roles {

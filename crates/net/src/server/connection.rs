@@ -5,7 +5,7 @@ use super::head::{self, Head};
 use super::hub::Refused;
 use super::{AT_ONCE, Shared};
 use crate::role::MOST_BYTES;
-use crate::wire::{Done, Join, KEY, Poll, Refusal};
+use crate::wire::{Done, Join, Joined, KEY, Poll, Refusal};
 use rustls::{ServerConnection, StreamOwned};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -204,7 +204,12 @@ impl Connection<'_> {
                 let join: Join = self.json(head, SMALL)?;
                 let key: [u8; KEY] = super::random()?;
                 let now = self.shared.now_us();
-                Ok(said(&self.shared.hub().join(&join, self.from, key, now)))
+                let joined = self.shared.hub().join(&join, self.from, key, now);
+                let ports = &self.shared.ports;
+                Ok(said(&joined.map(|joined| Joined {
+                    ports: ports.clone(),
+                    ..joined
+                })))
             }
             ("POST", ["poll"]) if client => {
                 let poll: Poll = self.json(head, SMALL)?;
@@ -309,12 +314,17 @@ impl Connection<'_> {
             Answer::Page => (200, "text/html; charset=utf-8", super::PAGE.len() as u64),
         };
         let close = if close { "Connection: close\r\n" } else { "" };
-        // The page runs its own script and talks to this server alone.
+        // The page runs its own script and talks to this server alone, on all of its ports: they are named without
+        // the host, because a policy cannot name an address of IPv6. Whoever has no token is refused whatever
+        // page asks, so all may.
+        let ports: String = (self.shared.ports.iter())
+            .map(|port| format!(" https://*:{port}"))
+            .collect();
         let head = format!(
-            "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
+            "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\nAccess-Control-Allow-Origin: *\r\n\
              X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\n\
              Cross-Origin-Embedder-Policy: require-corp\r\nContent-Security-Policy: default-src 'none'; \
-             connect-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n{close}\r\n",
+             connect-src 'self' blob:{ports}; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n{close}\r\n",
             if status == 200 { "OK" } else { "Refused" },
         );
         // One write for a small answer, so that it is one packet.

@@ -12,7 +12,7 @@ pub struct Head {
     pub path: String,
     /// Bytes of the body.
     pub length: u64,
-    /// What was shown.
+    /// What was shown: in the header, else behind `?`.
     pub token: Option<String>,
     /// Client, key and role that an upload is for.
     pub client: Option<(u64, String, String)>,
@@ -68,6 +68,8 @@ pub fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
             };
         }
     }
+    let query = path.split_once('?').map(|(_, query)| query.to_owned());
+    head.token = head.token.or(query);
     Ok(Some((head, length)))
 }
 
@@ -89,6 +91,14 @@ mod tests {
         for cut in 0..length {
             assert_eq!(read(&text[..cut]), Ok(None));
         }
+        assert_eq!(head.token.as_deref(), Some("t"));
+        let (head, _) = read(b"GET /bytes/1?secret HTTP/1.1\r\n\r\n")
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (&*head.path, head.token.as_deref()),
+            ("/bytes/1", Some("secret"))
+        );
     }
 
     #[test]

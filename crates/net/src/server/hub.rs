@@ -1,5 +1,6 @@
 //! Who is there and what goes on. Pure: times are passed in, in microseconds since the server began.
 
+use crate::air::Air;
 use crate::plan::Plan;
 use crate::record::{MOST_EVENTS, PersonRecord, RoleRecord, SLOT_US};
 use crate::role::{Role, Workload};
@@ -144,6 +145,7 @@ impl Hub {
             client: self.next,
             key: HEXLOWER.encode(&key),
             name,
+            ports: Vec::new(),
         })
     }
 
@@ -206,6 +208,9 @@ impl Hub {
         }
         let mut record = done.record;
         check(&record).map_err(|why| Refused::Bad(why.to_owned()))?;
+        if let Some(air) = &mut record.air {
+            air.mask();
+        }
         // What it is called, and what was counted here, is not the client's to say.
         record.person.clone_from(&part.person);
         record.client = name;
@@ -433,7 +438,8 @@ fn check(record: &PersonRecord) -> Result<(), &'static str> {
             && seen.failures.len() <= 21
             && seen.failures.keys().all(|why| why.len() <= 500)
     });
-    match roles && record.roles.len() <= 8 && texts <= 4000 && record.void.len() <= 10_000 {
+    let air = record.air.as_ref().is_none_or(Air::is_bounded);
+    match roles && air && record.roles.len() <= 8 && texts <= 4000 && record.void.len() <= 10_000 {
         true => Ok(()),
         false => Err("the record is larger than any client's can be"),
     }

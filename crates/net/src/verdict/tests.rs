@@ -217,3 +217,18 @@ proptest! {
         prop_assert!(verdict.roles[0].over <= verdict.roles[0].counted);
     }
 }
+
+#[test]
+fn what_a_page_could_not_take_in_is_not_the_network() {
+    let mut record = packets(|i| Some(if i % 2 == 0 { 200_000 } else { 9_000 }));
+    // 30 s of 100 Mbit/s.
+    record.roles[0].slots = vec![1_250_000; 300];
+    record.ceiling_bit_per_s = Some(1e9);
+    assert_eq!(one(&record, "call").grade, Grade::Bad);
+    record.ceiling_bit_per_s = Some(1.5e8);
+    let verdict = one(&record, "call");
+    assert_eq!((verdict.grade, verdict.at_ceiling), (Grade::Unknown, true));
+    assert_eq!(verdict.cause, None);
+    record.ceiling_bit_per_s = Some(0.0);
+    assert_eq!(one(&record, "call").grade, Grade::Bad);
+}

@@ -207,7 +207,7 @@ impl State {
 }
 
 /// What lies on one device of a full file system, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DeviceUse {
     /// Its size.
     pub size: u64,
@@ -222,7 +222,7 @@ pub struct DeviceUse {
 }
 
 /// A file system filled to the brim. All in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Filesystem {
     /// Data profile.
     pub data: Profile,

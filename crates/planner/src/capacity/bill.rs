@@ -4,7 +4,7 @@ use crate::error::PlanError;
 use serde::Serialize;
 
 /// One factor.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Factor {
     /// Short name, for replacing it.
     pub name: String,
@@ -70,7 +70,7 @@ pub fn default_factors() -> Vec<Factor> {
 }
 
 /// The bill. Sizes are bytes; what is bought is in vendor units.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bill {
     /// Data today.
     pub data: u64,

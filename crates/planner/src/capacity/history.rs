@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
 
 /// Bytes in use at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Point {
     /// Seconds since 1970.
     pub time: i64,

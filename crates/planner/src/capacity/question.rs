@@ -57,7 +57,7 @@ pub struct Asked {
 }
 
 /// A retention policy, simulated.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Simulated {
     /// Dataset of the policy.
     pub dataset: String,
@@ -69,7 +69,7 @@ pub struct Simulated {
 }
 
 /// What is answered.
-#[derive(Clone, Debug, Serialize, Default)]
+#[derive(Clone, Debug, Serialize, Default, schemars::JsonSchema)]
 pub struct Answer {
     /// What to buy.
     #[serde(skip_serializing_if = "Option::is_none")]

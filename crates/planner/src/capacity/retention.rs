@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many snapshots of each kind are kept, as sanoid counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Policy {
     /// Every 15 minutes.
     pub frequently: u32,
@@ -22,7 +22,7 @@ pub struct Policy {
 }
 
 /// What a policy comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Retention {
     /// Snapshots kept at a time.
     pub snapshots: usize,

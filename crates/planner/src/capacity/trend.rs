@@ -11,7 +11,7 @@ const MOST_STEPS: usize = 48;
 const DAY: f64 = 86_400.0;
 
 /// Growth in bytes a day.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Trend {
     /// In the middle of the futures, over as long as the history is.
     pub per_day: f64,
@@ -41,7 +41,7 @@ pub struct Outlook {
 }
 
 /// When a share of the space is reached. Times are seconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Forecast {
     /// Share, 0 to 1.
     pub share: f64,

@@ -41,7 +41,7 @@ pub struct Graph {
 }
 
 /// How much `zfs destroy` may take with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recursion {
     /// Nothing: plain `destroy`.
@@ -53,7 +53,7 @@ pub enum Recursion {
 }
 
 /// What a destroy would do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Destroy {
     /// What was asked for.
     pub target: String,

@@ -5,7 +5,7 @@ use crate::error::PlanError;
 use serde::Serialize;
 
 /// A clone and its tie to where it came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CloneReport {
     /// Its name.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct CloneReport {
 }
 
 /// What `zfs promote` would change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Promote {
     /// Snapshots that would move to the clone.
     pub moves: usize,
@@ -41,7 +41,7 @@ pub struct Promote {
 }
 
 /// What a full copy (`zfs send | zfs receive`) and destroying the clone would change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CopyOut {
     /// Bytes the copy needs.
     pub needs: u64,
@@ -52,7 +52,7 @@ pub struct CopyOut {
 }
 
 /// A snapshot that cannot go because clones hang on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostageReport {
     /// Its name.
     pub snapshot: String,
@@ -68,7 +68,7 @@ pub struct HostageReport {
 }
 
 /// The whole of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Datasets.
     pub datasets: usize,

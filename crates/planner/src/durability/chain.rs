@@ -12,7 +12,7 @@ the fifth. Real arrays lose data far more often than these figures say, mostly f
 use them to compare layouts, never as a promise. Redundancy is not a backup.";
 
 /// What is assumed of the disks and of those who look after them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Assumptions {
     /// Share of disks that fail in a year, 0 to below 1.
     pub afr: f64,
@@ -72,7 +72,7 @@ impl Assumptions {
 }
 
 /// Disks that share their fate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Group {
     /// Disks.
     pub disks: u64,
@@ -195,7 +195,7 @@ pub fn loss_in(group: Group, assumptions: &Assumptions, hours: f64) -> f64 {
 }
 
 /// What is lost, as probabilities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Loss {
     /// Anything at all, were it one sector.
     pub any: f64,

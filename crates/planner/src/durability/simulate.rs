@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BLOCK: u64 = 8192;
 
 /// What came out.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// Array-years simulated.
     pub years: u64,

@@ -11,7 +11,7 @@ use crate::zfs;
 use serde::Serialize;
 
 /// Speed against one disk, by arithmetic, not by measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Scaling {
     /// Long reads.
     pub stream_read: f64,
@@ -24,7 +24,7 @@ pub struct Scaling {
 }
 
 /// What lies on a part of a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
     /// First copy of data.
@@ -44,7 +44,7 @@ pub enum Content {
 }
 
 /// A part of a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Segment {
     /// What lies there.
     pub content: Content,
@@ -63,7 +63,7 @@ impl Plan {
 }
 
 /// One step of growth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Growth {
     /// What to do.
     pub action: String,
@@ -81,7 +81,7 @@ pub struct Growth {
 }
 
 /// Share of a block that is not parity, padding or a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BlockShare {
     /// recordsize or volblocksize in bytes, after compression.
     pub block: u64,
@@ -103,7 +103,7 @@ pub struct BlockShare {
 }
 
 /// What is asked about the years of ownership.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ownership {
     /// Years, above 0, at most 30.
     pub years: f64,
@@ -136,7 +136,7 @@ impl Ownership {
 }
 
 /// What a layout costs over years, in the currency of the disks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Costs {
     /// All disks, bought once.
     pub purchase: f64,
@@ -170,7 +170,7 @@ fn tib(bytes: u64) -> f64 {
 }
 
 /// A layout and its figures. Sizes are bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Plan {
     /// As `--only` reads it.
     pub layout: String,

@@ -15,7 +15,7 @@ const WIDEST: usize = 16;
 const THOROUGH: usize = 32;
 
 /// All layouts found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Search {
     /// One for each layout, in the order found.
     pub plans: Vec<Plan>,

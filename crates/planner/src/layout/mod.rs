@@ -24,7 +24,7 @@ use assay_model::size::Convention::Decimal;
 use serde::Serialize;
 
 /// A disk on offer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Disk {
     /// Bytes.
     pub size: u64,
@@ -34,7 +34,7 @@ pub struct Disk {
 }
 
 /// What all layouts of one question share.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Context {
     /// Block sizes for which the efficiency of ZFS is shown.
     pub blocks: Vec<u64>,
@@ -76,7 +76,9 @@ impl Default for Context {
 }
 
 /// Levels of Linux software RAID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Md {
     /// Striped.

@@ -5,7 +5,7 @@ use crate::error::PlanError;
 use serde::Serialize;
 
 /// What such a design holds. All in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Placement {
     /// File data.
     pub data: u64,

@@ -6,7 +6,7 @@ use crate::size;
 use std::str::FromStr;
 
 /// Which kind of load the layouts are compared for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Io {
     /// Small random requests: volumes, databases.

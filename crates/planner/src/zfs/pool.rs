@@ -9,7 +9,9 @@ use serde::Serialize;
 const ASHIFT: std::ops::RangeInclusive<u32> = 9..=16;
 
 /// What a vdev is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Data.
@@ -27,7 +29,7 @@ pub enum Class {
 }
 
 /// A top-level vdev and the sizes of its disks in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PoolVdev {
     /// What it is for.
     pub class: Class,
@@ -38,7 +40,7 @@ pub struct PoolVdev {
 }
 
 /// A pool to be planned.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pool {
     /// Its top-level vdevs.
     pub vdevs: Vec<PoolVdev>,
@@ -49,7 +51,7 @@ pub struct Pool {
 }
 
 /// One vdev's part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VdevCapacity {
     /// Its layout, as `zpool create` names it.
     pub layout: String,
@@ -65,7 +67,7 @@ pub struct VdevCapacity {
 }
 
 /// What the tools will show of a new pool. All in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Capacity {
     /// SIZE of `zpool list -p`: raw for raidz and dRAID (parity included), one copy for mirrors.
     pub zpool_size: u64,

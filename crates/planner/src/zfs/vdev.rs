@@ -28,7 +28,9 @@ pub const DRAID_MAX_CHILDREN: u64 = 255;
 pub const DEFLATE_BLOCK: u64 = 128 << 10;
 
 /// How a top-level vdev keeps its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase", tag = "type")]
 pub enum Kind {
     /// One disk.
@@ -186,7 +188,7 @@ impl fmt::Display for Kind {
 }
 
 /// What a top-level vdev contributes to its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Geometry {
     /// `asize` as `zdb -C` prints it: allocatable bytes before metaslabs are cut.
     pub asize: u64,

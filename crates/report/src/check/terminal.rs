@@ -1,6 +1,6 @@
 //! A check on a terminal: grouped by what to do first.
 
-use super::{Group, View, counts, line_place, scope, subject, unknowns};
+use super::{Group, View, counts, line_place, scope, subject, unknowns, verdict};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use assay_model::finding::{Accepted, Finding, Fix, Severity};
 use assay_model::{Place, Span};
@@ -104,7 +104,10 @@ fn one(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
         Fix::AfterReading => {}
     }
     if let Some(id) = &finding.trial {
-        let words = format!("assay trial {id} (untested here: the page says what it measures)");
+        let words = match &finding.verdict {
+            None => format!("assay trial {id} (untested here: the page says what it measures)"),
+            Some(tried) => clean(&verdict(tried)),
+        };
         style.paragraph(out, "  Test: ", 8, &words);
     }
 }

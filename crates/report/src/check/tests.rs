@@ -34,6 +34,7 @@ fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
             edits: Vec::new(),
         }),
         trial: None,
+        verdict: None,
     }
 }
 

@@ -20,6 +20,7 @@ fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
         evidence: Vec::new(),
         fix: Fix::AfterReading,
         trial: None,
+        verdict: None,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use super::{grade, mbit, ms, percent};
 use assay_model::SCHEMA_VERSION;
-use assay_net::result::{Run, experience};
+use assay_net::result::{Experience, Run, experience};
 use assay_net::role::{Role, Workload};
 use assay_net::verdict::{PersonVerdict, RoleVerdict};
 use assay_page::style::Style;
 use assay_page::table::table;
 use assay_page::text::clean;
 use assay_page::units::NONE;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cmp::Ordering;
 
 /// A run with its name.
@@ -24,24 +26,40 @@ fn moved(judged: &[PersonVerdict]) -> f64 {
     roles.filter_map(|role| role.bit_per_s).sum()
 }
 
+/// Two networks beside each other.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    /// `net-comparison`.
+    kind: &'static str,
+    /// Their names.
+    runs: [&'a str; 2],
+    experience: [Experience; 2],
+    /// All that was moved.
+    bit_per_s: [f64; 2],
+    /// The name of the better one; null when people would not notice which they have.
+    better: Option<&'a str>,
+    judged: [Vec<PersonVerdict>; 2],
+}
+
 /// One JSON object.
 #[must_use]
 pub fn json(runs: &[Named<'_>; 2]) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
     let of = judged.each_ref().map(|judged| experience(judged));
     let better = match of[0].order(&of[1]) {
-        Ordering::Less => Some(&runs[0].name),
-        Ordering::Greater => Some(&runs[1].name),
+        Ordering::Less => Some(runs[0].name.as_str()),
+        Ordering::Greater => Some(runs[1].name.as_str()),
         Ordering::Equal => None,
     };
-    let value = serde_json::json!({
-        "schema": SCHEMA_VERSION,
-        "kind": "net-comparison",
-        "runs": runs.each_ref().map(|named| &named.name),
-        "experience": of,
-        "bit_per_s": judged.each_ref().map(|judged| moved(judged)),
-        "better": better,
-        "judged": judged,
+    let value = serde_json::json!(Document {
+        schema: SCHEMA_VERSION,
+        kind: "net-comparison",
+        runs: runs.each_ref().map(|named| named.name.as_str()),
+        experience: of,
+        bit_per_s: judged.each_ref().map(|judged| moved(judged)),
+        better,
+        judged,
     });
     format!("{value:#}\n")
 }
@@ -70,37 +88,36 @@ pub fn compared(runs: &[Named<'_>; 2], style: Style) -> String {
     }
     let mut out = table(0, "llll", &["", "role", &names[0], &names[1]], &rows);
     out.push('\n');
-    let [a, b] = judged.each_ref().map(|judged| experience(judged));
-    let [fast, slow] = judged.each_ref().map(|judged| moved(judged));
-    let (better, worse, more) = match a.order(&b) {
+    style.paragraph(&mut out, "", 0, &better(runs, &judged));
+    out
+}
+
+/// Which network people would take, in sentences.
+pub(super) fn better(runs: &[Named<'_>; 2], judged: &[Vec<PersonVerdict>; 2]) -> String {
+    let names = runs.each_ref().map(|named| clean(&named.name));
+    let of = judged.each_ref().map(|judged| experience(judged));
+    let [one, two] = judged.each_ref().map(|judged| moved(judged));
+    let (better, worse, fewer) = match of[0].order(&of[1]) {
         Ordering::Equal => {
-            style.paragraph(
-                &mut out,
-                "",
-                0,
-                "People would not notice which of the two they have.",
-            );
-            return out;
+            return "People would not notice which of the two they have.".to_owned();
         }
-        Ordering::Less => (0, 1, fast < slow),
-        Ordering::Greater => (1, 0, slow < fast),
+        Ordering::Less => (0, 1, one < two),
+        Ordering::Greater => (1, 0, two < one),
     };
-    let of = [a, b];
     let mut text = format!(
         "{} is the better network: bad for {} instead of {}, tolerable for {} instead of {}.",
         names[better], of[better].bad, of[worse].bad, of[better].tolerable, of[worse].tolerable
     );
-    if more {
+    if fewer {
         text += " It moved fewer bytes, which nobody noticed.";
     }
     if of.iter().any(|of| of.unknown > 0) {
         text += " Of some people nothing is known.";
     }
-    style.paragraph(&mut out, "", 0, &text);
-    out
+    text
 }
 
-fn said(role: &Role, verdict: &RoleVerdict) -> String {
+pub(super) fn said(role: &Role, verdict: &RoleVerdict) -> String {
     let word = grade(verdict.grade);
     match &role.workload {
         Workload::Bulk { .. } | Workload::Responsiveness { .. } => {

@@ -12,6 +12,7 @@ use assay_page::text::clean;
 #[must_use]
 pub fn page(net: &Net) -> String {
     let mut sections = vec![verdicts(net), figures(net), timeline(net)];
+    sections.extend(super::radio::section(net));
     let curves = latencies(net);
     if !curves.rows.is_empty() {
         sections.push(curves);
@@ -56,6 +57,13 @@ fn verdicts(net: &Net) -> Section {
         about: "The bar is the share over the goal of the role that was worst.".to_owned(),
         columns: vec!["person", "verdict", "what it was like"],
         rows: rows.collect(),
+        ..of_whole()
+    }
+}
+
+/// A table whose bars are shares of a whole.
+pub(super) fn of_whole() -> Section {
+    Section {
         full: Some(1.0),
         ticks: vec![
             (0.0, "0 %".to_owned()),
@@ -100,17 +108,15 @@ fn figures(net: &Net) -> Section {
     }
 }
 
-const NAME: f64 = 170.0;
-const WIDTH: f64 = 720.0;
+/// Where names end and the seconds begin.
+pub(super) const NAME: f64 = 170.0;
+/// Of a drawing with seconds.
+pub(super) const WIDTH: f64 = 720.0;
 const ROW: f64 = 18.0;
 
 fn timeline(net: &Net) -> Section {
     let rows: Vec<(&str, Role, &RoleVerdict)> = roles(net).collect();
-    let seconds = rows
-        .iter()
-        .map(|(_, _, verdict)| verdict.seconds.len())
-        .max()
-        .unwrap_or(0);
+    let seconds = net.seconds();
     let height = rows.len() as f64 * ROW + 20.0;
     let mut svg = Svg::new(WIDTH, height);
     let wide = (WIDTH - NAME) / seconds.max(1) as f64;
@@ -138,6 +144,21 @@ fn timeline(net: &Net) -> Section {
             svg.titled(at, &format!("c-{class}"), &says);
         }
     }
+    axis(&mut svg, net, seconds, height);
+    Section {
+        heading: "Second by second".to_owned(),
+        about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
+                red: most of it. Grey does not count, or nothing was due. Of downloads and uploads: against their own \
+                best second. Point at a second for its figures."
+            .to_owned(),
+        drawing: Some(svg.finish("timeline", "Second by second", "Seconds of everybody; the table above has the figures.")),
+        ..Section::default()
+    }
+}
+
+/// Times of day under a drawing of seconds.
+pub(super) fn axis(svg: &mut Svg, net: &Net, seconds: usize, height: f64) {
+    let wide = (WIDTH - NAME) / seconds.max(1) as f64;
     for at in [0, seconds / 2, seconds] {
         let anchor = match at {
             0 => Anchor::Start,
@@ -152,15 +173,6 @@ fn timeline(net: &Net) -> Section {
             "ax n",
             &net.clock(at as u64 * 1_000_000),
         );
-    }
-    Section {
-        heading: "Second by second".to_owned(),
-        about: "Everybody on one axis. Low and green: as it should be; higher and yellow: some over the goal; high and \
-                red: most of it. Grey does not count, or nothing was due. Of downloads and uploads: against their own \
-                best second. Point at a second for its figures."
-            .to_owned(),
-        drawing: Some(svg.finish("timeline", "Second by second", "Seconds of everybody; the table above has the figures.")),
-        ..Section::default()
     }
 }
 

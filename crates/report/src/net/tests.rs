@@ -1,9 +1,11 @@
 //! What is shown says the same in any width, and nothing of a hostile name is markup.
 
 use super::*;
+use assay_net::air::{Air, Point, Sample};
 use assay_net::plan::Plan;
 use assay_net::record::{Event, PersonRecord, RoleRecord, Start};
 use assay_net::result::Taken;
+use assay_wifi::channel::Channel;
 
 const HOSTILE: &str = "<b>Anna\u{202e}";
 
@@ -54,6 +56,7 @@ fn run() -> Run {
                 idle_us: 400,
                 ..Start::default()
             },
+            air: (person.name == "Eve").then(walk),
             roles,
             ..PersonRecord::default()
         }),
@@ -63,6 +66,34 @@ fn run() -> Run {
         plan,
         began: "2026-11-22T14:02:00Z".parse().unwrap(),
         aborted: false,
+    }
+}
+
+/// Eve walked to another room: 14:02:12 at the latest she was with the other access point.
+fn walk() -> Air {
+    let sample = |second: u64| {
+        let second = second.min(29);
+        let (point, mhz, signal) = match second {
+            ..12 => (Some(0), 5180, Some(-50 - 3 * second as i32)),
+            12 | 13 => (None, 0, None),
+            _ => (Some(1), 2412, Some(-58)),
+        };
+        Sample {
+            at: second * 1_000_000,
+            point,
+            channel: Channel::at(mhz),
+            signal,
+            down_bit_per_s: signal.map(|_| 866_700_000),
+            up_bit_per_s: None,
+        }
+    };
+    let point = |address: &str| Point {
+        address: address.to_owned(),
+    };
+    Air {
+        points: vec![point("00:1a:2b:xx:xx:xx"), point("<b>00:1a:2b:xx")],
+        samples: (0..30).map(sample).collect(),
+        heard: Vec::new(),
     }
 }
 
@@ -98,7 +129,7 @@ fn the_page_is_whole_and_escapes() {
     assert!(page.trim_end().ends_with("</html>") && page.contains("assay net"));
     assert!(!page.contains("<b>Anna") && !page.contains('\u{202e}') && !page.contains("<script"));
     assert!(
-        page.contains("14:02:") && page.matches("<svg").count() == 3,
+        page.contains("14:02:") && page.matches("<svg").count() == 4,
         "{}",
         page.matches("<svg").count()
     );
@@ -113,4 +144,27 @@ fn json_has_what_was_seen_and_what_it_means() {
     );
     assert_eq!(value["experience"]["bad"], 3);
     assert_eq!(value["experience"]["unknown"], 1);
+}
+
+#[test]
+fn two_runs_on_one_page() {
+    let run = run();
+    let mut other = run.clone();
+    // Somebody else came, and Dora delivered nothing in either.
+    other.plan.people[2].name = "Fred".to_owned();
+    other.people[2].person = "Fred".to_owned();
+    if let Some(record) = &mut other.people[2].record {
+        record.person = "Fred".to_owned();
+    }
+    let named = |name: &str, run| Named {
+        name: name.to_owned(),
+        run,
+    };
+    let page = compared_page(&[named("<i>a", &run), named("b", &other)], &TimeZone::UTC);
+    assert!(
+        page.trim_end().ends_with("</html>") && !page.contains("<i>a") && !page.contains("<b>Anna")
+    );
+    assert!(page.contains("Carl") && page.contains("Fred") && page.contains("Not in this run"));
+    assert_eq!(page.matches("<svg").count(), 2);
+    assert!(page.matches("class=\"line\"").count() > 3);
 }

@@ -1,5 +1,6 @@
 //! One plain sentence for a person, and why it was so.
 
+use super::radio::{dbm, sentence as radio, way};
 use super::{mbit, ms, percent};
 use assay_net::cause::Cause;
 use assay_net::player::Played;
@@ -39,7 +40,9 @@ pub fn headline(
         .zip(&person.roles)
         .filter(|(_, verdict)| verdict.grade == Grade::Unknown && person.grade != Grade::Unknown);
     said.extend(unknown.map(|(role, verdict)| capital(&sentence(role, verdict, clock))));
-    said.extend(causes.into_iter().map(|why| cause(why, clock)));
+    said.extend(causes.iter().map(|why| cause(why, clock)));
+    let air = person.air.as_ref();
+    said.extend(air.and_then(|air| radio(air, &causes, clock)));
     match said.is_empty() {
         true => "Nothing was measured.".to_owned(),
         false => said.join(" "),
@@ -59,6 +62,10 @@ fn sentence(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -
     let share = verdict.share_over().unwrap_or(0.0);
     let rate = verdict.bit_per_s.map_or_else(String::new, mbit);
     match (verdict.grade, &role.workload) {
+        (Grade::Unknown, _) if verdict.at_ceiling => format!(
+            "{}: it was not as it should be, but this page could hardly have taken in more.",
+            clean(&role.name)
+        ),
         (Grade::Unknown, _) if verdict.void > 0 => format!(
             "{}: {} of {} do not count, because the device itself was late or asleep.",
             clean(&role.name),
@@ -182,6 +189,68 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
             format!("It got {}, and needs {}.", mbit(*bit_per_s), mbit(*needs))
         }
         Cause::Cut { from_us } => format!("From {} on nothing came through.", clock(*from_us)),
+        Cause::Roam {
+            from_us,
+            to_us,
+            from,
+            to,
+            share,
+        } => format!(
+            "{} of what was late was due while the device roamed at {} {}, which took at most {}.",
+            percent(*share),
+            clock(*to_us),
+            way(*from, *to),
+            latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
+        ),
+        Cause::Away {
+            from_us,
+            to_us,
+            share,
+        } => format!(
+            "{} of what was late was due while the device was with no access point, from {} on for {}.",
+            percent(*share),
+            clock(*from_us),
+            latency(to_us.saturating_sub(*from_us) as f64 * 1e3)
+        ),
+        Cause::Signal {
+            dbm: weakest,
+            at_us,
+            share,
+            otherwise,
+        } => {
+            let rest = match otherwise {
+                Some(rest) => format!(
+                    "{} was late while it was weak, and {} at other times",
+                    percent(*share),
+                    percent(*rest)
+                ),
+                None => "it was weak all the time".to_owned(),
+            };
+            format!(
+                "The access point was heard with {} at {}: {rest}.",
+                dbm(*weakest),
+                clock(*at_us)
+            )
+        }
+        Cause::Band {
+            channel,
+            share,
+            other,
+            other_share,
+            other_signal,
+        } => {
+            let better = match (other_share, other_signal) {
+                (Some(rest), _) => format!("{} while it was on {other}", percent(*rest)),
+                (None, Some(signal)) => {
+                    format!("its network is heard on {other} with {}", dbm(*signal))
+                }
+                (None, None) => format!("its network is on {other} as well"),
+            };
+            format!(
+                "{} was late on {channel}, and {better}: nothing steered the device there.",
+                percent(*share)
+            )
+        }
     }
 }
 

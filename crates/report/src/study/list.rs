@@ -5,7 +5,45 @@ use assay_model::study::{Study, Support};
 use assay_page::Style;
 use assay_page::text::{clean, left};
 use assay_page::units::{count, time};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
+
+/// The studies there are.
+#[derive(Serialize, JsonSchema)]
+pub struct Catalogue<'a> {
+    schema: u32,
+    studies: &'a [Study],
+}
+
+/// Studies that were carried out.
+#[derive(Serialize, JsonSchema)]
+pub struct Runs<'a> {
+    schema: u32,
+    /// The newest first.
+    runs: Vec<Ran<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Ran<'a> {
+    id: Option<i64>,
+    uid: &'a str,
+    name: &'a str,
+    /// `quick` or `full`.
+    form: &'a str,
+    started: jiff::Timestamp,
+    ended: Option<jiff::Timestamp>,
+    /// False when it was cut off.
+    complete: bool,
+    findings: Vec<Said<'a>>,
+}
+
+/// A conclusion of the published study, and what came out here.
+#[derive(Serialize, JsonSchema)]
+struct Said<'a> {
+    says: &'a str,
+    finding: Support,
+}
 
 /// Every study with what it asks.
 #[must_use]
@@ -25,7 +63,7 @@ pub fn catalogue(studies: &[Study], style: Style) -> String {
 /// The same for programs.
 #[must_use]
 pub fn catalogue_json(studies: &[Study]) -> Value {
-    json!({ "schema": 1, "studies": studies })
+    json!(Catalogue { schema: 1, studies })
 }
 
 /// `3 supported, 1 contradicted`.
@@ -76,18 +114,26 @@ pub fn runs(views: &[View<'_>], style: Style) -> String {
 /// The same for programs.
 #[must_use]
 pub fn runs_json(views: &[View<'_>]) -> Value {
-    let all: Vec<Value> = views
-        .iter()
-        .map(|view| {
-            json!({
-                "id": view.id, "uid": view.run.uid, "name": view.run.study.name,
-                "form": view.run.form, "started": view.run.started, "ended": view.run.ended,
-                "complete": view.run.complete,
-                "findings": view.result.conclusions.iter()
-                    .map(|one| json!({ "says": one.says, "finding": one.finding }))
-                    .collect::<Vec<_>>(),
+    let runs = views.iter().map(|view| Ran {
+        id: view.id,
+        uid: &view.run.uid,
+        name: &view.run.study.name,
+        form: &view.run.form,
+        started: view.run.started,
+        ended: view.run.ended,
+        complete: view.run.complete,
+        findings: view
+            .result
+            .conclusions
+            .iter()
+            .map(|one| Said {
+                says: &one.says,
+                finding: one.finding,
             })
-        })
-        .collect();
-    json!({ "schema": 1, "runs": all })
+            .collect(),
+    });
+    json!(Runs {
+        schema: 1,
+        runs: runs.collect(),
+    })
 }

@@ -1,15 +1,25 @@
 //! A measured ladder as one JSON document: that of the run, and the waterfalls.
 
 use super::View;
-use serde_json::Value;
+use assay_model::Waterfall;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-/// Times are in nanoseconds; steps and paths name rungs by their index in `run.ladder.rungs`.
+/// A run over the layers of a stack, and what each of them costs. Times are in nanoseconds; steps and
+/// paths name rungs by their place in `run.ladder.rungs`.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    #[serde(flatten)]
+    run: crate::json::Document<'a>,
+    waterfalls: &'a [Waterfall],
+}
+
+/// The document.
 #[must_use]
 pub fn json(view: &View) -> Value {
-    let mut document = crate::json::run(view.run, view.judged, view.samples);
-    if let Value::Object(map) = &mut document {
-        let falls = serde_json::to_value(view.falls).unwrap_or_default();
-        map.insert("waterfalls".to_owned(), falls);
-    }
-    document
+    json!(Document {
+        run: crate::json::document(view.run, view.judged, view.samples),
+        waterfalls: view.falls,
+    })
 }

@@ -1,6 +1,7 @@
 //! The loop on a machine whose truth is known.
 
 use super::*;
+use assay_judge::trial::FRUITLESS;
 use assay_model::advice::RiskLevel;
 use assay_model::change::Setting;
 use assay_model::criterion::{Metric, Quantity};

@@ -260,7 +260,16 @@ fn confirm(json: bool) -> anyhow::Result<Status> {
 fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     let journal = Journal::open(&context::journal_dir()?)?;
     let kept = journal.kept()?;
-    let Some(one) = chosen(&kept, which) else {
+    let found = chosen(&kept, which);
+    if found.len() > 1 {
+        let all: Vec<String> = found.into_iter().map(line).collect();
+        anyhow::bail!(
+            "{} is the beginning of several numbers; say more of the one that is meant:\n{}",
+            which.escape_debug(),
+            all.join("\n")
+        );
+    }
+    let Some(one) = found.first() else {
         let all: Vec<String> = kept.iter().map(line).collect();
         match (kept.is_empty(), which) {
             (true, _) => anyhow::bail!("no fix is kept, so there is nothing to take back"),
@@ -303,15 +312,26 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     }
 }
 
-/// By number, or the beginning of one, or the rule; the newest without.
-fn chosen<'a>(kept: &'a [Kept], which: &str) -> Option<&'a Kept> {
+/// By number, or the beginning of one, or the rule, of which the newest is meant; the newest without. More
+/// than one where several numbers begin so.
+fn chosen<'a>(kept: &'a [Kept], which: &str) -> Vec<&'a Kept> {
     let label = assay_fixes::label(which);
+    let of = |wanted: &dyn Fn(&&Kept) -> bool| -> Vec<&'a Kept> {
+        kept.iter().filter(|one| wanted(one)).collect()
+    };
+    let newest = |all: Vec<&'a Kept>| all.into_iter().take(1).collect();
     match which {
-        "last" => kept.first(),
-        "" => None,
-        which => kept
-            .iter()
-            .find(|one| one.label == label || one.uid.starts_with(which)),
+        "last" => newest(kept.iter().collect()),
+        "" => Vec::new(),
+        which => {
+            let exact = of(&|one| one.uid == which);
+            let named = of(&|one| one.label == label);
+            match (exact.is_empty(), named.is_empty()) {
+                (false, _) => exact,
+                (true, false) => newest(named),
+                (true, true) => of(&|one| one.uid.starts_with(which)),
+            }
+        }
     }
 }
 

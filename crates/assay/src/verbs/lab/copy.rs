@@ -16,7 +16,8 @@ Examples:
   assay lab cp nas:/var/log/kern.log .      out of the guest `nas`
   assay lab cp ./a:b lab:/tmp/c             a file here whose name has a colon
 
-A path in a guest has a colon before it, and before the colon the guest's name where several are up.
+A path in a guest has a colon before it, and before the colon the guest's name where several are up;
+--guest says it as everywhere else.
 Permission bits come along; a file appears whole or not at all, and replaces what is there.")]
 pub(super) struct Copy {
     /// The file that is copied
@@ -25,6 +26,9 @@ pub(super) struct Copy {
     /// Where to; the file keeps its name when this ends in a slash, or is a directory here
     #[arg(value_name = "[[GUEST]:]FILE")]
     to: OsString,
+    /// The guest; not needed when just one is up
+    #[arg(long, value_name = "NAME")]
+    guest: Option<String>,
 }
 
 /// One end of a copy.
@@ -57,15 +61,21 @@ impl End {
 impl Lab {
     pub(super) fn copy(&self, copy: &Copy) -> anyhow::Result<Status> {
         let (from, to) = (End::read(&copy.from)?, End::read(&copy.to)?);
+        let named = |name: Option<&str>| match (name, copy.guest.as_deref()) {
+            (Some(one), Some(other)) if one != other => {
+                anyhow::bail!("which guest: {one} or {other}?")
+            }
+            (name, guest) => self.running(name.or(guest)),
+        };
         let (guest, to) = match (&from, to) {
             (End::Here(from), End::Guest(name, to)) => {
-                let guest = self.running(name.as_deref())?;
+                let guest = named(name.as_deref())?;
                 let to = place(from, to, false)?;
                 guest.push(from, &to)?;
                 (guest, format!("{} in guest", to.display()))
             }
             (End::Guest(name, from), End::Here(to)) => {
-                let guest = self.running(name.as_deref())?;
+                let guest = named(name.as_deref())?;
                 let to = place(from, to, true)?;
                 guest.pull(from, &to)?;
                 (guest, format!("{} from guest", to.display()))

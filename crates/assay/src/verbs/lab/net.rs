@@ -4,14 +4,19 @@ use super::Lab;
 use crate::global::Global;
 use crate::status::Status;
 use crate::verbs::net::run::{self as net_run, Output};
+use crate::verbs::net::trial::{self, Pairs};
 use anyhow::Context as _;
-use assay_bed::{Bed, Discipline, SERVER, Shape};
+use assay_bed::{Bed, Discipline, Rate, SERVER, Shape, Trace};
 use assay_model::Nanos;
+use assay_model::trial::Side;
 use assay_net::client::{self, Link};
 use assay_net::plan::Plan;
 use assay_net::result::Run;
 use assay_net::server::Server;
+use clap::ValueEnum as _;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -23,7 +28,11 @@ Examples:
   assay lab net four                four people behind 150 Mbit/s with 400 ms of buffer
   assay lab net four --queue fq-codel
                                     the same link with a queue that is fair and short
+  assay lab net four --queue fifo --against fq-codel --seconds 10
+                                    both in turns, with a verdict that chance seldom gives
   assay lab net four --down 50mbit --up 10mbit --delay 20ms --loss 1
+  assay lab net four --trace lte.down --up-trace lte.up
+                                    a link as it was recorded, for mahimahi
   assay lab net evening.toml --html r.html
 
 It needs root, iproute2 and /dev/net/tun, and touches no interface of this machine: everything lies in
@@ -33,14 +42,26 @@ pub struct Net {
     #[arg(value_name = "PLAN", default_value = "four")]
     plan: String,
     /// Bits per second towards the people
-    #[arg(long, value_name = "SPEED", default_value = "150mbit", value_parser = crate::verbs::web::speed)]
+    #[arg(long, value_name = "SPEED", default_value = "150mbit", value_parser = crate::verbs::web::speed, conflicts_with = "trace")]
     down: f64,
     /// Bits per second away from them [default: as towards them]
     #[arg(long, value_name = "SPEED", value_parser = crate::verbs::web::speed)]
     up: Option<f64>,
+    /// A recording of the link towards the people, which begins again at its end: one line for each 1500
+    /// bytes that it could send, the millisecond since the start (mahimahi's format)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The same away from them [default: as towards them, unless --up says otherwise]
+    #[arg(long, value_name = "FILE", requires = "trace", conflicts_with = "up")]
+    up_trace: Option<PathBuf>,
     /// How packets wait for the bottleneck
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Queue::Fifo)]
     queue: Queue,
+    /// Measure this queue as well, in turns with the other, and judge it as a trial
+    #[arg(long, value_name = "KIND", value_enum)]
+    against: Option<Queue>,
+    #[command(flatten)]
+    pairs: Pairs,
     /// How long a full plain queue is
     #[arg(long, value_name = "TIME", default_value = "400ms")]
     buffer: Nanos,
@@ -60,7 +81,7 @@ pub struct Net {
     output: Output,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy)]
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
 enum Queue {
     /// One row until it is full
     Fifo,
@@ -68,26 +89,62 @@ enum Queue {
     FqCodel,
 }
 
+impl Queue {
+    fn discipline(self) -> Discipline {
+        match self {
+            Self::Fifo => Discipline::Fifo,
+            Self::FqCodel => Discipline::FqCodel,
+        }
+    }
+
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// Longest recording that is read.
+const LONGEST: u64 = 64 << 20;
+
+fn recording(path: &Path) -> anyhow::Result<Rate> {
+    let bytes = crate::input::bytes(path, LONGEST, "a recording of a link")?;
+    let trace = Trace::read(&bytes)
+        .with_context(|| format!("{} is no recording of a link", path.display()))?;
+    Ok(Rate::Recorded(Arc::new(trace)))
+}
+
+/// Both directions with this queue.
+fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [Shape; 2] {
+    rates.clone().map(|rate| Shape {
+        rate,
+        discipline: queue.discipline(),
+        buffer: args.buffer.into(),
+        delay: args.delay.into(),
+        loss: args.loss / 100.0,
+    })
+}
+
 pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     let mut plan = net_run::plan(&args.plan)?;
     plan.seconds = args.seconds.unwrap_or(plan.seconds);
     let cancel = &lab.cancel;
-    let down = Shape {
-        bit_per_s: args.down,
-        discipline: match args.queue {
-            Queue::Fifo => Discipline::Fifo,
-            Queue::FqCodel => Discipline::FqCodel,
-        },
-        buffer: args.buffer.into(),
-        delay: args.delay.into(),
-        loss: args.loss / 100.0,
+    let stop = || cancel.is_cancelled();
+    let down = match &args.trace {
+        Some(path) => recording(path)?,
+        None => Rate::BitPerS(args.down),
     };
-    let up = Shape {
-        bit_per_s: args.up.unwrap_or(args.down),
-        ..down
+    let up = match (&args.up_trace, args.up) {
+        (Some(path), _) => recording(path)?,
+        (None, Some(speed)) => Rate::BitPerS(speed),
+        (None, None) => down.clone(),
     };
+    let rates = [down, up];
+    if let Some(other) = args.against {
+        return against(args, plan, &rates, other, global, &stop);
+    }
+    let [down, up] = shapes(args, &rates, args.queue);
     let bed = Bed::new(plan.people.len(), down, up, args.seed)?;
-    let run = carry_out(&bed, &plan, args.output.quiet, &|| cancel.is_cancelled())?;
+    let run = carry_out(&bed, &plan, args.output.quiet, &stop)?;
     if !args.output.json {
         let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
             format!(
@@ -106,6 +163,39 @@ pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
         Some(run) => net_run::show(&run, &args.output, global, cancel.is_cancelled()),
         None => Ok(Status::Interrupted),
     }
+}
+
+/// Both queues in turns, each run on a bed of its own.
+fn against(
+    args: &Net,
+    plan: Plan,
+    rates: &[Rate; 2],
+    other: Queue,
+    global: &Global,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> anyhow::Result<Status> {
+    if other == args.queue {
+        anyhow::bail!(
+            "--queue {0} --against {0}: both sides would be the same",
+            other.name()
+        );
+    }
+    let sides = [args.queue.name(), other.name()];
+    let settled = trial::begin(plan, sides, &args.pairs, args.seed)?;
+    let mut measure = |side: Side, slot: u32, plan: &Plan| {
+        let queue = match side {
+            Side::Now => args.queue,
+            Side::Changed => other,
+        };
+        let [down, up] = shapes(args, rates, queue);
+        // Other losses in every run, the same when the trial is repeated with its seed.
+        let seed = args.seed.wrapping_add(u64::from(slot) << 32);
+        let bed = Bed::new(plan.people.len(), down, up, seed)?;
+        let run = carry_out(&bed, plan, true, stop)?;
+        anyhow::Ok(run.map(|run| (queue.name(), run)))
+    };
+    let (settled, ended) = trial::carry_out(settled, args.output.quiet, &mut measure)?;
+    trial::show(&settled, ended, &args.output, global)
 }
 
 /// Server, clients and controller, each in its namespace.

@@ -5,6 +5,7 @@ use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
 use assay_experiments::powercut::{Outcome, Trial, run, run_zfs};
+use assay_experiments::writelog::Unflushed;
 use assay_lab::Sync;
 use clap::ValueEnum;
 use serde_json::json;
@@ -15,11 +16,13 @@ use serde_json::json;
 Examples:
   assay lab power-cut                       every cache mode, bus and format
   assay lab power-cut --disk 64M,format=qcow2,cache=none,aio=native --records 500 --cuts 50
+  assay lab power-cut --unflushed torn      any part of what was in a cache may have reached the disk
   assay lab power-cut --zvol                zvols and files on ZFS in the guest
 
 Each disk gets numbered, checksummed records, each of which the guest's kernel calls durable. QEMU is
 killed in the middle of it. Everything that QEMU had not flushed to the host is then taken away, and
 the records that were acknowledged are looked for; the same is done for earlier moments (--cuts).
+With --unflushed some or torn a part of it stays, by coins: in whichever order, and with torn writes.
 cache=unsafe promises nothing and loses records: it shows that the test can fail.
 
 With --zvol each disk carries a pool. What a power cut leaves of it is imported in a second guest, once
@@ -37,6 +40,9 @@ pub(super) struct PowerCut {
     /// Moments at which the power is cut, for each disk [default: 16, with --zvol 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     cuts: Option<u64>,
+    /// What the cut leaves of writes that were not flushed
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = UnflushedArg::Lost)]
+    unflushed: UnflushedArg,
     /// Write to zvols and a file of a pool on each disk instead: sync=standard, always, disabled
     #[arg(long)]
     zvol: bool,
@@ -55,6 +61,26 @@ pub(super) enum SyncArg {
     Fsync,
     /// Not at all, as a control: records are lost.
     Never,
+}
+
+#[derive(ValueEnum, Clone, Copy)]
+pub(super) enum UnflushedArg {
+    /// Nothing.
+    Lost,
+    /// Each write or not, by a coin.
+    Some,
+    /// Each sector of 512 bytes or not, by a coin.
+    Torn,
+}
+
+impl From<UnflushedArg> for Unflushed {
+    fn from(argument: UnflushedArg) -> Self {
+        match argument {
+            UnflushedArg::Lost => Self::Lost,
+            UnflushedArg::Some => Self::Some,
+            UnflushedArg::Torn => Self::Torn,
+        }
+    }
 }
 
 impl From<SyncArg> for Sync {
@@ -92,6 +118,7 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
         sync: args.sync.into(),
         records: args.records,
         cuts: args.cuts.unwrap_or(if args.zvol { 4 } else { 16 }),
+        unflushed: args.unflushed.into(),
         seed: crate::context::random_seed()?,
     };
     let image = lab.image(args.machine.zfs)?;

@@ -17,12 +17,15 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   assay lab up
-  assay lab up nas --memory 2G --disk 1G --disk 1G --disk 1G,iops=50
+  assay lab up --guest nas --memory 2G --disk 1G --disk 1G --disk 1G,iops=50
   assay lab up --zfs backports --disk 4G,format=qcow2,cache=none,aio=native,dir=/srv")]
 pub(super) struct Up {
     /// Its name: letters, digits and dashes
-    #[arg(default_value = "lab")]
-    name: String,
+    #[arg(long, value_name = "NAME", default_value = "lab")]
+    guest: String,
+    /// The same, as `assay lab up NAME`
+    #[arg(value_name = "NAME", conflicts_with = "guest", hide = true)]
+    name: Option<String>,
     #[command(flatten)]
     machine: Machine,
     /// Print one JSON document instead of text
@@ -59,15 +62,23 @@ pub(super) struct Run {
 #[derive(clap::Args)]
 pub(super) struct Ssh {
     /// The guest; not needed when just one is up
+    #[arg(long, value_name = "NAME")]
+    guest: Option<String>,
+    /// The same, as `assay lab ssh NAME`
+    #[arg(value_name = "NAME", conflicts_with = "guest", hide = true)]
     name: Option<String>,
 }
 
 #[derive(clap::Args)]
 pub(super) struct Down {
-    /// The guests; not needed when just one is up
+    /// The guest (may be repeated); not needed when just one is up
+    #[arg(long, value_name = "NAME")]
+    guest: Vec<String>,
+    /// The same, as `assay lab down NAME`
+    #[arg(value_name = "NAME", hide = true)]
     names: Vec<String>,
     /// All of them
-    #[arg(long, conflicts_with = "names")]
+    #[arg(long, conflicts_with_all = ["guest", "names"])]
     all: bool,
 }
 
@@ -77,13 +88,14 @@ const KILLED: i32 = 128 + 9;
 impl Lab {
     pub(super) fn up(&self, up: &Up) -> anyhow::Result<Status> {
         // Before an image is built for it.
-        State::check_name(&up.name)?;
-        let guest = self.boot(&up.name, &up.machine, true)?;
+        let name = up.name.as_ref().unwrap_or(&up.guest);
+        State::check_name(name)?;
+        let guest = self.boot(name, &up.machine, true)?;
         let entry = guest.entry();
         print(&match up.json {
             true => format!("{}\n", entry_json(entry)),
             false => format!(
-                "guest {0} is up: `assay lab ssh {0}` for a shell, `assay lab down {0}` removes it\n",
+                "guest {0} is up: `assay lab ssh --guest {0}` for a shell, `assay lab down --guest {0}` removes it\n",
                 entry.name
             ),
         })?;
@@ -127,18 +139,20 @@ impl Lab {
     }
 
     pub(super) fn ssh(&self, ssh: &Ssh) -> anyhow::Result<Status> {
-        shell::open(&self.running(ssh.name.as_deref())?)
+        let name = ssh.guest.as_deref().or(ssh.name.as_deref());
+        shell::open(&self.running(name)?)
     }
 
     pub(super) fn down(&self, down: &Down) -> anyhow::Result<Status> {
-        let names = match (down.all, down.names.as_slice()) {
+        let named = [&down.guest[..], &down.names].concat();
+        let names = match (down.all, named.as_slice()) {
             (true, _) => self.up_names(),
             (false, []) => {
                 let guest = self.chosen(None)?;
                 let guest = guest.context("no guest is up")?;
                 vec![guest.entry().name.clone()]
             }
-            (false, names) => names.to_vec(),
+            (false, _) => named,
         };
         for name in names {
             Guest::attach(&self.state, &name, &self.cancel)?.kill()?;

@@ -1,11 +1,12 @@
 //! `assay net compare`.
 
-use crate::context::{print, style};
+use crate::context::{print, style, write_file};
 use crate::global::Global;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_net::result::Run;
-use assay_report::net::{Named, compared, compared_json};
+use assay_report::net::{Named, compared, compared_json, compared_page};
+use std::path::PathBuf;
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -16,6 +17,9 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Also write a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
@@ -44,6 +48,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             run: &two,
         },
     ];
+    if let Some(path) = &args.html {
+        write_file(path, &compared_page(&runs, &jiff::tz::TimeZone::system()))?;
+    }
     match args.json {
         true => print(&compared_json(&runs))?,
         false => print(&compared(&runs, style(global)))?,

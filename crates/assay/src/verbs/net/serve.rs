@@ -49,7 +49,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             crate::context::write_secret(file, &format!("{text}\n"))?;
         }
     }
-    let mut said = format!("listening on {}, TCP and UDP\n\n", server.address());
+    let mut said = format!("listening on {}, TCP and UDP", server.address());
+    let others: Vec<String> = server.other_ports().iter().map(u16::to_string).collect();
+    said += &format!(
+        "; port {} is for more connections of browsers\n\n",
+        others.join(", ")
+    );
     said += &format!("for clients (and browsers of phones):\n  assay net client '{clients}'\n\n");
     if !args.no_qr {
         said += &qr(&clients);

@@ -54,8 +54,8 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Answer<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -79,8 +79,8 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Answer {
     vdevs: Vec<Vdev>,
     writer: Writer,
     outcomes: Vec<Distribution>,
@@ -89,7 +89,7 @@ struct Answer {
 }
 
 /// What a vdev writes now.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Measured {
     name: String,
     bytes_per_second: f64,

@@ -72,8 +72,8 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Answer {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Answer {
     group: Group,
     groups: u64,
     assumptions: Assumptions,

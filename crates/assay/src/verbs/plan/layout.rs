@@ -129,8 +129,8 @@ enum Load {
     Stream,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Answer<'a> {
     disks: &'a [Disk],
     units: &'static str,
     assumptions: &'a Context,

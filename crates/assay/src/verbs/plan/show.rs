@@ -3,21 +3,26 @@
 use crate::context::{print, write_file};
 use assay_model::SCHEMA_VERSION;
 use assay_report::plan::{Section, sheet};
-use serde_json::{Map, Value};
 use std::path::Path;
+
+/// The answer to a question of `assay plan`.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "{T}Document")]
+pub(super) struct Document<'a, T> {
+    schema: u32,
+    question: &'a str,
+    #[serde(flatten)]
+    answer: &'a T,
+}
 
 /// Prints an answer as JSON: the schema version and the question before its own fields.
 pub(super) fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut object = Map::new();
-    object.insert("schema".into(), SCHEMA_VERSION.into());
-    object.insert("question".into(), question.into());
-    match serde_json::to_value(answer)? {
-        Value::Object(fields) => object.extend(fields),
-        other => {
-            object.insert("answer".into(), other);
-        }
-    }
-    print(&format!("{:#}\n", Value::Object(object)))
+    let document = serde_json::to_value(Document {
+        schema: SCHEMA_VERSION,
+        question,
+        answer,
+    })?;
+    print(&format!("{document:#}\n"))
 }
 
 /// Writes the page of an answer, when one was asked for.

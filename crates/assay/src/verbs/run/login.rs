@@ -107,7 +107,15 @@ impl Service {
 }
 
 /// All that was measured.
-#[derive(Default, Serialize)]
+/// How long logins took. Times are in nanoseconds.
+#[derive(Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct Document<'a> {
+    #[serde(flatten)]
+    measured: &'a Measured,
+    schema: u32,
+}
+
+#[derive(Default, Serialize, schemars::JsonSchema)]
 pub(super) struct Measured {
     target: String,
     logins: Vec<Login>,
@@ -165,8 +173,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     match args.json {
         true => {
-            let mut document = serde_json::to_value(&out)?;
-            document["schema"] = SCHEMA_VERSION.into();
+            let document = serde_json::to_value(Document {
+                measured: &out,
+                schema: SCHEMA_VERSION,
+            })?;
             print(&format!("{document:#}\n"))?;
         }
         false => print(&text::of(&out, context::style(global)))?,

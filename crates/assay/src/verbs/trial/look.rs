@@ -158,6 +158,38 @@ pub(super) fn left_behind(journal: &Journal) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a crash left, and what became of it.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct Recovery<'a> {
+    schema: u32,
+    recovered: Vec<Back<'a>>,
+    /// What assays with other state directories left.
+    elsewhere: Vec<Other<'a>>,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Back<'a> {
+    what: &'a str,
+    session: &'a str,
+    target: &'a str,
+    /// What became of it, in words.
+    told: String,
+    /// It is not set back.
+    remains: bool,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Other<'a> {
+    what: &'a str,
+    session: &'a str,
+    /// How it was before.
+    was: &'a str,
+    /// The other state directory.
+    state: std::borrow::Cow<'a, str>,
+    /// Nothing can set it back but the user.
+    journal_gone: bool,
+}
+
 /// `--recover`.
 pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let foreign = match (args.force, args.accept) {
@@ -181,22 +213,24 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     };
     let text: String = match (args.shape.json, recovered.is_empty()) {
         (true, _) => {
-            let one = |one: &Recovered| {
-                serde_json::json!({
-                    "what": one.what, "session": one.label, "target": one.target,
-                    "told": told(one).trim_end(), "remains": remains(one),
-                })
-            };
-            let all: Vec<_> = recovered.iter().map(one).collect();
-            let other = |one: &Elsewhere| {
-                serde_json::json!({
-                    "what": one.what, "session": one.label, "was": one.original,
-                    "state": one.state.to_string_lossy(), "journal_gone": one.note.is_some(),
-                })
-            };
-            let elsewhere: Vec<_> = elsewhere.iter().map(other).collect();
-            let document = serde_json::json!({
-                "schema": SCHEMA_VERSION, "recovered": all, "elsewhere": elsewhere,
+            let back = recovered.iter().map(|one| Back {
+                what: &one.what,
+                session: &one.label,
+                target: &one.target,
+                told: told(one).trim_end().to_owned(),
+                remains: remains(one),
+            });
+            let other = elsewhere.iter().map(|one| Other {
+                what: &one.what,
+                session: &one.label,
+                was: &one.original,
+                state: one.state.to_string_lossy(),
+                journal_gone: one.note.is_some(),
+            });
+            let document = serde_json::json!(Recovery {
+                schema: SCHEMA_VERSION,
+                recovered: back.collect(),
+                elsewhere: other.collect(),
             });
             format!("{document:#}\n")
         }

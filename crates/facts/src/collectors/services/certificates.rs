@@ -3,17 +3,20 @@
 //! A certificate says names of hosts, so [`redact`] makes of each in a file one line of what a check asks
 //! for, and that line is what is read here, from a machine as from a capture.
 
+mod apache;
+mod line;
+
+pub(crate) use apache::{APACHE, is_of_apache, of_apache, redact_apache};
+pub(crate) use line::redact;
+
 use crate::gather::{Gather, lossy};
 use assay_conf::effective::{Effective, Program, Setting};
 use assay_model::secrets::is_path;
 use assay_model::{FactKind, FactValue, Place};
 use jiff::Timestamp;
+use line::{Line, Then};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use x509_parser::objects::{oid_registry, oid2sn};
-use x509_parser::pem::Pem;
-use x509_parser::prelude::X509Certificate;
-use x509_parser::public_key::PublicKey;
 
 pub(crate) const CERTBOT: &str = "/etc/letsencrypt/live";
 pub(crate) const DOVECOT: [&str; 2] = [
@@ -29,6 +32,8 @@ const ENDINGS: [&str; 4] = [".pem", ".crt", ".cer", ".cert"];
 /// Keywords with the path of a certificate, and of a key, by program.
 const NGINX: (&str, &str) = ("ssl_certificate", "ssl_certificate_key");
 const POSTFIX: (&str, &str) = ("smtpd_tls_cert_file", "smtpd_tls_key_file");
+/// Files with a key and then its certificates, which count instead of those two (postconf(5), since 3.4).
+pub(crate) const POSTFIX_CHAINS: &str = "smtpd_tls_chain_files";
 
 /// What lets users other than the owner and its group read a file, and enter a directory.
 const OTHERS_READ: u32 = 0o004;
@@ -57,10 +62,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         if let Some(all) = g.configuration(name, program, file) {
             named(&all, keywords.0, name, dir, &mut certificates);
             named(&all, keywords.1, name, dir, &mut keys);
+            if program == Program::Postfix {
+                chains(&all, &mut certificates, &mut keys);
+            }
         }
         hidden(g, name);
     }
     dovecot(g, &mut certificates, &mut keys);
+    apache::apache(g, &mut certificates, &mut keys);
     // Beside the sites lies a README.
     for site in g.list("certificate", CERTBOT) {
         let dir = format!("{CERTBOT}/{}", lossy(&site));
@@ -125,26 +134,49 @@ pub(crate) fn kept(value: &str) -> bool {
     is_path(value) && value.len() <= 200 && value.bytes().all(known)
 }
 
+/// Each file holds a key and the certificates for it.
+fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
+    let said = all.settings().iter();
+    for said in said.filter(|said| said.key == POSTFIX_CHAINS) {
+        for word in said.text().split([' ', ',', '\t', '\n', '\r']) {
+            if let Some(path) = path(word, "/etc/postfix").filter(|_| !word.is_empty()) {
+                note(certificates, path.clone(), "postfix", said);
+                note(keys, path, "postfix", said);
+            }
+        }
+    }
+}
+
 /// `ssl_cert = </path` of Dovecot 2.3, `ssl_server_cert_file = /path` of 2.4.
 fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     for file in DOVECOT {
         let Some(text) = g.read("certificate", file) else {
             continue;
         };
-        for (at, line) in text.lines().enumerate() {
-            let Some((is_key, path)) = of_dovecot(line) else {
-                continue;
-            };
-            let uses = if is_key {
-                &mut *keys
-            } else {
-                &mut *certificates
-            };
-            let place = Place::from(format!("{file}:{}", at + 1));
-            uses.entry(path.to_owned())
-                .or_default()
-                .push(("dovecot", place));
-        }
+        of_lines(("dovecot", file), &text, of_dovecot, certificates, keys);
+    }
+}
+
+/// Takes in the certificates and keys that the lines of a file name, as `read` understands them: whether it
+/// is a key, and the path.
+fn of_lines(
+    (who, file): (&'static str, &str),
+    text: &str,
+    read: fn(&str) -> Option<(bool, &str)>,
+    certificates: &mut Uses,
+    keys: &mut Uses,
+) {
+    for (number, line) in text.lines().enumerate() {
+        let Some((is_key, path)) = read(line) else {
+            continue;
+        };
+        let uses = if is_key {
+            &mut *keys
+        } else {
+            &mut *certificates
+        };
+        let place = super::lines::place(file, number, line);
+        uses.entry(path.to_owned()).or_default().push((who, place));
     }
 }
 
@@ -162,7 +194,7 @@ fn of_dovecot(line: &str) -> Option<(bool, &str)> {
 
 /// Seconds since 1970 on the machine: when the kernel started, and how long ago that was. A tree of files
 /// that was not captured has no time.
-fn now(g: &mut Gather<'_>) -> Result<i64, String> {
+pub(crate) fn now(g: &mut Gather<'_>) -> Result<i64, String> {
     let read = |path: &str| {
         let text = g.host.read_text(std::path::Path::new(path));
         text.map_err(|error| format!("the machine's time is not known: {}", error.reason()))
@@ -184,6 +216,7 @@ fn certificate(
     now: Result<&i64, &String>,
 ) {
     let subject = format!("certificate.{path}");
+    // A key lies in front of its certificates, perhaps.
     let Some(text) = g.read(&subject, path) else {
         g.about(["certificate", path]);
         return;
@@ -214,6 +247,13 @@ fn certificate(
         .map(|one| one.signature.into())
         .collect();
     known("weak_signatures", weak.into());
+    known("certificates", all.len().into());
+    // Clients put a chain together in the order in which it comes (RFC 5246, section 7.4.2); those of
+    // TLS 1.3 should manage without (RFC 8446, section 4.4.2).
+    let gap = all.iter().position(|one| one.then == Then::Gap);
+    known("in_order", gap.is_none().into());
+    let short = all.len() == 1 && !own.self_signed && own.issuer_elsewhere;
+    known("issuer_missing", short.into());
     let lives = (own.until - own.from).div_euclid(DAY);
     known("lives_days", lives.into());
     let key = format!("{subject}.ends_in_days");
@@ -323,56 +363,6 @@ pub(crate) fn is_mode_of(argv: &[&str]) -> bool {
     argv.last().is_some_and(|path| argv == mode_of(path))
 }
 
-/// A certificate in one line: what [`redact`] writes.
-struct Line<'a> {
-    from: i64,
-    until: i64,
-    key: &'a str,
-    bits: u64,
-    signature: &'a str,
-    self_signed: bool,
-}
-
-impl<'a> Line<'a> {
-    fn read(line: &'a str) -> Option<Self> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let ["certificate", from, until, key, bits, signature, signed_by] = words.as_slice() else {
-            return None;
-        };
-        let word = |text: &str| {
-            text.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
-        };
-        Some(Self {
-            from: from.parse().ok()?,
-            until: until.parse().ok()?,
-            key: Some(*key).filter(|key| word(key))?,
-            bits: bits.parse().ok()?,
-            signature: Some(*signature).filter(|name| word(name) && name.len() <= 40)?,
-            self_signed: match *signed_by {
-                "itself" => true,
-                "another" => false,
-                _ => return None,
-            },
-        })
-    }
-}
-
-impl std::fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let signed_by = if self.self_signed {
-            "itself"
-        } else {
-            "another"
-        };
-        write!(
-            f,
-            "certificate {} {} {} {} {} {signed_by}",
-            self.from, self.until, self.key, self.bits, self.signature
-        )
-    }
-}
-
 /// Whether collisions are computed for the hash that is signed.
 fn is_weak(signature: &str) -> bool {
     let name = signature.to_ascii_lowercase();
@@ -386,49 +376,16 @@ pub(crate) fn may_be(path: &str) -> bool {
     ENDINGS.iter().any(|ending| path.ends_with(ending))
 }
 
-/// What a capture keeps of a file with certificates: one line for each. Keys are not certificates, and
-/// nothing of them is kept.
-pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut lines: Vec<String> = text
-        .lines()
-        .filter_map(|line| Some(Line::read(line)?.to_string()))
-        .collect();
-    let blocks = Pem::iter_from_buffer(bytes).map_while(Result::ok);
-    for block in blocks.filter(|block| block.label.ends_with("CERTIFICATE")) {
-        if let Ok(read) = block.parse_x509() {
-            lines.push(line(&read));
-        }
-    }
-    lines
-        .iter()
-        .flat_map(|line| (line.clone() + "\n").into_bytes())
-        .collect()
-}
-
-fn line(read: &X509Certificate<'_>) -> String {
-    let oid = &read.signature_algorithm.algorithm;
-    let name = oid2sn(oid, oid_registry()).map_or_else(|_| oid.to_id_string(), str::to_owned);
-    let (key, bits) = match read.public_key().parsed() {
-        Ok(PublicKey::RSA(rsa)) => ("RSA", rsa.key_size()),
-        Ok(PublicKey::DSA(_)) => ("DSA", 0),
-        Ok(PublicKey::EC(_)) => ("EC", 0),
-        _ => ("other", 0),
-    };
-    Line {
-        from: read.validity().not_before.timestamp(),
-        until: read.validity().not_after.timestamp(),
-        key,
-        bits: u64::try_from(bits).unwrap_or(u64::MAX),
-        signature: &name,
-        self_signed: read.subject().as_raw() == read.issuer().as_raw(),
-    }
-    .to_string()
-}
-
-/// What a capture keeps of a line of Dovecot's: the path of a certificate or a key.
+/// What a capture keeps of a line of Dovecot's: the path of a certificate or a key, and what a check asks
+/// besides.
 pub(crate) fn redact_dovecot(line: &str) -> String {
-    of_dovecot(line).map_or_else(String::new, |_| line.trim().to_owned())
+    let known = line
+        .split_once('=')
+        .is_some_and(|(name, value)| super::dovecot::is_kept(name.trim(), value.trim()));
+    match known || of_dovecot(line).is_some() {
+        true => line.trim().to_owned(),
+        false => String::new(),
+    }
 }
 
 /// What a capture keeps of /proc/stat: when the kernel started.
@@ -442,21 +399,6 @@ pub(crate) fn redact_stat(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_but_the_line_is_kept() {
-        for text in [
-            "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ\n-----END PRIVATE KEY-----\n",
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-            "certificate 1 2 RSA x sha256WithRSAEncryption itself",
-            "certificate 1 2 RSA 2048 sha256 itself www.example.org",
-            "",
-        ] {
-            assert_eq!(redact(text.as_bytes()), b"", "{text}");
-        }
-        let line = b"certificate 1600000000 1700000000 RSA 2048 sha256WithRSAEncryption another\n";
-        assert_eq!(redact(line), line);
-    }
 
     #[test]
     fn paths_of_dovecot() {

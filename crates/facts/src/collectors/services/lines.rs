@@ -1,17 +1,25 @@
-//! Files of one setting a line, of which a check asks for a few: PAM's sessions, SpamAssassin, Samba,
-//! OpenVPN.
+//! Files of one setting a line, of which a check asks for a few: PAM's sessions, Samba, OpenVPN.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, Place, Span};
 
 pub(crate) const SESSION: &str = "/etc/pam.d/common-session";
-pub(crate) const SPAM: &str = "/etc/spamassassin/";
+/// What PAM asks of who logs in over SSH.
+pub(crate) const PAM_SSHD: &str = "/etc/pam.d/sshd";
+
+/// Modules that ask for a second factor.
+pub(crate) const SECOND: [&str; 7] = [
+    "pam_google_authenticator.so",
+    "pam_oath.so",
+    "pam_duo.so",
+    "pam_u2f.so",
+    "pam_yubico.so",
+    "pam_otpw.so",
+    "pam_radius_auth.so",
+];
+
 pub(crate) const SAMBA: &str = "/etc/samba/smb.conf";
 pub(crate) const VPN: &str = "/etc/openvpn/";
-
-/// Plugins that a check knows. SpamAssassin 4.0.1 loads the first two in v310.pre and Check in v320.pre;
-/// OLEVBMacro stands commented out in v343.pre.
-pub(crate) const PLUGINS: [&str; 4] = ["MIMEHeader", "ReplaceTags", "Check", "OLEVBMacro"];
 
 /// Settings of smb.conf, without blanks and in lower case (smb.conf(5)).
 pub(crate) const SMB: [(&str, &str); 7] = [
@@ -37,14 +45,15 @@ pub(crate) const VPN_KEYS: [&str; 7] = [
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     session(g);
-    spam(g);
+    second_factor(g);
     samba(g);
     for dir in [VPN, "/etc/openvpn/server", "/etc/openvpn/client"] {
         vpn(g, dir.trim_end_matches('/'));
     }
 }
 
-fn place(path: &str, number: usize, line: &str) -> Place {
+/// The whole of a line.
+pub(crate) fn place(path: &str, number: usize, line: &str) -> Place {
     let column = line.len() - line.trim_start().len() + 1;
     Place::File {
         path: path.to_owned(),
@@ -78,30 +87,36 @@ fn session(g: &mut Gather<'_>) {
         .known("pam.session.systemd", value, FactKind::Configured, place);
 }
 
-/// Lines that load a plugin in local.cf, which is not the place for it.
-fn spam(g: &mut Gather<'_>) {
-    let path = format!("{SPAM}local.cf");
-    let Some(text) = g.read("spamassassin", &path) else {
+/// Whether PAM asks for a second factor; it asks by keyboard-interactive authentication.
+fn second_factor(g: &mut Gather<'_>) {
+    let Some(text) = g.read("pam.sshd", PAM_SSHD) else {
         return;
     };
     for (number, line) in text.lines().enumerate() {
-        let mut words = line.split_whitespace();
-        if words.next() != Some("loadplugin") {
-            continue;
+        if let Some(module) = second(line) {
+            let at = place(PAM_SSHD, number, line);
+            g.facts
+                .known("pam.sshd.second_factor", module, FactKind::Configured, at);
+            return;
         }
-        let name = words.next().and_then(|name| name.rsplit("::").next());
-        let Some(name) = name.filter(|name| PLUGINS.contains(name)) else {
-            continue;
-        };
-        let at = number.to_string();
-        g.facts.known(
-            format!("spamassassin.plugin.{at}.loads"),
-            name,
-            FactKind::Configured,
-            place(&path, number, line),
-        );
-        g.about(["spamassassin.plugin", &at]);
     }
+}
+
+/// The module of a line of `auth` that asks for a second factor.
+fn second(line: &str) -> Option<&'static str> {
+    let mut words = line.split_whitespace();
+    if !matches!(words.next(), Some("auth" | "-auth")) {
+        return None;
+    }
+    words.find_map(|word| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        SECOND.into_iter().find(|known| *known == name)
+    })
+}
+
+/// What a capture keeps of it.
+pub(crate) fn redact_pam_sshd(line: &str) -> String {
+    second(line).map_or_else(String::new, |module| format!("auth required {module}"))
 }
 
 /// The last line of `[global]` counts (smb.conf(5)); included files are not followed, and say so.
@@ -182,20 +197,6 @@ pub(crate) fn redact_session(line: &str) -> String {
     };
     let ours = line.contains("pam_systemd.so") && line.split_whitespace().all(known);
     if ours { line } else { "" }.to_owned()
-}
-
-pub(crate) fn redact_spam(line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    match words.as_slice() {
-        ["loadplugin", name, ..] => {
-            let known = |plugin: &&str| *name == format!("Mail::SpamAssassin::Plugin::{plugin}");
-            match PLUGINS.iter().find(|plugin| known(plugin)) {
-                Some(_) => format!("loadplugin {name}"),
-                None => String::new(),
-            }
-        }
-        _ => String::new(),
-    }
 }
 
 pub(crate) fn redact_samba(line: &str) -> String {

@@ -169,6 +169,12 @@ fn always(head: &[String]) -> bool {
     matches!(criteria, [one] if one.eq_ignore_ascii_case(wanted))
 }
 
+/// Keywords of the server with a word for a value, which `sshd -T` prints as it is written.
+pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
+    let words = SERVER_KEYS.iter().filter(|(_, take)| *take == Take::Word);
+    words.map(|(key, _)| *key)
+}
+
 /// What a capture keeps of a file of either: users, hosts and addresses stand in the other lines.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {

@@ -1,0 +1,59 @@
+//! What trials on this machine said of advice that a check names.
+
+use crate::context;
+use crate::global::Global;
+use assay_judge::trial::judge_trial;
+use assay_model::finding::{Checked, Tried};
+use assay_model::trial::{Trial, TrialState};
+use assay_store::Store;
+
+/// Fills in the verdict of the newest trial of each piece of advice. A store that cannot be read is told,
+/// and everything stays untested: a check does not fail for it.
+pub(super) fn fill_in(checked: &mut Checked, global: &Global) {
+    if checked.findings.iter().all(|one| one.trial.is_none()) {
+        return;
+    }
+    let told = match context::existing_store(global) {
+        Ok(None) => return,
+        Ok(Some(store)) => from(checked, &store).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(why) = told {
+        checked
+            .remarks
+            .push(format!("{why}; what was tried here is not known"));
+    }
+}
+
+fn from(checked: &mut Checked, store: &Store) -> Result<(), assay_store::StoreError> {
+    let here = assay_facts::machine(&assay_host::Live);
+    // Newest first.
+    let trials = store.trials()?;
+    for finding in &mut checked.findings {
+        let Some(id) = &finding.trial else { continue };
+        let of = trials.iter().filter(|trial| meant(trial, id));
+        for trial in of {
+            let there = store.machine_of_trial(trial.id)?;
+            let same = match (&there, &here) {
+                (Some(there), Some(here)) => there.id == here.id,
+                _ => false,
+            };
+            if same {
+                let (_, judged) = judge_trial(trial, &store.slots(trial.id)?);
+                finding.verdict = Some(Tried {
+                    verdict: judged.verdict,
+                    trial: trial.id,
+                    day: trial.started.strftime("%Y-%m-%d").to_string(),
+                    target: trial.plan.target.clone(),
+                });
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a trial has a verdict on this advice; one that compared a side with itself has none.
+fn meant(trial: &Trial, id: &str) -> bool {
+    trial.plan.advice == id && !trial.plan.aa && trial.state == TrialState::Complete
+}

@@ -1,0 +1,192 @@
+//! The forms of what `--json` prints, derived from the types that are serialised.
+
+use crate::context::write_file;
+use crate::verbs::{advice, compare, disks, facts, pins, plan, run, runs, trial, version};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Name of the file, the commands that print it, the form.
+pub(in crate::verbs) type Form = (&'static str, &'static str, Schema);
+
+fn all() -> Vec<Form> {
+    let mut forms = vec![
+        ("runs", "assay runs --json", form::<runs::Document<'_>>()),
+        (
+            "run-login",
+            "assay run login --json",
+            form::<run::Login<'_>>(),
+        ),
+        (
+            "stack",
+            "assay stack --json",
+            form::<assay_report::stack::Document<'_>>(),
+        ),
+        (
+            "stack-measure",
+            "assay stack --measure --json, assay stack --show RUN --json",
+            form::<assay_report::waterfall::Document<'_>>(),
+        ),
+        ("disks", "assay disks --json", form::<disks::Document<'_>>()),
+        (
+            "disks-list",
+            "assay disks --list --json",
+            form::<disks::List<'_>>(),
+        ),
+        (
+            "study",
+            "assay study NAME --json, assay study show RUN --json",
+            form::<assay_report::study::Document<'_>>(),
+        ),
+        (
+            "study-list",
+            "assay study --json",
+            form::<assay_report::study::Catalogue<'_>>(),
+        ),
+        (
+            "study-runs",
+            "assay study --list --json",
+            form::<assay_report::study::Runs<'_>>(),
+        ),
+        ("pins", "assay pins --json", form::<pins::Document<'_>>()),
+        (
+            "run",
+            "assay run --json, assay show --json, assay report --json",
+            form::<assay_report::json::Document<'_>>(),
+        ),
+        (
+            "compare",
+            "assay compare --json",
+            form::<compare::Document<'_>>(),
+        ),
+        (
+            "trial",
+            "assay trial --json, assay trial --show ID --json",
+            form::<assay_report::trial::Document<'_>>(),
+        ),
+        (
+            "trial-list",
+            "assay trial --list --json",
+            form::<assay_report::trial::List<'_>>(),
+        ),
+        (
+            "trial-recover",
+            "assay trial --recover --json",
+            form::<trial::Recovery<'_>>(),
+        ),
+        (
+            "advice",
+            "assay advice --json",
+            form::<advice::Document<'_>>(),
+        ),
+        (
+            "check",
+            "assay check --json",
+            form::<assay_report::check::Findings<'_>>(),
+        ),
+        ("facts", "assay facts --json", form::<facts::Document<'_>>()),
+        (
+            "lint",
+            "assay lint --json",
+            form::<assay_report::lint::Document<'_>>(),
+        ),
+        (
+            "dups",
+            "assay dups scan --json, assay dups report --json",
+            form::<assay_dups::format::Document>(),
+        ),
+        (
+            "web",
+            "assay web --json",
+            form::<assay_report::web::Document<'_>>(),
+        ),
+        (
+            "net",
+            "assay net run --json, assay lab net --json",
+            form::<assay_report::net::Document<'_>>(),
+        ),
+        (
+            "net-compare",
+            "assay net compare --json",
+            form::<assay_report::net::Compared<'_>>(),
+        ),
+        (
+            "version",
+            "assay version --json",
+            form::<version::Document>(),
+        ),
+    ];
+    forms.extend(plan::documents());
+    forms
+}
+
+/// The form of a type's JSON. Objects whose members are all known take no others.
+pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
+    let mut schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>();
+    if let Some(root) = schema.as_object_mut() {
+        close(root, false);
+    }
+    schema
+}
+
+/// Lets objects whose members are named have no others. `part`: the schema is one of several that speak
+/// of one object, and the members that the others name are not strange to it.
+fn close(schema: &mut Map<String, Value>, part: bool) {
+    let of_several = ["oneOf", "anyOf", "allOf"];
+    let named = schema.contains_key("properties");
+    let composed = of_several.iter().any(|word| schema.contains_key(*word));
+    for (word, value) in &mut *schema {
+        match (word.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs", Value::Object(all)) => {
+                let each = all.values_mut().filter_map(Value::as_object_mut);
+                each.for_each(|one| close(one, false));
+            }
+            (word, Value::Array(all)) if of_several.contains(&word) || word == "prefixItems" => {
+                let part = named && word != "prefixItems";
+                let each = all.iter_mut().filter_map(Value::as_object_mut);
+                each.for_each(|one| close(one, part));
+            }
+            ("items" | "additionalProperties", Value::Object(one)) => close(one, false),
+            _ => {}
+        }
+    }
+    if named && !part && !schema.contains_key("additionalProperties") {
+        let word = match composed {
+            true => "unevaluatedProperties",
+            false => "additionalProperties",
+        };
+        schema.insert(word.to_owned(), false.into());
+    }
+}
+
+/// Writes a file for each document, and a page that lists them.
+pub(super) fn write(dir: &Path) -> anyhow::Result<()> {
+    let mut page = String::from(PAGE);
+    for (name, commands, mut schema) in all() {
+        schema.insert("title".to_owned(), commands.into());
+        let file = format!("{name}.schema.json");
+        write_file(&dir.join(&file), &format!("{:#}\n", schema.as_value()))?;
+        let commands: Vec<String> = commands.split(", ").map(|one| format!("`{one}`")).collect();
+        let _ = writeln!(page, "| {} | [{file}]({file}) |", commands.join(", "));
+    }
+    write_file(&dir.join("README.md"), &page)
+}
+
+const PAGE: &str = "\
+# JSON documents
+
+What these commands print is one JSON document of the form that its schema says (JSON Schema 2020-12). The
+schemas are derived from the types that are written, and tests hold the commands' own output against them.
+
+`schema` is the version of the documents: it is raised when a field changes its meaning or disappears. New
+fields do not raise it; a schema knows those of its own version of assay. Values are in base units:
+nanoseconds, bytes, bytes per second; what does not exist is `null`.
+
+| command | schema |
+|---|---|
+";

@@ -1,0 +1,257 @@
+//! Layouts, volumes, wishes and bills.
+
+use super::{assay, fixture, json, text, with_input};
+use serde_json::Value;
+
+#[test]
+fn one_layout_to_the_byte() {
+    for line in fixture("zfs/capacity.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let Some(vdevs) = row["vdevs"].as_array() else {
+            continue;
+        };
+        let specs: Vec<&str> = vdevs
+            .iter()
+            .map(|vdev| match vdev[0].as_str().unwrap() {
+                "" => "single",
+                spec => spec,
+            })
+            .collect();
+        if specs.len() > 1 {
+            continue;
+        }
+        let disks: Vec<String> = vdevs[0][1]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let ashift = row["ashift"].to_string();
+        let mut args = vec!["layout", "--only", specs[0], "--ashift", &ashift];
+        args.extend(disks.iter().map(String::as_str));
+        let answer = json(&args);
+        let plan = &answer["layouts"][0];
+        assert_eq!(plan["zpool_size"], row["zpool_size"], "{}", row["name"]);
+        let shown = row["zfs_used"].as_u64().unwrap() + row["zfs_avail"].as_u64().unwrap();
+        assert_eq!(plan["zfs_usable"].as_u64(), Some(shown), "{}", row["name"]);
+    }
+}
+
+#[test]
+fn blocks_and_volumes_to_the_byte() {
+    for line in fixture("zfs/efficiency.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let layout = format!("{}:{}", row["layout"].as_str().unwrap(), row["width"]);
+        let disks = format!("{}x20GiB", row["width"]);
+        let block = row["blocksize"].to_string();
+        let volume = row["volsize"].as_u64().unwrap_or(1 << 25).to_string();
+        let answer = json(&[
+            "layout", "--only", &layout, &disks, "--block", &block, "--volume", &volume,
+        ]);
+        let ours = &answer["layouts"][0]["blocks"][0];
+        let blocks = row["l0_blocks"].as_u64().unwrap();
+        let allocated = ours["allocated"].as_u64().unwrap() * blocks;
+        assert_eq!(Some(allocated), row["meas_l0_asize"].as_u64(), "{row}");
+        if let Some(reserved) = row["refreservation"].as_str() {
+            assert_eq!(ours["refreservation"].to_string(), reserved, "{row}");
+        }
+    }
+}
+
+/// The figure of each column of the table of volumes, by block size.
+fn volume_rows(text: &str) -> Vec<(String, Vec<String>)> {
+    text.lines()
+        .skip_while(|line| !line.contains("by volblocksize"))
+        .skip(2)
+        .take_while(|line| !line.is_empty())
+        .map(|line| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            (words.next().unwrap(), words.collect())
+        })
+        .collect()
+}
+
+/// The Proxmox question in a terminal, not in JSON alone.
+#[test]
+fn what_a_volume_reserves_stands_in_a_table() {
+    let question = [
+        "layout", "--only", "raidz2:6", "6x4T", "--volume", "1TiB", "--block", "8KiB", "--block",
+        "64KiB",
+    ];
+    let rows = volume_rows(&text(&question));
+    let answer = json(&question);
+    let blocks = answer["layouts"][0]["blocks"].as_array().unwrap();
+    assert_eq!(rows.len(), blocks.len());
+    for ((name, figures), block) in rows.iter().zip(blocks) {
+        let reserved = block["refreservation"].as_f64().unwrap() / (1u64 << 40) as f64;
+        assert_eq!(figures.last().unwrap(), &format!("{reserved:.2}"), "{name}");
+    }
+    // Blocks of 8 KiB are two data sectors with two of parity and two of padding: twice a full stripe.
+    assert!(rows[0].1.last().unwrap() > &"2.00".to_owned());
+    let without = ["layout", "--only", "raidz2:6", "6x4T"];
+    assert!(volume_rows(&text(&without)).is_empty());
+}
+
+#[test]
+fn years_have_a_bill_and_a_loss_says_of_what() {
+    let answer = json(&[
+        "layout", "--only", "raidz1:4", "4x8T@100", "--years", "4", "--watts", "5", "--kwh",
+        "0.25", "--ure", "1e-14",
+    ]);
+    let plan = &answer["layouts"][0];
+    let costs = &plan["costs"];
+    let number = |key: &str| costs[key].as_f64().unwrap();
+    assert_eq!(number("purchase"), 400.0);
+    // 20 W for four years of 8766 hours at 0.25 a kWh.
+    assert!((number("power") - 0.02 * 8766.0 * 4.0 * 0.25).abs() < 1e-9);
+    let sum = number("purchase") + number("replaced") + number("power");
+    assert!((number("total") - sum).abs() < 1e-9 && number("replaced") > 0.0);
+    let (pool, blocks) = (
+        plan["pool_loss_per_year"].as_f64().unwrap(),
+        plan["block_loss_per_year"].as_f64().unwrap(),
+    );
+    assert!(blocks > 10.0 * pool && pool > 0.0, "{pool} {blocks}");
+    let without = assay(&["plan", "layout", "4x8T", "--years", "4"]);
+    assert_eq!(without.status.code(), Some(2));
+}
+
+#[test]
+fn a_special_vdev_that_is_too_small_is_said() {
+    let warned = |size: &str| {
+        let answer = json(&[
+            "layout",
+            "--only",
+            "raidz2:6",
+            "6x4T",
+            "--special",
+            size,
+            "--special",
+            size,
+        ]);
+        let plan = &answer["layouts"][0];
+        let pointers = plan["blocks"].as_array().unwrap().iter();
+        let at_128k = pointers
+            .filter(|block| block["block"] == 128 << 10)
+            .map(|block| block["pointers"].as_u64().unwrap())
+            .next();
+        (plan["warnings"].as_array().unwrap().len(), at_128k.unwrap())
+    };
+    let (small, needed) = warned("10GiB");
+    let (large, _) = warned("100GiB");
+    assert_eq!(small, large + 1);
+    assert!((10 << 30..100 << 30).contains(&needed), "{needed}");
+}
+
+#[test]
+fn several_vdevs_and_whole_disks() {
+    let answer = json(&["layout", "--only", "3*mirror:2", "6x4000787030016"]);
+    assert_eq!(
+        answer["layouts"][0]["zpool_size"].as_u64(),
+        Some(11_957_188_952_064)
+    );
+    let whole = json(&[
+        "layout",
+        "--only",
+        "raidz1",
+        "--whole-disk",
+        "3x4000787030016",
+    ]);
+    assert_eq!(
+        whole["layouts"][0]["zpool_size"].as_u64(),
+        Some(11_991_548_690_432)
+    );
+}
+
+#[test]
+fn mutt_disks_in_a_terminal() {
+    let out = text(&[
+        "layout",
+        "4T",
+        "2T",
+        "2T",
+        "1T",
+        "750G",
+        "--survive",
+        "1",
+        "--limit",
+        "99",
+    ]);
+    assert!(out.contains("9.75 TB = 8.87 TiB raw") && out.contains("decimal units"));
+    let at = |layout: &str| out.find(layout).unwrap();
+    assert!(
+        at("btrfs-raid1 ") < at("stripes:2+1"),
+        "what can be built comes first"
+    );
+    assert!(
+        out.contains("*! btrfs-raid5"),
+        "its state deserves a warning"
+    );
+    assert!(
+        out.contains("It does not know"),
+        "says what the figures cannot tell"
+    );
+    for line in out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn the_order_of_disks_does_not_matter() {
+    let a = json(&["layout", "4T", "2T", "1T", "750G", "--limit", "1000"]);
+    let b = json(&["layout", "750G", "1T", "4T", "2T", "--limit", "1000"]);
+    assert_eq!(a["layouts"], b["layouts"]);
+    assert!(a["found"].as_u64().unwrap() > 20);
+}
+
+#[test]
+fn wishes_that_nothing_meets_are_findings() {
+    let output = assay(&["layout", "2x1T", "--want", "usable>=5TiB"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("None of"));
+}
+
+#[test]
+fn the_published_bill_comes_out() {
+    let out = text(&["capacity", "1TiB"]);
+    assert!(
+        out.contains("21.45 TB") && out.contains("8:1") && out.contains("0.28 TiB"),
+        "{out}"
+    );
+    let bill = &json(&["capacity", "1TiB"])["bill"];
+    assert_eq!(bill["total"].as_u64(), Some(21_450_000_000_000));
+    let replaced = json(&[
+        "capacity", "1TiB", "--factor", "growth=1", "--factor", "backup=1",
+    ]);
+    assert!(replaced["bill"]["factor"].as_f64().unwrap() < 6.0);
+}
+
+#[test]
+fn a_pool_as_it_stands_has_its_special_vdev() {
+    let asked = &json(&[
+        "layout",
+        "--only",
+        "raidz2",
+        "--special",
+        "400G",
+        "--special",
+        "400G",
+        "6x4T",
+    ])["layouts"][0];
+    assert_eq!(asked["layout"], "raidz2:6+special/mirror:2");
+    assert_eq!(asked["vdevs"].as_array().unwrap().len(), 2);
+    for (args, why) in [
+        (vec!["layout", "--ashift", "17", "6x4T"], "9..=16"),
+        (vec!["layout", "--ure", "1", "6x4T"], "unreadable"),
+        (
+            vec!["layout", "--only", "md-raid6", "--special", "1T", "6x4T"],
+            "special",
+        ),
+    ] {
+        let output = with_input(&args, "");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(why),
+            "{args:?}"
+        );
+    }
+}

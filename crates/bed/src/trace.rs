@@ -1,0 +1,143 @@
+//! A recorded link: when it could send. The format is mahimahi's (mm-link(1)): one whole number a line, the
+//! millisecond since the start at which one packet of at most [`OPPORTUNITY`] bytes could be sent; several in one
+//! millisecond are as many lines; after the last one it begins again. Pure.
+
+/// Bytes that one line lets through.
+pub const OPPORTUNITY: usize = 1500;
+/// Most lines of a file.
+pub const MOST: usize = 8_000_000;
+/// Longest recording in milliseconds: a day.
+pub const LONGEST: u32 = 86_400_000;
+
+/// When a link could send, in milliseconds, ascending; it begins again after the last one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    times: Vec<u32>,
+    period: u32,
+}
+
+/// A text that is no recording.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// A line is something else.
+    #[error("line {line}: {expected} was expected")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// There is nothing in it, or nothing after its beginning.
+    #[error("a recording has a line after millisecond 0, or it would last no time")]
+    Empty,
+    /// It is too large.
+    #[error("a recording has at most {MOST} lines")]
+    TooLarge,
+}
+
+impl Trace {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// See [`TraceError`].
+    pub fn read(text: &[u8]) -> Result<Self, TraceError> {
+        let mut times: Vec<u32> = Vec::new();
+        for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let expected = |expected| TraceError::Line {
+                line: at + 1,
+                expected,
+            };
+            let digits = line.len() <= 8 && line.iter().all(u8::is_ascii_digit);
+            let number = digits
+                .then(|| {
+                    line.iter()
+                        .fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))
+                })
+                .filter(|number| *number <= LONGEST)
+                .ok_or(expected("a whole number of milliseconds, at most a day"))?;
+            if times.last().is_some_and(|last| *last > number) {
+                return Err(expected("no earlier millisecond than the line before"));
+            }
+            if times.len() >= MOST {
+                return Err(TraceError::TooLarge);
+            }
+            times.push(number);
+        }
+        match times.last().copied() {
+            Some(period) if period > 0 => Ok(Self { times, period }),
+            _ => Err(TraceError::Empty),
+        }
+    }
+
+    /// When the link could send for the n-th time, in nanoseconds from the start, from 0.
+    #[must_use]
+    pub fn at(&self, n: u64) -> u64 {
+        let lines = self.times.len() as u64;
+        let (round, line) = (n / lines, usize::try_from(n % lines).unwrap_or(0));
+        // A recording of a day, replayed for centuries.
+        let ms = round
+            .saturating_mul(u64::from(self.period))
+            .saturating_add(u64::from(self.times[line]));
+        ms.saturating_mul(1_000_000)
+    }
+
+    /// Milliseconds until it begins again.
+    #[must_use]
+    pub fn period_ms(&self) -> u32 {
+        self.period
+    }
+
+    /// Bits per second over all of it.
+    #[must_use]
+    pub fn bit_per_s(&self) -> f64 {
+        self.times.len() as f64 * OPPORTUNITY as f64 * 8e3 / f64::from(self.period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_recording_begins_again_at_its_end() {
+        let trace = Trace::read(b"0\n5\n5\r\n20\n\n").unwrap();
+        let times: Vec<u64> = (0..9).map(|n| trace.at(n) / 1_000_000).collect();
+        assert_eq!(times, [0, 5, 5, 20, 20, 25, 25, 40, 40]);
+        assert_eq!((trace.period_ms(), trace.bit_per_s()), (20, 2.4e6));
+    }
+
+    #[test]
+    fn what_is_no_recording() {
+        let line = |text: &str| match Trace::read(text.as_bytes()) {
+            Err(TraceError::Line { line, .. }) => line,
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(line("1\n2\nx"), 3);
+        assert_eq!(line("5\n4"), 2);
+        assert_eq!(line("-1"), 1);
+        assert_eq!(line("1.5"), 1);
+        assert_eq!(line("86400001"), 1);
+        assert_eq!(line("99999999999999999999"), 1);
+        for empty in ["", "\n\n", "0\n0\n"] {
+            assert_eq!(Trace::read(empty.as_bytes()), Err(TraceError::Empty));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn times_never_go_back(mut times in prop::collection::vec(0u32..5000, 1..50), from in 0u64..1000) {
+            times.sort_unstable();
+            let text: String = times.iter().map(|ms| format!("{ms}\n")).collect();
+            if let Ok(trace) = Trace::read(text.as_bytes()) {
+                for n in from..from + 60 {
+                    prop_assert!(trace.at(n) <= trace.at(n + 1));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A connection that a Match block of sshd applies to, made up from its criteria: what a program is asked
+//! about when its own reading of the block is wanted (`sshd -T -C`).
+
+use super::ssh_match::{Connection, applies};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// What is known of accounts.
+pub trait Accounts {
+    /// Groups of a user, primary and others; `None` when that is not known.
+    fn groups_of(&self, user: &str) -> Option<Vec<String>>;
+    /// A user of a group.
+    fn member_of(&self, group: &str) -> Option<String>;
+}
+
+/// A connection that no block asks for by name; addresses are those of documentation (RFC 5737).
+fn anybody() -> Connection {
+    Connection {
+        user: Some("nobody".to_owned()),
+        groups: None,
+        host: Some("client.invalid".to_owned()),
+        address: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))),
+        local_address: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2))),
+        local_port: Some(22),
+        rdomain: Some("none".to_owned()),
+    }
+}
+
+/// A connection to which a block with this head applies; for no head, one outside of blocks. `None` when
+/// none could be made up.
+#[must_use]
+pub fn connection(head: &[String], accounts: &dyn Accounts) -> Option<Connection> {
+    let mut made = anybody();
+    let mut criteria = head.iter().skip(1);
+    while let Some(attribute) = criteria.next() {
+        let attribute = attribute.to_ascii_lowercase();
+        if attribute == "all" {
+            break;
+        }
+        let wanted = criteria.next()?;
+        let mut patterns = wanted.split(',').filter(|one| !one.starts_with('!'));
+        match attribute.as_str() {
+            "user" => made.user = Some(instance(patterns.next()?)),
+            "group" => made.user = Some(patterns.find_map(|group| accounts.member_of(group))?),
+            "host" => made.host = Some(instance(patterns.next()?)),
+            "address" => made.address = Some(patterns.find_map(address)?),
+            "localaddress" => made.local_address = Some(patterns.find_map(address)?),
+            "localport" => made.local_port = Some(wanted.parse().ok()?),
+            "rdomain" => made.rdomain = Some(instance(patterns.next()?)),
+            _ => return None,
+        }
+    }
+    made.groups = accounts.groups_of(made.user.as_deref()?);
+    (head.is_empty() || applies(head, &made) == Some(true)).then_some(made)
+}
+
+/// A text that fits a pattern.
+fn instance(pattern: &str) -> String {
+    pattern.replace(['*', '?'], "x")
+}
+
+/// An address in a network, or one that fits a pattern.
+fn address(pattern: &str) -> Option<IpAddr> {
+    let base = pattern.split('/').next()?;
+    base.replace(['*', '?'], "1").parse().ok()
+}
+
+/// The words of `-C` for a connection (sshd(8)); `None` when it cannot be said there.
+#[must_use]
+pub fn spec(connection: &Connection) -> Option<String> {
+    let user = connection.user.as_deref()?;
+    let host = connection.host.as_deref()?;
+    let rdomain = connection.rdomain.as_deref()?;
+    let plain = |text: &&str| !text.is_empty() && !text.contains([',', '=', '\n', '\0']);
+    [user, host, rdomain].iter().all(plain).then(|| {
+        let port = connection.local_port.unwrap_or(22);
+        let show = |address: Option<IpAddr>| {
+            address.map_or_else(|| "192.0.2.1".to_owned(), |address| address.to_string())
+        };
+        format!(
+            "user={user},host={host},addr={},laddr={},lport={port},rdomain={rdomain}",
+            show(connection.address),
+            show(connection.local_address),
+        )
+    })
+}

@@ -1,0 +1,64 @@
+//! Apache's files: which certificates and keys they name.
+
+use super::{Uses, kept, of_lines};
+use crate::gather::{Gather, lossy};
+
+/// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
+pub(crate) const APACHE: [&str; 5] = [
+    "/etc/apache2/sites-enabled",
+    "/etc/apache2/conf-enabled",
+    "/etc/apache2/mods-enabled",
+    "/etc/httpd/conf",
+    "/etc/httpd/conf.d",
+];
+/// Apache's directives with the path of a certificate, and of a key; names are not case-sensitive.
+pub(crate) const APACHE_KEYS: [(&str, bool); 3] = [
+    ("sslcertificatefile", false),
+    ("sslcertificatechainfile", false),
+    ("sslcertificatekeyfile", true),
+];
+
+/// Apache reads what its directories have at the time; a file that says a path again names it again.
+pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
+    for dir in APACHE {
+        for name in g.list("certificate", dir) {
+            let file = format!("{dir}/{}", lossy(&name));
+            if !file.ends_with(".conf") {
+                continue;
+            }
+            let Some(text) = g.read("certificate", &file) else {
+                continue;
+            };
+            of_lines(("apache", &file), &text, of_apache, certificates, keys);
+        }
+    }
+}
+
+/// Whether a line of Apache names a key, and the path.
+pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.to_ascii_lowercase();
+    let (_, is_key) = APACHE_KEYS.iter().find(|(known, _)| *known == name)?;
+    let path = words.next()?.trim_matches('"');
+    (path.starts_with('/') && kept(path)).then_some((*is_key, path))
+}
+
+/// Whether a file is one of Apache's.
+pub(crate) fn is_of_apache(path: &str) -> bool {
+    let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
+    let available = dir
+        .strip_prefix("/etc/apache2/")
+        .is_some_and(|dir| dir.ends_with("-available"));
+    path.ends_with(".conf") && (APACHE.contains(&dir) || available)
+}
+
+/// What a capture keeps of a line of Apache's.
+pub(crate) fn redact_apache(line: &str) -> String {
+    match of_apache(line) {
+        Some((_, path)) => {
+            let name = line.split_whitespace().next().unwrap_or_default();
+            format!("{name} {path}")
+        }
+        None => String::new(),
+    }
+}

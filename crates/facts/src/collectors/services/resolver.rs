@@ -1,0 +1,123 @@
+//! In which order names of hosts are looked up (nsswitch.conf(5)), and whether the domain of this network
+//! is `local` (resolv.conf(5)), which multicast DNS has for itself (RFC 6762).
+
+use super::lines::place;
+use crate::gather::Gather;
+use assay_model::{FactKind, Place};
+
+pub(crate) const ORDER: &str = "/etc/nsswitch.conf";
+pub(crate) const RESOLV: &str = "/etc/resolv.conf";
+
+/// Services and actions of the line `hosts` that are kept (nsswitch.conf(5), nss-mdns, systemd).
+pub(crate) const WORDS: [&str; 20] = [
+    "files",
+    "dns",
+    "compat",
+    "db",
+    "mdns",
+    "mdns4",
+    "mdns6",
+    "mdns_minimal",
+    "mdns4_minimal",
+    "mdns6_minimal",
+    "myhostname",
+    "mymachines",
+    "resolve",
+    "libvirt",
+    "libvirt_guest",
+    "wins",
+    "nis",
+    "[NOTFOUND=return]",
+    "[!UNAVAIL=return]",
+    "[SUCCESS=return]",
+];
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    if let Some(text) = g.read("resolver", ORDER) {
+        for (number, line) in text.lines().enumerate() {
+            if let Some(words) = line.trim().strip_prefix("hosts:") {
+                let words: Vec<&str> = words.split_whitespace().collect();
+                let at = place(ORDER, number, line);
+                g.facts
+                    .known("resolver.hosts", words, FactKind::Configured, at);
+            }
+        }
+    }
+    if let Some(text) = g.read("resolver", RESOLV) {
+        let line = text
+            .lines()
+            .enumerate()
+            .find(|(_, line)| is_local_line(line));
+        let at = line.map_or(Place::from(RESOLV), |(number, line)| {
+            place(RESOLV, number, line)
+        });
+        g.facts.known(
+            "resolver.domain_is_local",
+            line.is_some(),
+            FactKind::Configured,
+            at,
+        );
+    }
+}
+
+fn is_local_line(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    matches!(words.next(), Some("search" | "domain")) && words.any(is_local)
+}
+
+fn is_local(name: &str) -> bool {
+    // Names of more labels nss-mdns leaves to DNS (README, "two-label limit heuristic").
+    name.trim_end_matches('.').eq_ignore_ascii_case("local")
+}
+
+/// What a capture keeps of nsswitch.conf: the order for hosts.
+pub(crate) fn redact_order(line: &str) -> String {
+    let bare = line.split('#').next().unwrap_or_default().trim();
+    let Some(words) = bare.strip_prefix("hosts:") else {
+        return String::new();
+    };
+    let kept: Vec<&str> = words
+        .split_whitespace()
+        .filter(|word| WORDS.contains(word))
+        .collect();
+    format!("hosts: {}", kept.join(" ")).trim_end().to_owned()
+}
+
+/// What a capture keeps of resolv.conf: whether a domain is `local`.
+pub(crate) fn redact_domain(line: &str) -> String {
+    match is_local_line(line) {
+        true => "search local".to_owned(),
+        false => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept() {
+        for (line, kept) in [
+            (
+                "hosts:  files mdns4_minimal [NOTFOUND=return] dns secret # x",
+                "hosts: files mdns4_minimal [NOTFOUND=return] dns",
+            ),
+            ("passwd: files ldap", ""),
+            ("#hosts: files", ""),
+        ] {
+            assert_eq!(redact_order(line), kept);
+            assert_eq!(redact_order(kept), kept);
+        }
+        for (line, kept) in [
+            ("search LOCAL. example.org", "search local"),
+            ("search corp.local", ""),
+            ("domain local", "search local"),
+            ("search corp.example.org", ""),
+            ("search locale", ""),
+            ("nameserver 10.0.0.1", ""),
+        ] {
+            assert_eq!(redact_domain(line), kept);
+            assert_eq!(redact_domain(kept), kept);
+        }
+    }
+}

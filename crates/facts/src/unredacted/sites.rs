@@ -1,0 +1,241 @@
+//! Whether the certificate of a site is for its names: each `server` of nginx with a certificate, each
+//! VirtualHost of Apache. A client that asks for a name takes no certificate for another one (RFC 9525).
+//! Postfix is left out: its name need not be one that clients ask for (MX records decide, RFC 7672).
+
+use crate::collectors::nginx::FILE as NGINX;
+use crate::collectors::services::certificates::{APACHE, kept, of_apache};
+use crate::gather::{Gather, lossy};
+use assay_conf::effective::files::OfHost;
+use assay_conf::effective::{Effective, Program, ScopeId, effective};
+use assay_host::Host;
+use assay_model::{FactKind, Place};
+use std::path::Path;
+use x509_parser::extensions::GeneralName;
+use x509_parser::pem::Pem;
+
+/// A site: who serves it, under which names, with which certificates.
+struct Site {
+    program: &'static str,
+    names: Vec<String>,
+    certificates: Vec<String>,
+    place: Place,
+}
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut sites = nginx(g.host);
+    sites.extend(apache(g.host));
+    for (number, site) in sites.iter().enumerate() {
+        // A certificate that cannot be read is told by itself.
+        let read = |path: &String| g.host.read(Path::new(path)).ok();
+        let files: Vec<Vec<u8>> = site.certificates.iter().filter_map(read).collect();
+        let read: Vec<Vec<String>> = files.iter().filter_map(|file| names(file)).collect();
+        if read.is_empty() {
+            continue;
+        }
+        let fits = |name: &&String| read.iter().flatten().any(|of| covers(of, name));
+        let missing = site.names.iter().filter(|name| !fits(name)).count();
+        let which = format!("{}-{}", site.program, number + 1);
+        let mut note = |what: &str, value: serde_json::Value| {
+            let fact = format!("tls_site.{which}.{what}");
+            let place = site.place.clone();
+            g.facts.known(fact, value, FactKind::Configured, place);
+        };
+        note("names", site.names.len().into());
+        note("uncovered", missing.into());
+        note("certificate", site.certificates[0].as_str().into());
+        g.about(["tls_site", &which]);
+    }
+}
+
+fn nginx(host: &dyn Host) -> Vec<Site> {
+    let files = OfHost(host);
+    let Ok(all) = effective(Program::Nginx, Path::new(NGINX), &files) else {
+        return Vec::new();
+    };
+    let is_server = |id: &ScopeId| {
+        all.scope(*id)
+            .head
+            .first()
+            .is_some_and(|head| head == "server")
+    };
+    let servers = all.scopes().map(|(id, _)| id).filter(is_server);
+    servers.filter_map(|id| server(&all, id)).collect()
+}
+
+fn server(all: &Effective, id: ScopeId) -> Option<Site> {
+    let words = |key: &str| -> Vec<String> {
+        all.get(id, key)
+            .iter()
+            .flat_map(|said| &said.words)
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
+    };
+    let absolute = |path: String| match path.starts_with('/') {
+        true => path,
+        false => format!("/etc/nginx/{path}"),
+    };
+    let certificates: Vec<String> = words("ssl_certificate")
+        .into_iter()
+        .map(absolute)
+        .filter(|path| kept(path))
+        .collect();
+    let mut names = words("server_name");
+    names.retain(|name| is_name(name));
+    let place = Place::from(&all.value(id, "server_name")?.place);
+    (!certificates.is_empty() && !names.is_empty()).then_some(Site {
+        program: "nginx",
+        names,
+        certificates,
+        place,
+    })
+}
+
+fn apache(host: &dyn Host) -> Vec<Site> {
+    let mut sites = Vec::new();
+    for dir in APACHE {
+        for name in host.list(Path::new(dir)).unwrap_or_default() {
+            let path = format!("{dir}/{}", lossy(&name));
+            if !path.ends_with(".conf") {
+                continue;
+            }
+            if let Ok(text) = host.read_text(Path::new(&path)) {
+                sites.extend(virtual_hosts(&path, &text));
+            }
+        }
+    }
+    sites
+}
+
+fn virtual_hosts(path: &str, text: &str) -> Vec<Site> {
+    let mut sites = Vec::new();
+    let mut site: Option<Site> = None;
+    for (number, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default().to_ascii_lowercase();
+        let place = Place::File {
+            path: path.to_owned(),
+            line: Some(number + 1),
+            span: None,
+        };
+        match (first.as_str(), &mut site) {
+            ("<virtualhost", _) => {
+                site = Some(Site {
+                    program: "apache",
+                    names: Vec::new(),
+                    certificates: Vec::new(),
+                    place,
+                });
+            }
+            ("</virtualhost>", _) => {
+                let whole = |site: &Site| !site.names.is_empty() && !site.certificates.is_empty();
+                sites.extend(site.take().filter(whole));
+            }
+            ("servername" | "serveralias", Some(site)) => {
+                if first == "servername" {
+                    site.place = place;
+                }
+                // ServerName may have a scheme and a port.
+                let bare = |word: &str| {
+                    let word = word.rsplit_once("//").map_or(word, |(_, rest)| rest);
+                    word.split(':').next().unwrap_or_default().to_owned()
+                };
+                site.names
+                    .extend(words.map(bare).filter(|name| is_name(name)));
+            }
+            (_, Some(site)) => {
+                if let Some((false, path)) = of_apache(line)
+                    && first == "sslcertificatefile"
+                {
+                    site.certificates.push(path.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    sites
+}
+
+/// A name that a client may ask for: no expression, no variable, and not the `_` that fits nothing.
+fn is_name(name: &str) -> bool {
+    let byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-.*".contains(&byte);
+    // A name without a dot is one of this network, `localhost` or of the machine.
+    name.contains('.')
+        && !name.starts_with('.')
+        && name.bytes().all(byte)
+        && name.parse::<std::net::IpAddr>().is_err()
+}
+
+/// The names of the first certificate of a file; none when there is no certificate in it.
+fn names(file: &[u8]) -> Option<Vec<String>> {
+    let block = Pem::iter_from_buffer(file)
+        .map_while(Result::ok)
+        .find(|block| block.label.ends_with("CERTIFICATE"))?;
+    let read = block.parse_x509().ok()?;
+    // Since RFC 9525 a common name names nobody.
+    let Ok(Some(extension)) = read.subject_alternative_name() else {
+        return Some(Vec::new());
+    };
+    let all = extension.value.general_names.iter();
+    let dns = all.filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    Some(dns.collect())
+}
+
+/// Whether a certificate's name is for a site's: the same, or with a star for the first label. A site that
+/// serves `*.example.org` needs a certificate that says so.
+fn covers(of: &str, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = name.trim_end_matches('.');
+    of == name
+        || of.strip_prefix("*.").is_some_and(|rest| {
+            name.split_once('.')
+                .is_some_and(|(label, tail)| label != "*" && tail == rest)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_name_a_certificate_is_for() {
+        for (of, name, fits) in [
+            ("shop.example.org", "SHOP.example.org", true),
+            ("*.example.org", "shop.example.org", true),
+            ("*.example.org", "a.b.example.org", false),
+            ("*.example.org", "example.org", false),
+            ("*.example.org", "*.example.org", true),
+            ("shop.example.org", "*.example.org", false),
+            ("example.org", "example.org.", true),
+        ] {
+            assert_eq!(covers(of, name), fits, "{of} {name}");
+        }
+        let plain = |name: &str| is_name(name);
+        assert!(plain("a.example.org") && plain("*.example.org"));
+        for odd in [
+            "_",
+            "",
+            "~^x\\.y$",
+            "$host.x",
+            "localhost",
+            "10.0.0.1",
+            ".example.org",
+        ] {
+            assert!(!plain(odd), "{odd}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_apache() {
+        let text = "SSLCertificateFile /etc/x.pem\n<VirtualHost *:443>\n  ServerName https://a.example.org:443\n\
+                    \x20 ServerAlias b.example.org c\n  SSLEngine on\n  SSLCertificateFile \"/etc/a.pem\"\n\
+                    \x20 SSLCertificateKeyFile /etc/a.key\n</VirtualHost>\n<VirtualHost *:80>\nServerName z.example.org\n</VirtualHost>\n";
+        let sites = virtual_hosts("/x.conf", text);
+        assert_eq!(sites.len(), 1);
+        assert_eq!(sites[0].names, ["a.example.org", "b.example.org"]);
+        assert_eq!(sites[0].certificates, ["/etc/a.pem"]);
+        assert_eq!(sites[0].place.to_string(), "/x.conf:3");
+    }
+}

@@ -1,0 +1,177 @@
+//! sshd's own reading beside ours: for each Match block a connection is made up to which it applies, and
+//! `sshd -T -C` says what it has in force for it. Where the two differ, findings of other pages may be
+//! wrong, and that is a finding of its own.
+//!
+//! Of what sshd says no value is told, and of the connections neither user nor host: only which keywords
+//! differ.
+
+use crate::collectors::services::ssh::{SERVER, words_of_server};
+use crate::gather::Gather;
+use assay_conf::effective::files::OfHost;
+use assay_conf::effective::ssh_sample::{self, Accounts};
+use assay_conf::effective::{Effective, Program, effective};
+use assay_host::{CommandOutput, Host, Limits};
+use assay_model::{FactKind, Place};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+/// It only reads; a name service that hangs may keep it.
+const LIMITS: Limits = Limits {
+    timeout: Duration::from_secs(5),
+};
+
+/// More blocks than anybody writes; each is one start of sshd, about ten milliseconds.
+const MOST: usize = 64;
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let host = g.host;
+    if host.which(OsStr::new("sshd")).is_none() {
+        return;
+    }
+    let Ok(all) = effective(Program::Sshd, Path::new(SERVER), &OfHost(host)) else {
+        return;
+    };
+    let accounts = OfMachine::new(host);
+    for (id, name) in crate::collectors::services::names(&all)
+        .into_iter()
+        .take(MOST)
+    {
+        let head = &all.scope(id).head;
+        let Some(connection) = ssh_sample::connection(head, &accounts) else {
+            continue;
+        };
+        let Some(spec) = ssh_sample::spec(&connection) else {
+            continue;
+        };
+        let Some(output) = ask(host, &["sshd", "-T", "-C", &spec]) else {
+            return;
+        };
+        if !output.success() {
+            refused(g, &output);
+            return;
+        }
+        let text = output.text();
+        let theirs = dump(&text);
+        let differ: Vec<&str> = words_of_server()
+            .filter(|key| differs(&all, &connection, key, &theirs))
+            .collect();
+        let place = Place::command(["sshd", "-T", "-C", "…"]);
+        let mut note = |what: &str, value: serde_json::Value| {
+            let fact = format!("sshd.reading.{name}.{what}");
+            g.facts.known(fact, value, FactKind::Runtime, place.clone());
+        };
+        note("keywords", theirs.len().into());
+        note("differ", differ.into());
+        g.about(["sshd.reading", &name]);
+    }
+}
+
+fn ask(host: &dyn Host, argv: &[&str]) -> Option<CommandOutput> {
+    let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+    host.run(&argv, LIMITS).ok()
+}
+
+/// That sshd does not take its configuration. For other reasons, such as keys that this user may not read,
+/// it says nothing about it.
+fn refused(g: &mut Gather<'_>, output: &CommandOutput) {
+    let says = String::from_utf8_lossy(&output.stderr);
+    let bad = |line: &&str| {
+        line.contains("bad configuration option") || line.contains("Bad configuration option")
+    };
+    // `/etc/ssh/sshd_config line 7: …`, or `/etc/ssh/sshd_config: line 7: …`.
+    let named = says.lines().find(|line| line.starts_with("/etc/ssh/"));
+    if named.is_none() && !says.lines().any(|line| bad(&line)) {
+        return;
+    }
+    let place = named.and_then(|line| {
+        let (path, rest) = line.split_once([' ', ':'])?;
+        let (_, rest) = rest.split_once("line ")?;
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        Some(Place::File {
+            path: path.to_owned(),
+            line: Some(digits.parse().ok()?),
+            span: None,
+        })
+    });
+    let place = place.unwrap_or_else(|| Place::command(["sshd", "-T"]));
+    g.facts
+        .known("sshd.refused", true, FactKind::Runtime, place);
+}
+
+/// Values by keyword, as `sshd -T` prints them.
+fn dump(text: &str) -> BTreeMap<&str, &str> {
+    text.lines()
+        .map(|line| line.split_once(' ').unwrap_or((line, "")))
+        .collect()
+}
+
+fn differs(
+    all: &Effective,
+    connection: &assay_conf::effective::ssh_match::Connection,
+    key: &str,
+    theirs: &BTreeMap<&str, &str>,
+) -> bool {
+    // A block that cannot be judged, such as one by a group that is not known, says nothing.
+    let Ok(said) = all.get_for(connection, key) else {
+        return false;
+    };
+    // Without a line it has its default, which is not ours to know.
+    let (Some(said), Some(theirs)) = (said.first(), theirs.get(key)) else {
+        return false;
+    };
+    let words = said
+        .words
+        .iter()
+        .map(|word| String::from_utf8_lossy(word).into_owned());
+    let ours = words.collect::<Vec<_>>().join(" ");
+    same(&ours) != same(theirs)
+}
+
+/// One spelling of what means the same.
+fn same(value: &str) -> String {
+    let value = value.trim().to_ascii_lowercase();
+    match value.as_str() {
+        "true" => "yes".to_owned(),
+        "false" => "no".to_owned(),
+        "without-password" => "prohibit-password".to_owned(),
+        _ => value,
+    }
+}
+
+/// Accounts as the machine's files and its own `id` tell them.
+struct OfMachine<'a> {
+    host: &'a dyn Host,
+    groups: String,
+}
+
+impl<'a> OfMachine<'a> {
+    fn new(host: &'a dyn Host) -> Self {
+        let groups = host.read_text(Path::new("/etc/group"));
+        Self {
+            host,
+            groups: groups.unwrap_or_default(),
+        }
+    }
+}
+
+impl Accounts for OfMachine<'_> {
+    fn groups_of(&self, user: &str) -> Option<Vec<String>> {
+        let output = ask(self.host, &["id", "-nG", "--", user])?;
+        // Of a user that does not exist there are no groups.
+        let text = output.text();
+        Some(text.split_whitespace().map(str::to_owned).collect())
+    }
+
+    fn member_of(&self, group: &str) -> Option<String> {
+        let line = self.groups.lines().find(|line| {
+            line.strip_prefix(group)
+                .is_some_and(|rest| rest.starts_with(':'))
+        })?;
+        let members = line.rsplit(':').next().unwrap_or_default();
+        let first = members.split(',').find(|name| !name.is_empty());
+        // A group of one has the name of its user.
+        Some(first.unwrap_or(group).to_owned())
+    }
+}

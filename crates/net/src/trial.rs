@@ -1,0 +1,382 @@
+//! Two networks, or two settings of one, in turns: is the one better for the people, by more than chance?
+//!
+//! Each slot of a pair is a whole run of the same plan; which side is first, a coin says. What decides is the share
+//! of what people did that was in time, everybody counting as much; that of each person is a guardrail. The pairs are
+//! judged by [`assay_judge::trial`], as all trials of assay are.
+
+use crate::plan::Plan;
+use crate::player::Played;
+use crate::result::Run;
+use crate::role::{Role, Workload};
+use crate::verdict::{Grade, LEAST_EVENTS, PersonVerdict, RoleVerdict};
+use assay_judge::trial::{Rule, fruitless, judge};
+use assay_model::advice::Guard;
+use assay_model::criterion::{Metric, Quantity};
+use assay_model::trial::{Judgement, PairOutcome, Side, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// Smallest gain of what is in time that matters: the share that makes a tolerable evening out of a good one is
+/// between 1 and 5 %.
+pub const MARGIN: f64 = 0.03;
+/// A person may lose so much: above it nobody's experience is tolerable (`tolerable_over` of the roles).
+pub const GUARD: f64 = 0.05;
+
+/// A trial, settled, and what was measured of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Trial {
+    /// What is run on each side.
+    pub plan: Plan,
+    /// What the sides are called: as it is, and changed.
+    pub sides: [String; 2],
+    /// Smallest ratio that matters: 0.03 for 3 %.
+    pub margin: f64,
+    /// Share that a person may lose.
+    pub guard: f64,
+    /// Level of a false "better" and of a false "worse", each.
+    pub alpha: f64,
+    /// Seed of the coins and of the judge's sign flips.
+    pub seed: u64,
+    /// Which side of each pair is first; there are no more pairs than these.
+    pub first: Vec<Side>,
+    /// In the order of time.
+    pub slots: Vec<Slot>,
+}
+
+/// One run on one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Slot {
+    /// 1-based pair.
+    pub pair: u32,
+    /// Which side.
+    pub side: Side,
+    /// What tells the two sides apart, as read back before the run.
+    pub read_back: String,
+    /// As it was carried out.
+    pub run: Run,
+}
+
+/// What one person got on both sides, over all pairs that count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PersonOutcome {
+    /// Who.
+    pub person: String,
+    /// Mean share in time of the role that was worst: as it is, and changed. None for somebody without a goal.
+    pub in_time: [Option<f64>; 2],
+    /// Runs in which it was bad, on each side.
+    pub bad: [u32; 2],
+    /// Where this person's guardrail stands in [`Judgement::guards`].
+    pub guard: Option<usize>,
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The judge has its answer, or all pairs were measured.
+    Judged,
+    /// The user ended it.
+    Stopped,
+    /// Several pairs in a row told nothing, and why the last one did not.
+    Fruitless(String),
+}
+
+impl Trial {
+    /// The people with something that has to hold, by their number in the plan.
+    fn judged_people(&self) -> Vec<usize> {
+        let people = self.plan.people.iter().enumerate();
+        let with_goal = people.filter(|(_, person)| {
+            let roles = self.plan.roles_of(person).unwrap_or_default();
+            roles.iter().any(has_goal)
+        });
+        with_goal.map(|(at, _)| at).collect()
+    }
+
+    /// Whether it can be judged at all.
+    ///
+    /// # Errors
+    /// Nobody has a role with a goal, or a run is too short for one.
+    pub fn check(&self) -> Result<(), String> {
+        self.plan.check()?;
+        for person in &self.plan.people {
+            for role in self
+                .plan
+                .roles_of(person)?
+                .iter()
+                .filter(|role| has_goal(role))
+            {
+                let least = shortest(role);
+                if self.plan.seconds < least {
+                    return Err(format!(
+                        "in {} s too little of `{}` is due for a verdict: let a run take {least} s or more",
+                        self.plan.seconds, role.name
+                    ));
+                }
+            }
+        }
+        match self.judged_people().is_empty() {
+            true => Err(
+                "nobody in this plan has a role with a goal, so nothing tells which side is better; \
+                 give one `goal = { within_ms = … }` or `{ bit_per_s = … }`"
+                    .to_owned(),
+            ),
+            false => Ok(()),
+        }
+    }
+
+    /// The pairs that are whole: as it is, and changed.
+    fn pairs(&self) -> impl Iterator<Item = (&Run, &Run)> {
+        self.slots.chunks_exact(2).filter_map(|two| {
+            let of = |side| {
+                two.iter()
+                    .find(|slot| slot.side == side)
+                    .map(|slot| &slot.run)
+            };
+            Some((of(Side::Now)?, of(Side::Changed)?))
+        })
+    }
+
+    fn outcomes(&self) -> Vec<PairOutcome> {
+        let people = self.judged_people();
+        self.pairs()
+            .map(|(now, changed)| outcome(&people, now, changed))
+            .collect()
+    }
+
+    /// What the pairs amount to. Derived from what was seen, whenever it is asked.
+    #[must_use]
+    pub fn judgement(&self) -> Judgement {
+        let people = self.judged_people();
+        let outcomes = self.outcomes();
+        // The judge knows guardrails by their places; which figure of a storage trial it would be has no part in it.
+        let guard = Guard {
+            metric: Metric::all(Quantity::Iops),
+            margin: self.guard,
+        };
+        let rule = Rule {
+            margin: self.margin,
+            guards: vec![guard; people.len()],
+            max_pairs: u32::try_from(self.first.len()).unwrap_or(u32::MAX),
+            alpha: self.alpha,
+            seed: self.seed,
+            safety_broken: None,
+            unproved: None,
+            aa: false,
+        };
+        let mut judgement = judge(&rule, &outcomes);
+        if let Some(reason) = self.reason(&people, &judgement) {
+            judgement.reason = reason;
+        }
+        judgement
+    }
+
+    /// Who has a part in it, where the judge speaks of guardrails by what they measure.
+    fn reason(&self, people: &[usize], judgement: &Judgement) -> Option<String> {
+        let guards = || people.iter().zip(&judgement.guards);
+        let name = |at: &usize| self.plan.people[*at].name.clone();
+        let pairs = judgement.pairs;
+        match judgement.verdict {
+            Verdict::Worse => {
+                let (at, guard) = guards().find(|(_, guard)| guard.broken)?;
+                Some(format!(
+                    "{} lost {:.0} % of what came in time, {pairs} pairs; at most {:.0} % was allowed",
+                    name(at),
+                    (1.0 - 1.0 / guard.worsening) * 100.0,
+                    self.guard * 100.0
+                ))
+            }
+            Verdict::Undecided if judgement.pairs > 0 => {
+                let open: Vec<String> = guards()
+                    .filter(|(_, guard)| !guard.held)
+                    .map(|(at, _)| name(at))
+                    .collect();
+                let gain = (judgement.ratio? - 1.0) * 100.0;
+                let open = match open.is_empty() {
+                    true => String::new(),
+                    false => format!(
+                        "; whether it costs nobody is not proved yet for {}",
+                        open.join(", ")
+                    ),
+                };
+                Some(format!(
+                    "{gain:+.1} % of what was due came in time after {pairs} pairs{open}"
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Person by person.
+    #[must_use]
+    pub fn people(&self) -> Vec<PersonOutcome> {
+        let with_goal = self.judged_people();
+        let judged: Vec<(Side, Vec<PersonVerdict>)> = self
+            .slots
+            .iter()
+            .map(|slot| (slot.side, slot.run.judged()))
+            .collect();
+        let people = self.plan.people.iter().enumerate();
+        let one = |(at, person): (usize, &crate::plan::Person)| {
+            let roles = self.plan.roles_of(person).unwrap_or_default();
+            let of = |side: Side| {
+                let runs = judged.iter().filter(move |(own, _)| *own == side);
+                runs.filter_map(move |(_, people)| people.get(at))
+            };
+            let mean = |side| {
+                let shares: Vec<f64> = of(side)
+                    .filter_map(|verdict| in_time(verdict, &roles))
+                    .collect();
+                (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+            };
+            let bad = |side| {
+                of(side)
+                    .filter(|verdict| verdict.grade == Grade::Bad)
+                    .count() as u32
+            };
+            PersonOutcome {
+                person: person.name.clone(),
+                in_time: [mean(Side::Now), mean(Side::Changed)],
+                bad: [bad(Side::Now), bad(Side::Changed)],
+                guard: with_goal.iter().position(|own| *own == at),
+            }
+        };
+        people.map(one).collect()
+    }
+
+    /// Measures pairs until the judge has its answer, all are measured, or the user ends it; `measure` enters a side
+    /// and runs the plan there, and says none when it was ended.
+    ///
+    /// # Errors
+    /// Those of `measure`; what was measured until then is in the slots.
+    pub fn carry_out<E>(
+        &mut self,
+        measure: &mut dyn FnMut(Side, u32) -> Result<Option<(String, Run)>, E>,
+        tell: &mut dyn FnMut(&Self, &Judgement),
+    ) -> Result<Ended, E> {
+        for (pair, first) in (1..).zip(self.first.clone()) {
+            for (at, side) in [first, first.other()].into_iter().enumerate() {
+                let taken = measure(side, 2 * (pair - 1) + at as u32);
+                let (read_back, run) = match taken {
+                    Ok(Some(taken)) => taken,
+                    ended => {
+                        // Its other half says nothing alone.
+                        self.slots.truncate(self.slots.len() - self.slots.len() % 2);
+                        ended?;
+                        return Ok(Ended::Stopped);
+                    }
+                };
+                self.slots.push(Slot {
+                    pair,
+                    side,
+                    read_back,
+                    run,
+                });
+            }
+            let judgement = self.judgement();
+            tell(self, &judgement);
+            if judgement.done {
+                break;
+            }
+            if let Some(why) = fruitless(&self.outcomes()) {
+                return Ok(Ended::Fruitless(why));
+            }
+        }
+        Ok(Ended::Judged)
+    }
+}
+
+fn has_goal(role: &Role) -> bool {
+    match role.workload {
+        Workload::Bulk { .. } => role.goal.bit_per_s.is_some(),
+        Workload::Responsiveness { .. } => false,
+        _ => role.within_us().is_some(),
+    }
+}
+
+/// Seconds in which enough of a role with a goal is due.
+fn shortest(role: &Role) -> u32 {
+    let every_ms = match &role.workload {
+        Workload::Fetches { every_ms, .. }
+        | Workload::Pages { every_ms, .. }
+        | Workload::Packets { every_ms, .. } => *every_ms,
+        Workload::Stream {
+            bytes, bit_per_s, ..
+        } => *bytes as f64 * 8e3 / bit_per_s,
+        Workload::Bulk { .. } | Workload::Responsiveness { .. } => 1000.0,
+    };
+    (every_ms * LEAST_EVENTS as f64 / 1e3).ceil() as u32
+}
+
+/// Share in time of one role, in (0, 1]; none without a goal, or when it is not known.
+fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
+    if !has_goal(role) || verdict.grade == Grade::Unknown {
+        return None;
+    }
+    if let (Workload::Bulk { .. }, Some(goal)) = (&role.workload, role.goal.bit_per_s) {
+        return Some((verdict.bit_per_s? / goal).clamp(1e-3, 1.0));
+    }
+    // Half an event is added, so that nothing at all is still a share.
+    let good = verdict.counted.saturating_sub(verdict.over) as f64 + 0.5;
+    let share = good / (verdict.counted as f64 + 0.5);
+    // A film that stood was not seen, however fast its pieces came then.
+    let stood = verdict.played.as_ref().map_or(0, Played::stood_us) as f64;
+    let ran = verdict.seconds.len() as f64 * 1e6;
+    let played = 1.0 - stood / ran.max(1.0);
+    Some(share.min(played).max(1e-3))
+}
+
+/// Share in time of a person: of the role that was worst. None without a goal, or when one of them is not known.
+fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
+    let mut worst: Option<f64> = None;
+    for (role, verdict) in roles.iter().zip(&person.roles) {
+        if has_goal(role) {
+            let share = role_in_time(role, verdict)?;
+            worst = Some(worst.map_or(share, |worst| worst.min(share)));
+        }
+    }
+    worst
+}
+
+/// Everybody's share in time; or who did not deliver, or of whom nothing is known.
+fn shares(people: &[usize], run: &Run) -> Result<Vec<f64>, (bool, String)> {
+    let judged = run.judged();
+    let one = |at: &usize| {
+        let (person, taken) = (&run.plan.people[*at], &run.people[*at]);
+        if let Some(why) = &taken.missing {
+            return Err((true, format!("{}: {why}", person.name)));
+        }
+        let roles = run.plan.roles_of(person).unwrap_or_default();
+        let unknown = || {
+            let void: u64 = judged[*at].roles.iter().map(|role| role.void).sum();
+            let why = match void {
+                0 => "too little came of what was due",
+                _ => "its device was busy or away",
+            };
+            (false, format!("nothing is known of {}: {why}", person.name))
+        };
+        in_time(&judged[*at], &roles).ok_or_else(unknown)
+    };
+    people.iter().map(one).collect()
+}
+
+fn outcome(people: &[usize], now: &Run, changed: &Run) -> PairOutcome {
+    match (shares(people, now), shares(people, changed)) {
+        (Ok(now), Ok(changed)) => {
+            let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+            let work = [mean(&now), mean(&changed)];
+            PairOutcome::Measured {
+                effect: (work[1] / work[0]).ln(),
+                guards: now
+                    .iter()
+                    .zip(&changed)
+                    .map(|(now, changed)| (now / changed).ln())
+                    .collect(),
+                work,
+            }
+        }
+        (Ok(_), Err((true, error))) => PairOutcome::FailedChanged { error },
+        (Err((true, error)), _) | (_, Err((true, error))) => PairOutcome::Failed { error },
+        (Err((false, reason)), _) | (_, Err((false, reason))) => PairOutcome::Void { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! A trial of two networks: the verdict in a sentence, what everybody got on each side, and the pairs.
+
+use super::page::of_whole;
+use super::percent;
+use crate::plan::{Line, Part, Section, sheet_of};
+use crate::trial::{signed, span, verdict_word};
+use assay_model::SCHEMA_VERSION;
+use assay_model::result::Interval;
+use assay_model::trial::{Judgement, Side, Verdict};
+use assay_net::trial::{PersonOutcome, Trial};
+use assay_page::style::Style;
+use assay_page::table::table;
+use assay_page::text::clean;
+use assay_page::units::{NONE, plural};
+
+/// One JSON object: what it means, and the raw runs.
+#[must_use]
+pub fn trial_json(trial: &Trial) -> String {
+    let value = serde_json::json!({
+        "schema": SCHEMA_VERSION,
+        "kind": "net-trial",
+        "judgement": trial.judgement(),
+        "people": trial.people(),
+        "trial": trial,
+    });
+    format!("{value:#}\n")
+}
+
+/// `BETTER: fq-codel …`.
+#[must_use]
+pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
+    let [now, changed] = trial.sides.each_ref().map(|side| clean(side));
+    let pairs = plural(u64::from(judgement.pairs), "pair", "pairs");
+    let moved = judgement.ratio.map_or_else(
+        || "nothing is known".to_owned(),
+        |ratio| {
+            format!(
+                "{}{} of what was due came in time",
+                signed(ratio),
+                ends(judgement.interval)
+            )
+        },
+    );
+    let said = match judgement.verdict {
+        Verdict::Better => format!(
+            "with {changed} instead of {now}, {moved}, {pairs}, and nobody lost more than {}",
+            percent(trial.guard)
+        ),
+        _ => format!(
+            "with {changed} instead of {now}: {}",
+            clean(&judgement.reason)
+        ),
+    };
+    let left_out = match judgement.left_out {
+        0 => String::new(),
+        n => format!(
+            " {} left out.",
+            plural(u64::from(n), "pair was", "pairs were")
+        ),
+    };
+    let error = match judgement.verdict {
+        Verdict::Better | Verdict::Worse => format!(
+            " Chance alone says so in at most {} of such trials.",
+            percent(trial.alpha)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {said}.{left_out}{error}",
+        verdict_word(judgement.verdict)
+    )
+}
+
+fn ends(interval: Option<Interval>) -> String {
+    interval.map_or_else(String::new, |interval| {
+        format!(
+            " ({} interval {})",
+            percent(interval.confidence),
+            span(interval.low, interval.high)
+        )
+    })
+}
+
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(|| NONE.to_owned(), percent)
+}
+
+/// What a person lost or won: the guardrail is of worsening, and people read changes.
+fn change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
+    let guard = person.guard.and_then(|at| judgement.guards.get(at));
+    let Some(guard) = guard.filter(|guard| guard.worsening > 0.0) else {
+        return [NONE.to_owned(), NONE.to_owned()];
+    };
+    let interval = guard.interval.map_or_else(
+        || NONE.to_owned(),
+        |interval| span(1.0 / interval.high, 1.0 / interval.low),
+    );
+    [signed(1.0 / guard.worsening), interval]
+}
+
+fn cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) -> Vec<String> {
+    let runs = trial.slots.len() / 2;
+    let [ratio, interval] = change(person, judgement);
+    vec![
+        share(person.in_time[0]),
+        share(person.in_time[1]),
+        ratio,
+        interval,
+        format!("{} of {runs}", person.bad[0]),
+        format!("{} of {runs}", person.bad[1]),
+    ]
+}
+
+/// For a terminal.
+#[must_use]
+pub fn trial_terminal(trial: &Trial, style: Style) -> String {
+    let judgement = trial.judgement();
+    let mut out = String::new();
+    style.paragraph(&mut out, "", 0, &trial_verdict(trial, &judgement));
+    out.push('\n');
+    let [now, changed] = trial.sides.each_ref().map(|side| clean(side));
+    let heads = [
+        "person".to_owned(),
+        format!("{now}: in time"),
+        format!("{changed}: in time"),
+        "change".to_owned(),
+        "interval".to_owned(),
+        format!("{now}: bad"),
+        format!("{changed}: bad"),
+    ];
+    let heads: Vec<&str> = heads.iter().map(|head| &**head).collect();
+    let rows: Vec<Vec<String>> = trial
+        .people()
+        .iter()
+        .map(|person| {
+            std::iter::once(clean(&person.person))
+                .chain(cells(trial, person, &judgement))
+                .collect()
+        })
+        .collect();
+    out += &table(2, "lrrrrrr", &heads, &rows);
+    out
+}
+
+/// A line for a pair that was judged.
+#[must_use]
+pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
+    let pair = trial.slots.last().map_or(0, |slot| slot.pair);
+    match judgement.ratio {
+        Some(ratio) => format!(
+            "pair {pair} of at most {}: {}{}",
+            trial.first.len(),
+            signed(ratio),
+            ends(judgement.interval)
+        ),
+        None => format!(
+            "pair {pair} of at most {}: {}",
+            trial.first.len(),
+            clean(&judgement.reason)
+        ),
+    }
+}
+
+/// One self-contained page.
+#[must_use]
+pub fn trial_page(trial: &Trial) -> String {
+    let judgement = trial.judgement();
+    let title = format!(
+        "Two networks in turns: {} against {}",
+        clean(&trial.sides[1]),
+        clean(&trial.sides[0])
+    );
+    let sections = [people(trial, &judgement), pairs(trial)];
+    sheet_of(
+        "assay net",
+        &title,
+        &[trial_verdict(trial, &judgement)],
+        &sections,
+    )
+}
+
+fn bar(share: Option<f64>, colour: &'static str, side: &str) -> Vec<Part> {
+    let part = share.map(|share| Part {
+        colour,
+        amount: share,
+        says: format!("{}: {} in time", clean(side), percent(share)),
+    });
+    part.into_iter().collect()
+}
+
+fn people(trial: &Trial, judgement: &Judgement) -> Section {
+    let rows = trial.people().into_iter().map(|person| Line {
+        label: person.person.clone(),
+        lanes: vec![
+            bar(person.in_time[0], "copy", &trial.sides[0]),
+            bar(person.in_time[1], "data", &trial.sides[1]),
+        ],
+        cells: cells(trial, &person, judgement),
+        ..Line::default()
+    });
+    Section {
+        heading: "Who got what in time".to_owned(),
+        about: format!(
+            "Of the role that was worst, over all runs: {} (A) above, {} (B) below. Whoever has no role with a goal has no say.",
+            clean(&trial.sides[0]),
+            clean(&trial.sides[1])
+        ),
+        columns: vec![
+            "person",
+            "A: in time",
+            "B: in time",
+            "change",
+            "interval",
+            "A: bad",
+            "B: bad",
+        ],
+        rows: rows.collect(),
+        ..of_whole()
+    }
+}
+
+fn pairs(trial: &Trial) -> Section {
+    let rows = trial.slots.chunks_exact(2).map(|two| {
+        let grades = |side: Side| {
+            let slot = two.iter().find(|slot| slot.side == side);
+            slot.map_or_else(
+                || NONE.to_owned(),
+                |slot| {
+                    let of = assay_net::result::experience(&slot.run.judged());
+                    format!("bad for {}, tolerable for {}", of.bad, of.tolerable)
+                },
+            )
+        };
+        let first = match two[0].side {
+            Side::Now => &trial.sides[0],
+            Side::Changed => &trial.sides[1],
+        };
+        Line {
+            label: format!("pair {}", two[0].pair),
+            cells: vec![clean(first), grades(Side::Now), grades(Side::Changed)],
+            ..Line::default()
+        }
+    });
+    Section {
+        heading: "The pairs".to_owned(),
+        about: "Two runs after one another; which side was first, a coin said before anything was measured.".to_owned(),
+        columns: vec!["pair", "first", "A", "B"],
+        rows: rows.collect(),
+        drawing: Some(String::new()),
+        ..Section::default()
+    }
+}
