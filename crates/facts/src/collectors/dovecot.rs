@@ -2,7 +2,6 @@
 //! example configuration that distributions ship keeps one file for each.
 
 use crate::gather::Gather;
-use crate::redact::is_pattern;
 use assay_model::change::ConfigLanguage;
 use assay_model::{FactKind, Place};
 use serde_json::Value;
@@ -36,16 +35,6 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         FactKind::Configured,
         Place::from_text(&source),
     );
-}
-
-/// What a capture keeps of the file.
-pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
-    let kept = |name: &str, value: &str| {
-        let included = name.starts_with("!include") && is_pattern(value);
-        let ours = included || super::services::dovecot::is_kept(name, value);
-        ours.then(|| value.to_owned())
-    };
-    assay_conf::outline(ConfigLanguage::Dovecot, text, &kept)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::collectors::services::{
     authorized_keys, certificates, lines, mapped, packages, postfix, resolver, spam, ssh, swap,
     timers,
 };
-use crate::collectors::{dovecot, kernel, nginx, sysctl};
+use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
 
@@ -111,8 +111,8 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         packages::STATUS => Rule::Bytes(|bytes, _| packages::redact(bytes)),
         certificates::STAT => Rule::Lines(|line, _| certificates::redact_stat(line)),
         certificates::UPTIME => Rule::Lines(|line, _| short(line)),
-        _ if certificates::DOVECOT.contains(&path) => {
-            Rule::Lines(|line, _| certificates::redact_dovecot(line))
+        _ if services::dovecot::is_file(path) => {
+            Rule::Lines(|line, _| services::dovecot::redact(line))
         }
         _ if certificates::is_of_apache(path) => {
             Rule::Lines(|line, _| certificates::redact_apache(line))
@@ -135,7 +135,6 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         lines::SAMBA => Rule::Lines(|line, _| lines::redact_samba(line)),
         _ if spam::may_be(path) => Rule::Lines(|line, _| spam::redact(line)),
         _ if path.starts_with(lines::VPN) => Rule::Lines(|line, _| lines::redact_vpn(line)),
-        dovecot::FILE => Rule::Bytes(|bytes, _| dovecot::redact(bytes)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
         _ if starts(&SYSCTL) => Rule::Lines(|line, _| sysctl::redact(line)),
         _ if starts(&MODPROBE) => Rule::Lines(modprobe),
@@ -183,6 +182,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || dir.starts_with(lines::VPN)
         || spam::may_be_listed(&dir)
         || dir.starts_with(nginx::DIR)
+        || services::dovecot::DIRS.contains(&dir.trim_end_matches('/'))
         || of_process(dir.trim_end_matches('/'), "fd")
         || known.into_iter().any(|known| dir.starts_with(known))
 }

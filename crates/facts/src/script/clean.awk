@@ -59,7 +59,6 @@ function line_of(class, line) {
     if (class == "flags") return line ~ /^flags:[ \t]*[0-7]+$/ ? line : ""
     if (class == "certificate") return certificate(line)
     if (class == "apache") return apache(line)
-    if (class == "dovecot-certificates") return dovecot_certificate(line)
     if (class == "dovecot") return dovecot(line)
     if (class == "session") return session(line)
     if (class == "pam-sshd") return pam_sshd(line)
@@ -179,28 +178,24 @@ function apache(line,   n, words, path) {
     path = words[2]; gsub(/^"+|"+$/, "", path)
     return file_name(path) ? words[1] " " path : ""
 }
-function dovecot_certificate(line,   at, name, value) {
-    at = index(line, "=")
-    if (!at) return ""
-    name = trim(substr(line, 1, at - 1))
-    if (dovecot_word(name, trim(substr(line, at + 1)))) return trim(line)
-    if (name !~ /^(ssl_cert|ssl_server_cert_file|ssl_key|ssl_server_key_file)$/) return ""
-    value = trim(substr(line, at + 1)); sub(/^<+/, "", value); value = trim(value)
-    return file_name(value) ? trim(line) : ""
-}
 function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ /^[A-Za-z0-9\/._+*@-]*$/ }
 function dovecot_word(name, value) {
     if (name == "dovecot_config_version") return length(value) <= 12 && value ~ /^[0-9.]*$/
     return name ~ /^(disable_plaintext_auth|auth_allow_cleartext)$/ && value ~ /^(yes|no)$/
 }
-function dovecot(line,   text, at) {
-    text = trim(line)
-    if (text ~ /^#/) return ""
-    if (text == "}") { if (depth) depth--; return "" }
-    if (text ~ /\{$/) { depth++; return "" }
-    at = index(text, "=")
-    if (!depth && at && dovecot_word(trim(substr(text, 1, at - 1)), trim(substr(text, at + 1)))) return line
-    return (!depth && text ~ /^!include(_try)?[ \t]/ && pattern(trim(substr(text, index(text, "include") + (text ~ /^!include_try/ ? 11 : 7))))) ? line : ""
+function dovecot(line,   at, name, value) {
+    line = trim(line)
+    if (line ~ /^#/) return ""
+    if (line == "}") return line
+    if (line ~ /\{$/) return "block {"
+    if (line ~ /^!include(_try)?[ \t]/) return pattern(trim(substr(line, line ~ /^!include_try/ ? 13 : 9))) ? line : ""
+    at = index(line, "=")
+    if (!at) return ""
+    name = trim(substr(line, 1, at - 1)); value = trim(substr(line, at + 1))
+    if (dovecot_word(name, value)) return line
+    if (name !~ /^(ssl_cert|ssl_server_cert_file|ssl_key|ssl_server_key_file)$/) return ""
+    sub(/^<+/, "", value)
+    return file_name(trim(value)) ? line : ""
 }
 function session(line,   words, n, i) {
     if (!index(line, "pam_systemd.so")) return ""

@@ -407,7 +407,7 @@ certificates() {
             cat -- "$path" 2>/dev/null
         done
         cat /etc/apache2/*-enabled/*.conf /etc/httpd/conf/*.conf /etc/httpd/conf.d/*.conf 2>/dev/null
-        cat /etc/postfix/main.cf /etc/dovecot/dovecot.conf /etc/dovecot/conf.d/10-ssl.conf 2>/dev/null
+        cat /etc/postfix/main.cf /etc/dovecot/*.conf /etc/dovecot/conf.d/*.conf 2>/dev/null
     } | awk "$named" | sort -u | while read -r kind path; do
         case $path in *[!A-Za-z0-9/._+*@-]* | '' | [!/]*) continue ;; esac
         case $kind in c) certificate "$path" ;; k) key_mode "$path" ;; esac

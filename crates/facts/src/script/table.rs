@@ -4,7 +4,7 @@
 use crate::collectors::services::{
     certificates, dnsbl, lines, mail_queue, packages, postfix, resolver, spam, ssh, swap, timers,
 };
-use crate::collectors::{disk, dovecot, ext4, kernel, sysctl, tools, zfs};
+use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
 use crate::redact::lists;
 use std::fmt::Write as _;
@@ -119,8 +119,8 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("apache", "/etc/apache2/mods-enabled", CONF),
     Want::Files("apache", "/etc/httpd/conf", CONF),
     Want::Files("apache", "/etc/httpd/conf.d", CONF),
-    Want::File("dovecot-certificates", &certificates::DOVECOT),
-    Want::File("dovecot", &[dovecot::FILE]),
+    Want::Files("dovecot", "/etc/dovecot", CONF),
+    Want::Files("dovecot", "/etc/dovecot/conf.d", CONF),
     Want::File("session", &[lines::SESSION]),
     Want::File("pam-sshd", &[lines::PAM_SSHD]),
     Want::File("hosts-order", &[resolver::ORDER]),

@@ -284,10 +284,10 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             )),
         ),
         (
-            "dovecot-certificates",
+            "dovecot",
             "/etc/dovecot/conf.d/10-ssl.conf",
             text(
-                "ssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl_cert = literal\ndovecot_config_version = 2.4.0\ndisable_plaintext_auth = no\nauth_allow_cleartext = secret\n",
+                "!include_try  x/*.conf\n !include $HOME/x\nlocal_name example.org {\n  ssl_key=</etc/y.key\n}\nssl_cert = </etc/x.pem\n#ssl_key = </a\nssl_key = </etc/x.key\nssl_key_password = hunter2\nssl_cert = literal\ndovecot_config_version = 2.4.0\ndisable_plaintext_auth = no\nauth_allow_cleartext = secret\n",
             ),
         ),
         (

@@ -19,10 +19,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(crate) const CERTBOT: &str = "/etc/letsencrypt/live";
-pub(crate) const DOVECOT: [&str; 2] = [
-    "/etc/dovecot/dovecot.conf",
-    "/etc/dovecot/conf.d/10-ssl.conf",
-];
 pub(crate) const STAT: &str = "/proc/stat";
 pub(crate) const UPTIME: &str = "/proc/uptime";
 
@@ -149,25 +145,8 @@ fn chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
 
 /// `ssl_cert = </path` of Dovecot 2.3, `ssl_server_cert_file = /path` of 2.4.
 fn dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
-    for file in DOVECOT {
-        let Some(text) = g.read("certificate", file) else {
-            continue;
-        };
-        of_lines(("dovecot", file), &text, of_dovecot, certificates, keys);
-    }
-}
-
-/// Takes in the certificates and keys that the lines of a file name, as `read` understands them: whether it
-/// is a key, and the path.
-fn of_lines(
-    (who, file): (&'static str, &str),
-    text: &str,
-    read: fn(&str) -> Option<(bool, &str)>,
-    certificates: &mut Uses,
-    keys: &mut Uses,
-) {
-    for (number, line) in text.lines().enumerate() {
-        let Some((is_key, path)) = read(line) else {
+    for line in super::dovecot::lines(g, "certificate") {
+        let Some((is_key, path)) = of_dovecot(&line.text) else {
             continue;
         };
         let uses = if is_key {
@@ -175,13 +154,14 @@ fn of_lines(
         } else {
             &mut *certificates
         };
-        let place = super::lines::place(file, number, line);
-        uses.entry(path.to_owned()).or_default().push((who, place));
+        uses.entry(path.to_owned())
+            .or_default()
+            .push(("dovecot", line.place.clone()));
     }
 }
 
 /// Whether the line names a key, and the path.
-fn of_dovecot(line: &str) -> Option<(bool, &str)> {
+pub(super) fn of_dovecot(line: &str) -> Option<(bool, &str)> {
     let (name, value) = line.split_once('=')?;
     let is_key = match name.trim() {
         "ssl_cert" | "ssl_server_cert_file" => false,
@@ -374,18 +354,6 @@ fn is_weak(signature: &str) -> bool {
 /// Whether a file may hold certificates, by its name.
 pub(crate) fn may_be(path: &str) -> bool {
     ENDINGS.iter().any(|ending| path.ends_with(ending))
-}
-
-/// What a capture keeps of a line of Dovecot's: the path of a certificate or a key, and what a check asks
-/// besides.
-pub(crate) fn redact_dovecot(line: &str) -> String {
-    let known = line
-        .split_once('=')
-        .is_some_and(|(name, value)| super::dovecot::is_kept(name.trim(), value.trim()));
-    match known || of_dovecot(line).is_some() {
-        true => line.trim().to_owned(),
-        false => String::new(),
-    }
 }
 
 /// What a capture keeps of /proc/stat: when the kernel started.

@@ -1,6 +1,6 @@
 //! Apache's files: which certificates and keys they name.
 
-use super::{Uses, kept, of_lines};
+use super::{Uses, kept};
 use crate::gather::{Gather, lossy};
 
 /// Where Debian and Red Hat keep what Apache reads; each is listed, links of sites that are enabled too.
@@ -29,8 +29,26 @@ pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Use
             let Some(text) = g.read("certificate", &file) else {
                 continue;
             };
-            of_lines(("apache", &file), &text, of_apache, certificates, keys);
+            of_lines(&file, &text, certificates, keys);
         }
+    }
+}
+
+/// Takes in the certificates and keys that the lines of a file name.
+fn of_lines(file: &str, text: &str, certificates: &mut Uses, keys: &mut Uses) {
+    for (number, line) in text.lines().enumerate() {
+        let Some((is_key, path)) = of_apache(line) else {
+            continue;
+        };
+        let uses = if is_key {
+            &mut *keys
+        } else {
+            &mut *certificates
+        };
+        let place = super::super::lines::place(file, number, line);
+        uses.entry(path.to_owned())
+            .or_default()
+            .push(("apache", place));
     }
 }
 
