@@ -479,22 +479,30 @@ fn two_settings_in_turns_are_set_back() {
         same.stderr
     );
 
-    // Ended in the middle, it is set back as well.
-    let mut command = serving.home.command(&args("new"));
-    let child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
-    let begun = Instant::now();
-    while std::fs::read_to_string(&setting).unwrap() != "new\n"
-        && begun.elapsed() < Duration::from_secs(60)
-    {
-        thread::sleep(Duration::from_millis(20));
+    // Ended in the middle, it is set back as well: by itself, or, when it was killed, by the next one.
+    use rustix::process::Signal;
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut command = serving.home.command(&args("new"));
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let begun = Instant::now();
+        while std::fs::read_to_string(&setting).unwrap() != "new\n"
+            && begun.elapsed() < Duration::from_secs(60)
+        {
+            thread::sleep(Duration::from_millis(20));
+        }
+        rustix::process::kill_process(pid, signal).unwrap();
+        let out = child.wait_with_output().unwrap();
+        if signal == Signal::KILL {
+            let recovered = serving.home.assay(&["trial", "--recover"]);
+            assert_eq!(recovered.code, Some(0), "{}", recovered.stderr);
+        } else {
+            assert_eq!(out.status.code(), Some(130));
+        }
+        assert_eq!(std::fs::read_to_string(&setting).unwrap(), "old\n");
     }
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let out = child.wait_with_output().unwrap();
-    assert_eq!(out.status.code(), Some(130));
-    assert_eq!(std::fs::read_to_string(&setting).unwrap(), "old\n");
 }

@@ -20,8 +20,8 @@ Examples:
   assay changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
   assay changed --json                for programs
 
-Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was kept, by
-the rules of today. Nothing is printed when nothing changed.
+Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was
+kept, by the rules of today. Nothing is printed when nothing changed.
 
 Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot be read.";
 

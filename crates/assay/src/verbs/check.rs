@@ -93,8 +93,8 @@ Examples:
   assay check --json > after.json
   assay check diff before.json after.json
 
-A finding that is gone is not always mended: its rule may be gone from the catalogue, what it asks may
-no longer be readable, or somebody accepted it. Each is told with its reason.
+A finding that is gone is not always mended: its rule may be gone from the catalogue, what it asks
+may no longer be readable, or somebody accepted it. Each is told with its reason.
 
 Exit status: 0 no new finding, 1 new findings, 2 error.";
 

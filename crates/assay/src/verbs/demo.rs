@@ -18,8 +18,8 @@ Examples:
   assay demo /srv     on the storage below /srv
   assay demo --list   only say what would be done
 
-It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the end, also
-after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.
+It makes one directory of its own, a file of 256 MiB in it for a while, and removes both at the
+end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is not kept.
 
 Exit status: 0 done, 2 error, 130 interrupted.";
 

@@ -25,8 +25,8 @@ slow when its requests take at least twice as long as those of its siblings, bey
 do by chance: one watch of equal disks in a thousand would say so. \"None is slow\" means that each is
 shown to take less than twice as long; where neither is shown, it cannot be told.
 
-Exit status: 0 none is slow, 1 one is, 2 error, 3 it cannot be told or the disks cannot be found out,
-130 interrupted.";
+Exit status: 0 none is slow, 1 one is, 2 error, 3 it cannot be told or the disks cannot be found
+out, 130 interrupted.";
 
 /// Find a disk that is slower than its siblings in a pool, array or btrfs
 #[derive(clap::Args)]

@@ -19,8 +19,9 @@ Examples:
   assay lint bench.fio                      a job file, or a script that calls fio
   xclip -o | assay lint -                   a command copied from a page
   assay lint 'fio --name=t --rw=write' --json
-  assay lint 'dd if=/dev/zero of=t bs=1M'   also sysbench fileio, bonnie++, hdparm, iozone, diskspd, and
-                                            results of CrystalDiskMark: what they really measure
+  assay lint 'dd if=/dev/zero of=t bs=1M'   also sysbench fileio, bonnie++, hdparm, iozone, diskspd
+                                            and results of CrystalDiskMark: what they
+                                            really measure
 
 Nothing runs. A command that measures what it says passes without a word.
 Exit status: 0 nothing to doubt, 1 doubts, 2 cannot be understood, 3 cannot be read.";

@@ -23,9 +23,9 @@ Examples:
   assay pins mail.example.org:25 --starttls smtp
   openssl pkey -in key.pem -pubout | assay pins -
 
-A pin is the SHA-256 of a public key, the same for the certificate, the request and the key. Private keys
-are read for their public part and never shown. A file is named with a `/` or by a name that is there;
-everything else is HOST:PORT.
+A pin is the SHA-256 of a public key, the same for the certificate, the request and the key.
+Private keys are read for their public part and never shown. A file is named with a `/` or by a
+name that is there; everything else is HOST:PORT.
 
 Exit status: 0 done, 2 nothing to pin in it, 3 it cannot be read, or the server does not answer.";
 

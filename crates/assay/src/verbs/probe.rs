@@ -26,12 +26,12 @@ Examples:
   assay probe http https://example.org     headers, security.txt
   assay probe tls example.org --json | jq '.tls.remarks[].id'
 
-Only what you name is asked, by at most two connections at once. Nobody logs in, nothing is written,
-and no memory of the server is read: Heartbleed is shown by a heartbeat that asks for nothing. What does
-not come out in time is `unknown`, never fine.
+Only what you name is asked, by at most two connections at once. Nobody logs in, nothing is
+written, and no memory of the server is read: Heartbleed is shown by a heartbeat that asks for
+nothing. What does not come out in time is `unknown`, never fine.
 
-Exit status: 0 nothing that matters, 1 something weak or dangerous, 2 error, 3 no answer, or something
-could not be found out.";
+Exit status: 0 nothing that matters, 1 something weak or dangerous, 2 error, 3 no answer, or
+something could not be found out.";
 
 /// Look at a host from outside: TLS, Heartbleed, SSH, SMB, HTTP
 #[derive(Arguments)]

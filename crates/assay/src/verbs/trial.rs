@@ -38,7 +38,8 @@ Verdicts: better, worse, no practical difference, undecided, unsafe. At most one
 of a useless change ends with \"better\"; see the chapter on trials in the book.
 
 Exit status: 0 done, whatever the verdict; 1 --keep was asked for and the verdict did not allow
-it, the advice does not apply, or a second session does not confirm the first; 2 error; 130 interrupted (what was measured is kept).";
+it, the advice does not apply, or a second session does not confirm the first; 2 error; 130
+interrupted (what was measured is kept).";
 
 /// Test a piece of advice here: measured now against changed, in interleaved pairs, then set back
 #[derive(clap::Args)]

@@ -21,13 +21,14 @@ Examples:
       --read nmcli -g GENERAL.CONNECTION device show wlan0 ';' \\
       --apply nmcli connection up {value} ';'
                                   is the other access point the better one?
-  assay net trial evening.toml --server @controller --value fq_codel --undo /root/qdisc set {value} ';' \\
-      --read /root/qdisc show ';' --apply /root/qdisc set {value} ';'
+  assay net trial evening.toml --server @controller --value fq_codel \\
+      --read /root/qdisc show ';' --apply /root/qdisc set {value} ';' \\
+      --undo /root/qdisc set {value} ';'
 
-A is the network as it is, B with --value. The commands are run where assay runs, without a shell; each ends
-with `;`. What --read prints is the value in effect, and nothing else: it is read back after every change.
-The value that was there is entered in assay's journal before anything is changed, and set back at the end,
-after Ctrl-C, and by `assay trial --recover` after a kill.
+A is the network as it is, B with --value. The commands are run where assay runs, without a shell;
+each ends with `;`. What --read prints is the value in effect, and nothing else: it is read back
+after every change. The value that was there is entered in assay's journal before anything is
+changed, and set back at the end, after Ctrl-C, and by `assay trial --recover` after a kill.
 
 Without any network: assay lab net four --queue fifo --against fq-codel";
 

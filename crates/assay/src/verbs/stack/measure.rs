@@ -37,8 +37,8 @@ Measure what each layer costs:
   assay stack --show last --html stack.html
 
 All that is measured is made for it by assay, in TARGET or where --scratch-… says, and removed
-afterwards, also after Ctrl-C; after a kill -9 by the next start or by `assay trial --recover`. Rungs
-in a guest need the image of `assay lab build`; without it they are left out.
+afterwards, also after Ctrl-C; after a kill -9 by the next start or by `assay trial --recover`.
+Rungs in a guest need the image of `assay lab build`; without it they are left out.
 
 Exit status: 0 done, 2 error or no such target, 3 the machine cannot be read, 130 interrupted (what
 was measured is kept).";
