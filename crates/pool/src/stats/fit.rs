@@ -136,10 +136,13 @@ fn likelihood(machines: &[Measured], within: f64, between: f64) -> f64 {
 /// The fit; none with fewer than two owners, an owner without a machine, or a figure that is none.
 #[must_use]
 pub fn fit(machines: &[Measured]) -> Option<Fit> {
-    let usable = |one: &Measured| {
-        one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0
-    };
-    let count = machines.iter().map(|one| one.owner.saturating_add(1)).max().unwrap_or(0);
+    let usable =
+        |one: &Measured| one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0;
+    let count = machines
+        .iter()
+        .map(|one| one.owner.saturating_add(1))
+        .max()
+        .unwrap_or(0);
     let mut has = vec![0_usize; count.min(machines.len())];
     if count > machines.len() || count < 2 || !machines.iter().all(usable) {
         return None;
@@ -243,7 +246,10 @@ fn highest(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
         point((best.0 + 1).min(STEPS)),
     );
     let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
-    let (mut a, mut b) = (right - golden * (right - left), left + golden * (right - left));
+    let (mut a, mut b) = (
+        right - golden * (right - left),
+        left + golden * (right - left),
+    );
     let (mut at_a, mut at_b) = (of(a), of(b));
     for _ in 0..SECTIONS {
         if at_a >= at_b {

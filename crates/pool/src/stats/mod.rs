@@ -84,7 +84,11 @@ fn student(freedom: f64) -> Option<f64> {
 /// The estimate without each of the owners, in their order: one owner who carries the result is seen here.
 #[must_use]
 pub fn without_each(machines: &[Measured]) -> Vec<Option<Fit>> {
-    let count = machines.iter().map(|one| one.owner.saturating_add(1)).max().unwrap_or(0);
+    let count = machines
+        .iter()
+        .map(|one| one.owner.saturating_add(1))
+        .max()
+        .unwrap_or(0);
     (0..count)
         .map(|left_out| {
             let rest = machines.iter().filter(|one| one.owner != left_out);

@@ -62,17 +62,19 @@ fn what_metafor_says() {
 
 fn fleet() -> impl Strategy<Value = Vec<Measured>> {
     let machine = (-0.5..0.5_f64, 1e-6..0.05_f64);
-    prop::collection::vec((prop::collection::vec(machine, 1..4)).boxed(), 5..12).prop_map(|owners| {
-        let mut all = Vec::new();
-        for (owner, machines) in owners.iter().enumerate() {
-            all.extend(machines.iter().map(|(effect, variance)| Measured {
-                owner,
-                effect: *effect,
-                variance: *variance,
-            }));
-        }
-        all
-    })
+    prop::collection::vec((prop::collection::vec(machine, 1..4)).boxed(), 5..12).prop_map(
+        |owners| {
+            let mut all = Vec::new();
+            for (owner, machines) in owners.iter().enumerate() {
+                all.extend(machines.iter().map(|(effect, variance)| Measured {
+                    owner,
+                    effect: *effect,
+                    variance: *variance,
+                }));
+            }
+            all
+        },
+    )
 }
 
 proptest! {
@@ -116,7 +118,10 @@ fn few_owners_say_nothing() {
     assert!(fit(&[]).is_none() && fit(&many[..1]).is_none());
     assert!(fit(&[one(0, 0.1), one(2, 0.1), one(2, 0.2)]).is_none());
     assert!(fit(&[one(0, f64::NAN), one(1, 0.1)]).is_none());
-    let none = Measured { variance: 0.0, ..one(1, 0.1) };
+    let none = Measured {
+        variance: 0.0,
+        ..one(1, 0.1)
+    };
     assert!(fit(&[one(0, 0.1), none]).is_none());
     // An owner too large to be one.
     assert!(fit(&[one(0, 0.1), one(usize::MAX - 1, 0.1)]).is_none());
@@ -125,7 +130,11 @@ fn few_owners_say_nothing() {
 #[test]
 fn equal_machines_do_not_differ() {
     let equal: Vec<Measured> = (0..6)
-        .map(|owner| Measured { owner, effect: 0.05, variance: 1e-4 })
+        .map(|owner| Measured {
+            owner,
+            effect: 0.05,
+            variance: 1e-4,
+        })
         .collect();
     let found = estimate(&equal).unwrap();
     assert!(found.fit.between() < 1e-9);
