@@ -15,7 +15,7 @@
 
 use crate::check;
 use crate::near;
-use assay_model::advice::{Advice, Condition, Literature, Parameter, Risk, Source};
+use assay_model::advice::{Advice, Condition, Literature, Moderator, Parameter, Risk, Source};
 use assay_model::finding::Check;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub const SECTIONS: [&str; 6] = [
 const FENCE: &str = "+++";
 
 /// Fields of the front matter, for hints.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "title",
     "statement",
     "source",
@@ -43,6 +43,7 @@ const FIELDS: [&str; 10] = [
     "literature",
     "parameters",
     "trial",
+    "moderators",
     "check",
 ];
 
@@ -73,6 +74,8 @@ struct FrontMatter {
     parameters: BTreeMap<String, Parameter>,
     #[serde(default)]
     trial: Option<toml::Table>,
+    #[serde(default)]
+    moderators: Vec<Moderator>,
     #[serde(default)]
     check: Option<Check>,
 }
@@ -130,6 +133,7 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
         literature: matter.literature,
         parameters: matter.parameters,
         trial: matter.trial,
+        moderators: matter.moderators,
         check: matter.check,
         page: page.trim().to_owned(),
     };

@@ -155,7 +155,7 @@ pub fn now() -> jiff::Timestamp {
 }
 
 /// 128 random bits.
-fn random() -> anyhow::Result<[u8; 16]> {
+pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
     rustix::rand::getrandom(&mut bytes, flags).context("no random numbers from the kernel")?;

@@ -18,6 +18,7 @@ pub mod net;
 mod overview;
 pub mod pins;
 pub mod plan;
+pub mod pool;
 pub mod probe;
 pub mod report;
 pub mod run;
@@ -53,6 +54,7 @@ pub enum Verb {
     Plan(plan::Args),
     Stack(stack::Args),
     Trial(trial::Args),
+    Pool(pool::Args),
     Study(study::Args),
     Probe(probe::Args),
     Pins(pins::Args),
@@ -97,6 +99,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Pool(args)) => pool::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
         Some(Verb::Lab(args)) => lab::run(args, global),
@@ -134,6 +137,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Fleet(_)
             | Verb::Changed(_)
             | Verb::Plan(_)
+            | Verb::Pool(_)
             | Verb::Demo(_)
             | Verb::Version(_)
             | Verb::Dev(_)

@@ -39,6 +39,10 @@ pub struct Advice {
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub trial: Option<toml::Table>,
+    /// What may decide how much it gains: trials of many machines are looked at apart by these, and by
+    /// nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moderators: Vec<Moderator>,
     /// How a machine is held against it. Absent when `assay check` has nothing to look at.
     #[serde(default)]
     pub check: Option<Check>,
@@ -55,6 +59,46 @@ pub struct Condition {
     pub cel: String,
     /// Why the advice does not apply otherwise, for people.
     pub otherwise: String,
+}
+
+/// A property of a machine that may decide how much a change gains. These few can be told to others: each
+/// has few values, and none is a name.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moderator {
+    /// File system of the target, where it is a usual one.
+    FileSystem,
+    /// Whether a disk under the target rotates.
+    RotatingDisk,
+    /// Memory, as the next power of two of GiB.
+    Memory,
+    /// Whether the machine is a guest.
+    VirtualMachine,
+}
+
+impl Moderator {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::FileSystem => "file system",
+            Self::RotatingDisk => "rotating disk",
+            Self::Memory => "memory",
+            Self::VirtualMachine => "virtual machine",
+        }
+    }
 }
 
 /// Where a piece of advice was found.

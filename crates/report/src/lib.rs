@@ -15,6 +15,7 @@ pub mod lint;
 pub mod markdown;
 pub mod net;
 pub mod plan;
+pub mod pool;
 pub mod stack;
 pub mod study;
 mod subject;

@@ -12,6 +12,7 @@ use assay_facts::TargetError;
 use assay_host::{Host as _, Live};
 use assay_model::advice::Advice;
 use assay_model::{Facts, SCHEMA_VERSION, TargetInfo};
+use assay_pool::Pooled;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -96,6 +97,8 @@ pub fn explain(advice: &Advice, style: assay_page::Style) -> String {
 struct Entry<'a> {
     advice: &'a Advice,
     here: Applicability,
+    /// What trials on other machines say; looked up where one page is asked for.
+    elsewhere: Vec<Pooled>,
 }
 
 /// Runs the verb.
@@ -109,6 +112,10 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         .map(|advice| Entry {
             advice,
             here: applies(advice, &facts, target.as_ref(), &given),
+            elsewhere: match args.id {
+                Some(_) => super::pool::elsewhere(advice, global),
+                None => Vec::new(),
+            },
         })
         .collect();
     let style = context::style(global);
@@ -179,6 +186,9 @@ struct Shown<'a> {
     advice: &'a Advice,
     /// Whether it applies to this machine.
     here: &'a Applicability,
+    /// What the pool says of it; only where one page is asked for, and the pool knows of it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    elsewhere: &'a [Pooled],
     /// Its page below `advice/`, or the file in a directory of the user's.
     file: Option<&'a str>,
 }
@@ -187,6 +197,7 @@ fn json(catalogue: &Catalogue, entries: &[Entry<'_>]) -> anyhow::Result<String> 
     let advice = entries.iter().map(|entry| Shown {
         advice: entry.advice,
         here: &entry.here,
+        elsewhere: &entry.elsewhere,
         file: catalogue.file(&entry.advice.id),
     });
     let document = Document {

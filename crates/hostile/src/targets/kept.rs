@@ -130,6 +130,29 @@ pub(super) fn targets() -> Vec<Target> {
             },
         },
         Target {
+            name: "pool-bundle",
+            seeds: pool_bundles(),
+            run: |bytes| {
+                let _ = assay_pool::read(bytes);
+                // Nobody changes a byte and keeps the signature: what lies behind it is looked at by itself.
+                if let Ok(bundle) = assay_pool::body(bytes) {
+                    let mut pool = assay_pool::Pool::default();
+                    if pool.add(&bundle).is_ok() {
+                        let again = pool.add(&bundle).expect("it does not contradict itself");
+                        assert_eq!((again.new, again.longer), (0, 0));
+                    }
+                    let advice: BTreeSet<_> = (pool.trials())
+                        .map(|held| held.trial.plan.advice.as_str())
+                        .collect();
+                    for id in advice {
+                        let all = assay_pool::pooled(&pool, id, 0.03, &[]);
+                        let _ = assay_report::pool::json(&all);
+                        let _ = assay_report::pool::terminal(&all, STYLE);
+                    }
+                }
+            },
+        },
+        Target {
             name: "study-run",
             seeds: studies(),
             run: |bytes| {
@@ -356,6 +379,16 @@ fn trials() -> Vec<Vec<u8>> {
         });
         seeds.collect()
     })
+}
+
+/// A bundle, whole and without its signature.
+fn pool_bundles() -> Vec<Vec<u8>> {
+    let whole = include_bytes!("../../fixtures/simulated.pool").to_vec();
+    let end = whole[..whole.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    let body = whole[..end.map_or(0, |end| end + 1)].to_vec();
+    vec![whole, body]
 }
 
 fn studies() -> Vec<Vec<u8>> {

@@ -6,6 +6,7 @@ use assay_model::Bytes;
 use assay_model::advice::{Advice, RiskLevel, TargetKind};
 use assay_page::Style;
 use assay_page::text::{clean, left, width, wrap};
+use assay_pool::Pooled;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -44,6 +45,9 @@ pub(super) fn page(
             out.labelled("Here", &ask);
         }
         _ => here(&mut out, &entry.here),
+    }
+    for one in &entry.elsewhere {
+        elsewhere(&mut out, one);
     }
     parameters(&mut out, advice);
     trial(&mut out, advice, given)?;
@@ -119,6 +123,20 @@ fn here(out: &mut Out, here: &Applicability) {
         }
     }
     evidence(out, here.evidence());
+}
+
+/// What trials on other machines say.
+fn elsewhere(out: &mut Out, one: &Pooled) {
+    let set = one.parameters.iter();
+    let set: String = set
+        .map(|(name, value)| format!("{name}={value}, "))
+        .collect();
+    for (number, line) in assay_report::pool::lines(one).iter().enumerate() {
+        match number {
+            0 => out.labelled("Elsewhere", &format!("{set}{}: {line}", one.metric)),
+            _ => out.item(LABEL, line),
+        }
+    }
 }
 
 fn evidence(out: &mut Out, evidence: &[Evidence]) {

@@ -86,6 +86,11 @@ fn all() -> Vec<Form> {
             "assay check --json",
             form::<assay_report::check::Findings<'_>>(),
         ),
+        (
+            "pool",
+            "assay pool show --json",
+            form::<assay_report::pool::Document<'_>>(),
+        ),
         ("facts", "assay facts --json", form::<facts::Document<'_>>()),
         (
             "lint",

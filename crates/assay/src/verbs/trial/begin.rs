@@ -2,6 +2,7 @@
 //! are shown, asked about and carried out.
 
 use super::super::advice::catalogue;
+use super::super::pool;
 use super::carry::{Begun, carry_out};
 use super::{Args, look};
 use crate::context::{self, print};
@@ -15,7 +16,7 @@ use assay_judge::trial::second::{self, Together};
 use assay_judge::trial::{campaign, judge_trial, next_look};
 use assay_model::change::Change;
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
-use assay_model::{Advice, TargetInfo};
+use assay_model::{Advice, Nanos, TargetInfo};
 use assay_page::Style;
 use assay_report::trial::Before;
 use assay_runner::Ground;
@@ -56,9 +57,17 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let style = context::style(global);
     for (candidate, now) in candidates.iter().zip(&now) {
         match args.dry_run {
-            true => print(&shown(candidate, now.as_deref(), Length::Whole, style))?,
+            true => {
+                let plan = &candidate.plan;
+                let pair = Nanos(plan.longest().0 / u64::from(plan.max_pairs.max(1)));
+                // How long it took others; what they found is no evidence here.
+                let elsewhere = pool::length_elsewhere(&plan.advice, pair, global);
+                let now = now.as_deref();
+                print(&shown(candidate, now, &elsewhere, Length::Whole, style))?;
+            }
             false if !args.quiet => {
-                eprint!("{}", shown(candidate, now.as_deref(), Length::Brief, style));
+                let brief = shown(candidate, now.as_deref(), &[], Length::Brief, style);
+                eprint!("{brief}");
             }
             false => {}
         }
@@ -279,7 +288,13 @@ fn own_page(path: &str) -> anyhow::Result<Advice> {
 }
 
 /// The plan as a person reads it before anything is done.
-fn shown(candidate: &Candidate, now: Option<&str>, length: Length, style: Style) -> String {
+fn shown(
+    candidate: &Candidate,
+    now: Option<&str>,
+    forecast: &[String],
+    length: Length,
+    style: Style,
+) -> String {
     let plan = &candidate.plan;
     let mut applies = Vec::new();
     if let Applicability::Unknown { missing, .. } = &candidate.applies {
@@ -299,7 +314,7 @@ fn shown(candidate: &Candidate, now: Option<&str>, length: Length, style: Style)
     let before = Before {
         now,
         applies: &applies,
-        forecast: &[],
+        forecast,
         least_pairs: next_look(plan.max_pairs, 0).unwrap_or(1),
     };
     match length {

@@ -1,0 +1,200 @@
+//! `assay pool`: trials of many machines, given freely and looked at together.
+
+mod export;
+mod keep;
+mod key;
+
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
+use assay_advice::Catalogue;
+use assay_model::advice::Advice;
+use assay_page::text::clean;
+use assay_pool::{Pooled, pooled};
+use keep::Kept;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  assay pool export                     see what your trials would tell others: every byte of it
+  assay pool export --to mine.pool      the same, written to a file once you agree
+  assay pool add mine.pool box7.pool    take in what others gave
+  assay pool show noatime               what all of it says of one piece of advice
+  assay pool show --json                everything, for programs
+  assay pool remove 3f9a0c21            forget all that an owner gave
+
+Nothing is ever sent: a bundle is a file, and you decide who gets it. It holds every trial of the
+catalogue that was started, also those that were stopped or stayed undecided, and no names, paths,
+addresses or serial numbers. The key that signs your bundles is made at the first export, in the
+state directory; whoever has it speaks for you. Copy it to your other machines, so that all of them
+count as yours. What is added lies beside the store, in FILE.pool.";
+
+/// Trials of many machines: give yours, take those of others, see what they say together
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Show, and write to a file, what your trials would tell others
+    Export(export::Args),
+    /// Take in bundles that others, or you, exported
+    Add(Add),
+    /// What the pool says of a piece of advice, or of all
+    Show(Show),
+    /// Forget everything that an owner gave
+    Remove(Remove),
+}
+
+/// `add`.
+#[derive(clap::Args)]
+struct Add {
+    /// Files that `assay pool export` wrote
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// `show`.
+#[derive(clap::Args)]
+struct Show {
+    /// Which advice [default: all that the pool knows of]
+    #[arg(value_name = "ADVICE")]
+    advice: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// `remove`.
+#[derive(clap::Args)]
+struct Remove {
+    /// The owner's public key, or its first eight digits or more
+    #[arg(value_name = "OWNER")]
+    owner: String,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    match &args.action {
+        Action::Export(args) => export::run(args, global),
+        Action::Add(args) => add(args, global),
+        Action::Show(args) => show(args, global),
+        Action::Remove(args) => remove(args, global),
+    }
+}
+
+fn add(args: &Add, global: &Global) -> anyhow::Result<Status> {
+    let kept = Kept::of(global)?;
+    for file in &args.files {
+        let (owner, added) = kept.add(file)?;
+        print(&format!(
+            "{}: of owner {owner}: {} new, {} that went on, {} known before\n",
+            clean(&file.to_string_lossy()),
+            trials(added.new),
+            added.longer,
+            added.known
+        ))?;
+    }
+    Ok(Status::Ok)
+}
+
+fn trials(count: usize) -> String {
+    match count {
+        1 => "1 trial".to_owned(),
+        more => format!("{more} trials"),
+    }
+}
+
+fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
+    let catalogue = Catalogue::builtin()?;
+    let pool = Kept::of(global)?.load()?;
+    let known: BTreeSet<&str> = pool
+        .trials()
+        .map(|held| held.trial.plan.advice.as_str())
+        .collect();
+    let chosen: Vec<&str> = match &args.advice {
+        Some(id) if known.contains(id.as_str()) => vec![id],
+        // An unknown name is told apart from one that nobody tried.
+        Some(id) => vec![catalogue.get(id)?.id.as_str()],
+        None => known.into_iter().collect(),
+    };
+    let mut all = Vec::new();
+    for id in chosen {
+        all.extend(match catalogue.get(id) {
+            Ok(page) => of_page(&pool, page),
+            // A newer assay knows the page.
+            Err(_) => pooled(&pool, id, USUAL_MARGIN, &[]),
+        });
+    }
+    if args.json {
+        print(&format!("{:#}\n", assay_report::pool::json(&all)))?;
+    } else if all.is_empty() {
+        print("The pool has no trial of it: `assay pool add FILE` takes in what others gave.\n")?;
+    } else {
+        print(&assay_report::pool::terminal(&all, context::style(global)))?;
+    }
+    Ok(Status::Ok)
+}
+
+/// What matters where a page does not say it, as in [`assay_model::advice::TrialSpec`].
+const USUAL_MARGIN: f64 = 0.03;
+
+/// What the pool says of a page.
+fn of_page(pool: &assay_pool::Pool, page: &Advice) -> Vec<Pooled> {
+    let said = page.trial.as_ref().and_then(|trial| trial.get("margin"));
+    let said = said.and_then(|margin| margin.as_float());
+    pooled(
+        pool,
+        &page.id,
+        said.unwrap_or(USUAL_MARGIN),
+        &page.moderators,
+    )
+}
+
+/// What the pool of this store says of a page; nothing where there is no pool. For other verbs, which a
+/// pool that cannot be read does not stop.
+pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
+    let pool = Kept::of(global).and_then(|kept| kept.load());
+    match pool {
+        Ok(pool) => of_page(&pool, page),
+        Err(error) => {
+            context::tell(format_args!("the pool is left out: {error:#}\n"));
+            Vec::new()
+        }
+    }
+}
+
+/// How long trials of this advice took on other machines, in a sentence for a plan. It says nothing about
+/// what this trial will find.
+pub fn length_elsewhere(page: &str, pair: assay_model::Nanos, global: &Global) -> Vec<String> {
+    let Ok(catalogue) = Catalogue::builtin() else {
+        return Vec::new();
+    };
+    let Ok(page) = catalogue.get(page) else {
+        return Vec::new();
+    };
+    let all = elsewhere(page, global);
+    let sentence = |one: &Pooled| {
+        let pairs = one.median_pairs?;
+        let owners = one.owners >= assay_pool::stats::LEAST_OWNERS;
+        let time = assay_model::Nanos(pair.0.saturating_mul(u64::from(pairs)));
+        (owners && !one.simulated).then(|| {
+            format!("on {} machines elsewhere half of the trials took up to {pairs} pairs, here about {time}",
+                one.machines)
+        })
+    };
+    all.iter().find_map(sentence).into_iter().collect()
+}
+
+fn remove(args: &Remove, global: &Global) -> anyhow::Result<Status> {
+    let (owner, files) = Kept::of(global)?.remove(&args.owner)?;
+    let noun = if files == 1 { "bundle" } else { "bundles" };
+    print(&format!(
+        "Owner {owner} is forgotten: {files} {noun} removed.\n"
+    ))?;
+    Ok(Status::Ok)
+}

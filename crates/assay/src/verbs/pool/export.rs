@@ -1,0 +1,130 @@
+//! `assay pool export`: every byte that would be told, and only then a file.
+
+use super::key;
+use crate::context::{self, print, tell};
+use crate::global::Global;
+use crate::status::Status;
+use anyhow::{Context as _, bail};
+use assay_advice::Catalogue;
+use assay_judge::trial::judge_trial;
+use assay_page::text::clean;
+use assay_pool::bundle::{Bundle, FORMAT, Machine};
+use assay_pool::{Key, contribution};
+use assay_store::Store;
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay pool export                      print what would be told, and write nothing
+  assay pool export --to mine.pool       print it, ask, and write it
+  assay pool export --to mine.pool --yes for scripts, once you have seen it
+
+What is printed is the bundle to the last byte. Of a trial it tells: the page of the catalogue, its
+parameters where the page names them, the coins and the plan, the gain of each pair, how it ended, the
+verdict, kernel and fio to their second number, and what the page declares to matter (`moderators`).
+Trials are not chosen: all that were started are in it, and a later export adds the new ones.
+
+Exit status: 0 done, 2 nothing to tell, not agreed, or it cannot be written.";
+
+/// Show, and write to a file, what your trials would tell others
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Write the bundle to this file, after it was shown
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long, requires = "to")]
+    yes: bool,
+}
+
+pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let Some(store) = context::existing_store(global)? else {
+        bail!("{}", context::nothing_measured(global)?);
+    };
+    let key = key::key()?;
+    let (bundle, own) = gather(&store, &key)?;
+    if own > 0 {
+        tell(format_args!(
+            "{own} trials are not in it: their pages are not those of this catalogue\n"
+        ));
+    }
+    if bundle.machines.is_empty() {
+        bail!("there is no trial of the catalogue to tell of: `assay trial ADVICE` makes one");
+    }
+    let bytes = key.write(&bundle)?;
+    let text = String::from_utf8(bytes).context("a bundle is text")?;
+    print(&text)?;
+    let Some(to) = &args.to else {
+        tell(format_args!(
+            "These {} bytes would be told; nothing was written. `--to FILE` writes them.\n",
+            text.len()
+        ));
+        return Ok(Status::Ok);
+    };
+    if !agreed(args, to, text.len())? {
+        tell(format_args!("Nothing was written.\n"));
+        return Ok(Status::Error);
+    }
+    context::write_file(to, &text)?;
+    Ok(Status::Ok)
+}
+
+fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
+    if args.yes {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() {
+        bail!("nothing was written: say --yes once you have seen what is above");
+    }
+    let to = clean(&to.to_string_lossy());
+    eprint!("Write these {bytes} bytes to {to}? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// All trials of the catalogue by machine, and how many others there are.
+fn gather(store: &Store, key: &Key) -> anyhow::Result<(Bundle, usize)> {
+    let catalogue = Catalogue::builtin()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let mut machines: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    let mut others = 0;
+    for stored in store.trials()? {
+        let told = match catalogue.get(&stored.plan.advice) {
+            Ok(page) => {
+                let slots = store.slots(stored.id)?;
+                let (pairs, judgement) = judge_trial(&stored, &slots);
+                contribution(key, page, &stored, &pairs, &judgement, version)
+            }
+            Err(_) => None,
+        };
+        let Some(told) = told else {
+            others += 1;
+            continue;
+        };
+        // Trials whose machine is not known are taken for those of one.
+        let machine = store.machine_of_trial(stored.id)?;
+        let id = machine.map_or_else(String::new, |machine| machine.id);
+        machines
+            .entry(key.name("machine", &id))
+            .or_default()
+            .push(told);
+    }
+    let machines = machines.into_iter().map(|(id, mut trials)| {
+        // By their names, which tell nothing of when they were made.
+        trials.sort_by(|a, b| a.id.cmp(&b.id));
+        Machine { id, trials }
+    });
+    let bundle = Bundle {
+        format: FORMAT.to_owned(),
+        owner: key.owner(),
+        simulated: false,
+        assay: version.to_owned(),
+        machines: machines.collect(),
+    };
+    Ok((bundle, others))
+}

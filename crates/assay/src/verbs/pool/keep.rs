@@ -1,0 +1,166 @@
+//! Bundles that were added, each a file beside the store as it was signed. What they amount to is derived
+//! when it is asked for.
+
+use crate::context::{store_path, tell};
+use crate::global::Global;
+use crate::input;
+use crate::status::Unreadable;
+use anyhow::{Context as _, bail};
+use assay_host::{Host as _, Live, lockfile};
+use assay_page::text::clean;
+use assay_pool::{Added, LONGEST, Pool, read};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Ends the names of bundles.
+const END: &str = ".pool";
+/// Digits of an owner that are enough to name one.
+const LEAST_DIGITS: usize = 8;
+
+/// The directory.
+pub(super) struct Kept {
+    dir: PathBuf,
+}
+
+impl Kept {
+    /// The pool of the store; nothing is made.
+    pub(super) fn of(global: &Global) -> anyhow::Result<Self> {
+        let mut dir = OsString::from(store_path(global)?);
+        dir.push(END);
+        Ok(Self { dir: dir.into() })
+    }
+
+    fn shown(&self) -> String {
+        clean(&self.dir.to_string_lossy())
+    }
+
+    /// The files of bundles, sorted by name.
+    fn files(&self) -> anyhow::Result<Vec<String>> {
+        if Live.stat(&self.dir).is_err() {
+            return Ok(Vec::new());
+        }
+        let names = Live
+            .list(&self.dir)
+            .map_err(|error| Unreadable(clean(&error.to_string())))?;
+        let names = names.into_iter().filter_map(|name| name.into_string().ok());
+        Ok(names
+            .filter(|name| name.ends_with(END) && !name.starts_with('.'))
+            .collect())
+    }
+
+    /// All bundles together. One that was damaged, or does not fit the others, is named and left out.
+    pub(super) fn load(&self) -> anyhow::Result<Pool> {
+        let mut pool = Pool::default();
+        for name in self.files()? {
+            let path = self.dir.join(&name);
+            let added = Live
+                .read(&path)
+                .map_err(|error| anyhow::anyhow!("{error}"))
+                .and_then(|bytes| Ok(read(&bytes)?))
+                .and_then(|bundle| Ok(pool.add(&bundle)?));
+            if let Err(error) = added {
+                tell(format_args!(
+                    "{} is left out: {}\n",
+                    clean(&path.to_string_lossy()),
+                    clean(&format!("{error:#}"))
+                ));
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Takes in a bundle, when it fits those that are there. Whoever gave the same before adds nothing.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the directory is the pool's own, beside the store"
+    )]
+    pub(super) fn add(&self, file: &Path) -> anyhow::Result<(String, Added)> {
+        let said = clean(&file.to_string_lossy());
+        let bytes = input::bytes(file, LONGEST as u64, "a bundle of `assay pool export`")?;
+        let cause = |error: &dyn std::fmt::Display| clean(&error.to_string());
+        let bundle = read(&bytes).map_err(|error| anyhow::anyhow!("{said}: {}", cause(&error)))?;
+        std::fs::create_dir_all(&self.dir)
+            .with_context(|| format!("cannot make {}", self.shown()))?;
+        let _one = lockfile::wait(&self.dir.join(".lock"))
+            .with_context(|| format!("cannot lock {}", self.shown()))?;
+        let mut pool = self.load()?;
+        let added = pool
+            .add(&bundle)
+            .map_err(|error| anyhow::anyhow!("{said}: {}", cause(&error)))?;
+        if added.new + added.longer > 0 {
+            let digest = blake3::hash(&bytes).to_hex();
+            let name = format!("{}-{}{END}", bundle.owner, &digest[..16]);
+            self.put(&name, &bytes)
+                .with_context(|| format!("cannot write to {}", self.shown()))?;
+        }
+        Ok((bundle.owner, added))
+    }
+
+    /// Writes a file, whole or not at all, also when the power fails. The lock is held, so what a killed
+    /// assay left of one is nobody's.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the directory is the pool's own, beside the store"
+    )]
+    fn put(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let part = self.dir.join(".part");
+        let _ = std::fs::remove_file(&part);
+        let written = File::create_new(&part)
+            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+            .and_then(|()| std::fs::rename(&part, self.dir.join(name)))
+            .and_then(|()| File::open(&self.dir)?.sync_all());
+        if written.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        written
+    }
+
+    /// Removes all that an owner gave; says who it was and how many bundles.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the directory is the pool's own, beside the store"
+    )]
+    pub(super) fn remove(&self, owner: &str) -> anyhow::Result<(String, usize)> {
+        let digits = owner
+            .bytes()
+            .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        if owner.len() < LEAST_DIGITS || !digits {
+            bail!(
+                "`{}` names no owner: give the first {LEAST_DIGITS} hexadecimal digits or more of their key",
+                clean(owner)
+            );
+        }
+        if Live.stat(&self.dir).is_err() {
+            bail!(
+                "there is no pool in {}: `assay pool add` makes one",
+                self.shown()
+            );
+        }
+        let _one = lockfile::wait(&self.dir.join(".lock"))
+            .with_context(|| format!("cannot lock {}", self.shown()))?;
+        let files = self.files()?;
+        let mine: Vec<&String> = files
+            .iter()
+            .filter(|name| name.starts_with(owner))
+            .collect();
+        let mut owners: Vec<&str> = mine
+            .iter()
+            .filter_map(|name| Some(name.split_once('-')?.0))
+            .collect();
+        owners.dedup();
+        let [whole] = owners.as_slice() else {
+            match owners.is_empty() {
+                true => bail!("no owner in {} begins with {owner}", self.shown()),
+                false => bail!("several owners begin with {owner}: give more digits"),
+            }
+        };
+        for name in &mine {
+            let path = self.dir.join(name);
+            std::fs::remove_file(&path)
+                .with_context(|| format!("cannot remove {}", clean(&path.to_string_lossy())))?;
+        }
+        Ok(((*whole).to_owned(), mine.len()))
+    }
+}

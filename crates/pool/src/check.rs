@@ -1,0 +1,146 @@
+//! Whether what somebody sent can be true: names of the right form, figures within what is possible.
+
+use crate::bundle::{Bundle, FORMAT, Machine, Pair, Plan, Trial};
+use crate::sign::BundleError;
+use std::collections::BTreeSet;
+
+/// Machines of a bundle, and trials of a machine.
+const MANY: usize = 10_000;
+/// Pairs of a trial: many times those that a trial measures.
+const PAIRS: usize = 10_000;
+/// A change that makes something a thousand times faster or slower in one pair is a fault.
+const LARGEST: f64 = 6.907_755;
+/// Characters of a word.
+const WORD: usize = 64;
+
+/// What cannot be true.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {what}")]
+pub struct Fault {
+    /// Where in the bundle.
+    pub at: String,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+/// Reads the JSON of a bundle, without its signature.
+///
+/// # Errors
+/// It has another form, or says what cannot be true.
+pub fn body(bytes: &[u8]) -> Result<Bundle, BundleError> {
+    if bytes.len() > crate::LONGEST {
+        return Err(BundleError::Long);
+    }
+    let bundle: Bundle = serde_json::from_slice(bytes)?;
+    check(&bundle)?;
+    Ok(bundle)
+}
+
+fn check(bundle: &Bundle) -> Result<(), Fault> {
+    let at = || "the bundle".to_owned();
+    hold(bundle.format == FORMAT, at, "it has another `format`")?;
+    hold(digits(&bundle.owner, 64), at, "`owner` is no public key")?;
+    hold(word(&bundle.assay), at, "`assay` is no version")?;
+    hold(bundle.machines.len() <= MANY, at, "too many machines")?;
+    let mut machines = BTreeSet::new();
+    let mut trials = BTreeSet::new();
+    for (number, machine) in bundle.machines.iter().enumerate() {
+        let at = || format!("machine {}", number + 1);
+        hold(
+            digits(&machine.id, 32),
+            at,
+            "`id` is not 32 hexadecimal digits",
+        )?;
+        hold(machines.insert(&machine.id), at, "the same machine twice")?;
+        hold(machine.trials.len() <= MANY, at, "too many trials")?;
+        for (number, trial) in machine.trials.iter().enumerate() {
+            let at = || place(machine, number);
+            hold(trials.insert(&trial.id), at, "the same trial twice")?;
+            check_trial(trial, &at)?;
+        }
+    }
+    Ok(())
+}
+
+fn place(machine: &Machine, number: usize) -> String {
+    format!("trial {} of machine {}", number + 1, machine.id)
+}
+
+fn check_trial(trial: &Trial, at: &dyn Fn() -> String) -> Result<(), Fault> {
+    hold(
+        digits(&trial.id, 32),
+        at,
+        "`id` is not 32 hexadecimal digits",
+    )?;
+    let versions = [&trial.kernel, &trial.fio].into_iter().flatten();
+    let mut versions = versions.chain([&trial.assay]);
+    hold(versions.all(|text| word(text)), at, "a version is no word")?;
+    let mut moderators = trial.moderators.values();
+    hold(
+        moderators.all(|text| word(text)),
+        at,
+        "a moderator is no word",
+    )?;
+    check_plan(&trial.plan, at)?;
+    let tried = trial.pairs.len();
+    hold(
+        tried <= trial.plan.max_pairs as usize,
+        at,
+        "more pairs than planned",
+    )?;
+    let possible = trial.effects().all(|one| one.abs() <= LARGEST);
+    hold(possible, at, "a pair differs more than a thousandfold")
+}
+
+fn check_plan(plan: &Plan, at: &dyn Fn() -> String) -> Result<(), Fault> {
+    let mut words = [&plan.advice, &plan.change].into_iter();
+    hold(
+        words.all(|text| word(text)),
+        at,
+        "`advice` or `change` is no word",
+    )?;
+    let page = plan.page.as_deref().is_none_or(|page| digits(page, 32));
+    hold(page, at, "`page` is no digest")?;
+    hold(plan.parameters.len() <= 32, at, "too many parameters")?;
+    let mut parameters = plan.parameters.iter();
+    let plain = parameters.all(|(name, value)| word(name) && word(value));
+    hold(plain, at, "a parameter is no word")?;
+    let share = |value: f64| value.is_finite() && (0.0..=1.0).contains(&value);
+    let shares = share(plan.margin) && share(plan.alpha);
+    hold(shares, at, "`margin` or `alpha` is no share")?;
+    let week = 7 * 24 * 3_600_000;
+    let times = plan.slot_ms <= week && plan.washout_ms <= week;
+    hold(times, at, "a slot of more than a week")?;
+    let pairs = plan.max_pairs as usize;
+    hold(pairs <= PAIRS, at, "too many pairs")?;
+    hold(plan.coins.len() == pairs, at, "not one coin for each pair")?;
+    let mut coins = plan.coins.bytes();
+    hold(
+        coins.all(|coin| matches!(coin, b'A' | b'B')),
+        at,
+        "a coin is neither A nor B",
+    )
+}
+
+fn hold(holds: bool, at: impl Fn() -> String, what: &'static str) -> Result<(), Fault> {
+    match holds {
+        true => Ok(()),
+        false => Err(Fault { at: at(), what }),
+    }
+}
+
+fn digits(text: &str, count: usize) -> bool {
+    text.len() == count && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Something that no terminal and no page takes for more than it is.
+fn word(text: &str) -> bool {
+    let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.+% ".contains(&c);
+    !text.is_empty() && text.len() <= WORD && text.bytes().all(plain)
+}
+
+/// Pairs as they are told: no finer than they mean anything.
+#[must_use]
+pub(crate) fn rounded(effect: f64) -> Pair {
+    Pair::Effect((effect.clamp(-LARGEST, LARGEST) * 1e6).round() / 1e6)
+}

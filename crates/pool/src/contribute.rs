@@ -1,0 +1,181 @@
+//! From a trial of the store to what is told of it. Nothing is copied that could hold a name: what is not
+//! a figure comes from the catalogue, from a closed list of words, or is a version cut to two numbers.
+
+use crate::bundle::{Ended, Plan, Trial, Without};
+use crate::check::rounded;
+use crate::{Key, Pair};
+use assay_model::Trial as Stored;
+use assay_model::advice::{Advice, Moderator, Parameter, ParameterKind};
+use assay_model::change::{Change, Setting};
+use assay_model::trial::{Judgement, PairOutcome, Side, TrialState};
+use std::collections::BTreeMap;
+
+/// File systems that are told by name.
+const FILE_SYSTEMS: [&str; 8] = [
+    "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs", "zfs",
+];
+
+/// What is told of a trial; none of a page that is not the catalogue's. `version` is this assay's: a
+/// trial of another one may have had another page.
+#[must_use]
+pub fn contribution(
+    key: &Key,
+    page: &Advice,
+    stored: &Stored,
+    outcomes: &[PairOutcome],
+    judgement: &Judgement,
+    version: &str,
+) -> Option<Trial> {
+    let plan = &stored.plan;
+    // A page of the user's own may have the name of one of the catalogue's.
+    if plan.advice != page.id || plan.title != page.title || plan.predicts != page.predicts {
+        return None;
+    }
+    let number = |key: &str| stored.facts.str(key).and_then(two_numbers);
+    Some(Trial {
+        id: key.name("trial", &stored.uid),
+        plan: Plan {
+            advice: page.id.clone(),
+            page: (stored.assay_version == version).then(|| digest(page)),
+            parameters: parameters(page, &plan.parameters),
+            change: kind(&plan.change).to_owned(),
+            both_same: plan.aa,
+            metric: plan.metric,
+            margin: plan.margin,
+            alpha: plan.alpha,
+            slot_ms: plan.slot.0 / 1_000_000,
+            washout_ms: plan.washout.0 / 1_000_000,
+            max_pairs: plan.max_pairs,
+            seed: plan.seed,
+            coins: plan.first.iter().map(|side| coin(*side)).collect(),
+        },
+        assay: two_numbers(&stored.assay_version).unwrap_or_else(|| "unknown".to_owned()),
+        kernel: number("kernel.release"),
+        fio: number("tool.fio"),
+        moderators: moderators(page, stored),
+        pairs: outcomes.iter().map(pair).collect(),
+        ended: match stored.state {
+            TrialState::Running => Ended::CutOff,
+            TrialState::Stopped => Ended::Stopped,
+            TrialState::Complete => Ended::Done,
+        },
+        verdict: judgement.verdict,
+    })
+}
+
+fn pair(outcome: &PairOutcome) -> Pair {
+    match outcome {
+        PairOutcome::Measured { effect, .. } => rounded(*effect),
+        PairOutcome::FailedChanged { .. } => Pair::Without(Without::FailedChanged),
+        PairOutcome::Failed { .. } => Pair::Without(Without::Failed),
+        PairOutcome::Void { .. } => Pair::Without(Without::Void),
+    }
+}
+
+fn coin(first: Side) -> char {
+    match first {
+        Side::Now => 'A',
+        Side::Changed => 'B',
+    }
+}
+
+/// The digest of a page, to tell trials of different versions of it apart.
+fn digest(page: &Advice) -> String {
+    let text = serde_json::to_vec(page).unwrap_or_default();
+    crate::sign::hex(&blake3::hash(&text).as_bytes()[..16])
+}
+
+/// `6.1` of `6.1.0-18-amd64` and of `fio-3.33`: the rest tells a machine apart from others.
+fn two_numbers(text: &str) -> Option<String> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let mut parts = text.get(start..)?.split('.');
+    let number = |part: &str| {
+        let digits: String = part
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .take(4)
+            .collect();
+        (!digits.is_empty()).then_some(digits)
+    };
+    Some(format!(
+        "{}.{}",
+        number(parts.next()?)?,
+        number(parts.next()?)?
+    ))
+}
+
+/// What the user set, where the page itself names the value, or it is a number.
+fn parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let known = page.parameters.iter().filter_map(|(name, parameter)| {
+        let value = set.get(name)?;
+        Some((name.clone(), value_told(parameter, value)))
+    });
+    known.collect()
+}
+
+fn value_told(parameter: &Parameter, value: &str) -> String {
+    let named = parameter.choices.iter().any(|one| one == value)
+        || parameter.default.as_deref() == Some(value);
+    // A default may be a path of the page's; such characters are not told at all.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+%".contains(c);
+    let short = value.len() <= 16 && !value.is_empty() && value.chars().all(plain);
+    let figure = match parameter.kind {
+        ParameterKind::Number => value.parse::<f64>().is_ok_and(|one| one.abs() < 1e9),
+        ParameterKind::Flag => matches!(value, "true" | "false"),
+        ParameterKind::Text | ParameterKind::Words => false,
+    };
+    match short && (named || figure) {
+        true => value.to_owned(),
+        false => "other".to_owned(),
+    }
+}
+
+fn kind(change: &Change) -> &'static str {
+    match change {
+        Change::SideBySide { .. } => "side-by-side",
+        Change::Set { setting, .. } => match setting {
+            Setting::ZfsProperty { .. } => "zfs-property",
+            Setting::ModuleParameter { .. } => "module-parameter",
+            Setting::Sysctl { .. } => "sysctl",
+            Setting::Queue { .. } => "queue",
+            Setting::MountOption { .. } => "mount-option",
+            Setting::Config { .. } => "config",
+            Setting::ConfigKeys { .. } => "config-keys",
+            Setting::Command { .. } => "command",
+        },
+    }
+}
+
+/// What the page declares, as far as it is known of the machine.
+fn moderators(page: &Advice, stored: &Stored) -> BTreeMap<Moderator, String> {
+    let all = page.moderators.iter();
+    all.filter_map(|one| Some((*one, moderator(*one, stored)?)))
+        .collect()
+}
+
+fn moderator(which: Moderator, stored: &Stored) -> Option<String> {
+    let facts = &stored.facts;
+    let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    match which {
+        Moderator::FileSystem => {
+            let name = stored.target.as_ref()?.fs_type.as_deref()?;
+            let named = FILE_SYSTEMS.iter().find(|one| **one == name);
+            Some((*named.unwrap_or(&"other")).to_owned())
+        }
+        Moderator::RotatingDisk => {
+            let disks = &stored.target.as_ref()?.disks;
+            let rotates = |disk: &String| {
+                let value = facts.get(&format!("disk.{disk}.rotational"))?;
+                value.as_bool().or_else(|| Some(value.as_u64()? != 0))
+            };
+            let all: Option<Vec<bool>> = disks.iter().map(rotates).collect();
+            all.filter(|all| !all.is_empty())
+                .map(|all| yes(all.contains(&true)))
+        }
+        Moderator::Memory => {
+            let gib = facts.u64("memory.total")?.div_ceil(1 << 30).max(1);
+            Some(format!("up to {} GiB", gib.checked_next_power_of_two()?))
+        }
+        Moderator::VirtualMachine => Some(yes(facts.str("virtualisation.vm")? != "none")),
+    }
+}

@@ -1,0 +1,335 @@
+//! What all trials of a piece of advice amount to. A machine is one figure, however often it was tried
+//! there; an owner with many machines is one owner.
+
+use crate::bundle::Ended;
+use crate::collect::{Held, Pool};
+use crate::stats::{self, Estimate, LEAST_OWNERS, Measured};
+use assay_model::advice::Moderator;
+use assay_model::criterion::Metric;
+use assay_model::result::Interval;
+use assay_model::trial::Verdict;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Pairs below which the spread of a machine is not known, and its mean has no weight.
+const LEAST_PAIRS: usize = 3;
+/// No mean of pairs is surer than a ten-thousandth: pairs that are all the same were rounded.
+const LEAST_VARIANCE: f64 = 1e-8;
+
+/// What is known of a piece of advice, for one figure and one set of parameters.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Pooled {
+    /// Which advice.
+    pub advice: String,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// The figure that decides.
+    #[schemars(with = "String")]
+    pub metric: Metric,
+    /// Nobody measured this: the bundles say that they are simulated.
+    pub simulated: bool,
+    /// All trials that were started, and what became of them.
+    pub funnel: Funnel,
+    /// Versions of the page among them.
+    pub pages: usize,
+    /// Median of the pairs that trials with a verdict took: for a forecast of length, no evidence.
+    pub median_pairs: Option<u32>,
+    /// Owners of machines that count.
+    pub owners: usize,
+    /// Machines that count.
+    pub machines: usize,
+    /// What they amount to; none below five owners.
+    pub effect: Option<Effect>,
+    /// The same for the machines of each value of what the page declares to matter, where there are five
+    /// owners.
+    pub groups: Vec<Group>,
+}
+
+/// What became of the trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Funnel {
+    /// Trials that were started; those with both sides the same are not among them.
+    pub started: usize,
+    /// Came to their end by their own rule.
+    pub done: usize,
+    /// Were stopped.
+    pub stopped: usize,
+    /// Were cut off, or go on.
+    pub cut_off: usize,
+    /// Verdicts, whether the trial came to its end or not.
+    pub better: usize,
+    /// As before.
+    pub worse: usize,
+    /// As before.
+    pub same: usize,
+    /// As before.
+    pub not_safe: usize,
+    /// As before.
+    pub undecided: usize,
+    /// Trials of machines with fewer than three measured pairs in all: they have no figure.
+    pub without_figure: usize,
+}
+
+/// The effect on machines. Shares: 0.05 is 5 % better.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Effect {
+    /// Where it lies on a machine of somebody else.
+    pub prediction: Interval,
+    /// Smallest gain that matters, as the page says.
+    pub worthwhile: f64,
+    /// Share of machines that gain more than that.
+    pub gain_more: f64,
+    /// Share of machines that lose more than that.
+    pub lose_more: f64,
+    /// The mean over machines.
+    pub mean: f64,
+    /// Its interval.
+    pub mean_interval: Interval,
+    /// Variance of the log ratio between machines of one owner; 0 where each owner has one.
+    pub between_machines: f64,
+    /// Variance of the log ratio between owners.
+    pub between_owners: f64,
+    /// How these were estimated.
+    pub method: stats::Method,
+    /// The mean without each owner: the one that moves it most.
+    pub without_one: Option<LeaveOut>,
+}
+
+/// The mean without an owner.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct LeaveOut {
+    /// The owner.
+    pub owner: String,
+    /// The mean of all others.
+    pub mean: f64,
+    /// Lowest and highest mean without one of the owners.
+    pub range: [f64; 2],
+}
+
+/// Machines that have something in common.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Group {
+    /// What.
+    pub moderator: Moderator,
+    /// Its value.
+    pub value: String,
+    /// Owners.
+    pub owners: usize,
+    /// Machines.
+    pub machines: usize,
+    /// What they amount to; none below five owners.
+    pub effect: Option<Effect>,
+}
+
+/// What is known of a piece of advice: one for each figure and set of parameters, measured ones first,
+/// and those with most machines. `worthwhile` is the smallest gain that matters, `moderators` what the
+/// page declares.
+#[must_use]
+pub fn pooled(pool: &Pool, advice: &str, worthwhile: f64, moderators: &[Moderator]) -> Vec<Pooled> {
+    let mut questions: BTreeMap<_, Vec<&Held>> = BTreeMap::new();
+    for held in pool.trials() {
+        let plan = &held.trial.plan;
+        if plan.advice == advice && !plan.both_same {
+            let question = (held.simulated, plan.metric, plan.parameters.clone());
+            questions.entry(question).or_default().push(held);
+        }
+    }
+    let mut all: Vec<Pooled> = questions
+        .into_iter()
+        .map(|((simulated, metric, parameters), trials)| {
+            let machines = machines(&trials);
+            let groups = groups(&machines, worthwhile, moderators);
+            Pooled {
+                advice: advice.to_owned(),
+                parameters,
+                metric,
+                simulated,
+                funnel: funnel(&trials, &machines),
+                pages: pages(&trials),
+                median_pairs: median_pairs(&trials),
+                owners: owners(&machines),
+                machines: machines.len(),
+                effect: effect(&machines.iter().collect::<Vec<_>>(), worthwhile),
+                groups,
+            }
+        })
+        .collect();
+    all.sort_by_key(|one| (one.simulated, std::cmp::Reverse(one.machines)));
+    all
+}
+
+/// A machine that counts.
+struct Machine<'a> {
+    owner: &'a str,
+    id: &'a str,
+    effect: f64,
+    variance: f64,
+    /// What all its trials agree on.
+    moderators: BTreeMap<Moderator, &'a str>,
+}
+
+/// The pairs of all trials of a machine together, also of those that were not finished: that a trial was
+/// stopped must not decide whether it counts.
+fn machines<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
+    let mut by_machine: BTreeMap<(&str, &str), Vec<&Held>> = BTreeMap::new();
+    for held in trials {
+        let key = (held.owner.as_str(), held.machine.as_str());
+        by_machine.entry(key).or_default().push(held);
+    }
+    let machine = |((owner, id), trials): ((&'a str, &'a str), Vec<&'a Held>)| {
+        let pairs: Vec<f64> = trials
+            .iter()
+            .flat_map(|held| held.trial.effects())
+            .collect();
+        let count = pairs.len() as f64;
+        let effect = pairs.iter().sum::<f64>() / count;
+        let squares: f64 = pairs.iter().map(|pair| (pair - effect).powi(2)).sum();
+        let mut moderators: BTreeMap<Moderator, &str> = BTreeMap::new();
+        for (which, value) in trials.iter().flat_map(|held| &held.trial.moderators) {
+            moderators.insert(*which, value);
+        }
+        moderators.retain(|which, value| {
+            let mut told = trials.iter().map(|held| held.trial.moderators.get(which));
+            told.all(|one| one.is_none_or(|one| one == value))
+        });
+        (pairs.len() >= LEAST_PAIRS).then(|| Machine {
+            owner,
+            id,
+            effect,
+            variance: (squares / (count - 1.0) / count).max(LEAST_VARIANCE),
+            moderators,
+        })
+    };
+    by_machine.into_iter().filter_map(machine).collect()
+}
+
+fn funnel(trials: &[&Held], counted: &[Machine<'_>]) -> Funnel {
+    let counted: BTreeSet<_> = counted.iter().map(|one| (one.owner, one.id)).collect();
+    let mut funnel = Funnel::default();
+    for held in trials {
+        let trial = &held.trial;
+        funnel.started += 1;
+        *match trial.ended {
+            Ended::Done => &mut funnel.done,
+            Ended::Stopped => &mut funnel.stopped,
+            Ended::CutOff => &mut funnel.cut_off,
+        } += 1;
+        *match trial.verdict {
+            Verdict::Better => &mut funnel.better,
+            Verdict::Worse => &mut funnel.worse,
+            Verdict::NoPracticalDifference => &mut funnel.same,
+            Verdict::Unsafe => &mut funnel.not_safe,
+            Verdict::Undecided => &mut funnel.undecided,
+        } += 1;
+        let has = counted.contains(&(held.owner.as_str(), held.machine.as_str()));
+        funnel.without_figure += usize::from(!has);
+    }
+    funnel
+}
+
+fn pages(trials: &[&Held]) -> usize {
+    let all = trials.iter().map(|held| &held.trial.plan.page);
+    all.collect::<BTreeSet<_>>().len()
+}
+
+fn median_pairs(trials: &[&Held]) -> Option<u32> {
+    let decided = trials
+        .iter()
+        .filter(|held| held.trial.verdict != Verdict::Undecided);
+    let mut pairs: Vec<usize> = decided.map(|held| held.trial.pairs.len()).collect();
+    pairs.sort_unstable();
+    u32::try_from(*pairs.get(pairs.len() / 2)?).ok()
+}
+
+fn owners(machines: &[Machine<'_>]) -> usize {
+    let all = machines.iter().map(|one| one.owner);
+    all.collect::<BTreeSet<_>>().len()
+}
+
+fn groups(machines: &[Machine<'_>], worthwhile: f64, moderators: &[Moderator]) -> Vec<Group> {
+    let mut all = Vec::new();
+    for which in moderators {
+        let mut by_value: BTreeMap<&str, Vec<&Machine<'_>>> = BTreeMap::new();
+        for machine in machines {
+            if let Some(value) = machine.moderators.get(which) {
+                by_value.entry(value).or_default().push(machine);
+            }
+        }
+        for (value, machines) in by_value {
+            let owners: BTreeSet<&str> = machines.iter().map(|one| one.owner).collect();
+            // A group of few tells who is in it.
+            if owners.len() >= LEAST_OWNERS {
+                all.push(Group {
+                    moderator: *which,
+                    value: value.to_owned(),
+                    owners: owners.len(),
+                    machines: machines.len(),
+                    effect: effect(&machines, worthwhile),
+                });
+            }
+        }
+    }
+    all
+}
+
+fn effect(machines: &[&Machine<'_>], worthwhile: f64) -> Option<Effect> {
+    let names: Vec<&str> = machines
+        .iter()
+        .map(|one| one.owner)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let measured: Vec<Measured> = machines
+        .iter()
+        .filter_map(|one| {
+            Some(Measured {
+                owner: names.binary_search(&one.owner).ok()?,
+                effect: one.effect,
+                variance: one.variance,
+            })
+        })
+        .collect();
+    let estimate = stats::estimate(&measured)?;
+    let threshold = worthwhile.max(0.0).ln_1p();
+    Some(Effect {
+        prediction: interval(estimate.prediction.interval()),
+        worthwhile,
+        gain_more: 1.0 - estimate.prediction.below(threshold),
+        lose_more: estimate.prediction.below(-threshold),
+        mean: estimate.fit.mean.exp_m1(),
+        mean_interval: interval(estimate.mean),
+        between_machines: estimate.fit.between_machines,
+        between_owners: estimate.fit.between_owners,
+        method: estimate.fit.method,
+        without_one: without_one(&measured, &names, &estimate),
+    })
+}
+
+fn without_one(measured: &[Measured], names: &[&str], all: &Estimate) -> Option<LeaveOut> {
+    let each = stats::without_each(measured);
+    let means: Vec<(usize, f64)> = each
+        .iter()
+        .enumerate()
+        .filter_map(|(owner, fit)| Some((owner, fit.as_ref()?.mean)))
+        .collect();
+    let far = |mean: f64| (mean - all.fit.mean).abs();
+    let (owner, mean) = *means.iter().max_by(|a, b| far(a.1).total_cmp(&far(b.1)))?;
+    let lowest = means.iter().map(|one| one.1).fold(f64::INFINITY, f64::min);
+    let highest = means
+        .iter()
+        .map(|one| one.1)
+        .fold(f64::NEG_INFINITY, f64::max);
+    Some(LeaveOut {
+        owner: (*names.get(owner)?).to_owned(),
+        mean: mean.exp_m1(),
+        range: [lowest.exp_m1(), highest.exp_m1()],
+    })
+}
+
+fn interval([low, high]: [f64; 2]) -> Interval {
+    Interval {
+        low: low.exp_m1(),
+        high: high.exp_m1(),
+        confidence: stats::CONFIDENCE,
+    }
+}

@@ -1,0 +1,271 @@
+//! How much machines and owners differ, by restricted maximum likelihood.
+//!
+//! With `a = 1 ÷ (variance + between machines)` the covariance of an owner's machines is
+//! `diag(1 ÷ a) + between owners`, whose inverse and determinant are known (Sherman and Morrison), so no
+//! matrix is needed: an owner is a weighted mean with the variance `1 ÷ Σa + between owners`.
+
+use super::Measured;
+
+/// Steps of the first look for the highest likelihood, before it is narrowed down: it may have two tops.
+const STEPS: usize = 40;
+/// Golden sections after it; each leaves 0.618 of the interval.
+const SECTIONS: usize = 60;
+
+/// By which method the variances were estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Restricted maximum likelihood.
+    Reml,
+    /// Paule and Mandel 1982: where the likelihood is no number.
+    PauleMandel,
+}
+
+/// The mean of all machines and how much they differ. Variances are of log ratios.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// Of the variances.
+    pub method: Method,
+    /// Machines.
+    pub machines: usize,
+    /// Owners.
+    pub owners: usize,
+    /// Variance between machines of one owner. 0 where each owner has one machine: there all is between
+    /// owners, and the two cannot be told apart.
+    pub between_machines: f64,
+    /// Variance between owners.
+    pub between_owners: f64,
+    /// The mean log ratio.
+    pub mean: f64,
+    /// Its standard error, were the variances known.
+    pub ordinary_se: f64,
+}
+
+impl Fit {
+    /// Variance between machines of different owners.
+    #[must_use]
+    pub fn between(&self) -> f64 {
+        self.between_machines + self.between_owners
+    }
+
+    /// Share of that which is between owners.
+    #[must_use]
+    pub fn share_of_owners(&self) -> f64 {
+        match self.between() > 0.0 {
+            true => self.between_owners / self.between(),
+            false => 1.0,
+        }
+    }
+}
+
+/// An owner's machines brought together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub mean: f64,
+    pub variance: f64,
+}
+
+/// The owners, given the variances.
+pub(super) fn owners(machines: &[Measured], within: f64, between: f64) -> Vec<Owner> {
+    let sums = sums(machines, within);
+    let owner = |sum: &Sums| Owner {
+        mean: sum.weighted / sum.weights,
+        variance: sum.weights.recip() + between,
+    };
+    sums.iter().map(owner).collect()
+}
+
+/// The weighted mean of owners and its variance.
+pub(super) fn mean(owners: &[Owner]) -> (f64, f64) {
+    let weights: f64 = owners.iter().map(|one| one.variance.recip()).sum();
+    let weighted: f64 = owners.iter().map(|one| one.mean / one.variance).sum();
+    (weighted / weights, weights.recip())
+}
+
+/// Sum of squares of the owners about a mean, each by its variance (the generalised Q).
+pub(super) fn spread(owners: &[Owner], mean: f64) -> f64 {
+    let each = owners
+        .iter()
+        .map(|one| (one.mean - mean).powi(2) / one.variance);
+    each.sum()
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    weights: f64,
+    weighted: f64,
+}
+
+fn sums(machines: &[Measured], within: f64) -> Vec<Sums> {
+    let mut all: Vec<Sums> = Vec::new();
+    for one in machines {
+        if all.len() <= one.owner {
+            all.resize(one.owner + 1, Sums::default());
+        }
+        let weight = (one.variance + within).recip();
+        all[one.owner].weights += weight;
+        all[one.owner].weighted += weight * one.effect;
+    }
+    all
+}
+
+/// Twice the restricted log-likelihood, without its constants.
+fn likelihood(machines: &[Measured], within: f64, between: f64) -> f64 {
+    let sums = sums(machines, within);
+    let total = |sum: &Sums| {
+        let variance = sum.weights.recip() + between;
+        Owner {
+            mean: sum.weighted / sum.weights,
+            variance,
+        }
+    };
+    let owners: Vec<Owner> = sums.iter().map(total).collect();
+    let (mean, variance) = mean(&owners);
+    let mut twice = variance.ln() - spread(&owners, mean);
+    for sum in &sums {
+        twice -= (between * sum.weights).ln_1p();
+    }
+    for one in machines {
+        let own = one.variance + within;
+        let centre = sums[one.owner].weighted / sums[one.owner].weights;
+        twice -= own.ln() + (one.effect - centre).powi(2) / own;
+    }
+    twice
+}
+
+/// The fit; none with fewer than two owners, an owner without a machine, or a figure that is none.
+#[must_use]
+pub fn fit(machines: &[Measured]) -> Option<Fit> {
+    let usable =
+        |one: &Measured| one.effect.is_finite() && one.variance.is_finite() && one.variance > 0.0;
+    let count = machines
+        .iter()
+        .map(|one| one.owner.saturating_add(1))
+        .max()
+        .unwrap_or(0);
+    let mut has = vec![0_usize; count.min(machines.len())];
+    if count > machines.len() || count < 2 || !machines.iter().all(usable) {
+        return None;
+    }
+    for one in machines {
+        has[one.owner] += 1;
+    }
+    if has.contains(&0) {
+        return None;
+    }
+    let single = has.iter().all(|machines| *machines == 1);
+    let (method, total, share) = variances(machines, single, count);
+    let (within, between) = (total * (1.0 - share), total * share);
+    let (mean, variance) = mean(&owners(machines, within, between));
+    let fit = Fit {
+        method,
+        machines: machines.len(),
+        owners: count,
+        between_machines: within,
+        between_owners: between,
+        mean,
+        ordinary_se: variance.sqrt(),
+    };
+    (fit.mean.is_finite() && fit.ordinary_se.is_finite()).then_some(fit)
+}
+
+/// The variance between machines of different owners, and the share of it that is between owners.
+fn variances(machines: &[Measured], single: bool, owners: usize) -> (Method, f64, f64) {
+    let most = largest(machines);
+    let at = |total: f64, share: f64| likelihood(machines, total * (1.0 - share), total * share);
+    let best_total = |share: f64| {
+        // The square: small variances matter as much as large ones.
+        let root = highest(0.0, most.sqrt(), |root| at(root * root, share));
+        (root * root, at(root * root, share))
+    };
+    let share = match single {
+        true => 1.0,
+        false => highest(0.0, 1.0, |share| best_total(share).1),
+    };
+    let (total, likelihood) = best_total(share);
+    match likelihood.is_finite() {
+        true => (Method::Reml, total, share),
+        false => (
+            Method::PauleMandel,
+            paule_mandel(machines, share, owners as f64 - 1.0),
+            share,
+        ),
+    }
+}
+
+/// No estimate of the variance is above this: that of the effects themselves, many times over.
+pub(super) fn largest(machines: &[Measured]) -> f64 {
+    let count = machines.len() as f64;
+    let mean = machines.iter().map(|one| one.effect).sum::<f64>() / count;
+    let squares = machines.iter().map(|one| (one.effect - mean).powi(2));
+    (10.0 * squares.sum::<f64>() / (count - 1.0)).max(f64::MIN_POSITIVE)
+}
+
+/// The variance at which the owners' spread is `aim`: with `aim` = owners − 1 the estimate of Paule and
+/// Mandel. 0 when they lie closer together than that by chance alone.
+pub(super) fn paule_mandel(machines: &[Measured], share: f64, aim: f64) -> f64 {
+    let spread_at = |total: f64| {
+        let owners = owners(machines, total * (1.0 - share), total * share);
+        spread(&owners, mean(&owners).0)
+    };
+    if spread_at(0.0) <= aim {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, largest(machines));
+    // The spread falls towards 0 as the variance rises.
+    for _ in 0..200 {
+        if spread_at(high) <= aim {
+            break;
+        }
+        low = high;
+        high *= 4.0;
+    }
+    for _ in 0..SECTIONS {
+        let middle = f64::midpoint(low, high);
+        match spread_at(middle) > aim {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+/// Where a function of one variable is highest: the best of a few steps, then golden sections around it.
+fn highest(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
+    let step = (high - low) / STEPS as f64;
+    let point = |number: usize| low + step * number as f64;
+    let mut best = (0, of(low));
+    for number in 1..=STEPS {
+        let value = of(point(number));
+        if value > best.1 {
+            best = (number, value);
+        }
+    }
+    let (mut left, mut right) = (
+        point(best.0.saturating_sub(1)),
+        point((best.0 + 1).min(STEPS)),
+    );
+    let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut a, mut b) = (
+        right - golden * (right - left),
+        left + golden * (right - left),
+    );
+    let (mut at_a, mut at_b) = (of(a), of(b));
+    for _ in 0..SECTIONS {
+        if at_a >= at_b {
+            (right, b, at_b) = (b, a, at_a);
+            a = right - golden * (right - left);
+            at_a = of(a);
+        } else {
+            (left, a, at_a) = (a, b, at_b);
+            b = left + golden * (right - left);
+            at_b = of(b);
+        }
+    }
+    let found = f64::midpoint(left, right);
+    // An end of the range is met exactly: no difference between machines is a common result.
+    match of(point(best.0)) >= of(found) {
+        true => point(best.0),
+        false => found,
+    }
+}

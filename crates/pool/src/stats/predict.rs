@@ -1,0 +1,77 @@
+//! What a machine of somebody who is not in the pool may see.
+//!
+//! The usual interval takes the estimated variance between machines for the true one, and covers too
+//! little with few owners (Nagashima, Noma and Furukawa 2019 repair it with a bootstrap over the
+//! variance's confidence distribution). Here the same distribution is gone through instead of drawn from:
+//! the owners' spread at the true variance is chi-squared with owners − 1 degrees of freedom (the Q-profile,
+//! Viechtbauer 2007), so each quantile of that stands for one variance, one mean with its error, and a
+//! normal distribution of a new machine about it. Their mixture is the prediction.
+
+use super::fit::{Fit, mean, owners, paule_mandel};
+use super::{CONFIDENCE, Measured};
+use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal};
+
+/// Quantiles of the variance.
+const NODES: usize = 200;
+
+/// The distribution of the effect on a machine of a new owner, in logarithms.
+#[derive(Clone, Debug, Default)]
+pub struct Prediction {
+    /// Mean and standard deviation of each node.
+    nodes: Vec<(f64, f64)>,
+}
+
+impl Prediction {
+    pub(super) fn of(machines: &[Measured], fit: &Fit) -> Self {
+        let share = fit.share_of_owners();
+        let Ok(spread) = ChiSquared::new((fit.owners - 1) as f64) else {
+            return Self::default();
+        };
+        let node = |number: usize| {
+            let aim = spread.inverse_cdf((number as f64 + 0.5) / NODES as f64);
+            let total = paule_mandel(machines, share, aim);
+            let owners = owners(machines, total * (1.0 - share), total * share);
+            let (mean, variance) = mean(&owners);
+            (mean, (variance + total).sqrt())
+        };
+        Self {
+            nodes: (0..NODES).map(node).collect(),
+        }
+    }
+
+    /// Share of machines whose effect is below this.
+    #[must_use]
+    pub fn below(&self, effect: f64) -> f64 {
+        let each = self.nodes.iter().filter_map(|(mean, deviation)| {
+            Normal::new(*mean, *deviation)
+                .ok()
+                .map(|normal| normal.cdf(effect))
+        });
+        each.sum::<f64>() / self.nodes.len().max(1) as f64
+    }
+
+    /// The effect below which this share of machines is.
+    fn quantile(&self, share: f64) -> f64 {
+        let reach = |sign: f64| {
+            let ends = self.nodes.iter();
+            ends.map(move |(mean, deviation)| mean + sign * 40.0 * deviation)
+        };
+        let mut low = reach(-1.0).fold(f64::INFINITY, f64::min);
+        let mut high = reach(1.0).fold(f64::NEG_INFINITY, f64::max);
+        for _ in 0..80 {
+            let middle = f64::midpoint(low, high);
+            match self.below(middle) < share {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        f64::midpoint(low, high)
+    }
+
+    /// Where the effect on a new machine lies with [`CONFIDENCE`].
+    #[must_use]
+    pub fn interval(&self) -> [f64; 2] {
+        let tail = (1.0 - CONFIDENCE) / 2.0;
+        [self.quantile(tail), self.quantile(1.0 - tail)]
+    }
+}
