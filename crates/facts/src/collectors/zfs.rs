@@ -7,6 +7,9 @@ use assay_model::{FactKind, Facts, Place};
 use serde_json::Value;
 use std::path::Path;
 
+mod devices;
+mod volumes;
+
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
 
 /// Names of one machine, not of how it is set up.
@@ -38,6 +41,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             "hits",
             "misses",
             "l2_size",
+            "l2_hdr_size",
             "compressed_size",
             "uncompressed_size",
         ] {
@@ -103,16 +107,23 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     let Some(output) = g.ask("zfs.dataset", &argv) else {
         return;
     };
-    for name in named(&mut g.facts, "zfs.dataset", &output.text(), &argv) {
-        let pool = name.split('/').next().unwrap_or(&name).to_owned();
-        let place = Place::command(argv);
-        g.facts.known(
-            format!("zfs.dataset.{name}.pool"),
-            pool,
-            FactKind::Runtime,
-            place,
-        );
-        g.about(["zfs.dataset", &name]);
+    let datasets = named(&mut g.facts, "zfs.dataset", &output.text(), &argv);
+    for name in &datasets {
+        let pool = name.split('/').next().unwrap_or(name);
+        let mut known = |key: &str, value: &str| {
+            let key = format!("zfs.dataset.{name}.{key}");
+            let place = Place::command(argv);
+            g.facts.known(key, value, FactKind::Runtime, place);
+        };
+        known("pool", pool);
+        // What is inherited is told once, of the data set that it comes from.
+        if let Some((parent, _)) = name.rsplit_once('/') {
+            known("parent", parent);
+        }
+        g.about(["zfs.dataset", name]);
+    }
+    for pool in &pools {
+        volumes::thin(g, pool, &datasets, &argv);
     }
 }
 
@@ -197,6 +208,7 @@ fn layout(g: &mut Gather<'_>, pool: &str) {
 /// The top-level devices of a pool, by their place in `zpool status`.
 fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     let (ashifts, source) = ashifts(g, pool, vdevs);
+    let mut all_ashifts: Vec<u32> = Vec::new();
     for (at, vdev) in vdevs.iter().enumerate() {
         let key = |name: &str| format!("{pool_key}.vdev.{at}.{name}");
         let mut known = |name: &str, value: Value, kind| {
@@ -212,13 +224,27 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
         known("state", vdev.state.clone().into(), FactKind::Runtime);
         let leaves: Value = vdev.leaves.iter().map(|(name, _)| name.clone()).collect();
         known("devices", leaves, FactKind::Configured);
+        let own = format!("{pool_key}.vdev.{at}");
+        devices::of_vdev(g, &own, vdev);
+        devices::names(g, &own, vdev, ashifts.as_ref().ok(), &source);
+        g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
         // Caches and spares are not in the configuration of the pool.
         if matches!(vdev.class, "cache" | "spare") {
             continue;
         }
         let kind = FactKind::Configured;
         match ashifts.as_ref().map(|all| ashift(g, all, vdev)) {
-            Ok(Some(ashift)) => g.facts.known(key("ashift"), ashift, kind, source.clone()),
+            Ok(Some(ashift)) => {
+                g.facts.known(key("ashift"), ashift, kind, source.clone());
+                // zpoolprops(7): from 9 to 16.
+                if let Some(bytes) = 1u64.checked_shl(ashift) {
+                    g.facts
+                        .known(key("allocation"), bytes, kind, source.clone());
+                }
+                if vdev.class == "data" && !all_ashifts.contains(&ashift) {
+                    all_ashifts.push(ashift);
+                }
+            }
             Ok(None) => {
                 let why = "the pool's configuration does not say";
                 g.facts.unknown(key("ashift"), why, kind, source.clone());
@@ -227,8 +253,15 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
                 .facts
                 .unknown(key("ashift"), why.clone(), kind, source.clone()),
         }
-        g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
     }
+    all_ashifts.sort_unstable();
+    let all: Value = all_ashifts.into_iter().collect();
+    g.facts.known(
+        format!("{pool_key}.ashifts"),
+        all,
+        FactKind::Configured,
+        source,
+    );
 }
 
 /// Of groups by number, of single devices by path, to which the pool may know another one.
