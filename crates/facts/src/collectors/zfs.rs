@@ -254,14 +254,13 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
                 .unknown(key("ashift"), why.clone(), kind, source.clone()),
         }
     }
+    if all_ashifts.is_empty() {
+        return;
+    }
     all_ashifts.sort_unstable();
     let all: Value = all_ashifts.into_iter().collect();
-    g.facts.known(
-        format!("{pool_key}.ashifts"),
-        all,
-        FactKind::Configured,
-        source,
-    );
+    let key = format!("{pool_key}.ashifts");
+    g.facts.known(key, all, FactKind::Configured, source);
 }
 
 /// Of groups by number, of single devices by path, to which the pool may know another one.

@@ -115,7 +115,11 @@ pub(super) fn names(
     told: Option<&Ashifts>,
     place: &Place,
 ) {
-    let Some(told) = told else { return };
+    // An answer without any device says nothing of their names.
+    let whole = |told: &&Ashifts| !told.by_id.is_empty() || !told.by_path.is_empty();
+    let Some(told) = told.filter(whole) else {
+        return;
+    };
     let by_order = |path: &&str| {
         let name = path.strip_prefix("/dev/").unwrap_or_default();
         let kernel = BY_ORDER.iter().any(|start| name.starts_with(start));
