@@ -1,9 +1,11 @@
 //! btrfs: profiles of its block groups (from sysfs, without a command), properties of a path.
 
+use crate::block::Device;
 use crate::gather::{Gather, lossy};
 use assay_host::FileKind;
 use assay_model::{FactKind, Place};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::Path;
 
 const BASE: &str = "/sys/fs/btrfs";
@@ -32,6 +34,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             FactKind::Runtime,
             format!("{dir}/devices"),
         );
+        sizes(g, &key, &dir, &devices);
         for class in ["data", "metadata", "system"] {
             let key = format!("{key}.{class}_profile");
             let class = format!("{dir}/allocation/{class}");
@@ -74,6 +77,36 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// `size` of all devices together and `without_twin`, the bytes of the largest that no other device has
+/// room to mirror: two copies of everything need min(total / 2, total - largest) for their data.
+fn sizes(g: &mut Gather<'_>, key: &str, dir: &str, devices: &[OsString]) {
+    let mut sizes: Vec<u64> = Vec::new();
+    for name in devices {
+        let device = Device::of_name(g.host, name);
+        match device.and_then(|device| device.size(g.host)) {
+            Ok(size) => sizes.push(size),
+            // Half of them would be a wrong sum.
+            Err(_) => return,
+        }
+    }
+    let total = sizes
+        .iter()
+        .fold(0u64, |sum, size| sum.saturating_add(*size));
+    let largest = sizes.into_iter().max().unwrap_or(0);
+    let others = total.saturating_sub(largest);
+    for (name, value) in [
+        ("size", total),
+        ("without_twin", largest.saturating_sub(others)),
+    ] {
+        g.facts.known(
+            format!("{key}.{name}"),
+            value,
+            FactKind::Runtime,
+            format!("{dir}/devices"),
+        );
+    }
+}
+
 /// Properties of a path, such as its compression (btrfs-property(8)).
 pub(crate) fn properties(g: &mut Gather<'_>, path: &Path) {
     let path = path.to_string_lossy().into_owned();
@@ -91,5 +124,33 @@ pub(crate) fn properties(g: &mut Gather<'_>, path: &Path) {
                 Place::command(argv),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn of(sizes: &[(&str, u64)]) -> Option<u64> {
+        let mut host = Recorded::new();
+        for (name, sectors) in sizes {
+            let dir = format!("/sys/devices/virtual/block/{name}");
+            host = host
+                .linked(&format!("/sys/class/block/{name}"), &dir)
+                .file(&format!("{dir}/dev"), "7:0\n")
+                .file(&format!("{dir}/size"), format!("{sectors}\n"));
+        }
+        let mut g = Gather::new(&host);
+        let names: Vec<OsString> = sizes.iter().map(|(name, _)| name.into()).collect();
+        super::sizes(&mut g, "b", "/sys/fs/btrfs/x", &names);
+        g.facts.u64("b.without_twin")
+    }
+
+    #[test]
+    fn what_the_largest_device_has_too_much() {
+        assert_eq!(of(&[("a", 4), ("b", 2)]), Some(2 * 512));
+        assert_eq!(of(&[("a", 4), ("b", 2), ("c", 2)]), Some(0));
+        assert_eq!(of(&[("a", 3)]), Some(3 * 512));
     }
 }

@@ -54,6 +54,9 @@ fn luks(g: &mut Gather<'_>, device: &str) {
     if crate::dm::kind(uuid) != "crypt" {
         return;
     }
+    // The kernel takes it over from what lies below.
+    let turns = format!("{dir}/queue/rotational");
+    g.flag(&format!("dm.{name}.rotational"), &turns);
     // CRYPT-LUKS2-…
     let Some(format) = uuid.split('-').nth(1) else {
         return;

@@ -4,6 +4,7 @@ use crate::gather::{Gather, chosen, lossy};
 use assay_model::FactKind;
 
 const MEMINFO: &str = "/proc/meminfo";
+const EDAC: &str = "/sys/devices/system/edac/mc";
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let names = [
@@ -28,12 +29,34 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         chosen,
     );
     g.flag("memory.zswap", "/sys/module/zswap/parameters/enabled");
+    errors(g);
     let node = "/sys/devices/system/node";
     let nodes = g.list("memory.numa_nodes", node);
     let count = nodes.iter().filter(|name| is_node(&lossy(name))).count();
     if count > 0 {
         g.facts
             .known("memory.numa_nodes", count, FactKind::Runtime, node);
+    }
+}
+
+/// `edac.mc0`: what the driver of a memory controller with ECC counted since the machine started
+/// (Documentation/ABI/testing/sysfs-devices-edac). Without ECC there is no such controller.
+fn errors(g: &mut Gather<'_>) {
+    for name in g.list("edac", EDAC) {
+        let name = lossy(&name);
+        let number = name.strip_prefix("mc").unwrap_or_default();
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let key = format!("edac.{name}");
+        for count in ["ce_count", "ue_count"] {
+            g.number(
+                &format!("{key}.{count}"),
+                &format!("{EDAC}/{name}/{count}"),
+                1,
+            );
+        }
+        g.about(["edac", &name]);
     }
 }
 
@@ -59,6 +82,19 @@ fn meminfo(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_by_controller() {
+        let host = assay_host::Recorded::new()
+            .file(&format!("{EDAC}/mc0/ce_count"), "3\n")
+            .file(&format!("{EDAC}/mc0/ue_count"), "0\n")
+            .file(&format!("{EDAC}/power/control"), "auto\n");
+        let mut g = Gather::new(&host);
+        errors(&mut g);
+        assert_eq!(g.facts.u64("edac.mc0.ce_count"), Some(3));
+        assert_eq!(g.facts.u64("edac.mc0.ue_count"), Some(0));
+        assert_eq!(g.facts.map.len(), 2);
+    }
 
     #[test]
     fn units() {

@@ -191,6 +191,11 @@ fn disks(
             Storage::Nothing => None,
         };
         if let Some(storage) = storage {
+            // The data set below a guest's disk; a name that was left out leads nowhere.
+            let zvol = storage.strip_prefix("/dev/zvol/");
+            if let Some(zvol) = zvol.filter(|zvol| !zvol.contains('(')) {
+                known(g, &key, "zvol", zvol, kind, &source);
+            }
             known(g, &key, "storage", storage, kind, &source);
         }
         g.about([of, number, "disk", &disk.id]);
@@ -236,6 +241,8 @@ mod tests {
         assert_eq!(facts.str("proxmox.100.disk.virtio2.cache"), Some("unsafe"));
         let zvol = facts.str("proxmox.100.disk.scsi0.storage");
         assert_eq!(zvol, Some("/dev/zvol/rpool/data/vm-100-disk-0"));
+        let zvol = facts.str("proxmox.100.disk.scsi0.zvol");
+        assert_eq!(zvol, Some("rpool/data/vm-100-disk-0"));
         let text = format!("{facts:?}");
         for secret in ["web", "S3RIAL", "secret", "over.qcow2"] {
             assert!(!text.contains(secret), "{secret} in {text}");

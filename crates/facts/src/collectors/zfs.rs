@@ -7,6 +7,9 @@ use assay_model::{FactKind, Facts, Place};
 use serde_json::Value;
 use std::path::Path;
 
+mod devices;
+mod volumes;
+
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
 
 /// Names of one machine, not of how it is set up.
@@ -38,6 +41,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
             "hits",
             "misses",
             "l2_size",
+            "l2_hdr_size",
             "compressed_size",
             "uncompressed_size",
         ] {
@@ -103,16 +107,24 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     let Some(output) = g.ask("zfs.dataset", &argv) else {
         return;
     };
-    for name in named(&mut g.facts, "zfs.dataset", &output.text(), &argv) {
-        let pool = name.split('/').next().unwrap_or(&name).to_owned();
-        let place = Place::command(argv);
-        g.facts.known(
-            format!("zfs.dataset.{name}.pool"),
-            pool,
-            FactKind::Runtime,
-            place,
-        );
-        g.about(["zfs.dataset", &name]);
+    let datasets = named(&mut g.facts, "zfs.dataset", &output.text(), &argv);
+    for name in &datasets {
+        let pool = name.split('/').next().unwrap_or(name);
+        let mut known = |key: &str, value: &str| {
+            let key = format!("zfs.dataset.{name}.{key}");
+            let place = Place::command(argv);
+            g.facts.known(key, value, FactKind::Runtime, place);
+        };
+        known("pool", pool);
+        // What is inherited is told once, of the data set that it comes from.
+        if let Some((parent, _)) = name.rsplit_once('/') {
+            known("parent", parent);
+        }
+        g.about(["zfs.dataset", name]);
+    }
+    for pool in &pools {
+        volumes::thin(g, pool, &datasets, &argv);
+        g.about(["zfs.pool", pool]);
     }
 }
 
@@ -197,6 +209,7 @@ fn layout(g: &mut Gather<'_>, pool: &str) {
 /// The top-level devices of a pool, by their place in `zpool status`.
 fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
     let (ashifts, source) = ashifts(g, pool, vdevs);
+    let mut all_ashifts: Vec<u32> = Vec::new();
     for (at, vdev) in vdevs.iter().enumerate() {
         let key = |name: &str| format!("{pool_key}.vdev.{at}.{name}");
         let mut known = |name: &str, value: Value, kind| {
@@ -212,13 +225,27 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
         known("state", vdev.state.clone().into(), FactKind::Runtime);
         let leaves: Value = vdev.leaves.iter().map(|(name, _)| name.clone()).collect();
         known("devices", leaves, FactKind::Configured);
+        let own = format!("{pool_key}.vdev.{at}");
+        devices::of_vdev(g, &own, vdev);
+        devices::names(g, &own, vdev, ashifts.as_ref().ok(), &source);
+        g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
         // Caches and spares are not in the configuration of the pool.
         if matches!(vdev.class, "cache" | "spare") {
             continue;
         }
         let kind = FactKind::Configured;
         match ashifts.as_ref().map(|all| ashift(g, all, vdev)) {
-            Ok(Some(ashift)) => g.facts.known(key("ashift"), ashift, kind, source.clone()),
+            Ok(Some(ashift)) => {
+                g.facts.known(key("ashift"), ashift, kind, source.clone());
+                // zpoolprops(7): from 9 to 16.
+                if let Some(bytes) = 1u64.checked_shl(ashift) {
+                    g.facts
+                        .known(key("allocation"), bytes, kind, source.clone());
+                }
+                if vdev.class == "data" && !all_ashifts.contains(&ashift) {
+                    all_ashifts.push(ashift);
+                }
+            }
             Ok(None) => {
                 let why = "the pool's configuration does not say";
                 g.facts.unknown(key("ashift"), why, kind, source.clone());
@@ -229,6 +256,13 @@ fn vdevs(g: &mut Gather<'_>, pool_key: &str, pool: &str, vdevs: &[Vdev]) {
         }
         g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
     }
+    if all_ashifts.is_empty() {
+        return;
+    }
+    all_ashifts.sort_unstable();
+    let all: Value = all_ashifts.into_iter().collect();
+    let key = format!("{pool_key}.ashifts");
+    g.facts.known(key, all, FactKind::Configured, source);
 }
 
 /// Of groups by number, of single devices by path, to which the pool may know another one.
@@ -317,133 +351,4 @@ fn properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use assay_host::Recorded;
-    use assay_model::FactValue;
-
-    // Recorded: OpenZFS 2.1.11 (Debian 12), a pool with log, cache, special and spare.
-    const DATASET: &str = include_str!("../../fixtures/zfs-2.1.11/get-dataset.txt");
-    const POOL: &str = include_str!("../../fixtures/zfs-2.1.11/get-pool.txt");
-    const STATUS: &str = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
-    const ZDB: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-mirror.txt");
-    const ARC: &str = include_str!("../../fixtures/zfs-2.1.11/arcstats.txt");
-    const GET: [&str; 5] = ["get", "-Hp", "-o", "property,value,source", "all"];
-
-    fn get<'a>(tool: &'a str, of: &'a str) -> Vec<&'a str> {
-        [tool].into_iter().chain(GET).chain([of]).collect()
-    }
-
-    fn host() -> Recorded {
-        Recorded::new()
-            .command(&get("zfs", "tank/data"), DATASET)
-            .command(&get("zpool", "tank"), POOL)
-            .command(&["zpool", "status", "-LP", "tank"], STATUS)
-            // 2.1 has no properties of devices.
-            .command_with(
-                &Ashifts::query("tank"),
-                2,
-                "",
-                "bad property list: invalid property 'path'\n",
-            )
-            .command(&["zdb", "-C", "tank"], ZDB)
-            .linked("/dev/disk/by-id/virtio-d3-part1", "../../vdd1")
-            .file("/dev/vdd1", "")
-            .file("/sys/module/zfs/version", "2.1.11-1+deb12u1\n")
-            .file("/sys/module/zfs/parameters/zfs_arc_max", "0\n")
-            .denied("/sys/module/zfs/parameters/zfs_txg_timeout")
-            .file("/sys/module/zfs/parameters/zfs_txg_timeout", "5\n")
-            .file(kstat::ARCSTATS, ARC)
-    }
-
-    #[test]
-    fn properties_say_how_they_came_to_be() {
-        let host = host();
-        let mut g = Gather::new(&host);
-        dataset(&mut g, "tank/data");
-        assert_eq!(g.facts.u64("zfs.dataset.tank/data.recordsize"), Some(65536));
-        assert_eq!(
-            g.facts.str("zfs.dataset.tank/data.compression"),
-            Some("zstd")
-        );
-        let kind = |name: &str| g.facts.map[&format!("zfs.dataset.tank/data.{name}")].kind;
-        assert_eq!(kind("recordsize"), FactKind::Configured);
-        assert_eq!(kind("sync"), FactKind::Default);
-        assert_eq!(kind("used"), FactKind::Runtime);
-        assert!(!format!("{:?}", g.facts).contains("guid"));
-        assert_eq!(g.facts.str("zfs.pool.tank.state"), Some("ONLINE"));
-        assert_eq!(
-            g.facts.get("zfs.pool.tank.layout").unwrap()[0],
-            "mirror: /dev/vdb1 /dev/vdc1"
-        );
-    }
-
-    #[test]
-    fn devices_of_a_pool() {
-        let host = host();
-        let mut g = Gather::new(&host);
-        dataset(&mut g, "tank/data");
-        let vdev = |at: usize, name: &str| g.facts.get(&format!("zfs.pool.tank.vdev.{at}.{name}"));
-        assert_eq!(vdev(0, "kind").unwrap(), "mirror");
-        assert_eq!(vdev(0, "ashift").unwrap(), 12);
-        assert_eq!(vdev(1, "class").unwrap(), "special");
-        assert_eq!(vdev(2, "class").unwrap(), "log");
-        // A single device, which the pool knows by a link.
-        assert_eq!(vdev(2, "ashift").unwrap(), 12);
-        assert_eq!(vdev(3, "class").unwrap(), "cache");
-        assert!(vdev(3, "ashift").is_none());
-    }
-
-    /// OpenZFS 2.3.2 as recorded, with a log device added by hand; zdb may not be asked.
-    #[test]
-    fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
-        let told = include_str!("../../fixtures/zfs-2.3.2/properties-draid2.txt");
-        let told = format!("{told}vdh\tpath\t/dev/vdh1\nvdh\tashift\t12\n");
-        let status = include_str!("../../fixtures/zfs-2.3.2/status-draid2.txt");
-        let log = "\tlogs\t\n\t  /dev/vdh1           ONLINE       0     0     0\n\tspares\n";
-        let host = Recorded::new()
-            .command(&get("zpool", "tank"), POOL)
-            .command(
-                &["zpool", "status", "-LP", "tank"],
-                &status.replace("\tspares\n", log),
-            )
-            .command(&Ashifts::query("tank"), &told)
-            .command_with(&["zdb", "-C", "tank"], 1, "", "Permission denied\n");
-        let mut g = Gather::new(&host);
-        dataset(&mut g, "tank");
-        let ashift = |at: usize| g.facts.get(&format!("zfs.pool.tank.vdev.{at}.ashift"));
-        assert!(ashift(0).is_none());
-        assert_eq!(ashift(1).unwrap(), 12);
-    }
-
-    #[test]
-    fn what_may_not_be_asked_is_unknown() {
-        // Written; not recorded.
-        let denied = "Permission denied the ZFS utilities must be run as root.\n";
-        let host = Recorded::new()
-            .command_with(&get("zpool", "tank"), 1, "", denied)
-            .command(&["zpool", "status", "-LP", "tank"], STATUS);
-        let mut g = Gather::new(&host);
-        dataset(&mut g, "tank");
-        let unknown = |key: &str| match &g.facts.map[key].value {
-            FactValue::Unknown(why) => why.clone(),
-            FactValue::Known(value) => panic!("{value}"),
-        };
-        assert!(unknown("zfs.pool.tank").contains("run as root"));
-        assert!(!unknown("zfs.pool.tank.vdev.0.ashift").is_empty());
-        let place = &g.facts.map["zfs.pool.tank.vdev.0.ashift"].place;
-        assert_eq!(*place, Place::command(["zdb", "-C", "tank"]));
-    }
-
-    #[test]
-    fn module_and_arc() {
-        let host = host();
-        let mut g = Gather::new(&host);
-        collect(&mut g);
-        assert_eq!(g.facts.str("zfs.version"), Some("2.1.11-1+deb12u1"));
-        assert_eq!(g.facts.u64("zfs.arc.c_max"), Some(502_472_704));
-        assert_eq!(g.facts.u64("zfs.arc.size"), Some(3_286_000));
-        assert!(g.facts.get("zfs.param.zfs_txg_timeout").is_none());
-        assert!(g.facts.map.contains_key("zfs.param.zfs_txg_timeout"));
-    }
-}
+mod tests;

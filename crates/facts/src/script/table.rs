@@ -96,6 +96,11 @@ pub(super) const WANTS: &[Want] = &[
         ],
     ),
     Want::Files("whole", "/sys/devices/system/node", &["node*/cpulist"]),
+    Want::Files(
+        "whole",
+        "/sys/devices/system/edac/mc",
+        &["mc*/ce_count", "mc*/ue_count"],
+    ),
     Want::Files("whole", "/sys/module/zfs/parameters", ALL),
     Want::Dir(&["/sys/fs/btrfs", "/sys/class/hwmon"]),
     Want::Present(&["/.dockerenv", "/run/.containerenv", "/dev/null"]),

@@ -1,0 +1,206 @@
+//! What the kernel says of the disks below a pool's top-level devices, and how the pool knows them.
+
+use crate::block::Device;
+use crate::gather::Gather;
+use crate::zpool::{Ashifts, Vdev};
+use assay_model::{FactKind, Place};
+use serde_json::Value;
+use std::ffi::OsStr;
+
+/// Names that follow the order in which disks are found. OpenZFS documentation, FAQ, "Selecting /dev/
+/// names", advises against them but for tests; NVMe's and virtio's are given in the same way.
+const BY_ORDER: [&str; 5] = ["sd", "hd", "vd", "xvd", "nvme"];
+
+/// How volumes of RAID controllers call themselves: vendor and beginning of the model, as SCSI's INQUIRY
+/// tells them. Disks that a controller passes through have names of their own.
+const VOLUMES: [(&str, &str); 10] = [
+    ("DELL", "PERC"),
+    ("HP", "LOGICAL VOLUME"),
+    ("HPE", "LOGICAL VOLUME"),
+    ("LSI", "MR9"),
+    ("LSI", "MegaRAID"),
+    ("AVAGO", "MR9"),
+    ("BROADCOM", "MR9"),
+    ("IBM", "ServeRAID"),
+    ("Lenovo", "RAID"),
+    ("Areca", "ARC-"),
+];
+
+/// `sector`, the largest physical sector of its disks; `write_cache`, `write back` where one of them has
+/// a cache that loses power; `rotational`, where one of them turns; `raid`, where one is a RAID itself.
+pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
+    let mut sector: Option<(u64, String)> = None;
+    let mut cache: Option<(String, String)> = None;
+    let mut turns: Option<(bool, String)> = None;
+    let mut raid: Option<(String, String)> = None;
+    for (path, _) in &vdev.leaves {
+        // Files, and disks that are gone, say nothing.
+        let Some(disk) = disk(g, path) else { continue };
+        let dir = disk.dir.display();
+        let file = |name: &str| format!("{dir}/{name}");
+        let said = |name: &str| {
+            let text = g.host.read_text(std::path::Path::new(&file(name))).ok()?;
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let size = said("queue/physical_block_size").and_then(|text| text.parse::<u64>().ok());
+        if let Some(size) = size.filter(|size| sector.as_ref().is_none_or(|(most, _)| size > most))
+        {
+            sector = Some((size, file("queue/physical_block_size")));
+        }
+        let keeps = said("queue/write_cache");
+        if let Some(said) = keeps.filter(|said| cache.is_none() || said == "write back") {
+            cache = Some((said, file("queue/write_cache")));
+        }
+        let spins = said("queue/rotational").map(|said| said == "1");
+        if let Some(spins) = spins.filter(|spins| turns.is_none() || *spins) {
+            turns = Some((spins, file("queue/rotational")));
+        }
+        let (vendor, model) = (said("device/vendor"), said("device/model"));
+        if let Some(name) = volume(&disk.name, vendor.as_deref(), model.as_deref()) {
+            raid.get_or_insert((name, file("device/model")));
+        }
+    }
+    let mut known = |name: &str, found: Option<(Value, String)>| {
+        if let Some((value, place)) = found {
+            let key = format!("{key}.{name}");
+            g.facts.known(key, value, FactKind::Runtime, place);
+        }
+    };
+    known("sector", sector.map(|(size, place)| (size.into(), place)));
+    known(
+        "write_cache",
+        cache.map(|(said, place)| (said.into(), place)),
+    );
+    known(
+        "rotational",
+        turns.map(|(spins, place)| (spins.into(), place)),
+    );
+    known("raid", raid.map(|(name, place)| (name.into(), place)));
+}
+
+/// The whole disk that a leaf lies on.
+fn disk(g: &Gather<'_>, path: &str) -> Option<Device> {
+    let name = path.strip_prefix("/dev/")?;
+    // Nodes in directories are links or files; `zpool status -L` resolves links.
+    if name.contains('/') {
+        return None;
+    }
+    let device = Device::of_name(g.host, OsStr::new(name)).ok()?;
+    match device.disk(g.host) {
+        Ok(Some(disk)) => Some(disk),
+        _ => Some(device),
+    }
+}
+
+/// What a RAID calls itself; none of a disk.
+fn volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Option<String> {
+    let number = name
+        .strip_prefix("md")
+        .map(|rest| rest.trim_start_matches('_'));
+    if number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit())) {
+        return Some(name.to_owned());
+    }
+    let (vendor, model) = (vendor?, model?);
+    let mut known = VOLUMES.iter();
+    known
+        .any(|(whose, start)| vendor.eq_ignore_ascii_case(whose) && model.starts_with(start))
+        .then(|| format!("{vendor} {model}"))
+}
+
+/// `by_kernel_name`: those of its devices that the pool knows by a name that another order changes.
+pub(super) fn names(
+    g: &mut Gather<'_>,
+    key: &str,
+    vdev: &Vdev,
+    told: Option<&Ashifts>,
+    place: &Place,
+) {
+    // An answer without any device says nothing of their names.
+    let whole = |told: &&Ashifts| !told.by_id.is_empty() || !told.by_path.is_empty();
+    let Some(told) = told.filter(whole) else {
+        return;
+    };
+    let by_order = |path: &&str| {
+        let name = path.strip_prefix("/dev/").unwrap_or_default();
+        let kernel = BY_ORDER.iter().any(|start| name.starts_with(start));
+        kernel && told.by_path.contains_key(*path)
+    };
+    let leaves = vdev.leaves.iter().map(|(path, _)| path.as_str());
+    let found: Vec<Value> = leaves.filter(by_order).map(Value::from).collect();
+    let key = format!("{key}.by_kernel_name");
+    g.facts
+        .known(key, found, FactKind::Configured, place.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zpool;
+    use assay_host::Recorded;
+
+    /// Recorded: OpenZFS 2.1.11 (Debian 12).
+    const STATUS: &str = include_str!("../../../fixtures/zfs-2.1.11/status-mirror.txt");
+    const ZDB: &str = include_str!("../../../fixtures/zfs-2.1.11/zdb-mirror.txt");
+
+    #[test]
+    fn the_worst_of_its_disks_counts() {
+        let mut host = Recorded::new();
+        for (name, number, sector, cache) in [
+            ("vdb", "254:16", "512\n", "write through\n"),
+            ("vdc", "254:32", "4096\n", "write back\n"),
+        ] {
+            let dir = format!("/sys/devices/pci0000:00/{name}/block/{name}");
+            host = host
+                .linked(
+                    &format!("/sys/class/block/{name}1"),
+                    &format!("{dir}/{name}1"),
+                )
+                .file(&format!("{dir}/{name}1/dev"), "254:17\n")
+                .file(&format!("{dir}/{name}1/partition"), "1\n")
+                .file(&format!("{dir}/dev"), format!("{number}\n"))
+                .file(&format!("{dir}/queue/physical_block_size"), sector)
+                .file(&format!("{dir}/queue/write_cache"), cache)
+                .file(&format!("{dir}/queue/rotational"), "0\n");
+        }
+        let mut g = Gather::new(&host);
+        let mirror = &zpool::vdevs(STATUS, "tank")[0];
+        of_vdev(&mut g, "v", mirror);
+        assert_eq!(g.facts.u64("v.sector"), Some(4096));
+        assert_eq!(g.facts.str("v.write_cache"), Some("write back"));
+        assert_eq!(g.facts.get("v.rotational").unwrap(), false);
+        assert!(!g.facts.map.contains_key("v.raid"));
+    }
+
+    #[test]
+    fn volumes_of_controllers() {
+        let is = |name, vendor, model| volume(name, Some(vendor), Some(model)).is_some();
+        assert!(is("sda", "DELL", "PERC H730 Mini"));
+        assert!(is("sda", "HP", "LOGICAL VOLUME"));
+        assert!(is("sda", "AVAGO", "MR9361-8i"));
+        assert!(!is("sda", "ATA", "WDC WD40EFRX-68N"));
+        // A disk of this make, passed through.
+        assert!(!is("sda", "HP", "EG0300FBDSP"));
+        assert!(volume("md127", None, None).is_some());
+        assert!(volume("mda", None, None).is_none());
+    }
+
+    #[test]
+    fn links_are_names_that_stay() {
+        let host = Recorded::new();
+        let mut g = Gather::new(&host);
+        let place = Place::command(["zdb", "-C", "tank"]);
+        let mirror = &zpool::vdevs(STATUS, "tank")[0];
+        let by_id = zpool::ashifts(ZDB);
+        names(&mut g, "a", mirror, Some(&by_id), &place);
+        assert_eq!(
+            g.facts.get("a.by_kernel_name").unwrap(),
+            &Value::Array(vec![])
+        );
+        let mut by_kernel = by_id;
+        by_kernel.by_path.insert("/dev/vdc1".to_owned(), 12);
+        names(&mut g, "b", mirror, Some(&by_kernel), &place);
+        assert_eq!(g.facts.get("b.by_kernel_name").unwrap()[0], "/dev/vdc1");
+        names(&mut g, "c", mirror, None, &place);
+        assert!(!g.facts.map.contains_key("c.by_kernel_name"));
+    }
+}
