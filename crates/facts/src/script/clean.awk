@@ -62,6 +62,8 @@ function line_of(class, line) {
     if (class == "dovecot-certificates") return dovecot_certificate(line)
     if (class == "dovecot") return dovecot(line)
     if (class == "session") return session(line)
+    if (class == "nut") return nut(line)
+    if (class == "upsmon") return upsmon(line)
     if (class == "pam-sshd") return pam_sshd(line)
     if (class == "hosts-order") return hosts_order(line)
     if (class == "domain") return domain(line)
@@ -201,6 +203,20 @@ function dovecot(line,   text, at) {
     at = index(text, "=")
     if (!depth && at && dovecot_word(trim(substr(text, 1, at - 1)), trim(substr(text, at + 1)))) return line
     return (!depth && text ~ /^!include(_try)?[ \t]/ && pattern(trim(substr(text, index(text, "include") + (text ~ /^!include_try/ ? 11 : 7))))) ? line : ""
+}
+# The mode alone, and that a supply is watched or a command given: users and passwords stand beside them.
+function nut(line,   value) {
+    value = trim(line)
+    sub(/^export [ \t]*/, "", value)
+    if (value !~ /^MODE=/) return ""
+    value = substr(value, 6)
+    sub(/[ \t#;].*$/, "", value)
+    value = bare(value)
+    return value ~ /^(none|standalone|netserver|netclient|controlled|manual)$/ ? "MODE=" value : ""
+}
+function upsmon(line,   n, words) {
+    n = split(line, words, " ")
+    return (n && words[1] ~ /^(MONITOR|SHUTDOWNCMD)$/) ? words[1] : ""
 }
 function session(line,   words, n, i) {
     if (!index(line, "pam_systemd.so")) return ""
