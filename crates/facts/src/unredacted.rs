@@ -4,6 +4,8 @@
 //! bundle has what they read.
 
 mod authorities;
+mod authorized_keys;
+mod dependencies;
 mod resume;
 mod sites;
 mod sshd;
@@ -16,4 +18,6 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     authorities::collect(g);
     resume::collect(g);
     sshd::collect(g);
+    authorized_keys::collect(g);
+    dependencies::collect(g);
 }

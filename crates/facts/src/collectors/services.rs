@@ -1,6 +1,7 @@
 //! What is configured in services, as a check looks at it: what each scope says itself, with file and
 //! line. What a scope inherits is said where it stands, so that one line is one finding.
 
+pub(crate) mod apache;
 pub(crate) mod authorized_keys;
 pub(crate) mod certificates;
 pub(crate) mod dnsbl;
@@ -11,6 +12,7 @@ pub(crate) mod mapped;
 pub(crate) mod nginx;
 pub(crate) mod packages;
 pub(crate) mod postfix;
+pub(crate) mod power;
 pub(crate) mod resolver;
 pub(crate) mod spam;
 pub(crate) mod ssh;
@@ -39,6 +41,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     certificates::collect(g);
     mapped::collect(g);
     timers::collect(g);
+    apache::collect(g);
+    power::collect(g);
 }
 
 /// What a key is worth to a check.

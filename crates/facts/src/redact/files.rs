@@ -2,8 +2,8 @@
 
 use super::{LEFT_OUT, cmdline, mount};
 use crate::collectors::services::{
-    authorized_keys, certificates, lines, mapped, packages, postfix, resolver, spam, ssh, swap,
-    timers,
+    authorized_keys, certificates, lines, mapped, packages, postfix, power, resolver, spam, ssh,
+    swap, timers,
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::{libvirt, proxmox, qemu};
@@ -129,6 +129,8 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         postfix::MASTER => Rule::Lines(|line, _| postfix::redact_master(line)),
         swap::SWAPS => Rule::Lines(|line, _| swap::redact(line)),
         lines::SESSION => Rule::Lines(|line, _| lines::redact_session(line)),
+        power::NUT => Rule::Lines(|line, _| power::redact_nut(line)),
+        power::UPSMON => Rule::Lines(|line, _| power::redact_upsmon(line)),
         lines::PAM_SSHD => Rule::Lines(|line, _| lines::redact_pam_sshd(line)),
         resolver::ORDER => Rule::Lines(|line, _| resolver::redact_order(line)),
         resolver::RESOLV => Rule::Lines(|line, _| resolver::redact_domain(line)),

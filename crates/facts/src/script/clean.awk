@@ -61,6 +61,8 @@ function line_of(class, line) {
     if (class == "apache") return apache(line)
     if (class == "dovecot") return dovecot(line)
     if (class == "session") return session(line)
+    if (class == "nut") return nut(line)
+    if (class == "upsmon") return upsmon(line)
     if (class == "pam-sshd") return pam_sshd(line)
     if (class == "hosts-order") return hosts_order(line)
     if (class == "domain") return domain(line)
@@ -196,6 +198,20 @@ function dovecot(line,   at, name, value) {
     if (name !~ /^(ssl_cert|ssl_server_cert_file|ssl_key|ssl_server_key_file)$/) return ""
     sub(/^<+/, "", value)
     return file_name(trim(value)) ? line : ""
+}
+# The mode alone, and that a supply is watched or a command given: users and passwords stand beside them.
+function nut(line,   value) {
+    value = trim(line)
+    sub(/^export [ \t]*/, "", value)
+    if (value !~ /^MODE=/) return ""
+    value = substr(value, 6)
+    sub(/[ \t#;].*$/, "", value)
+    value = bare(value)
+    return value ~ /^(none|standalone|netserver|netclient|controlled|manual)$/ ? "MODE=" value : ""
+}
+function upsmon(line,   n, words) {
+    n = split(line, words, " ")
+    return (n && words[1] ~ /^(MONITOR|SHUTDOWNCMD)$/) ? words[1] : ""
 }
 function session(line,   words, n, i) {
     if (!index(line, "pam_systemd.so")) return ""

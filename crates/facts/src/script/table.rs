@@ -2,7 +2,8 @@
 //! collectors and of the rules of redaction.
 
 use crate::collectors::services::{
-    certificates, dnsbl, lines, mail_queue, packages, postfix, resolver, spam, ssh, swap, timers,
+    apache, certificates, dnsbl, lines, mail_queue, packages, postfix, power, resolver, spam, ssh,
+    swap, timers,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
@@ -121,12 +122,14 @@ pub(super) const WANTS: &[Want] = &[
     Want::File("master", &[postfix::MASTER]),
     Want::Files("apache", "/etc/apache2/sites-enabled", CONF),
     Want::Files("apache", "/etc/apache2/conf-enabled", CONF),
-    Want::Files("apache", "/etc/apache2/mods-enabled", CONF),
+    Want::Files("apache", apache::ENABLED, &["*.conf", "*.load"]),
     Want::Files("apache", "/etc/httpd/conf", CONF),
     Want::Files("apache", "/etc/httpd/conf.d", CONF),
     Want::Files("dovecot", "/etc/dovecot", CONF),
     Want::Files("dovecot", "/etc/dovecot/conf.d", CONF),
     Want::File("session", &[lines::SESSION]),
+    Want::File("nut", &[power::NUT]),
+    Want::File("upsmon", &[power::UPSMON]),
     Want::File("pam-sshd", &[lines::PAM_SSHD]),
     Want::File("hosts-order", &[resolver::ORDER]),
     Want::File("domain", &[resolver::RESOLV]),

@@ -248,6 +248,20 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             text("processor\t: 0\nmodel name\t: X\nSerial\t\t: 000042\nflags\t\t: fpu aes\n"),
         ),
         (
+            "nut",
+            "/etc/nut/nut.conf",
+            text(
+                "MODE=none\n export  MODE=\"netserver\" # secret\nMODE = manual\nMODE=secret\n#MODE=none\nMODE=standalone;x\nNOMODE=none\n",
+            ),
+        ),
+        (
+            "upsmon",
+            "/etc/nut/upsmon.conf",
+            text(
+                "MONITOR a@b 1 alice secret primary\n\tSHUTDOWNCMD \"/sbin/shutdown -h +0\"\n# MONITOR x\nMONITORS\nCERTIDENT a secret\n",
+            ),
+        ),
+        (
             "session",
             "/etc/pam.d/common-session",
             text(

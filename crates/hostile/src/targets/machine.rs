@@ -70,6 +70,8 @@ pub(super) fn targets() -> Vec<Target> {
                     "/etc/dovecot/conf.d/10-auth.conf",
                     "/etc/nginx/conf.d/a.conf",
                     "/etc/openvpn/a.conf",
+                    "/etc/nut/nut.conf",
+                    "/etc/nut/upsmon.conf",
                     "/etc/pam.d/common-session",
                     "/etc/postfix/main.cf",
                     "/etc/postfix/master.cf",

@@ -6,7 +6,9 @@
 //! itself alone: a capture and a bundle do not say who has an account.
 
 use crate::gather::Gather;
-use assay_conf::effective::{Effective, Program, ScopeId};
+use assay_conf::effective::files::OfHost;
+use assay_conf::effective::{Effective, Program, ScopeId, effective};
+use assay_host::Host;
 use assay_model::{FactKind, Place};
 use base64::Engine as _;
 use std::collections::BTreeSet;
@@ -69,7 +71,6 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let Some(accounts) = g.read("authorized_keys", PASSWD) else {
         return;
     };
-    let patterns = patterns(&sshd);
     let authority = sshd.settings().iter().any(|said| {
         let value = said.word().unwrap_or_default();
         said.key == "trustedusercakeys" && !value.eq_ignore_ascii_case("none")
@@ -77,15 +78,48 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     let strict = sshd.value(ScopeId::ROOT, "strictmodes");
     let strict = strict.and_then(|said| said.word());
     let strict = !strict.is_some_and(|word| word.eq_ignore_ascii_case("no"));
+    each(&sshd, &accounts, |account, path| {
+        file(g, account, &path, authority, strict);
+    });
+}
+
+/// A file that sshd looks into for an account.
+pub(crate) struct OfAccount {
+    pub(crate) path: String,
+    pub(crate) user: String,
+    pub(crate) uid: u32,
+    pub(crate) home: String,
+}
+
+/// The files that [`collect`] looks at, whether they are there or not.
+pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
+    let sshd = effective(Program::Sshd, Path::new(super::ssh::SERVER), &OfHost(host));
+    let (Ok(sshd), Ok(accounts)) = (sshd, host.read_text(Path::new(PASSWD))) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    each(&sshd, &accounts, |account, path| {
+        if let Ok(uid) = account.uid.parse() {
+            all.push(OfAccount {
+                path,
+                user: account.name.to_owned(),
+                uid,
+                home: account.home.to_owned(),
+            });
+        }
+    });
+    all
+}
+
+/// Each file once, for the first account that it is for.
+fn each(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, String)) {
+    let patterns = patterns(sshd);
     let mut seen = BTreeSet::new();
-    for line in accounts.lines() {
-        let Some(account) = Account::read(line) else {
-            continue;
-        };
+    for account in accounts.lines().filter_map(Account::read) {
         for pattern in &patterns {
             let path = account.expand(pattern);
             if seen.len() < MOST && seen.insert(path.clone()) {
-                file(g, &account, &path, authority, strict);
+                take(&account, path);
             }
         }
     }

@@ -7,7 +7,8 @@ pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
 /// Packages that a check asks about; what else is installed is nobody's business.
-pub(crate) const PACKAGES: [&str; 11] = [
+pub(crate) const PACKAGES: [&str; 13] = [
+    "apache2",
     "dovecot-core",
     "libgnutls30",
     "libgnutls30t64",
@@ -15,6 +16,7 @@ pub(crate) const PACKAGES: [&str; 11] = [
     "libssl3",
     "libssl3t64",
     "nginx",
+    "nut-client",
     "openssh-server",
     "openvpn",
     "postfix",

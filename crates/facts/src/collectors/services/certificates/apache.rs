@@ -67,7 +67,8 @@ pub(crate) fn is_of_apache(path: &str) -> bool {
     let available = dir
         .strip_prefix("/etc/apache2/")
         .is_some_and(|dir| dir.ends_with("-available"));
-    path.ends_with(".conf") && (APACHE.contains(&dir) || available)
+    let ours = path.ends_with(".conf") || path.ends_with(".load");
+    ours && (APACHE.contains(&dir) || available)
 }
 
 /// What a capture keeps of a line of Apache's.

@@ -1,0 +1,63 @@
+//! Apache's way of taking connections, as Debian links it: `mods-enabled/mpm_*.load`, and what is loaded
+//! that runs without threads alone. Only names of links are looked at.
+
+use crate::gather::{Gather, lossy};
+use assay_model::{FactKind, Place};
+
+pub(crate) const ENABLED: &str = "/etc/apache2/mods-enabled";
+
+/// The modules of which one takes the connections (a2enmod lets only one be linked).
+const WAYS: [&str; 3] = ["event", "prefork", "worker"];
+
+/// Modules that ask for prefork in their `.load` (`# Depends: mpm_prefork`): PHP inside of Apache, and
+/// ITK. PHP's carry their version.
+fn needs_prefork(name: &str) -> bool {
+    let php = name.strip_prefix("php");
+    let version = |rest: &str| {
+        let known = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        rest.bytes().all(known)
+    };
+    name == "mpm_itk" || php.is_some_and(version)
+}
+
+pub(crate) fn collect(g: &mut Gather<'_>) {
+    let names = g.list("apache", ENABLED);
+    let names: Vec<String> = names.iter().map(|name| lossy(name)).collect();
+    let loaded: Vec<&str> = names
+        .iter()
+        .filter_map(|name| name.strip_suffix(".load"))
+        .collect();
+    let way = |name: &&str| {
+        let name = name.strip_prefix("mpm_")?;
+        WAYS.into_iter().find(|way| *way == name)
+    };
+    let ways: Vec<&str> = loaded.iter().filter_map(way).collect();
+    // With two of them Apache does not start.
+    let [way] = ways.as_slice() else { return };
+    let place = Place::from(format!("{ENABLED}/mpm_{way}.load"));
+    let mut needs: Vec<&str> = loaded
+        .into_iter()
+        .filter(|name| needs_prefork(name))
+        .collect();
+    needs.sort_unstable();
+    g.facts
+        .known("apache.mpm", *way, FactKind::Configured, place);
+    let place = Place::from(ENABLED);
+    g.facts
+        .known("apache.needs_prefork", needs, FactKind::Configured, place);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_needs_prefork() {
+        for name in ["php8.2", "php7.4", "php5", "php", "mpm_itk"] {
+            assert!(needs_prefork(name), "{name}");
+        }
+        for name in ["proxy_fcgi", "mpm_prefork", "phpx", "php8.2-fpm", ""] {
+            assert!(!needs_prefork(name), "{name}");
+        }
+    }
+}
