@@ -95,61 +95,76 @@ fn within([low, high]: [f64; 2], value: f64) -> usize {
     usize::from(low <= value && value <= high)
 }
 
+/// Owners, machines of each, share of the variance that is between owners.
+const SIZES: [(usize, usize, f64); 5] = [
+    (5, 1, 1.0),
+    (20, 1, 1.0),
+    (200, 1, 1.0),
+    (5, 4, 0.5),
+    (20, 10, 0.5),
+];
+/// Standard deviation of the log ratio between machines of different owners.
+const BETWEEN: [f64; 4] = [0.0, 0.01, 0.03, 0.2];
+
 /// `fleets` of each kind, a fifth of that where there are many machines of many owners: they take longest.
 fn cover(fleets: usize) -> String {
     let mut table = String::from(
         "| owners × machines | fleets | between machines | mean: pool | mean: DerSimonian–Laird | prediction: pool | prediction: DerSimonian–Laird |\n\
          |---|---|---|---|---|---|---|\n",
     );
-    let mut random = ChaCha8Rng::seed_from_u64(19);
-    for (owners, machines_of_each, share) in [
-        (5, 1, 1.0),
-        (20, 1, 1.0),
-        (200, 1, 1.0),
-        (5, 4, 0.5),
-        (20, 10, 0.5),
-    ] {
-        for between in [0.0, 0.01, 0.03, 0.2_f64] {
-            let shape = Shape {
-                owners,
-                machines_of_each,
-                between_owners: between * f64::sqrt(share),
-                between_machines: between * f64::sqrt(1.0 - share),
-            };
-            let fleets = match owners * machines_of_each {
-                200 if machines_of_each > 1 => fleets.div_ceil(5),
-                _ => fleets,
-            };
-            let mut hits = [0; 4];
-            for _ in 0..fleets {
-                let data = fleet(&shape, &mut random);
-                let new = MEAN + between * normal(&mut random);
-                let ours = estimate(&data).expect("five owners");
-                let (mean, prediction) = dersimonian_laird(&data);
-                hits[0] += within(ours.mean, MEAN);
-                hits[1] += within(mean, MEAN);
-                hits[2] += within(ours.prediction.interval(), new);
-                hits[3] += within(prediction, new);
-            }
-            let share = |hits: usize| format!("{:.1} %", 100.0 * hits as f64 / fleets as f64);
-            let _ = writeln!(
-                table,
-                "| {owners} × {machines_of_each} | {fleets} | {} | {} | {} | {} | {} |",
-                if between > 0.0 {
-                    format!("{:.0} %", 100.0 * between)
-                } else {
-                    "none".to_owned()
-                },
-                share(hits[0]),
-                share(hits[1]),
-                share(hits[2]),
-                share(hits[3]),
-            );
-            eprint!(".");
-        }
-    }
-    eprintln!();
+    // Each row has a seed of its own, so that rows can be made side by side.
+    let rows: Vec<String> = std::thread::scope(|scope| {
+        let rows: Vec<_> = (0..SIZES.len() * BETWEEN.len())
+            .map(|number| scope.spawn(move || row(number, fleets)))
+            .collect();
+        let ended = rows.into_iter().map(|row| row.join().expect("a row"));
+        ended.collect()
+    });
+    table.extend(rows);
     table
+}
+
+fn row(number: usize, fleets: usize) -> String {
+    let (owners, machines_of_each, share) = SIZES[number / BETWEEN.len()];
+    let between = BETWEEN[number % BETWEEN.len()];
+    let fleets = match (owners, machines_of_each) {
+        (20, 10) => fleets.div_ceil(5),
+        _ => fleets,
+    };
+    let shape = Shape {
+        owners,
+        machines_of_each,
+        between_owners: between * f64::sqrt(share),
+        between_machines: between * f64::sqrt(1.0 - share),
+    };
+    let mut random = ChaCha8Rng::seed_from_u64(19 + number as u64);
+    let mut hits = [0; 4];
+    for _ in 0..fleets {
+        let data = fleet(&shape, &mut random);
+        let new = MEAN + between * normal(&mut random);
+        let ours = estimate(&data).expect("five owners");
+        let (mean, prediction) = dersimonian_laird(&data);
+        hits[0] += within(ours.mean, MEAN);
+        hits[1] += within(mean, MEAN);
+        hits[2] += within(ours.prediction.interval(), new);
+        hits[3] += within(prediction, new);
+    }
+    let share = |hits: usize| format!("{:.1} %", 100.0 * hits as f64 / fleets as f64);
+    let between = match between > 0.0 {
+        true => format!("{:.0} %", 100.0 * between),
+        false => "none".to_owned(),
+    };
+    let mut line = String::new();
+    let _ = writeln!(
+        line,
+        "| {owners} × {machines_of_each} | {fleets} | {between} | {} | {} | {} | {} |",
+        share(hits[0]),
+        share(hits[1]),
+        share(hits[2]),
+        share(hits[3]),
+    );
+    eprint!("{line}");
+    line
 }
 
 /// Bundles of simulated owners about `noatime`, that say so.
