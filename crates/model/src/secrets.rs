@@ -99,6 +99,22 @@ pub fn plain(value: &str) -> &str {
 /// This is the last net and not the first: it cannot know a secret that stands alone.
 #[must_use]
 pub fn text(text: &str) -> String {
+    let mut clean = once(text);
+    for _ in 0..ROUNDS {
+        let again = once(&clean);
+        if again == clean {
+            return clean;
+        }
+        clean = again;
+    }
+    WITHHELD.to_owned()
+}
+
+/// What is left of one key may join with what stood around it to another one. Nobody's text does so more
+/// often than this.
+const ROUNDS: usize = 8;
+
+fn once(text: &str) -> String {
     let keys = private_keys(text);
     let lines: Vec<String> = keys
         .split('\n')

@@ -130,3 +130,14 @@ proptest! {
         prop_assert!(!clean.contains(&secret), "{} -> {}", given, clean);
     }
 }
+
+#[test]
+fn what_is_left_of_a_key_makes_no_other_one() {
+    let nested = "-----BEGIN A-----BEGIN PRIVATE KEY-----x-----END -----BEGIN PRIVATE KEY---END";
+    let clean = text(nested);
+    assert_eq!(text(&clean), clean);
+    let deep = "-----BEGIN A".repeat(40) + &"-----BEGIN PRIVATE KEY-----x-----END -----".repeat(40);
+    let clean = text(&deep);
+    assert_eq!(text(&clean), clean);
+    assert!(!clean.contains('x'), "{clean}");
+}
