@@ -199,8 +199,9 @@ fn rivals(
 }
 
 /// The comment and blank lines inside a value, each on a line of its own.
-fn inner_lines(text: &[u8], directive: &Directive) -> Vec<u8> {
-    let lines: Vec<&[u8]> = directive.inner.iter().map(|r| &text[r.clone()]).collect();
+fn inner_lines(text: &[u8], directive: &Directive, from: usize) -> Vec<u8> {
+    let inner = directive.inner.iter().filter(|line| line.start >= from);
+    let lines: Vec<&[u8]> = inner.map(|line| &text[line.clone()]).collect();
     lines.join(newline(text))
 }
 
@@ -212,16 +213,17 @@ fn replace(text: &[u8], directive: &Directive, value: &str) -> Vec<u8> {
         new.push(b' ');
     }
     new.extend(value.as_bytes());
-    if !directive.inner.is_empty() {
+    // Those before the value stay where they are.
+    if directive.inner.iter().any(|line| line.start >= place.start) {
         new.extend(newline(text));
-        new.extend(inner_lines(text, directive));
+        new.extend(inner_lines(text, directive, place.start));
     }
     splice(text, place, &new)
 }
 
 fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
     let span = directive.span.clone();
-    let inner = inner_lines(text, directive);
+    let inner = inner_lines(text, directive, 0);
     if !alone(text, &span) || !inner.is_empty() {
         // In the middle of a line the blank before it goes too.
         let before = &text[line_start(text, span.start)..span.start];

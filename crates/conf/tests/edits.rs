@@ -379,3 +379,20 @@ fn broken_files_are_refused_with_their_line() {
         );
     }
 }
+
+/// Postfix's own examples have comments between the name and what it stands for.
+#[test]
+fn comments_before_a_value_are_not_written_again() {
+    for (text, expected) in [
+        ("a =\n# c\n  d\nb = x\n", "a =\n# c\n  7\nb = x\n"),
+        (
+            "a =\n\n# c\n\n    d\n    # e\n    f\n",
+            "a =\n\n# c\n\n    7\n    # e\n",
+        ),
+        ("a = d\n# c\n  f\n", "a = 7\n# c\n"),
+    ] {
+        let once = set(Postfix, text.as_bytes(), &[], "a", "7").unwrap();
+        assert_eq!(String::from_utf8_lossy(&once), expected);
+        assert_eq!(set(Postfix, &once, &[], "a", "7").unwrap(), once);
+    }
+}

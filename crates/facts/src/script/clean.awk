@@ -348,7 +348,7 @@ function ssh(line,   text, key, low, value, indent, n, words, i, out, one, two) 
     if (low == "host") return indent key " " (value == "*" ? "*" : "(left out)")
     if (low == "include") {
         n = split(value, words, " "); out = ""
-        for (i = 1; i <= n; i++) if (pattern(words[i])) out = out " " words[i]
+        for (i = 1; i <= n; i++) if (pattern(words[i])) { gsub(/^["\047]+|["\047]+$/, "", words[i]); out = out " " words[i] }
         return out == "" ? "" : indent key out
     }
     if (low == "challengeresponseauthentication") low = "kbdinteractiveauthentication"

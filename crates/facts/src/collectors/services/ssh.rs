@@ -184,9 +184,11 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
             "host" if value.trim() == "*" => Some("*".to_owned()),
             "match" | "host" => Some(LEFT_OUT.to_owned()),
             "include" => {
+                // Without quotes: a single one of them would make another text of what follows.
                 let patterns: Vec<&str> = value
                     .split_whitespace()
                     .filter(|pattern| is_pattern(pattern))
+                    .map(|pattern| pattern.trim_matches(['"', '\'']))
                     .collect();
                 (!patterns.is_empty()).then(|| patterns.join(" "))
             }
