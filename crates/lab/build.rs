@@ -5,7 +5,7 @@
     reason = "a build script starts the compiler"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -13,6 +13,12 @@ fn main() {
     println!("cargo::rerun-if-changed=src/wire.rs");
     println!("cargo::rerun-if-changed=src/record.rs");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("agent");
+    // Guests are machines of x86_64, whatever they run on.
+    let architecture = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    if architecture != "x86_64" {
+        println!("cargo::warning=no guest agent for {architecture}: `assay lab` will refuse");
+        return empty(&out);
+    }
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let target = std::env::var_os("TARGET").unwrap_or_default();
     let built = Command::new(rustc)
@@ -38,7 +44,11 @@ fn main() {
         println!("cargo::warning=agent: {line}");
     }
     println!("cargo::warning=assay is built without the guest agent: `assay lab` will refuse");
-    if let Err(error) = std::fs::write(&out, b"") {
+    empty(&out);
+}
+
+fn empty(out: &Path) {
+    if let Err(error) = std::fs::write(out, b"") {
         println!("cargo::error={}: {error}", out.display());
     }
 }

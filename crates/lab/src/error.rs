@@ -32,7 +32,7 @@ pub enum LabError {
     Architecture(&'static str),
     /// The static C library was missing when assay was built.
     #[error(
-        "this assay was built without its guest agent: install the static C library (Debian: libc6-dev, Fedora: glibc-static) and build assay again"
+        "this assay was built without its guest agent, which only that for x86_64 has: there install the static C library (Debian: libc6-dev, Fedora: glibc-static) and build assay again"
     )]
     NoAgent,
     /// Only root can unpack a system, or a user with subordinate ids.
