@@ -26,7 +26,7 @@ pub struct Elsewhere {
 /// How machines are reached.
 #[derive(clap::Args)]
 pub struct How {
-    /// Read there as root, by one `sudo -n`
+    /// As root there, by one `sudo -n`
     #[arg(long)]
     pub sudo: bool,
     /// Seconds after which a machine is given up [default: 60]

@@ -24,6 +24,7 @@ mod global;
 mod input;
 mod pages;
 mod progress;
+mod remote;
 mod shape;
 mod status;
 mod sweep;

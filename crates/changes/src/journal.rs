@@ -193,6 +193,18 @@ impl Journal {
             .collect()
     }
 
+    /// Numbers of all sessions, of those that go on and of those that left something.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn sessions_there(&self) -> Result<Vec<String>, ChangeError> {
+        let number = |dir: PathBuf| {
+            let name = dir.file_name()?.to_str()?;
+            Some(name.strip_prefix(PREFIX)?.to_owned())
+        };
+        Ok(self.names()?.into_iter().filter_map(number).collect())
+    }
+
     pub(crate) fn names(&self) -> Result<Vec<PathBuf>, ChangeError> {
         let sessions = self.sessions();
         let entries = fs::read_dir(&sessions).map_err(ChangeError::journal(&sessions))?;

@@ -230,7 +230,8 @@ impl Session {
     }
 
     /// What ssh, sudo or the shell there complained about.
-    fn complaint(&self, status: i32, stderr: &[u8], stdout: &[u8]) -> SessionError {
+    #[must_use]
+    pub fn complaint(&self, status: i32, stderr: &[u8], stdout: &[u8]) -> SessionError {
         let all = String::from_utf8_lossy(stderr);
         let has = |words: &str| all.contains(words);
         let name = &self.host;

@@ -26,7 +26,6 @@ borrowed! {
     formats = "../../guard/src/formats.rs",
     imap = "../../instruments/src/imap/answers.rs",
     nbd = "../../arms/src/nbd/mod.rs",
-    wire = "../../lab/src/wire.rs",
 }
 
 pub use mutate::{LONGEST, Mutator};

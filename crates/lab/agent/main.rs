@@ -9,7 +9,7 @@ mod process;
 #[path = "../src/record.rs"]
 #[allow(dead_code, reason = "shared with assay")]
 mod record;
-#[path = "../src/wire.rs"]
+#[path = "../../wire/src/lib.rs"]
 #[allow(dead_code, reason = "shared with assay")]
 mod wire;
 
@@ -188,6 +188,13 @@ impl State {
                 }
             }
             Request::Kill => self.stop(),
+            Request::Interrupt => {
+                if let Some(running) = &self.running {
+                    running.interrupt();
+                }
+            }
+            // A port of a guest tells by itself when nobody is connected.
+            Request::Alive => {}
             Request::Look(look, path) => files::look(look, &path, &answer),
             Request::Put { mode, path } => match files::create(&path, mode) {
                 Ok(file) => self.put = Some(file),

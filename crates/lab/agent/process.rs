@@ -14,11 +14,16 @@ use std::time::{Duration, Instant};
 /// How often the agent says that a command runs on.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
+const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;
+
 enum Event {
     /// One of the two pipes is at its end.
     Eof,
     /// assay wants it dead.
     Kill,
+    /// assay asks it to end.
+    Interrupt,
 }
 
 /// A command that runs.
@@ -31,6 +36,11 @@ impl Running {
     /// Kills it with its group.
     pub fn kill(self) {
         let _ = self.events.send(Event::Kill);
+    }
+
+    /// Asks it to end, with its group.
+    pub fn interrupt(&self) {
+        let _ = self.events.send(Event::Interrupt);
     }
 
     /// Passes standard input on; empty closes it.
@@ -148,6 +158,7 @@ fn supervise(
         };
         match events.recv_timeout(left.map_or(wait, |left| left.min(wait))) {
             Ok(Event::Eof) => open -= 1,
+            Ok(Event::Interrupt) => signal_group(child, SIGINT),
             Ok(Event::Kill) => {
                 kill_group(child);
                 return Reply::Exit(128 + 9);
@@ -170,13 +181,18 @@ fn supervise(
 
 /// Kills a command and its children and takes it from the process table.
 fn kill_group(child: &mut Child) {
+    signal_group(child, SIGKILL);
+    let _ = child.wait();
+}
+
+/// Sends a signal to a command and its children.
+fn signal_group(child: &Child, number: i32) {
     unsafe extern "C" {
         fn kill(pid: i32, signal: i32) -> i32;
     }
     if let Ok(pid) = i32::try_from(child.id()) {
         // SAFETY: kill(2) takes two numbers and touches no memory of ours. The child is not yet
         // waited for, so its number still is that of its group.
-        unsafe { kill(-pid, 9) };
+        unsafe { kill(-pid, number) };
     }
-    let _ = child.wait();
 }

@@ -13,7 +13,7 @@ use crate::image::Image;
 use crate::options::Options;
 use crate::state::{Entry, State};
 use crate::tools;
-use crate::wire::PORTS;
+use assay_wire::PORTS;
 use assay_host::process::{self, Dies, Running};
 use assay_host::{Host as _, Limits, Live, ProcessId};
 use assay_instruments::Cancel;

@@ -1,7 +1,7 @@
 //! One conversation with the agent of a guest, over one of its virtio-serial ports.
 
 use crate::error::LabError;
-use crate::wire::{Decoder, PORTS, Reply, Request};
+use assay_wire::{Decoder, PORTS, Reply, Request};
 use assay_host::{lockfile, socket};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

@@ -7,7 +7,7 @@ use crate::disk::{Disk, Throttle};
 use crate::error::LabError;
 use crate::files::{self, DiskFiles};
 use crate::state::{self, Entry, Place, State};
-use crate::wire::PORTS;
+use assay_wire::PORTS;
 use assay_host::held::Held;
 use assay_host::process::Running;
 use assay_host::{Known, Limits};

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::guest::Guest;
-use crate::wire::Look;
+use assay_wire::Look;
 use assay_host::{
     CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits, MAX_BYTES, Stat, StatFs,
 };

@@ -42,8 +42,6 @@ mod state;
 mod steps;
 mod talk;
 mod tools;
-#[allow(dead_code, reason = "shared with the agent")]
-mod wire;
 
 pub use accel::{Accel, Choice, choose as choose_accel};
 pub use converse::{Conversation, End, Ended, Hears, Says};
@@ -60,7 +58,7 @@ pub use stall::{Stalled, Stalls};
 pub use state::{Entry, Place, State};
 pub use steps::Progress;
 pub use talk::{FIO_START_AND_END, Output};
-pub use wire::Sync;
+pub use assay_wire::Sync;
 
 #[cfg(test)]
 mod tests;

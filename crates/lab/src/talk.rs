@@ -4,7 +4,7 @@ use crate::channel::Channel;
 use crate::error::LabError;
 use crate::guest::Guest;
 use crate::landing::Landing;
-use crate::wire::{CHUNK, Look, Reply, Request, Sync};
+use assay_wire::{CHUNK, Look, Reply, Request, Sync};
 use assay_host::held::{Access, Held};
 use assay_host::{CommandOutput, Limits, MAX_BYTES};
 use assay_instruments::fio::{self, Ended};

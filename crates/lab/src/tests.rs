@@ -1,4 +1,3 @@
 //! The protocol against garbage, and the agent itself outside of a guest.
 
 mod agent;
-mod wire;

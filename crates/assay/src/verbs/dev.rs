@@ -1,5 +1,6 @@
 //! `assay dev`: what packages and the book take from the binary itself, so that it cannot drift.
 
+mod remote;
 #[cfg(feature = "schemas")]
 pub(super) mod schemas;
 
@@ -48,6 +49,29 @@ enum What {
         #[arg(long, value_name = "SECONDS")]
         within: u64,
     },
+    /// The other end of `--host`: started over ssh
+    #[command(hide = true)]
+    Remote {
+        /// A directory of its own, which is removed at the end
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// How long nothing may be heard, in seconds
+        #[arg(long, value_name = "SECONDS")]
+        silence: u64,
+    },
+    /// Takes everything back when the other end of `--host` is gone
+    #[command(hide = true)]
+    RemoteGuard {
+        /// The directory of the other end
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// How long nothing may be heard, in seconds
+        #[arg(long, value_name = "SECONDS")]
+        silence: u64,
+        /// Sessions that are not its own
+        #[arg(value_name = "SESSION")]
+        others: Vec<String>,
+    },
     /// The forms of what `--json` prints, as JSON schemas, one file each
     #[cfg(feature = "schemas")]
     Schemas {
@@ -71,6 +95,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         What::Book { dir } => book(dir)?,
         #[cfg(feature = "schemas")]
         What::Schemas { dir } => schemas::write(dir)?,
+        What::Remote { dir, silence } => remote::serve(dir, *silence)?,
+        What::RemoteGuard {
+            dir,
+            silence,
+            others,
+        } => remote::guard(dir, *silence, others),
         What::StandBy {
             journal,
             session,

@@ -12,6 +12,7 @@ use crate::global::Global;
 use crate::input;
 use crate::pages;
 use crate::progress::Meter;
+use crate::remote::{Asked, Named, Remote, SentFile, Value};
 use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_model::criterion::Criterion;
@@ -19,7 +20,7 @@ use assay_model::plan::{BUILTIN, PlanSpec, Settings, builtin};
 use assay_model::run::{RunId, RunState};
 use assay_model::target::is_url;
 use assay_model::workload::Engine;
-use assay_model::{Bytes, Nanos};
+use assay_model::{Bytes, Nanos, Run, Sample};
 use assay_runner::{Begin, Permission};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ Examples:
   assay run http://127.0.0.1/ --want 'c8.p99 <= 20ms'
                                             a web server (`assay web` finds its capacity)
   assay run login ssh me@server             where the time of a login goes, and why
+  assay run quick /srv --host root@box      on another machine, over ssh
   assay run quick . --print-plan > my.toml  start a plan of your own
   assay run --plan-file my.toml /srv
 
@@ -114,6 +116,8 @@ pub struct Args {
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,
+    #[command(flatten)]
+    remote: Remote,
     /// No progress on standard error
     #[arg(long, short)]
     quiet: bool,
@@ -132,6 +136,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
     if args.print_plan {
         return print_plan(args);
+    }
+    if args.remote.is_meant()? {
+        return there(args, global);
     }
     let cancel = context::on_signals_within(LONGEST_END)?;
     let ground = context::Ground::open()?;
@@ -172,23 +179,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
     let run = finished.run;
     let samples = store.samples(run.id)?;
-    let judged = assay_judge::judge(&run, &samples);
-    if let Some(path) = &args.html {
-        context::write_file(path, &pages::html(&run, &judged, &samples, None))?;
-        eprintln!("report written to {}", path.display());
-    }
-    if args.json {
-        print(&format!(
-            "{:#}\n",
-            assay_report::json::run(&run, &judged, &samples)
-        ))?;
-    } else if !samples.is_empty() {
-        print(&assay_report::terminal::run(
-            &run,
-            &judged,
-            context::style(global),
-        ))?;
-    }
+    let met = show(&run, &samples, args, global)?;
     if let Some(error) = finished.stopped {
         return Err(
             anyhow::Error::new(error).context(format!("run {} is kept as far as it got", run.id))
@@ -203,10 +194,78 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         );
         return Ok(Status::Interrupted);
     }
-    match judged.criteria.iter().all(|criterion| criterion.met) {
+    match met {
         true => Ok(Status::Ok),
         false => Ok(Status::Findings),
     }
+}
+
+/// Measures on another machine; the run is of the store here.
+fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let mut asked = Asked {
+        cut: vec![
+            ("--html", Value::One),
+            ("--json", Value::None),
+            ("--resume", Value::Optional),
+        ],
+        quiet: args.quiet,
+        ..Asked::default()
+    };
+    if let Some(path) = &args.plan_file {
+        asked.files.push(SentFile {
+            named: Named::Option("--plan-file", ""),
+            path: path.clone(),
+            content: input::bytes(path, LONGEST_PLAN, "a plan in TOML")?,
+        });
+    }
+    if let Some(name) = &args.resume {
+        anyhow::ensure!(
+            !name.is_empty(),
+            "say which run is to be gone on with there: --resume RUN; `assay runs` lists all"
+        );
+        let store = context::open_store(global)?;
+        let id = store.resolve(name)?;
+        let run = store.run(id)?;
+        asked.more.push(format!("--resume={}", run.uid).into());
+        asked.records.machine = store.machine_of_run(id)?;
+        asked.records.runs.push((run, store.samples(id)?));
+    }
+    let done = args.remote.go(args.quiet, |way| way.carry(&asked, global))?;
+    let mut met = true;
+    for (run, samples) in &done.records.runs {
+        met &= show(run, samples, args, global)?;
+    }
+    Ok(match (done.status(), met) {
+        (Status::Ok, false) => Status::Findings,
+        (status, _) => status,
+    })
+}
+
+/// Shows a run as the user wants it. Whether its criteria are met.
+fn show(
+    run: &Run,
+    samples: &[Sample],
+    args: &Args,
+    global: &Global,
+) -> anyhow::Result<bool> {
+    let judged = assay_judge::judge(run, samples);
+    if let Some(path) = &args.html {
+        context::write_file(path, &pages::html(run, &judged, samples, None))?;
+        eprintln!("report written to {}", path.display());
+    }
+    if args.json {
+        print(&format!(
+            "{:#}\n",
+            assay_report::json::run(run, &judged, samples)
+        ))?;
+    } else if !samples.is_empty() {
+        print(&assay_report::terminal::run(
+            run,
+            &judged,
+            context::style(global),
+        ))?;
+    }
+    Ok(judged.criteria.iter().all(|criterion| criterion.met))
 }
 
 /// Says what will be done.

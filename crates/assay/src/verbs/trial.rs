@@ -4,6 +4,7 @@ mod begin;
 mod carry;
 mod live;
 mod look;
+mod remote;
 
 #[cfg(feature = "schemas")]
 pub(super) use look::Recovery;
@@ -12,6 +13,7 @@ pub(crate) use look::told;
 
 use super::advice::{Own, assignment};
 use crate::global::Global;
+use crate::remote::Remote;
 use crate::shape::Shape;
 use crate::status::Status;
 use assay_host::{Host as _, Live};
@@ -32,6 +34,7 @@ Examples:
   assay trial --aa noatime /srv             no change at all: the noise of this machine
   assay trial --confirm 3                   a second session of trial 3: do both agree?
   assay trial --recover                     set back what a crash left behind
+  assay trial noatime /srv --host root@box  on another machine, over ssh
   assay trial --list; assay trial --show 3 --html trial.html
 
 Verdicts: better, worse, no practical difference, undecided, unsafe. At most one in twenty trials
@@ -120,6 +123,8 @@ pub struct Args {
     shape: Shape,
     #[command(flatten)]
     own: Own,
+    #[command(flatten)]
+    remote: Remote,
     /// Use this fio instead of the one on PATH
     #[arg(long, value_name = "PROGRAM")]
     fio: Option<PathBuf>,
@@ -157,7 +162,9 @@ pub fn left_behind() -> anyhow::Result<()> {
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
-    if args.recover {
+    if args.remote.is_meant()? {
+        remote::run(args, global)
+    } else if args.recover {
         look::recover(args)
     } else if args.list {
         look::list(args, global)

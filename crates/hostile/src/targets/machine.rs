@@ -2,7 +2,7 @@
 
 use super::seeds::{text, texts};
 use crate::formats::known;
-use crate::wire::{Decoder, Reply, Request};
+use assay_wire::{Decoder, Reply, Request};
 use crate::{LONGEST, Target};
 use assay_facts::redact::Redacted;
 use assay_facts::{crypt, image, libvirt, lvm, mountinfo, proxmox, qemu, zpool};
@@ -392,7 +392,7 @@ fn frames() -> Vec<Vec<u8>> {
     let payloads: [(u8, &[u8]); 4] = [(1, b""), (2, b"\x04\0\0\0echo"), (3, &[0; 64]), (200, b"x")];
     let frame = |(kind, payload): (u8, &[u8])| {
         let payload = payload.to_vec();
-        crate::wire::Frame {
+        assay_wire::Frame {
             request: 7,
             kind,
             payload,

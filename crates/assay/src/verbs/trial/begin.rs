@@ -423,7 +423,12 @@ fn agreed(plans: &[&TrialPlan], args: &Args) -> anyhow::Result<bool> {
             "this changes a setting of this machine, for the time of the trial: say --yes, or --dry-run to see it"
         );
     }
-    eprint!("Begin? [y/N] ");
+    asks("Begin?")
+}
+
+/// Asks on the terminal.
+pub(super) fn asks(question: &str) -> anyhow::Result<bool> {
+    eprint!("{question} [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

@@ -1,6 +1,6 @@
 //! Whatever lies between frames, frames come through.
 
-use crate::wire::{Decoder, Frame, Look, Reply, Request, Sync, crc32};
+use assay_wire::{Decoder, Frame, Look, Reply, Request, Sync, crc32};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -12,6 +12,8 @@ fn requests() -> impl Strategy<Value = Request> {
     prop_oneof![
         Just(Request::Hello),
         Just(Request::Kill),
+        Just(Request::Interrupt),
+        Just(Request::Alive),
         bytes().prop_map(Request::Input),
         bytes().prop_map(Request::Data),
         (any::<u64>(), any::<bool>(), vec(bytes(), 0..5)).prop_map(|(timeout_ms, input, argv)| {

@@ -1,6 +1,7 @@
-//! The language between assay and the agent inside a guest: frames and the messages in them.
+//! The language between assay and its other end: the agent inside a guest, over virtio-serial, or an assay
+//! on another machine, over the standard input and output of ssh. Frames, and the messages in them.
 //!
-//! This file is compiled into both ends and uses the standard library alone. A frame stands on its
+//! This file is compiled into the agent too and uses the standard library alone. A frame stands on its
 //! own: whatever else appears on the line between frames is skipped, and a frame that was damaged
 //! is lost without taking the next one with it.
 //!
@@ -62,10 +63,13 @@ impl Decoder {
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
+}
 
-    /// The next whole frame, when there is one.
-    #[must_use]
-    pub fn next(&mut self) -> Option<Frame> {
+/// The next whole frame, when there is one; after none, more bytes may bring one.
+impl Iterator for Decoder {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
         let mut at = 0;
         let found = loop {
             match find(&self.buffer[at..]) {
@@ -173,6 +177,10 @@ pub enum Request {
     Input(Vec<u8>),
     /// Kill the running command.
     Kill,
+    /// Ask the running command to end (SIGINT): it answers with its exit status all the same.
+    Interrupt,
+    /// assay is still there. For carriers that may be cut without anybody noticing; not answered.
+    Alive,
     /// Look at a path.
     Look(Look, Vec<u8>),
     /// Write a file, replacing what is there; `Data` follows, empty at the end.
@@ -368,6 +376,8 @@ impl Request {
                 let numbers = fields.number(*sync as u64).number(*first);
                 (8, numbers.number(*records).number(*seed).bytes(path))
             }
+            Self::Interrupt => (9, fields),
+            Self::Alive => (10, fields),
         };
         Frame {
             request,
@@ -402,6 +412,8 @@ impl Request {
                 seed: fields.number()?,
                 path: fields.bytes()?,
             },
+            9 => Self::Interrupt,
+            10 => Self::Alive,
             _ => return None,
         };
         fields.0.is_empty().then_some(found)

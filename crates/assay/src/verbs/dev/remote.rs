@@ -1,0 +1,98 @@
+//! The other end of `--host`, and its guard.
+
+use crate::context;
+use crate::sweep;
+use assay_changes::Journal;
+use assay_host::{Host as _, Live};
+use assay_remote::guard::{Guard, watch};
+use assay_remote::serve::{Here, serve as serve_line};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How much longer than the other end its guard waits for a word.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Serves standard input and output.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the process that outlives this one is this program itself"
+)]
+pub fn serve(dir: &Path, silence: u64) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let others = sessions();
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(["dev", "remote-guard", "--silence", &silence.to_string()])
+        .arg("--dir")
+        .arg(dir)
+        .args(&others);
+    let here = Here {
+        dir,
+        silence: Duration::from_secs(silence),
+        version: env!("CARGO_PKG_VERSION"),
+        machine: assay_facts::machine(&Live),
+        stop,
+        guard: Guard::start(command)?,
+        take_back: &mut || {
+            take_back(&others);
+        },
+    };
+    serve_line(here, std::io::stdin(), std::io::stdout())?;
+    Ok(())
+}
+
+/// Stands by until standard input says that nothing is left to do.
+pub fn guard(dir: &Path, silence: u64, others: &[String]) {
+    // It would be killed with what it stands by for otherwise.
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        let _ = signal_hook::flag::register(signal, Arc::default());
+    }
+    let silence = Duration::from_secs(silence) + GRACE;
+    if watch(silence, std::io::stdin(), &mut || take_back(others)) {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the directory was made for this program alone"
+        )]
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}
+
+/// The journal, where there is one: none is made.
+fn journal() -> Option<Journal> {
+    let dir = context::journal_dir().ok()?;
+    match Live.exists(&dir) {
+        Ok(true) => Journal::open(&dir).ok(),
+        _ => None,
+    }
+}
+
+fn sessions() -> Vec<String> {
+    let found = journal().and_then(|journal| journal.sessions_there().ok());
+    found.unwrap_or_default()
+}
+
+/// Takes back what was begun since and is no longer alive. Whether nothing of it is left.
+fn take_back(others: &[String]) -> bool {
+    sweep::at_start();
+    let Some(journal) = journal() else {
+        return true;
+    };
+    let Ok(all) = journal.sessions_there() else {
+        return false;
+    };
+    let mut nothing_left = true;
+    for number in all.iter().filter(|number| !others.contains(number)) {
+        nothing_left &= match journal.is_left(number) {
+            Ok(true) => journal.recover_session(number, &Live).is_ok(),
+            _ => false,
+        };
+    }
+    nothing_left
+}

@@ -1,0 +1,524 @@
+//! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
+
+use crate::boot::{self, Said};
+use crate::outbox::Outbox;
+use crate::program::Program;
+use crate::records::{LONGEST, Records};
+use crate::{HEARTBEAT, serve};
+use assay_fleet::session::{Fault, Session, SessionError, check_name};
+use assay_host::process::{Dies, Running};
+use assay_page::text::clean;
+use assay_wire::{CHUNK, Decoder, Frame, Look, Reply, Request};
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a machine may print before the first line that is for us.
+const MOST_BEFORE: usize = 1 << 20;
+/// What is kept of standard output of a verb.
+const MOST_OUTPUT: usize = 64 << 20;
+/// What is kept of the complaints of ssh.
+const MOST_COMPLAINT: usize = 16 << 10;
+/// The longest line of standard error that is passed on.
+const LONGEST_LINE: usize = 16 << 10;
+/// How often what was measured is fetched while a verb runs, so that a lost link does not lose all of it.
+const FETCH: Duration = Duration::from_secs(30);
+/// How long the program there may take to begin, once it is there.
+const BEGIN: Duration = Duration::from_secs(30);
+/// How often is looked whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What ssh complains about, as it comes.
+type Complaints = Arc<Mutex<Vec<u8>>>;
+
+/// A machine on which this assay runs.
+pub struct Link<'a> {
+    session: &'a Session,
+    silence: Duration,
+    ssh: Running,
+    out: Outbox,
+    heard: Receiver<Vec<u8>>,
+    complaints: Complaints,
+    decoder: Decoder,
+    frames: VecDeque<Frame>,
+    last_heard: Instant,
+    last_said: Instant,
+    request: u64,
+    dir: String,
+}
+
+/// How a verb ended there.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit status; 128 + signal when one ended it.
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+}
+
+/// What the caller wants while a verb runs.
+pub struct Wishes<'a> {
+    /// Whether it shall end.
+    pub stop: &'a dyn Fn() -> bool,
+    /// A line that it wrote to standard error, without control characters.
+    pub say: &'a mut dyn FnMut(&str),
+    /// What it measured so far, each time it was fetched.
+    pub measured: &'a mut dyn FnMut(Records),
+}
+
+impl<'a> Link<'a> {
+    /// Logs in, brings the program there and starts it. `stop` is asked several times a second whether to
+    /// give up, and told how much of the program is on its way.
+    ///
+    /// # Errors
+    /// [`SessionError`], with what can be done. Nothing is left there.
+    pub fn open(
+        session: &'a Session,
+        program: &mut Program,
+        version: &str,
+        silence: Duration,
+        stop: &mut dyn FnMut(Duration, f64) -> bool,
+    ) -> Result<Self, SessionError> {
+        check_name(&session.host)?;
+        let other = |error: io::Error| session.failed(Fault::Other, &format!("ssh: {error}"));
+        let mut link = Self::start(session, silence).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => session.failed(Fault::NoSsh, "there is no ssh here: install the OpenSSH client"),
+            _ => other(error),
+        })?;
+        let begun = Instant::now();
+        let size = program.size;
+        link.out
+            .put(boot::script(program, silence.as_secs().max(1)).into_bytes());
+        let mut lines = Lines::default();
+        let deadline = session.deadline;
+        let mut starts = None;
+        loop {
+            let waits = link.out.waits() as u64;
+            let share = 1.0 - (waits.min(size) as f64 / size.max(1) as f64);
+            let passed = begun.elapsed();
+            if stop(passed, share) {
+                return Err(session.failed(Fault::Interrupted, "interrupted"));
+            }
+            let sent_all = waits == 0;
+            let late = match starts {
+                Some(at) => Instant::elapsed(&at) > BEGIN,
+                // While the program is on its way, only a standstill is an end.
+                None => sent_all && link.last_heard.elapsed() > deadline,
+            };
+            if late {
+                let reason = format!("no answer after {} s: --deadline gives it more time", passed.as_secs());
+                return Err(session.failed(Fault::Deadline, &reason));
+            }
+            match link.heard.recv_timeout(LOOK) {
+                Ok(bytes) => {
+                    link.last_heard = Instant::now();
+                    lines.push(&bytes);
+                }
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Err(link.ended(&lines.text)),
+            }
+            if lines.all > MOST_BEFORE {
+                let reason = "it prints more than 1 MiB before it does what it is asked: look at what its login shell prints";
+                return Err(session.failed(Fault::TooMuch, reason));
+            }
+            while let Some(line) = lines.next() {
+                let Some(said) = boot::read(&line) else {
+                    continue;
+                };
+                let wrong = |reason: &str| Err(session.failed(Fault::Other, reason));
+                match said {
+                    Said::Place { machine, dir } if !boot::fits(program, &machine) => {
+                        let (ours, _) = (program.machine.unwrap_or("another"), dir);
+                        return wrong(&format!(
+                            "it is {machine} and {} is for {ours}: name a static assay for it with --remote-assay",
+                            program.path.display()
+                        ));
+                    }
+                    Said::Place { dir, .. } if link.dir.is_empty() => {
+                        link.dir = dir;
+                        link.send_program(program).map_err(other)?;
+                    }
+                    Said::NoPlace => {
+                        return wrong(&format!(
+                            "no directory there may execute programs and has {} MiB to spare: tried /tmp, /var/tmp, the home directory, $XDG_RUNTIME_DIR and /run",
+                            (size >> 20) + 64
+                        ));
+                    }
+                    Said::NoSum => return wrong("it has no sha256sum, so what arrives cannot be compared"),
+                    Said::BadSum => return wrong("the program did not arrive as it was sent"),
+                    Said::Starts => starts = Some(Instant::now()),
+                    Said::Ready(there) if there == version => {
+                        link.decoder.push(&lines.rest());
+                        return Ok(link);
+                    }
+                    Said::Ready(there) => {
+                        return wrong(&format!(
+                            "the program that was sent is assay {there}, and this is {version}: both have to be the same"
+                        ));
+                    }
+                    Said::Place { .. } => {}
+                }
+            }
+        }
+    }
+
+    fn start(session: &'a Session, silence: Duration) -> io::Result<Self> {
+        let (input, to) = io::pipe()?;
+        let (from, output) = io::pipe()?;
+        let (complains, complaint) = io::pipe()?;
+        let mut command = Command::new("ssh");
+        command
+            .args(session.arguments())
+            .stdout(Stdio::from(OwnedFd::from(output)))
+            .stderr(Stdio::from(OwnedFd::from(complaint)));
+        let input = File::from(OwnedFd::from(input));
+        let ssh = Running::start_with_input(command, input, Dies::WithThread)?;
+        let complaints = Complaints::default();
+        keep_last(complains, Arc::clone(&complaints));
+        Ok(Self {
+            session,
+            silence,
+            ssh,
+            out: Outbox::to(to),
+            heard: listen(from),
+            complaints,
+            decoder: Decoder::default(),
+            frames: VecDeque::new(),
+            last_heard: Instant::now(),
+            last_said: Instant::now(),
+            request: 0,
+            dir: String::new(),
+        })
+    }
+
+    fn send_program(&self, program: &mut Program) -> io::Result<()> {
+        let mut file = program.rewind()?;
+        loop {
+            let mut piece = Vec::with_capacity(1 << 20);
+            file.by_ref().take(1 << 20).read_to_end(&mut piece)?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            self.out.put(piece);
+        }
+    }
+
+    /// Where a file that is put under a name is found there.
+    #[must_use]
+    pub fn place(&self, name: &str) -> String {
+        let path = serve::file(std::path::Path::new(&self.dir), name);
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Puts a file there, for as long as the link lasts.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn put(&mut self, name: &str, content: &[u8]) -> Result<(), SessionError> {
+        let request = self.next_request();
+        let path = name.as_bytes().to_vec();
+        self.send(request, &Request::Put { mode: 0o600, path });
+        for piece in content.chunks(CHUNK).chain([&[][..]]) {
+            self.send(request, &Request::Data(piece.to_vec()));
+        }
+        loop {
+            match self.reply(request)? {
+                Some(Reply::Done(_)) => return Ok(()),
+                Some(Reply::Failed { reason, .. }) => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    let reason = format!("{name} cannot be put there: {reason}");
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Brings records there that a verb is to go on with.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn put_records(&mut self, records: &Records) -> Result<(), SessionError> {
+        let bytes = records
+            .write()
+            .map_err(|error| self.session.failed(Fault::Other, &error.to_string()))?;
+        let name = String::from_utf8_lossy(serve::RECORDS).into_owned();
+        self.put(&name, &bytes)
+    }
+
+    /// Runs a verb there to its end.
+    ///
+    /// # Errors
+    /// [`SessionError`]: the link is lost, or what comes is none of ours. The machine takes back what the
+    /// verb changed, by itself.
+    pub fn run(
+        &mut self,
+        arguments: &[impl AsRef<OsStr>],
+        wishes: &mut Wishes<'_>,
+    ) -> Result<Ran, SessionError> {
+        let request = self.next_request();
+        let words = arguments.iter().map(|word| word.as_ref().as_bytes());
+        self.send(
+            request,
+            &Request::Run {
+                timeout_ms: 0,
+                input: false,
+                argv: words.map(<[u8]>::to_vec).collect(),
+            },
+        );
+        let mut stdout = Vec::new();
+        let mut stderr = Lines::default();
+        let mut asked = false;
+        let mut fetch = Fetch::default();
+        let status = loop {
+            if !asked && (wishes.stop)() {
+                asked = true;
+                self.send(request, &Request::Interrupt);
+            }
+            if fetch.is_due() {
+                fetch.request = self.next_request();
+                fetch.bytes.clear();
+                let look = Request::Look(Look::Get, serve::RECORDS.to_vec());
+                self.send(fetch.request, &look);
+            }
+            let Some((number, reply)) = self.any_reply()? else {
+                continue;
+            };
+            if number == fetch.request && number != 0 {
+                if let Some(records) = fetch.take(reply) {
+                    (wishes.measured)(records);
+                }
+                continue;
+            }
+            match reply {
+                _ if number != request => {}
+                Reply::Out(bytes) if stdout.len() + bytes.len() <= MOST_OUTPUT => {
+                    stdout.extend_from_slice(&bytes);
+                }
+                Reply::Out(_) => {
+                    let reason = "it prints more than 64 MiB: what it measures goes on to be measured no more";
+                    return Err(self.session.failed(Fault::TooMuch, reason));
+                }
+                Reply::Err(bytes) => {
+                    stderr.push(&bytes);
+                    while let Some(line) = stderr.next() {
+                        (wishes.say)(&clean(line.trim_end()));
+                    }
+                }
+                Reply::Exit(status) => break status,
+                Reply::Failed { reason, .. } => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        };
+        if !stderr.text.is_empty() {
+            (wishes.say)(&clean(&String::from_utf8_lossy(&stderr.text)));
+        }
+        Ok(Ran { status, stdout })
+    }
+
+    /// What was measured there.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn records(&mut self) -> Result<Records, SessionError> {
+        let request = self.next_request();
+        self.send(request, &Request::Look(Look::Get, serve::RECORDS.to_vec()));
+        let mut bytes = Vec::new();
+        loop {
+            match self.reply(request)? {
+                Some(Reply::Piece(piece)) if bytes.len() + piece.len() <= LONGEST => bytes.extend(piece),
+                Some(Reply::Piece(_)) => {
+                    let reason = "it sends more than was ever measured";
+                    return Err(self.session.failed(Fault::TooMuch, reason));
+                }
+                Some(Reply::Done(_)) => break,
+                Some(Reply::Failed { reason, .. }) => {
+                    let reason = String::from_utf8_lossy(&reason);
+                    return Err(self.session.failed(Fault::Other, &reason));
+                }
+                _ => {}
+            }
+        }
+        Records::read(&bytes)
+            .map_err(|error| self.session.failed(Fault::Other, &error.to_string()))
+    }
+
+    /// Ends the program there, which removes itself.
+    pub fn close(mut self) {
+        self.out.close();
+        let _ = self.ssh.wait(Duration::from_secs(10));
+        let _ = self.ssh.kill();
+    }
+
+    fn next_request(&mut self) -> u64 {
+        self.request += 1;
+        self.request
+    }
+
+    fn send(&mut self, number: u64, request: &Request) {
+        self.last_said = Instant::now();
+        self.out.put(request.frame(number).encode());
+    }
+
+    fn reply(&mut self, number: u64) -> Result<Option<Reply>, SessionError> {
+        let found = self.any_reply()?;
+        Ok(found.filter(|(of, _)| *of == number).map(|(_, reply)| reply))
+    }
+
+    /// The next reply, when one comes soon.
+    fn any_reply(&mut self) -> Result<Option<(u64, Reply)>, SessionError> {
+        if self.last_said.elapsed() >= HEARTBEAT {
+            self.send(0, &Request::Alive);
+        }
+        if self.frames.is_empty() {
+            match self.heard.recv_timeout(LOOK) {
+                Ok(bytes) => {
+                    self.last_heard = Instant::now();
+                    self.decoder.push(&bytes);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(b"")),
+            }
+            while let Some(frame) = self.decoder.next() {
+                self.frames.push_back(frame);
+            }
+        }
+        if self.last_heard.elapsed() > self.silence {
+            let reason = format!(
+                "nothing was heard from it for {} s: by itself it takes back what was changed",
+                self.silence.as_secs()
+            );
+            return Err(self.session.failed(Fault::Deadline, &reason));
+        }
+        let Some(frame) = self.frames.pop_front() else {
+            return Ok(None);
+        };
+        Ok(Reply::read(&frame).map(|reply| (frame.request, reply)))
+    }
+
+    /// Why the line ended.
+    fn ended(&mut self, before: &[u8]) -> SessionError {
+        let _ = self.ssh.wait(Duration::from_secs(5));
+        let code = self.ssh.kill().map_or(255, |ended| ended.code());
+        // What it complained about comes on a thread of its own.
+        std::thread::sleep(Duration::from_millis(50));
+        let complaints = self.complaints.lock();
+        let complaints = complaints.unwrap_or_else(PoisonError::into_inner).clone();
+        self.session.complaint(code, &complaints, before)
+    }
+}
+
+/// Records that are fetched while a verb runs.
+struct Fetch {
+    request: u64,
+    bytes: Vec<u8>,
+    last: Instant,
+    busy: bool,
+}
+
+impl Default for Fetch {
+    fn default() -> Self {
+        Self {
+            request: 0,
+            bytes: Vec::new(),
+            last: Instant::now(),
+            busy: false,
+        }
+    }
+}
+
+impl Fetch {
+    fn is_due(&mut self) -> bool {
+        let due = !self.busy && self.last.elapsed() >= FETCH;
+        self.busy |= due;
+        due
+    }
+
+    /// Takes a piece; the records with the last one.
+    fn take(&mut self, reply: Reply) -> Option<Records> {
+        match reply {
+            Reply::Piece(piece) if self.bytes.len() + piece.len() <= LONGEST => {
+                self.bytes.extend(piece);
+                return None;
+            }
+            Reply::Done(_) => {}
+            _ => self.bytes.clear(),
+        }
+        self.busy = false;
+        self.last = Instant::now();
+        Records::read(&std::mem::take(&mut self.bytes)).ok()
+    }
+}
+
+/// Takes lines out of what comes in pieces.
+#[derive(Default)]
+struct Lines {
+    text: Vec<u8>,
+    /// Bytes so far.
+    all: usize,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8]) {
+        self.all += bytes.len();
+        self.text.extend_from_slice(bytes);
+    }
+
+    /// The next line; one that is too long in pieces.
+    fn next(&mut self) -> Option<String> {
+        let end = self.text.iter().position(|byte| *byte == b'\n');
+        let end = match end {
+            Some(end) => end + 1,
+            None if self.text.len() >= LONGEST_LINE => LONGEST_LINE,
+            None => return None,
+        };
+        let line: Vec<u8> = self.text.drain(..end.min(LONGEST_LINE)).collect();
+        Some(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    /// What follows the lines that were taken.
+    fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// Reads the line on a thread of its own.
+fn listen(mut line: PipeReader) -> Receiver<Vec<u8>> {
+    // A machine that sends without end waits for us.
+    let (tell, heard) = std::sync::mpsc::sync_channel(64);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 2 * CHUNK];
+        loop {
+            match line.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) if tell.send(buffer[..count].to_vec()).is_ok() => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    });
+    heard
+}
+
+/// Keeps the end of what ssh complains about.
+fn keep_last(mut pipe: PipeReader, kept: Complaints) {
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(&buffer[..count]);
+            let more = kept.len().saturating_sub(MOST_COMPLAINT);
+            kept.drain(..more);
+        }
+    });
+}

@@ -1,0 +1,130 @@
+//! What was measured there, brought into the store here. What comes from another machine is taken as what
+//! it is: new records of that machine, and never in the place of others.
+
+use assay_model::run::Run;
+use assay_model::trial::{Slot, Trial};
+use assay_model::{Machine, Sample};
+use assay_store::{Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of the longest document that is taken: a trial of 100,000 pairs has some ten million.
+pub(crate) const LONGEST: usize = 256 << 20;
+
+/// Runs and trials, raw.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Records {
+    /// The machine that they are of, where it is known.
+    pub machine: Option<Machine>,
+    /// Runs with their samples.
+    pub runs: Vec<(Run, Vec<Sample>)>,
+    /// Trials with their slots.
+    pub trials: Vec<(Trial, Vec<Slot>)>,
+}
+
+/// Why records of another machine are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// They are no records.
+    #[error("what it measured cannot be read: {0}")]
+    Form(#[source] serde_json::Error),
+    /// A name that is none, or one that is taken.
+    #[error("it sent a record whose name {0} is another's, or is none: it is not taken")]
+    Name(String),
+    /// The store here refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Records {
+    /// All of a store.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn of(store: &Store, machine: Option<Machine>) -> Result<Self, StoreError> {
+        let mut all = Self {
+            machine,
+            ..Self::default()
+        };
+        for row in store.runs()? {
+            all.runs.push((store.run(row.id)?, store.samples(row.id)?));
+        }
+        for trial in store.trials()? {
+            let slots = store.slots(trial.id)?;
+            all.trials.push((trial, slots));
+        }
+        // As they were made.
+        all.runs.reverse();
+        all.trials.reverse();
+        Ok(all)
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// [`RecordsError::Form`].
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordsError> {
+        serde_json::from_slice(bytes).map_err(RecordsError::Form)
+    }
+
+    /// The document.
+    ///
+    /// # Errors
+    /// [`RecordsError::Form`].
+    pub fn write(&self) -> Result<Vec<u8>, RecordsError> {
+        serde_json::to_vec(self).map_err(RecordsError::Form)
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.trials.is_empty()
+    }
+
+    /// Stores them in a store that is opened for their machine, and gives each its number there. What is
+    /// there already is replaced when it is one of `ours`, which were sent to be gone on with, and refused
+    /// when it is not.
+    ///
+    /// # Errors
+    /// [`RecordsError`]; what came before it is stored.
+    pub fn keep(&mut self, store: &mut Store, ours: &[String]) -> Result<(), RecordsError> {
+        for (run, samples) in &mut self.runs {
+            check(&run.uid)?;
+            match store.resolve(&run.uid) {
+                Ok(id) if ours.contains(&run.uid) => {
+                    run.id = id;
+                    store.update_run(run)?;
+                }
+                Ok(_) => return Err(RecordsError::Name(run.uid.clone())),
+                Err(_) => store.create_run(run)?,
+            }
+            for sample in samples {
+                store.add_sample(run.id, sample)?;
+            }
+        }
+        for (trial, slots) in &mut self.trials {
+            check(&trial.uid)?;
+            match store.resolve_trial(&trial.uid) {
+                Ok(id) if ours.contains(&trial.uid) => {
+                    trial.id = id;
+                    store.update_trial(trial)?;
+                }
+                Ok(_) => return Err(RecordsError::Name(trial.uid.clone())),
+                Err(_) => store.create_trial(trial)?,
+            }
+            for slot in slots {
+                store.add_slot(trial.id, slot)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names are 128 bits in hexadecimal digits; anything else could mean another record.
+fn check(uid: &str) -> Result<(), RecordsError> {
+    match Machine::is_id(uid) {
+        true => Ok(()),
+        false => Err(RecordsError::Name(
+            uid.escape_debug().take(40).collect::<String>(),
+        )),
+    }
+}
