@@ -118,8 +118,13 @@ impl Done {
         }
     }
 
-    /// Prints what it printed there, without control characters.
-    pub fn pass_on(&self) -> anyhow::Result<()> {
+    /// Prints what it printed there, without control characters; JSON only when it is JSON.
+    pub fn pass_on(&self, json: bool) -> anyhow::Result<()> {
+        if json && !self.stdout.is_empty() {
+            let document: serde_json::Value = serde_json::from_slice(&self.stdout)
+                .context("what it printed there is not JSON")?;
+            return context::print(&format!("{document:#}\n"));
+        }
         let text = String::from_utf8_lossy(&self.stdout);
         let mut text = assay_page::text::clean_lines(&text);
         if !text.is_empty() {
@@ -178,9 +183,8 @@ pub fn go<T>(
         Some(path) => path.as_path(),
         None => Path::new("/proc/self/exe"),
     };
-    let mut program = Program::open(path).with_context(|| {
-        format!("{}: cannot be sent as a program", path.display())
-    })?;
+    let mut program = Program::open(path)
+        .with_context(|| format!("{}: cannot be sent as a program", path.display()))?;
     let silence = going.silence.map_or(SILENCE, Duration::from_secs);
     let mut meter = Meter::new(quiet, Nanos::from(session.deadline));
     let opened = Link::open(
@@ -192,6 +196,9 @@ pub fn go<T>(
             if passed >= Duration::from_secs(2)
                 && (passed < LOG_EVERY || passed.as_secs() % 10 == 0)
             {
+                if share > 0.05 {
+                    meter.expect(Nanos::from(passed.mul_f64(1.0 / share - 1.0)));
+                }
                 let share = (share * 100.0).floor();
                 meter.say(format!("assay goes to {}: {share:.0} % there", clean(host)));
             }
@@ -224,7 +231,9 @@ impl Way<'_> {
             self.link.put(&name, &file.content).map_err(unreached)?;
             let place = self.link.place(&name);
             match &file.named {
-                Named::Option(option, before) => words.push(format!("{option}={before}{place}").into()),
+                Named::Option(option, before) => {
+                    words.push(format!("{option}={before}{place}").into())
+                }
                 Named::Word(named) => {
                     for word in words.iter_mut().filter(|word| *word == named) {
                         *word = place.clone().into();
@@ -267,23 +276,37 @@ impl Way<'_> {
             }
             let path = context::store_path(global)?;
             let mut store = Store::open(&path)?.on(machine.clone());
-            records.keep(&mut store, &ours).with_context(|| clean(&self.host))?;
+            records
+                .keep(&mut store, &ours)
+                .with_context(|| clean(&self.host))?;
         }
         records.machine = machine;
         let ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
                 for (run, samples) in &records.runs {
-                    eprintln!("run {} is kept as far as it was seen: {} samples", run.id, samples.len());
+                    eprintln!(
+                        "run {} is kept as far as it was seen: {} samples",
+                        run.id,
+                        samples.len()
+                    );
                 }
                 for (trial, slots) in &records.trials {
-                    eprintln!("trial {} is kept as far as it was seen: {} slots", trial.id, slots.len());
+                    eprintln!(
+                        "trial {} is kept as far as it was seen: {} slots",
+                        trial.id,
+                        slots.len()
+                    );
                 }
                 return Err(unreached(error));
             }
         };
         if asked.quiet && !matches!(ran.status, 0 | 1 | 130) {
-            anyhow::bail!("{}: it ended there with status {}", clean(&self.host), ran.status);
+            anyhow::bail!(
+                "{}: it ended there with status {}",
+                clean(&self.host),
+                ran.status
+            );
         }
         Ok(Done {
             status: ran.status,
@@ -345,7 +368,9 @@ fn unreached(error: SessionError) -> anyhow::Error {
 fn name_there(number: usize, path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let plain = name.len() < 200 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain);
+    let plain = name.len() < 200
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(plain);
     match (plain, number) {
         (true, 0) => name.to_owned(),
         (true, _) => format!("{number}-{name}"),
@@ -354,10 +379,7 @@ fn name_there(number: usize, path: &Path) -> String {
 }
 
 /// A command line without the options of this side.
-fn words(
-    all: impl Iterator<Item = OsString>,
-    cut: &[(&'static str, Value)],
-) -> Vec<OsString> {
+fn words(all: impl Iterator<Item = OsString>, cut: &[(&'static str, Value)]) -> Vec<OsString> {
     let mut left = Vec::new();
     let mut all = all.peekable();
     while let Some(word) = all.next() {
@@ -401,13 +423,22 @@ mod tests {
     fn what_is_for_this_side_does_not_go_there() {
         for (line, there) in [
             ("run quick /srv --host root@box", "run quick /srv"),
-            ("run --host=box --sudo quick /srv --runtime 2s", "run quick /srv --runtime 2s"),
-            ("run /srv --html r.html --json --silence 20", "run /srv --json"),
+            (
+                "run --host=box --sudo quick /srv --runtime 2s",
+                "run quick /srv --runtime 2s",
+            ),
+            (
+                "run /srv --html r.html --json --silence 20",
+                "run /srv --json",
+            ),
             ("run --host box --resume", "run"),
             ("run --resume --host box", "run"),
             ("run --resume 3 --host box --quiet", "run --quiet"),
             ("run --host box -- --host", "run -- --host"),
-            ("--store x.db trial noatime /srv --yes --host b", "trial noatime /srv --yes"),
+            (
+                "--store x.db trial noatime /srv --yes --host b",
+                "trial noatime /srv --yes",
+            ),
         ] {
             assert_eq!(cut(line), there);
         }

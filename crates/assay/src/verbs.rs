@@ -89,7 +89,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Changed(args)) => changed::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
-        Some(Verb::Disks(args)) => disks::run(&args),
+        Some(Verb::Disks(args)) => disks::run(&args, global),
         Some(Verb::Lint(args)) => lint::run(&args),
         Some(Verb::Import(args)) => import::run(&args, global),
         Some(Verb::Report(args)) => report::run(&args, global),

@@ -1,8 +1,8 @@
 //! One conversation with the agent of a guest, over one of its virtio-serial ports.
 
 use crate::error::LabError;
-use assay_wire::{Decoder, PORTS, Reply, Request};
 use assay_host::{lockfile, socket};
+use assay_wire::{Decoder, PORTS, Reply, Request};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

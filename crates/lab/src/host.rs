@@ -2,10 +2,10 @@
 
 use crate::error::LabError;
 use crate::guest::Guest;
-use assay_wire::Look;
 use assay_host::{
     CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits, MAX_BYTES, Stat, StatFs,
 };
+use assay_wire::Look;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};

@@ -44,6 +44,7 @@ mod talk;
 mod tools;
 
 pub use accel::{Accel, Choice, choose as choose_accel};
+pub use assay_wire::Sync;
 pub use converse::{Conversation, End, Ended, Hears, Says};
 pub use disk::Disk;
 pub use error::LabError;
@@ -58,7 +59,6 @@ pub use stall::{Stalled, Stalls};
 pub use state::{Entry, Place, State};
 pub use steps::Progress;
 pub use talk::{FIO_START_AND_END, Output};
-pub use assay_wire::Sync;
 
 #[cfg(test)]
 mod tests;

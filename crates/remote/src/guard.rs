@@ -118,7 +118,11 @@ mod tests {
                 called += 1;
                 called == 2
             });
-            assert_eq!((taken, called), (back, if back { 2 } else { 0 }), "{words:?}");
+            assert_eq!(
+                (taken, called),
+                (back, if back { 2 } else { 0 }),
+                "{words:?}"
+            );
         }
     }
 }

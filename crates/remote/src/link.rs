@@ -89,7 +89,10 @@ impl<'a> Link<'a> {
         check_name(&session.host)?;
         let other = |error: io::Error| session.failed(Fault::Other, &format!("ssh: {error}"));
         let mut link = Self::start(session, silence).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => session.failed(Fault::NoSsh, "there is no ssh here: install the OpenSSH client"),
+            io::ErrorKind::NotFound => session.failed(
+                Fault::NoSsh,
+                "there is no ssh here: install the OpenSSH client",
+            ),
             _ => other(error),
         })?;
         let begun = Instant::now();
@@ -99,21 +102,27 @@ impl<'a> Link<'a> {
         let mut lines = Lines::default();
         let deadline = session.deadline;
         let mut starts = None;
+        let mut progress = (0, begun);
         loop {
             let waits = link.out.waits() as u64;
+            if progress.0 != waits {
+                progress = (waits, Instant::now());
+            }
             let share = 1.0 - (waits.min(size) as f64 / size.max(1) as f64);
             let passed = begun.elapsed();
             if stop(passed, share) {
                 return Err(session.failed(Fault::Interrupted, "interrupted"));
             }
-            let sent_all = waits == 0;
             let late = match starts {
                 Some(at) => Instant::elapsed(&at) > BEGIN,
                 // While the program is on its way, only a standstill is an end.
-                None => sent_all && link.last_heard.elapsed() > deadline,
+                None => link.last_heard.max(progress.1).elapsed() > deadline,
             };
             if late {
-                let reason = format!("no answer after {} s: --deadline gives it more time", passed.as_secs());
+                let reason = format!(
+                    "no answer after {} s: --deadline gives it more time",
+                    passed.as_secs()
+                );
                 return Err(session.failed(Fault::Deadline, &reason));
             }
             match link.heard.recv_timeout(LOOK) {
@@ -151,7 +160,9 @@ impl<'a> Link<'a> {
                             (size >> 20) + 64
                         ));
                     }
-                    Said::NoSum => return wrong("it has no sha256sum, so what arrives cannot be compared"),
+                    Said::NoSum => {
+                        return wrong("it has no sha256sum, so what arrives cannot be compared");
+                    }
                     Said::BadSum => return wrong("the program did not arrive as it was sent"),
                     Said::Starts => starts = Some(Instant::now()),
                     Said::Ready(there) if there == version => {
@@ -336,7 +347,9 @@ impl<'a> Link<'a> {
         let mut bytes = Vec::new();
         loop {
             match self.reply(request)? {
-                Some(Reply::Piece(piece)) if bytes.len() + piece.len() <= LONGEST => bytes.extend(piece),
+                Some(Reply::Piece(piece)) if bytes.len() + piece.len() <= LONGEST => {
+                    bytes.extend(piece)
+                }
                 Some(Reply::Piece(_)) => {
                     let reason = "it sends more than was ever measured";
                     return Err(self.session.failed(Fault::TooMuch, reason));
@@ -349,8 +362,7 @@ impl<'a> Link<'a> {
                 _ => {}
             }
         }
-        Records::read(&bytes)
-            .map_err(|error| self.session.failed(Fault::Other, &error.to_string()))
+        Records::read(&bytes).map_err(|error| self.session.failed(Fault::Other, &error.to_string()))
     }
 
     /// Ends the program there, which removes itself.
@@ -372,7 +384,9 @@ impl<'a> Link<'a> {
 
     fn reply(&mut self, number: u64) -> Result<Option<Reply>, SessionError> {
         let found = self.any_reply()?;
-        Ok(found.filter(|(of, _)| *of == number).map(|(_, reply)| reply))
+        Ok(found
+            .filter(|(of, _)| *of == number)
+            .map(|(_, reply)| reply))
     }
 
     /// The next reply, when one comes soon.

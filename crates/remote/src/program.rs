@@ -44,7 +44,9 @@ impl Program {
         let mut buffer = vec![0; 256 << 10];
         let mut left = size;
         while left > 0 {
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let most = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(buffer.len());
             let count = file.read(&mut buffer[..most])?;
             if count == 0 {
                 return Err(io::Error::other("it became shorter while it was read"));
@@ -55,7 +57,11 @@ impl Program {
         Ok(Self {
             path: path.to_owned(),
             size,
-            sha256: sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: sum
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
             machine: machine(&head),
             file,
         })

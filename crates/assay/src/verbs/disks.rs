@@ -1,6 +1,8 @@
 //! `assay disks`: which disk is slower than its siblings.
 
 use crate::context::{on_signals, print};
+use crate::global::Global;
+use crate::remote::{Asked, Remote};
 use crate::status::{Status, Unreadable};
 use anyhow::bail;
 use assay_host::Live;
@@ -18,6 +20,7 @@ Examples:
   assay disks tank --for 10m      only groups whose name begins so
   assay disks --list              which disks are siblings here
   assay disks --json
+  assay disks --host root@box     on another machine, over ssh
 
 Disks of one vdev of a ZFS pool, one md array or one btrfs share the same work, so each is the
 others' control. Nothing is written and no load is made: watch while there is some. A disk is called
@@ -47,6 +50,8 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    remote: Remote,
 }
 
 /// Disks that do the same work, beside each other.
@@ -64,7 +69,13 @@ pub(super) struct List<'a> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> anyhow::Result<Status> {
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.remote.is_meant()? {
+        let asked = Asked::default();
+        let done = args.remote.go(false, |way| way.carry(&asked, global))?;
+        done.pass_on(args.json)?;
+        return Ok(done.status());
+    }
     let (groups, unknown) = assay_facts::siblings(&Live);
     for reason in &unknown {
         eprintln!("note: {reason}");

@@ -1,6 +1,7 @@
 //! `assay fleet`: many machines over plain ssh.
 
 pub(super) mod ask;
+mod each;
 mod facts;
 
 use crate::context::{self, print};
@@ -20,6 +21,9 @@ Examples:
   assay fleet check web db1              check a group and a machine, by finding
   assay fleet check 'web-*' --sudo       names in your ~/.ssh/config, read as root
   assay fleet facts all --key package.   which machine has which version
+  assay fleet run db -- sync /srv        measure on each, one after the other
+  assay fleet trial db -- noatime /srv --yes
+                                         test advice on each; `assay pool` takes all together
   assay changed                          what changed on them since they were last asked
   ansible-inventory --list | assay fleet check all --ansible -
 
@@ -54,6 +58,12 @@ enum Action {
     Facts(facts::Args),
     /// What is wrong on machines, by finding
     Check(Check),
+    /// Measure on each machine, one after the other: `assay run --host`
+    Run(each::Args),
+    /// Test advice on each machine, one after the other: `assay trial --host`
+    Trial(each::Args),
+    /// Which disks are slower than their siblings, on each machine
+    Disks(each::Args),
     /// Keep a bundle that a machine sends by itself
     #[command(after_help = RECEIVE)]
     Receive {
@@ -136,6 +146,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Action::List(args) => list(args),
         Action::Facts(args) => facts::run(args, global),
         Action::Check(args) => check(args, global),
+        Action::Run(args) => each::run("run", args, global),
+        Action::Trial(args) => each::run("trial", args, global),
+        Action::Disks(args) => each::run("disks", args, global),
         Action::Receive { machine } => receive(machine),
     }
 }

@@ -230,7 +230,9 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
         asked.records.machine = store.machine_of_run(id)?;
         asked.records.runs.push((run, store.samples(id)?));
     }
-    let done = args.remote.go(args.quiet, |way| way.carry(&asked, global))?;
+    let done = args
+        .remote
+        .go(args.quiet, |way| way.carry(&asked, global))?;
     let mut met = true;
     for (run, samples) in &done.records.runs {
         met &= show(run, samples, args, global)?;
@@ -242,12 +244,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 /// Shows a run as the user wants it. Whether its criteria are met.
-fn show(
-    run: &Run,
-    samples: &[Sample],
-    args: &Args,
-    global: &Global,
-) -> anyhow::Result<bool> {
+fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::Result<bool> {
     let judged = assay_judge::judge(run, samples);
     if let Some(path) = &args.html {
         context::write_file(path, &pages::html(run, &judged, samples, None))?;
@@ -398,7 +395,7 @@ fn plan_or_target(word: &str) -> anyhow::Result<()> {
 }
 
 /// Bytes of the longest plan: 10,000 workloads with all their fields come to about 3 MB.
-const LONGEST_PLAN: u64 = 16 << 20;
+pub(super) const LONGEST_PLAN: u64 = 16 << 20;
 
 pub(super) fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {
     let text = input::text(path, LONGEST_PLAN, "a plan in TOML")?;

@@ -5,6 +5,7 @@ mod measure;
 
 use crate::elsewhere::Elsewhere;
 use crate::global::Global;
+use crate::remote::{Asked, Going, Value, go};
 use crate::shape::Shape;
 use crate::status::Status;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub struct Args {
     #[command(flatten)]
     elsewhere: Elsewhere,
     #[command(flatten)]
+    going: Going,
+    #[command(flatten)]
     measure: measure::Measure,
     #[command(flatten)]
     shape: Shape,
@@ -32,11 +35,40 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let target = args.target.as_deref();
-    if args.elsewhere.is_meant() && measure::is_asked(&args.measure) {
-        anyhow::bail!("assay measures the machine it runs on: run `assay stack --measure` there");
+    if measure::is_asked(&args.measure) {
+        match (&args.elsewhere.host, &args.elsewhere.root) {
+            (Some(host), _) => return there(host, args, global),
+            (None, Some(_)) => {
+                anyhow::bail!("a captured machine cannot be measured: leave out --root")
+            }
+            (None, None) => {}
+        }
     }
     match measure::run(&args.measure, target, &args.shape, args.quiet, global)? {
         Some(status) => Ok(status),
         None => layers::run(target, &args.elsewhere, &args.shape, global),
     }
+}
+
+/// Measures the layers of another machine; the run is of the store here.
+fn there(host: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let mut asked = Asked {
+        cut: vec![("--html", Value::One)],
+        quiet: args.quiet,
+        ..Asked::default()
+    };
+    args.measure.there(&mut asked)?;
+    let how = &args.elsewhere.how;
+    let done = go(host, how, &args.going, args.quiet, |way| {
+        way.carry(&asked, global)
+    })?;
+    done.pass_on(args.shape.json)?;
+    if let (Some(path), Some((run, _))) = (&args.shape.html, done.records.runs.last()) {
+        let id = run.id;
+        eprintln!(
+            "the page of a measurement from elsewhere is made of what is stored: `assay stack --show {id} --html {}`",
+            path.display()
+        );
+    }
+    Ok(done.status())
 }

@@ -25,6 +25,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    if args.remote.is_meant()? {
+        let asked = args.there()?;
+        let done = args
+            .remote
+            .go(args.quiet, |way| way.carry(&asked, global))?;
+        done.pass_on(args.json)?;
+        return Ok(done.status());
+    }
     let mut settings = args.settings(context::random_seed()?)?;
     let load = args.load()?;
     let asked = args.asked(&load, settings.seed)?;

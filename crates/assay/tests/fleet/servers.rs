@@ -1,6 +1,7 @@
 //! Servers of OpenSSH on ports of this machine, and little roots for them to enter.
 
 use crate::common;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -87,6 +88,16 @@ impl Servers {
 
     /// A server; `more` are lines of its configuration. Its log is NAME.log.
     pub fn start(&mut self, name: &str, more: &str) -> u16 {
+        self.start_below(name, more, &[])
+    }
+
+    /// A server that is started by another program.
+    #[allow(dead_code, reason = "not every test needs one")]
+    pub fn start_in(&mut self, name: &str, program: &[&str]) -> u16 {
+        self.start_below(name, "", program)
+    }
+
+    fn start_below(&mut self, name: &str, more: &str, program: &[&str]) -> u16 {
         let port = free_port();
         let at = |file: &str| self.path(file).display().to_string();
         let config = format!(
@@ -99,7 +110,10 @@ impl Servers {
         let file = self.path(&format!("{name}.sshd"));
         std::fs::write(&file, config).unwrap();
         let sshd = assay_host::Host::which(&assay_host::Live, "sshd".as_ref()).unwrap();
-        let child = Command::new(sshd)
+        let words = program.iter().map(|word| OsStr::new(*word));
+        let mut words = words.chain([sshd.as_os_str()]);
+        let child = Command::new(words.next().unwrap_or_default())
+            .args(words)
             .args(["-D", "-f"])
             .arg(&file)
             .arg("-E")

@@ -2,13 +2,13 @@
 
 use super::seeds::{text, texts};
 use crate::formats::known;
-use assay_wire::{Decoder, Reply, Request};
 use crate::{LONGEST, Target};
 use assay_facts::redact::Redacted;
 use assay_facts::{crypt, image, libvirt, lvm, mountinfo, proxmox, qemu, zpool};
 use assay_host::{Host as _, Limits, Recorded};
 use assay_http::answer::{Memory, Reader};
 use assay_model::secrets;
+use assay_wire::{Decoder, Reply, Request};
 use std::ffi::OsStr;
 use std::path::Path;
 

@@ -7,6 +7,7 @@ mod wanted;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::progress::Meter;
+use crate::remote::{Asked, Named, SentFile};
 use crate::shape::Shape;
 use crate::status::Status;
 use crate::verbs::lab::AccelArg;
@@ -127,6 +128,28 @@ pub struct Measure {
 }
 
 /// Whether something is to be measured, or was.
+impl Measure {
+    /// What goes to another machine with it.
+    pub(super) fn there(&self, asked: &mut Asked) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.show.is_none(),
+            "what was measured elsewhere is in the store here: leave out --host"
+        );
+        if let Some(path) = &self.plan_file {
+            asked.files.push(SentFile {
+                named: Named::Option("--plan-file", ""),
+                path: path.clone(),
+                content: crate::input::bytes(
+                    path,
+                    super::super::run::LONGEST_PLAN,
+                    "a plan in TOML",
+                )?,
+            });
+        }
+        Ok(())
+    }
+}
+
 pub(super) fn is_asked(args: &Measure) -> bool {
     args.measure || args.show.is_some()
 }

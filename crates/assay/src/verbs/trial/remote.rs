@@ -48,7 +48,7 @@ fn dry_run(way: &mut Way<'_>, asked: &mut Asked, global: &Global) -> anyhow::Res
     asked.more.push("--dry-run".into());
     let done = way.carry(asked, global)?;
     asked.more.pop();
-    done.pass_on()?;
+    done.pass_on(false)?;
     Ok(done.status())
 }
 
@@ -56,7 +56,7 @@ fn carry(way: &mut Way<'_>, asked: &Asked, args: &Args, global: &Global) -> anyh
     let done = way.carry(asked, global)?;
     let trials = &done.records.trials;
     if trials.is_empty() {
-        done.pass_on()?;
+        done.pass_on(args.shape.json)?;
         return Ok(done.status());
     }
     let seen: Vec<Seen> = trials

@@ -1,5 +1,7 @@
 //! The command line of `assay web`, and what it means.
 
+use crate::input;
+use crate::remote::{Asked as AskedThere, Named, Remote, SentFile, Value};
 use anyhow::{Context as _, ensure};
 use assay_http::MOST_CONNECTIONS;
 use assay_model::Nanos;
@@ -24,6 +26,7 @@ Examples:
   assay web http://test/ --log access.log --speed 2 --rounds 1
                                                   yesterday's requests, twice as fast
   assay web URL --list urls.txt --shuffle         a URL or path on each line, at random
+  assay web URL --host root@client                from another machine, over ssh
   assay web URL --link 1gbit --server-pid 4242    what the link carries; whose CPU time counts
 
 The run is stored: `assay show`, `assay compare last~1 last`, `assay report --html` know it.
@@ -153,6 +156,8 @@ pub struct Args {
     /// Also write a page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub remote: Remote,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -191,7 +196,42 @@ fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
         .collect()
 }
 
+/// Bytes of the longest file that goes to another machine: a list of URLs, or an access log.
+const LONGEST_FILE: u64 = 256 << 20;
+
 impl Args {
+    /// What is to be done on another machine.
+    pub fn there(&self) -> anyhow::Result<AskedThere> {
+        ensure!(
+            self.html.is_none(),
+            "the page of a measurement from elsewhere is made of what is stored: leave out --html, then `assay report last --html FILE`"
+        );
+        let mut asked = AskedThere {
+            quiet: self.quiet,
+            ..AskedThere::default()
+        };
+        let body = self.data.strip_prefix('@').map(PathBuf::from);
+        if body.is_some() {
+            asked.cut.push(("-d", Value::One));
+        }
+        let files = [
+            (self.list.as_ref(), "--list", "", "a list of URLs"),
+            (self.log.as_ref(), "--log", "", "an access log"),
+            (self.ca.as_ref(), "--ca", "", "certificates"),
+            (body.as_ref(), "--data", "@", "the body of a request"),
+        ];
+        for (path, option, before, what) in files {
+            if let Some(path) = path {
+                asked.files.push(SentFile {
+                    named: Named::Option(option, before),
+                    path: path.clone(),
+                    content: input::bytes(path, LONGEST_FILE, what)?,
+                });
+            }
+        }
+        Ok(asked)
+    }
+
     /// How it is measured.
     pub fn settings(&self, seed: u64) -> anyhow::Result<Settings> {
         let concurrency = match self.log {

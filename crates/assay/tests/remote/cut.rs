@@ -1,0 +1,148 @@
+//! Whatever ends in the middle of a trial, the machine is as it was soon after.
+
+use crate::{Machine, process, signal, start, until, verb};
+use rustix::process::{Pid, Signal};
+use std::process::Child;
+
+/// A trial is under way and its change is in effect.
+fn under_way(machine: &Machine, silence: u32) -> Child {
+    let log = machine.home.dir.path().join("log");
+    let child = start(machine.trial(&["--pairs", "1000"], silence), &log);
+    let what = || format!("a change is in effect: {:?}", std::fs::read_to_string(&log));
+    let mut seen = 0;
+    until(&what(), 60, || {
+        // Not the first: the noise is measured before it.
+        seen += i32::from(machine.reads() == "b");
+        seen > 3 && machine.reads() == "b"
+    });
+    child
+}
+
+/// As it was: the setting, the journal, the processes, the directories.
+fn as_it_was(machine: &Machine, silence: u32, limit: u64) {
+    let mut left = Vec::new();
+    until("nothing is left", limit, || {
+        left = machine.left(silence);
+        left.is_empty()
+    });
+    assert_eq!(machine.reads(), "a");
+}
+
+fn own(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+#[test]
+fn when_the_assay_here_is_killed() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1101);
+    signal(own(&child), Signal::KILL);
+    let _ = child.wait();
+    as_it_was(&machine, 1101, 60);
+}
+
+#[test]
+fn when_the_assay_here_stands_still() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 11);
+    signal(own(&child), Signal::STOP);
+    as_it_was(&machine, 11, 90);
+    signal(own(&child), Signal::CONT);
+    let _ = child.wait();
+}
+
+#[test]
+fn when_the_other_end_is_killed() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1103);
+    signal(process(1103, "remote"), Signal::KILL);
+    as_it_was(&machine, 1103, 60);
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn when_the_other_end_stands_still() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 10);
+    signal(process(10, "remote"), Signal::STOP);
+    as_it_was(&machine, 10, 120);
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn when_the_trial_there_is_killed() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1105);
+    signal(verb(1105), Signal::KILL);
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    as_it_was(&machine, 1105, 60);
+}
+
+#[test]
+fn when_the_guard_is_killed_and_then_the_link_is_cut() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1106);
+    signal(process(1106, "remote-guard"), Signal::KILL);
+    signal(own(&child), Signal::KILL);
+    let _ = child.wait();
+    as_it_was(&machine, 1106, 60);
+}
+
+#[test]
+fn what_was_interrupted_is_kept_and_gone_on_with() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1107);
+    signal(own(&child), Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    as_it_was(&machine, 1107, 60);
+    let list = machine.home.assay(&["trial", "--list", "--json"]);
+    let before = crate::json(&list.stdout);
+    assert_eq!(before["trials"].as_array().unwrap().len(), 1);
+    let resumed = machine.run(
+        &["trial", "--resume", "1", "--budget", "20s", "--json"],
+        1108,
+    );
+    assert!(matches!(resumed.code, Some(0)), "{}", resumed.stderr);
+    as_it_was(&machine, 1108, 60);
+    let list = machine.home.assay(&["trial", "--list", "--json"]);
+    let after = crate::json(&list.stdout);
+    // The same trial, with more pairs.
+    assert_eq!(after["trials"].as_array().unwrap().len(), 1);
+    let pairs = |list: &serde_json::Value| list["trials"][0]["pairs"].clone();
+    assert_ne!(pairs(&before), pairs(&after), "{after:#}");
+}
+
+/// Both ends at once, as in a power cut without the reboot: what is left is taken back on request.
+#[test]
+fn what_nobody_could_take_back_is_taken_back_on_request() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mut child = under_way(&machine, 1109);
+    signal(process(1109, "remote-guard"), Signal::KILL);
+    let verb = verb(1109);
+    signal(process(1109, "remote"), Signal::KILL);
+    signal(verb, Signal::KILL);
+    let _ = child.wait();
+    assert!(
+        !machine.left(1109).is_empty(),
+        "it had been taken back already"
+    );
+    let ran = machine.run(&["trial", "--recover"], 1110);
+    assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
+    as_it_was(&machine, 1110, 30);
+}

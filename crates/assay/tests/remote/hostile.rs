@@ -1,0 +1,121 @@
+//! Machines that cannot or will not do what they are asked.
+
+use crate::Machine;
+use crate::common::{self, Home};
+use crate::servers::Servers;
+use std::process::Command;
+
+/// A server whose every command is this script.
+fn forced(script: &str) -> Option<(Servers, Home, String)> {
+    let mut servers = Servers::new()?;
+    let path = common::script(servers.dir.path(), "forced", script);
+    servers.machine("box", &format!("ForceCommand {}", path.display()));
+    let config = servers.config();
+    Some((servers, Home::new(), config))
+}
+
+/// The error of a run there, which comes within a minute.
+fn error(script: &str) -> Option<String> {
+    let (_servers, home, config) = forced(script)?;
+    let mut command = home.command(&["run", "quick", "/tmp", "--host", "box", "--deadline", "5"]);
+    command.args(["--ssh-config", &config, "--silence", "10"]);
+    let begun = std::time::Instant::now();
+    let ran = common::ended(command);
+    assert!(begun.elapsed().as_secs() < 90, "{}", ran.stderr);
+    assert!(
+        matches!(ran.code, Some(2 | 3)),
+        "{:?} {}",
+        ran.code,
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+    // Nothing of it is in the store.
+    let list = home.assay(&["runs", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).unwrap_or_default();
+    assert!(list["runs"].as_array().is_none_or(Vec::is_empty), "{list}");
+    Some(ran.stderr)
+}
+
+#[test]
+fn machines_that_do_something_else_cost_one_line() {
+    for (script, expected) in [
+        ("exit 0", ""),
+        ("echo 'no shell for you' >&2; exit 1", "no shell for you"),
+        ("exec sleep 600", "--deadline"),
+        ("exec cat /dev/zero", "1 MiB"),
+        ("yes 'assay-remote 1 place x86_64 /etc'", ""),
+        (
+            "echo 'assay-remote 1 place s390 /tmp/assay-remote.x'; exec sleep 600",
+            "",
+        ),
+        (
+            "echo 'assay-remote 1 place aarch64 /tmp/assay-remote.x'; exec sleep 600",
+            "--remote-assay",
+        ),
+        ("echo 'assay-remote 1 no-place x86_64'", "execute"),
+        ("echo 'assay-remote 1 no-sha256sum'; sleep 1", "sha256sum"),
+        ("echo 'assay-remote 1 ready 0.0.1'; exec sleep 600", "0.0.1"),
+        (
+            "printf '\\033]0;owned\\007assay-remote 1 ready \\033[31m0.2\\n'; exec sleep 600",
+            "0.2",
+        ),
+    ] {
+        let Some(said) = error(script) else { return };
+        assert!(said.contains(expected), "{script}: {said}");
+    }
+}
+
+/// It says that it is ready, then sends what is no frame, without end.
+#[test]
+fn garbage_after_the_greeting_has_an_end() {
+    let version = env!("CARGO_PKG_VERSION");
+    let script = format!(
+        "echo 'assay-remote 1 ready {version}'; head -c 3000000 /dev/urandom; exec sleep 600"
+    );
+    if let Some(said) = error(&script) {
+        assert!(said.contains("nothing was heard"), "{said}");
+    }
+}
+
+/// `/tmp` may not execute programs, as on machines that somebody has hardened.
+#[test]
+fn a_machine_whose_tmp_may_not_execute() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let mounted = Command::new("unshare")
+        .args([
+            "-m",
+            "sh",
+            "-c",
+            "mount -t tmpfs -o noexec none /tmp && test ! -x /tmp/x",
+        ])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        assay_testing::skipped("mount", "no mount namespaces here");
+        return;
+    }
+    // The server itself lives in a namespace of mounts where nothing in /tmp executes.
+    let mut servers = machine.servers;
+    let at = servers.dir.path().display().to_string();
+    let port = servers.start_in(
+        "hardened",
+        &[
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            "mount --bind /tmp /tmp && mount -o remount,bind,noexec /tmp && exec \"$@\"",
+            "sh",
+        ],
+    );
+    servers.name("hardened", port, "");
+    let config = servers.config();
+    let mut command = machine
+        .home
+        .command(&["trial", "--recover", "--host", "hardened"]);
+    command.args(["--ssh-config", &config]);
+    let ran = common::ended(command);
+    assert_eq!(ran.code, Some(0), "{at} {} {}", ran.stdout, ran.stderr);
+}

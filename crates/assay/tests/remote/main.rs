@@ -1,0 +1,340 @@
+//! Measuring and changing on another machine, as a user does it: real servers of OpenSSH on ports of this one,
+//! links that are cut, and processes that are killed in the middle.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod cut;
+mod hostile;
+#[path = "../fleet/servers.rs"]
+mod servers;
+
+use common::{Home, Ran};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use servers::Servers;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A machine that is reached over ssh, and what is changed on it.
+pub struct Machine {
+    pub servers: Servers,
+    pub home: Home,
+    config: String,
+}
+
+impl Machine {
+    /// None where there is no sshd.
+    pub fn new() -> Option<Self> {
+        let mut servers = Servers::new()?;
+        let state = servers.path("state");
+        // What is on the other machine has a place of its own.
+        servers.machine("box", &format!("SetEnv ASSAY_STATE={}", state.display()));
+        let machine = Self {
+            config: servers.config(),
+            servers,
+            home: Home::new(),
+        };
+        std::fs::write(machine.setting(), "a").unwrap();
+        let set = "printf %s \"$1\" >\"$2\"";
+        common::script(machine.servers.dir.path(), "set", set);
+        std::fs::write(
+            machine.page(),
+            page(&machine.servers.path("set"), &machine.setting()),
+        )
+        .unwrap();
+        Some(machine)
+    }
+
+    /// What a trial changes there: a file with `a` in it.
+    pub fn setting(&self) -> PathBuf {
+        self.servers.path("setting")
+    }
+
+    /// Advice to write `b` into it.
+    pub fn page(&self) -> PathBuf {
+        self.servers.path("nothing.md")
+    }
+
+    pub fn reads(&self) -> String {
+        std::fs::read_to_string(self.setting()).unwrap()
+    }
+
+    /// A command line for the machine. `silence` is how its processes are told from those of other tests.
+    pub fn command(&self, args: &[&str], silence: u32) -> Command {
+        let mut command = self.home.command(args);
+        command.args(["--host", "box", "--ssh-config", &self.config]);
+        command.args(["--silence", &silence.to_string()]);
+        command
+    }
+
+    pub fn run(&self, args: &[&str], silence: u32) -> Ran {
+        common::ended(self.command(args, silence))
+    }
+
+    /// The trial of the page.
+    pub fn trial(&self, more: &[&str], silence: u32) -> Command {
+        let page = self.page().display().to_string();
+        let mut args = vec![
+            "trial", &page, "here", "--yes", "--slot", "200ms", "--seed", "3",
+        ];
+        args.extend(more);
+        self.command(&args, silence)
+    }
+
+    /// What is left on the machine: directories of the program, and what its state has.
+    pub fn left(&self, silence: u32) -> Vec<String> {
+        let mut left = processes(silence);
+        left.retain(|line| !line.is_empty());
+        let journal = self.servers.path("state").join("journal/sessions");
+        if journal.exists() {
+            left.extend(common::entries(&journal));
+        }
+        left
+    }
+}
+
+/// Command lines of the processes of one link.
+fn processes(silence: u32) -> Vec<String> {
+    of(silence).into_iter().map(|(_, line)| line).collect()
+}
+
+fn of(silence: u32) -> Vec<(Pid, String)> {
+    let marks = [
+        format!("--silence {silence} "),
+        format!("--silence {silence}"),
+    ];
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let ours = line.contains(" dev remote")
+            && (line.contains(&marks[0]) || line.trim_end().ends_with(&marks[1]));
+        if let Some(pid) = Pid::from_raw(pid).filter(|_| ours) {
+            found.push((pid, line));
+        }
+    }
+    found
+}
+
+/// The process of the other end, or its guard.
+pub fn process(silence: u32, which: &str) -> Pid {
+    let all = of(silence);
+    let word = format!(" dev {which} ");
+    // The shell that started it has the same words.
+    let mut found = all
+        .iter()
+        .filter(|(_, line)| line.contains(&word) && !line.starts_with("sh"));
+    found.next().unwrap_or_else(|| panic!("{which}: {all:?}")).0
+}
+
+/// The verb that runs below the other end.
+pub fn verb(silence: u32) -> Pid {
+    let parent = process(silence, "remote").as_raw_nonzero().get();
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task"))
+        .unwrap()
+        .flatten();
+    let all =
+        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let all: String = all.chain(children).collect::<Vec<_>>().join(" ");
+    let is_verb = |pid: &&str| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !String::from_utf8_lossy(&line).contains("remote-guard")
+    };
+    let pid = all
+        .split_whitespace()
+        .find(is_verb)
+        .unwrap_or_else(|| panic!("no verb: {all}"));
+    Pid::from_raw(pid.parse().unwrap()).unwrap()
+}
+
+pub fn signal(pid: Pid, signal: Signal) {
+    let _ = kill_process(pid, signal);
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(limit);
+    while !so() {
+        assert!(Instant::now() < end, "not in {limit} s: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Starts a command whose output is thrown away.
+pub fn start(mut command: Command, to: &Path) -> std::process::Child {
+    let file = std::fs::File::create(to).unwrap();
+    command.stdout(Stdio::null()).stderr(file).spawn().unwrap()
+}
+
+fn page(set: &Path, setting: &Path) -> String {
+    let (set, setting) = (set.display(), setting.display());
+    format!(
+        r#"+++
+title = "A setting that nothing reads"
+statement = "Write b instead of a into a file."
+predicts = "No difference at all."
+[source]
+who = "a test"
+claimed = "Nothing."
+[literature]
+standing = "conditional"
+text = "Nobody reads the file."
+references = ["a test"]
+[risk]
+level = "low"
+text = "None."
+[trial]
+target = "address"
+default_target = "here"
+metric = "p50"
+slot_seconds = 0.2
+washout_seconds = 0.0
+[trial.change]
+kind = "set"
+value = "b"
+setting = {{ kind = "command", read = ["cat", "{setting}"], apply = ["{set}", "{{value}}", "{setting}"], undo = ["{set}", "{{value}}", "{setting}"] }}
+[trial.load]
+kind = "command"
+argv = ["sleep", "0.01"]
++++
+## Claim
+Nothing.
+## Why it may help
+It does not.
+## When it does not apply
+Never.
+## How we test
+The load.
+## Undo
+The old value.
+## Sources
+a test
+"#
+    )
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_run_over_ssh_is_in_the_store_here_and_nothing_is_left_there() {
+    let Some(machine) = Machine::new().filter(|_| common::fio()) else {
+        return;
+    };
+    let target = machine.home.target();
+    let dir = target.path().display().to_string();
+    let args = [
+        "run",
+        &dir,
+        "--rw",
+        "randread",
+        "--bs",
+        "4k",
+        "--size",
+        "4M",
+        "--runtime",
+        "200ms",
+        "--ramp",
+        "0s",
+        "--rounds",
+        "2",
+        "--json",
+    ];
+    let ran = machine.run(&args, 1001);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document = json(&ran.stdout);
+    assert_eq!(document["run"]["state"], "complete");
+    assert_eq!(machine.left(1001), Vec::<String>::new());
+    assert_eq!(common::entries(target.path()), Vec::<String>::new());
+    // It is one of the store, and of that machine.
+    let list = machine.home.assay(&["runs", "--json"]);
+    let list = json(&list.stdout);
+    assert_eq!(list["runs"][0]["samples"], 2);
+    assert_eq!(list["runs"][0]["machine"]["name"], "box");
+    let shown = machine.home.assay(&["show", "last"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+}
+
+#[test]
+fn a_plan_and_a_report_are_files_here() {
+    let Some(machine) = Machine::new().filter(|_| common::fio()) else {
+        return;
+    };
+    let target = machine.home.target();
+    let plan = machine.home.dir.path().join("my plan.toml");
+    let text = format!(
+        "name = \"mine\"\ntargets = [{:?}]\nruntime = \"200ms\"\nramp = \"0s\"\nrounds = 1\nfile_size = \"4M\"\n[[workload]]\nname = \"r\"\npattern = \"randread\"\n",
+        target.path()
+    );
+    std::fs::write(&plan, text).unwrap();
+    let html = machine.home.dir.path().join("r.html");
+    let (plan, page) = (plan.display().to_string(), html.display().to_string());
+    let ran = machine.run(
+        &[
+            "run",
+            "--plan-file",
+            &plan,
+            "--html",
+            &page,
+            "--want",
+            "r.p99 <= 1ns",
+        ],
+        1002,
+    );
+    // The criterion is missed.
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        std::fs::read_to_string(html)
+            .unwrap()
+            .starts_with("<!doctype html>")
+    );
+    assert_eq!(machine.left(1002), Vec::<String>::new());
+}
+
+#[test]
+fn a_trial_over_ssh_ends_with_its_verdict_and_the_setting_as_it_was() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let ran = common::ended(machine.trial(&["--pairs", "8", "--json"], 1003));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document = json(&ran.stdout);
+    assert_eq!(document["trial"]["plan"]["advice"], "nothing");
+    assert_eq!(machine.reads(), "a");
+    assert_eq!(machine.left(1003), Vec::<String>::new());
+    let list = json(&machine.home.assay(&["trial", "--list", "--json"]).stdout);
+    assert_eq!(list["trials"].as_array().unwrap().len(), 1);
+    // Nobody is asked here, and nobody has agreed.
+    let page = machine.page().display().to_string();
+    let ran = machine.run(&["trial", &page, "here"], 1004);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
+    let ran = machine.run(&["trial", &page, "here", "--dry-run"], 1004);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stdout.is_empty());
+}
+
+#[test]
+fn options_about_another_machine_need_one() {
+    let home = Home::new();
+    for args in [
+        &["run", "quick", ".", "--sudo"][..],
+        &["run", "quick", ".", "--silence", "20"],
+        &["trial", "noatime", ".", "--remote-assay", "/bin/true"],
+    ] {
+        let ran = home.assay(args);
+        assert_eq!(ran.code, Some(2), "{args:?}");
+        assert!(ran.stderr.contains("--host"), "{}", ran.stderr);
+    }
+}
