@@ -102,7 +102,7 @@ impl Channel {
     ) -> Result<Option<Reply>, LabError> {
         let mut buffer = [0; 64 << 10];
         loop {
-            while let Some(frame) = self.decoder.next() {
+            for frame in self.decoder.by_ref() {
                 if frame.request == self.request
                     && let Some(reply) = Reply::read(&frame)
                 {

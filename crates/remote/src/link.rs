@@ -403,7 +403,7 @@ impl<'a> Link<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(b"")),
             }
-            while let Some(frame) = self.decoder.next() {
+            for frame in self.decoder.by_ref() {
                 self.frames.push_back(frame);
             }
         }

@@ -135,7 +135,7 @@ impl Serving<'_> {
                 Ok(bytes) => {
                     self.heard = Instant::now();
                     decoder.push(&bytes);
-                    while let Some(frame) = decoder.next() {
+                    for frame in decoder.by_ref() {
                         self.handle(&frame);
                     }
                 }

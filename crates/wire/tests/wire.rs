@@ -73,7 +73,7 @@ fn decode(stream: &[u8], piece: usize) -> Vec<Frame> {
     let mut found = Vec::new();
     for bytes in stream.chunks(piece) {
         decoder.push(bytes);
-        while let Some(frame) = decoder.next() {
+        for frame in decoder.by_ref() {
             found.push(frame);
         }
     }

@@ -10,6 +10,7 @@ pub mod guests;
 pub mod pages;
 pub mod pools;
 pub mod schemas;
+pub mod servers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -4,11 +4,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod servers;
 
+use common::servers::{Servers, little_root};
 use common::{Home, Ran};
 use serde_json::Value;
-use servers::{Servers, little_root};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::TcpListener;

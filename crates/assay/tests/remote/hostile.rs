@@ -1,8 +1,8 @@
 //! Machines that cannot or will not do what they are asked.
 
 use crate::Machine;
+use crate::common::servers::Servers;
 use crate::common::{self, Home};
-use crate::servers::Servers;
 use std::process::Command;
 
 /// A server whose every command is this script.

@@ -6,27 +6,25 @@
 mod common;
 mod cut;
 mod hostile;
-#[path = "../fleet/servers.rs"]
-mod servers;
 
+use common::servers::Servers;
 use common::{Home, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use servers::Servers;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A machine that is reached over ssh, and what is changed on it.
-pub struct Machine {
-    pub servers: Servers,
-    pub home: Home,
+struct Machine {
+    servers: Servers,
+    home: Home,
     config: String,
 }
 
 impl Machine {
     /// None where there is no sshd.
-    pub fn new() -> Option<Self> {
+    fn new() -> Option<Self> {
         let mut servers = Servers::new()?;
         let state = servers.path("state");
         // What is on the other machine has a place of its own.
@@ -48,33 +46,33 @@ impl Machine {
     }
 
     /// What a trial changes there: a file with `a` in it.
-    pub fn setting(&self) -> PathBuf {
+    fn setting(&self) -> PathBuf {
         self.servers.path("setting")
     }
 
     /// Advice to write `b` into it.
-    pub fn page(&self) -> PathBuf {
+    fn page(&self) -> PathBuf {
         self.servers.path("nothing.md")
     }
 
-    pub fn reads(&self) -> String {
+    fn reads(&self) -> String {
         std::fs::read_to_string(self.setting()).unwrap()
     }
 
     /// A command line for the machine. `silence` is how its processes are told from those of other tests.
-    pub fn command(&self, args: &[&str], silence: u32) -> Command {
+    fn command(&self, args: &[&str], silence: u32) -> Command {
         let mut command = self.home.command(args);
         command.args(["--host", "box", "--ssh-config", &self.config]);
         command.args(["--silence", &silence.to_string()]);
         command
     }
 
-    pub fn run(&self, args: &[&str], silence: u32) -> Ran {
+    fn run(&self, args: &[&str], silence: u32) -> Ran {
         common::ended(self.command(args, silence))
     }
 
     /// The trial of the page.
-    pub fn trial(&self, more: &[&str], silence: u32) -> Command {
+    fn trial(&self, more: &[&str], silence: u32) -> Command {
         let page = self.page().display().to_string();
         let mut args = vec![
             "trial", &page, "here", "--yes", "--slot", "200ms", "--seed", "3",
@@ -84,7 +82,7 @@ impl Machine {
     }
 
     /// What is left on the machine: directories of the program, and what its state has.
-    pub fn left(&self, silence: u32) -> Vec<String> {
+    fn left(&self, silence: u32) -> Vec<String> {
         let mut left = processes(silence);
         left.retain(|line| !line.is_empty());
         let journal = self.servers.path("state").join("journal/sessions");
@@ -126,7 +124,7 @@ fn of(silence: u32) -> Vec<(Pid, String)> {
 }
 
 /// The process of the other end, or its guard.
-pub fn process(silence: u32, which: &str) -> Pid {
+fn process(silence: u32, which: &str) -> Pid {
     let all = of(silence);
     let word = format!(" dev {which} ");
     // The shell that started it has the same words.
@@ -137,7 +135,7 @@ pub fn process(silence: u32, which: &str) -> Pid {
 }
 
 /// The verb that runs below the other end.
-pub fn verb(silence: u32) -> Pid {
+fn verb(silence: u32) -> Pid {
     let parent = process(silence, "remote").as_raw_nonzero().get();
     let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task"))
@@ -157,12 +155,12 @@ pub fn verb(silence: u32) -> Pid {
     Pid::from_raw(pid.parse().unwrap()).unwrap()
 }
 
-pub fn signal(pid: Pid, signal: Signal) {
+fn signal(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
 /// Waits until something is so.
-pub fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {
+fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(limit);
     while !so() {
         assert!(Instant::now() < end, "not in {limit} s: {what}");
@@ -171,7 +169,7 @@ pub fn until(what: &str, limit: u64, mut so: impl FnMut() -> bool) {
 }
 
 /// Starts a command whose output is thrown away.
-pub fn start(mut command: Command, to: &Path) -> std::process::Child {
+fn start(mut command: Command, to: &Path) -> std::process::Child {
     let file = std::fs::File::create(to).unwrap();
     command.stdout(Stdio::null()).stderr(file).spawn().unwrap()
 }
@@ -274,7 +272,7 @@ fn a_plan_and_a_report_are_files_here() {
     let target = machine.home.target();
     let plan = machine.home.dir.path().join("my plan.toml");
     let text = format!(
-        "name = \"mine\"\ntargets = [{:?}]\nruntime = \"200ms\"\nramp = \"0s\"\nrounds = 1\nfile_size = \"4M\"\n[[workload]]\nname = \"r\"\npattern = \"randread\"\n",
+        "name = \"mine\"\ntargets = [{:?}]\nruntime = \"200ms\"\nramp = \"0s\"\nrounds = 1\nfile_size = \"4M\"\n[[workload]]\nname = \"r\"\npattern = \"randread\"\nblock_size = \"4k\"\n",
         target.path()
     );
     std::fs::write(&plan, text).unwrap();
@@ -297,6 +295,7 @@ fn a_plan_and_a_report_are_files_here() {
     assert!(
         std::fs::read_to_string(html)
             .unwrap()
+            .to_ascii_lowercase()
             .starts_with("<!doctype html>")
     );
     assert_eq!(machine.left(1002), Vec::<String>::new());

@@ -273,7 +273,7 @@ pub(super) fn targets() -> Vec<Target> {
                 let mut decoder = Decoder::default();
                 for piece in bytes.chunks(7) {
                     decoder.push(piece);
-                    while let Some(frame) = decoder.next() {
+                    for frame in decoder.by_ref() {
                         let _ = (Request::read(&frame), Reply::read(&frame));
                     }
                 }

@@ -52,7 +52,7 @@ impl Agent {
     fn receive(&mut self) -> Reply {
         let mut buffer = [0; 4096];
         loop {
-            while let Some(frame) = self.decoder.next() {
+            for frame in self.decoder.by_ref() {
                 let Frame { request, .. } = frame;
                 if request == self.request {
                     return Reply::read(&frame).unwrap();

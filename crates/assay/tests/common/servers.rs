@@ -1,6 +1,6 @@
 //! Servers of OpenSSH on ports of this machine, and little roots for them to enter.
 
-use crate::common;
+use super as common;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -92,7 +92,6 @@ impl Servers {
     }
 
     /// A server that is started by another program.
-    #[allow(dead_code, reason = "not every test needs one")]
     pub fn start_in(&mut self, name: &str, program: &[&str]) -> u16 {
         self.start_below(name, "", program)
     }
