@@ -38,7 +38,7 @@ fn error(script: &str) -> Option<String> {
 
 #[test]
 fn machines_that_do_something_else_cost_one_line() {
-    for (script, expected) in [
+    let all = [
         ("exit 0", ""),
         ("echo 'no shell for you' >&2; exit 1", "no shell for you"),
         ("exec sleep 600", "--deadline"),
@@ -59,10 +59,16 @@ fn machines_that_do_something_else_cost_one_line() {
             "printf '\\033]0;owned\\007assay-remote 1 ready \\033[31m0.2\\n'; exec sleep 600",
             "0.2",
         ),
-    ] {
-        let Some(said) = error(script) else { return };
-        assert!(said.contains(expected), "{script}: {said}");
-    }
+    ];
+    std::thread::scope(|threads| {
+        for (script, expected) in all {
+            threads.spawn(move || {
+                if let Some(said) = error(script) {
+                    assert!(said.contains(expected), "{script}: {said}");
+                }
+            });
+        }
+    });
 }
 
 /// It says that it is ready, then sends what is no frame, without end.

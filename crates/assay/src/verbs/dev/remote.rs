@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How much longer than the other end its guard waits for a word.
+/// How much longer than the other end its guard waits for a word, at most; else half as long again.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// Serves standard input and output.
@@ -54,7 +54,8 @@ pub fn guard(dir: &Path, silence: u64, others: &[String]) {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         let _ = signal_hook::flag::register(signal, Arc::default());
     }
-    let silence = Duration::from_secs(silence) + GRACE;
+    let silence = Duration::from_secs(silence);
+    let silence = silence + GRACE.min(silence / 2);
     if watch(silence, std::io::stdin(), &mut || take_back(others)) {
         #[allow(
             clippy::disallowed_methods,
