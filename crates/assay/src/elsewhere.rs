@@ -24,7 +24,7 @@ pub struct Elsewhere {
 }
 
 /// How machines are reached.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct How {
     /// As root there, by one `sudo -n`
     #[arg(long)]

@@ -28,6 +28,7 @@ pub mod stack;
 pub mod study;
 pub mod trial;
 mod version;
+pub mod watch;
 pub mod web;
 
 use crate::cli::Cli;
@@ -50,6 +51,7 @@ pub enum Verb {
     Check(check::Args),
     Fleet(fleet::Args),
     Changed(changed::Args),
+    Watch(watch::Args),
     Dups(dups::Args),
     Plan(plan::Args),
     Stack(stack::Args),
@@ -87,6 +89,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Check(args)) => check::run(&args, global),
         Some(Verb::Fleet(args)) => fleet::run(&args, global),
         Some(Verb::Changed(args)) => changed::run(&args, global),
+        Some(Verb::Watch(args)) => watch::run(&args, global),
         Some(Verb::Dups(args)) => dups::run(args),
         Some(Verb::Facts(args)) => facts::run(&args, global),
         Some(Verb::Disks(args)) => disks::run(&args, global),
@@ -136,6 +139,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Check(_)
             | Verb::Fleet(_)
             | Verb::Changed(_)
+            | Verb::Watch(_)
             | Verb::Plan(_)
             | Verb::Pool(_)
             | Verb::Demo(_)

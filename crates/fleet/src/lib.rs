@@ -6,6 +6,7 @@
     reason = "it starts ssh and keeps what was collected in files of its own"
 )]
 
+pub mod alarms;
 pub mod changed;
 pub mod history;
 pub mod inventory;

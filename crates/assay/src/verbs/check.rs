@@ -295,9 +295,18 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
 
 /// The file that was named must be there; the usual one need not.
 fn accepted(checked: &mut Checked, forms: &Forms) -> anyhow::Result<()> {
+    accepted_in(checked, forms.accept.as_deref())
+}
+
+/// Leaves out what the usual file accepts.
+pub(super) fn accept_usual(checked: &mut Checked) -> anyhow::Result<()> {
+    accepted_in(checked, None)
+}
+
+fn accepted_in(checked: &mut Checked, file: Option<&Path>) -> anyhow::Result<()> {
     let usual = context::own_advice().map(|dir| dir.with_file_name("accept.toml"));
-    let (path, named) = match (&forms.accept, usual) {
-        (Some(path), _) => (path.clone(), true),
+    let (path, named) = match (file, usual) {
+        (Some(path), _) => (path.to_owned(), true),
         (None, Some(path)) => (path, false),
         (None, None) => return Ok(()),
     };

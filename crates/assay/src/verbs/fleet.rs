@@ -87,25 +87,25 @@ tells what changed on it.";
 pub struct Which {
     /// Groups, machines and patterns of names; `all` means every one
     #[arg(value_name = "GROUP|MACHINE", required = true)]
-    names: Vec<String>,
+    pub names: Vec<String>,
     #[command(flatten)]
-    known: Known,
+    pub known: Known,
     #[command(flatten)]
-    how: How,
+    pub how: How,
     /// No progress on standard error
     #[arg(long, short)]
-    quiet: bool,
+    pub quiet: bool,
 }
 
 /// Where machines are known from.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Known {
     /// The inventory [default: $XDG_CONFIG_HOME/assay/fleet.toml]
     #[arg(long, value_name = "FILE", conflicts_with = "ansible")]
-    inventory: Option<PathBuf>,
+    pub inventory: Option<PathBuf>,
     /// Use what `ansible-inventory --list` printed; `-` reads it
     #[arg(long, value_name = "FILE")]
-    ansible: Option<PathBuf>,
+    pub ansible: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]

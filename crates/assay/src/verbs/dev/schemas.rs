@@ -1,7 +1,7 @@
 //! The forms of what `--json` prints, derived from the types that are serialised.
 
 use crate::context::write_file;
-use crate::verbs::{advice, compare, disks, facts, pins, plan, run, runs, trial, version};
+use crate::verbs::{advice, compare, disks, facts, pins, plan, run, runs, trial, version, watch};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
@@ -116,6 +116,11 @@ fn all() -> Vec<Form> {
             "net-compare",
             "assay net compare --json",
             form::<assay_report::net::Compared<'_>>(),
+        ),
+        (
+            "watch",
+            "assay watch now --json, assay watch list --json",
+            form::<watch::Document<'_>>(),
         ),
         (
             "version",

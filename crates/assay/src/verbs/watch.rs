@@ -1,0 +1,409 @@
+//! `assay watch`: machines are checked again and again, and somebody is told when something new is wrong, and when
+//! it is over.
+
+mod install;
+mod tell;
+mod units;
+
+use super::advice::Own;
+use super::check::{Threshold, accept_usual};
+use super::fleet::{Known, Which, ask};
+use crate::context::{self, print};
+use crate::elsewhere::How;
+use crate::global::Global;
+use crate::status::Status;
+use anyhow::Context as _;
+use assay_facts::Options;
+use assay_fleet::Outcome;
+use assay_fleet::alarms::{Alarm, Alarms, News, Over, Seen};
+use assay_host::{Live, lockfile};
+use assay_model::SCHEMA_VERSION;
+use assay_model::finding::{Checked, Severity};
+use assay_page::Style;
+use assay_page::text::{clean, indented};
+use jiff::Timestamp;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay watch now                        check this machine, and say what is new
+  assay watch now web db1                a group and a machine, over ssh
+  assay watch now all --mail ops@example.org
+                                         and send a mail when there is news
+  assay watch now all -- /usr/local/bin/page-me
+                                         or start a command with JSON on standard input
+  assay watch install --every 1h web -- /usr/local/bin/page-me
+                                         do so every hour: a timer of systemd
+  assay watch list                       which alarms stand, and since when
+  assay watch remove                     take the timer away again
+
+An alarm is told when it is raised, when it gets worse, and when it is over; not every hour. What cannot be read
+is neither new nor over. A machine that is not reached twice in a row is an alarm of its own. What you
+accept (accept.toml, see `assay check --help`) is none. When the message does not get out, it is
+tried again the next time.
+
+Exit status of `now` and `list`: 0 no alarm stands, 1 one does, 2 error, 3 a machine was not reached.";
+
+/// Check machines again and again: an alarm when something new is wrong, and when it is over
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Check once, and tell what is new
+    Now(Box<Now>),
+    /// Check from now on: writes a service and a timer of systemd
+    Install(Box<install::Install>),
+    /// Take away what `install` wrote
+    Remove(install::Remove),
+    /// Which alarms stand
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget the alarms of a machine that is watched no longer
+    Forget {
+        /// What the machine is called
+        #[arg(value_name = "MACHINE")]
+        machine: String,
+    },
+}
+
+#[derive(clap::Args)]
+struct Now {
+    #[command(flatten)]
+    what: What,
+    /// Print one JSON object: the news, and what stands
+    #[arg(long)]
+    json: bool,
+    /// No progress on standard error
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What is watched, and who is told.
+#[derive(clap::Args)]
+struct What {
+    /// Groups, machines and patterns of names, as in `assay fleet` [default: this machine]
+    #[arg(value_name = "GROUP|MACHINE")]
+    names: Vec<String>,
+    #[command(flatten)]
+    known: Known,
+    #[command(flatten)]
+    how: How,
+    #[command(flatten)]
+    own: Own,
+    /// From which severity on a finding is an alarm: info, low, medium, high or critical
+    #[arg(long, value_enum, default_value_t = Threshold::Medium, value_name = "SEVERITY", hide_possible_values = true)]
+    at_least: Threshold,
+    /// Send news to this address, with the system's sendmail
+    #[arg(long, value_name = "ADDRESS", value_parser = tell::address)]
+    mail: Option<String>,
+    /// A command that gets news as JSON on standard input
+    #[arg(value_name = "COMMAND", last = true)]
+    command: Vec<OsString>,
+}
+
+/// News, and what stands.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document<'a> {
+    schema: u32,
+    /// When it was seen.
+    at: Timestamp,
+    /// Raised since it was told last.
+    raised: &'a [Alarm],
+    /// Over since then.
+    over: &'a [Over],
+    /// All alarms that stand now.
+    standing: &'a [Alarm],
+}
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    match &args.action {
+        Action::Now(now) => self::now(now, global),
+        Action::Install(args) => args.run(),
+        Action::Remove(args) => args.run(),
+        Action::List { json } => list(*json, global),
+        Action::Forget { machine } => forget(machine),
+    }
+}
+
+fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
+    let catalogue = super::advice::catalogue(&args.what.own)?;
+    let least = args.what.at_least.into();
+    let (seen, interrupted) = look(args, &catalogue)?;
+    if interrupted {
+        return Ok(Status::Interrupted);
+    }
+    let mut file = AlarmFile::open()?;
+    let at = context::now();
+    for (machine, seen) in &seen {
+        let seen = match seen {
+            Ok(checked) => Seen::Checked(checked),
+            Err(why) => Seen::Failed(why),
+        };
+        file.alarms.look(machine, seen, least, at);
+    }
+    let news = file.alarms.news();
+    let standing = file.alarms.standing();
+    let document = Document {
+        schema: SCHEMA_VERSION,
+        at,
+        raised: &news.raised,
+        over: &news.over,
+        standing: &standing,
+    };
+    // On disk before anybody is told: what was raised now is known, whatever becomes of the message.
+    file.save()?;
+    let style = context::style(global);
+    print(&match args.json {
+        true => format!("{:#}\n", serde_json::json!(document)),
+        false => said(&news, &standing, at, style),
+    })?;
+    if !news.is_empty() {
+        let text = said(
+            &news,
+            &standing,
+            at,
+            Style {
+                color: false,
+                width: 76,
+            },
+        );
+        tell::all(&args.what, &serde_json::json!(document), &news, &text)?;
+        file.alarms.told();
+        file.save()?;
+    }
+    let missed = seen.iter().any(|(_, seen)| seen.is_err());
+    Ok(match (standing.is_empty(), missed) {
+        (false, _) => Status::Findings,
+        (true, true) => Status::Unreadable,
+        (true, false) => Status::Ok,
+    })
+}
+
+/// What was seen of a machine, or why it was not.
+type Looks = Vec<(String, Result<Checked, String>)>;
+
+fn look(args: &Now, catalogue: &assay_advice::Catalogue) -> anyhow::Result<(Looks, bool)> {
+    if args.what.names.is_empty() {
+        let facts = assay_facts::collect(
+            &Live,
+            &Options {
+                services: true,
+                accounts: true,
+                ..Options::default()
+            },
+        );
+        let mut pages = catalogue.all();
+        pages.retain(|page| !assay_wifi::judges(page));
+        let mut checked = assay_advice::findings(pages, &facts);
+        accept_usual(&mut checked)?;
+        let name = assay_facts::machine(&Live).and_then(|machine| machine.name);
+        let name = name.unwrap_or_else(|| "this machine".to_owned());
+        return Ok((vec![(name, Ok(checked))], false));
+    }
+    let which = Which {
+        names: args.what.names.clone(),
+        known: args.what.known.clone(),
+        how: args.what.how.clone(),
+        quiet: args.quiet,
+    };
+    let asked = ask::ask(&which, catalogue)?;
+    let mut looks = Vec::new();
+    for (machine, outcome) in asked.machines.iter().zip(asked.outcomes) {
+        let seen = match outcome {
+            Outcome::Done(judged) => {
+                let mut checked = judged.checked;
+                accept_usual(&mut checked)?;
+                Ok(checked)
+            }
+            Outcome::Failed(error) => Err(error.to_string()),
+            // It is looked at under its other name.
+            Outcome::Same(_) => continue,
+        };
+        looks.push((machine.name.clone(), seen));
+    }
+    Ok((looks, asked.interrupted))
+}
+
+/// The file of alarms, which is one watch's at a time.
+struct AlarmFile {
+    path: PathBuf,
+    alarms: Alarms,
+    _lock: File,
+}
+
+/// Bytes of the longest file of alarms.
+const LONGEST: u64 = 64 << 20;
+
+impl AlarmFile {
+    fn open() -> anyhow::Result<Self> {
+        let dir = dir()?;
+        let lock = lockfile::wait(&dir.join("lock")).context("the lock of assay watch")?;
+        let path = dir.join("alarms.json");
+        let alarms = match path.exists() {
+            false => Alarms::default(),
+            true => {
+                let bytes = crate::input::bytes(&path, LONGEST, "the alarms that stand")?;
+                serde_json::from_slice(&bytes).with_context(|| {
+                    format!(
+                        "{} is damaged: when it is removed, everything that is wrong is told once more",
+                        path.display()
+                    )
+                })?
+            }
+        };
+        Ok(Self {
+            path,
+            alarms,
+            _lock: lock,
+        })
+    }
+
+    fn save(&self) -> anyhow::Result<()> {
+        save(&self.path, &serde_json::to_vec(&self.alarms)?)
+    }
+}
+
+/// Where alarms, and what was installed, are written down.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a directory of assay's own in its state"
+)]
+fn dir() -> anyhow::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let dir = context::state_dir()?.join("watch");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dir)
+        .with_context(|| format!("cannot make {}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Writes a file of assay's own, whole or not at all, also when the power goes.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a file of assay's own in its state"
+)]
+fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let fail = || format!("cannot write {}", path.display());
+    let part = path.with_extension("part");
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        std::fs::rename(&part, path)
+    });
+    written.with_context(fail)
+}
+
+/// What is new, and how much stands, for people.
+fn said(news: &News, standing: &[Alarm], now: Timestamp, style: Style) -> String {
+    let mut text = String::new();
+    if !news.raised.is_empty() {
+        let _ = writeln!(text, "New");
+        for alarm in &news.raised {
+            line(&mut text, alarm, None, style);
+        }
+    }
+    if !news.over.is_empty() {
+        let _ = writeln!(text, "Over");
+        for over in &news.over {
+            line(&mut text, &over.alarm, Some(over.until), style);
+        }
+    }
+    let _ = match (news.is_empty(), standing.len()) {
+        (true, 0) => writeln!(text, "Nothing is wrong that was looked for."),
+        (true, 1) => writeln!(text, "Nothing new; 1 alarm stands: assay watch list"),
+        (true, more) => writeln!(text, "Nothing new; {more} alarms stand: assay watch list"),
+        (false, 0) => writeln!(text, "No alarm stands at {now:.0}."),
+        (false, 1) => writeln!(text, "1 alarm stands at {now:.0}."),
+        (false, more) => writeln!(text, "{more} alarms stand at {now:.0}."),
+    };
+    text
+}
+
+fn line(text: &mut String, alarm: &Alarm, until: Option<Timestamp>, style: Style) {
+    let head = format!(
+        "  {:<8} {}: {}",
+        alarm.severity.name(),
+        clean(&alarm.machine),
+        clean(&alarm.title)
+    );
+    let _ = writeln!(text, "{}", indented(head.trim_start(), 2, style.width));
+    let mut seen: Vec<String> = alarm
+        .evidence
+        .iter()
+        .take(3)
+        .map(|place| clean(place))
+        .collect();
+    if alarm.evidence.len() > seen.len() {
+        seen.push(format!("and {} more", alarm.evidence.len() - seen.len()));
+    }
+    let since = match until {
+        Some(until) => format!("from {:.0} to {until:.0}", alarm.since),
+        None => format!("since {:.0}", alarm.since),
+    };
+    seen.push(since);
+    if let Some(rule) = &alarm.rule {
+        seen.push(format!("assay check --explain {rule}"));
+    }
+    let _ = writeln!(text, "{}", indented(&seen.join("; "), 11, style.width));
+}
+
+fn list(json: bool, global: &Global) -> anyhow::Result<Status> {
+    let file = AlarmFile::open()?;
+    let standing = file.alarms.standing();
+    let style = context::style(global);
+    print(&match json {
+        true => {
+            let document = Document {
+                schema: SCHEMA_VERSION,
+                at: context::now(),
+                raised: &[],
+                over: &[],
+                standing: &standing,
+            };
+            format!("{:#}\n", serde_json::json!(document))
+        }
+        false if standing.is_empty() => "No alarm stands.\n".to_owned(),
+        false => {
+            let mut text = String::new();
+            for alarm in &standing {
+                line(&mut text, alarm, None, style);
+            }
+            text
+        }
+    })?;
+    Ok(match standing.is_empty() {
+        true => Status::Ok,
+        false => Status::Findings,
+    })
+}
+
+fn forget(machine: &str) -> anyhow::Result<Status> {
+    let mut file = AlarmFile::open()?;
+    anyhow::ensure!(
+        file.alarms.forget(machine),
+        "{}: no alarm of a machine of that name is known; `assay watch list` shows all",
+        clean(machine)
+    );
+    file.save()?;
+    Ok(Status::Ok)
+}
+
+/// The severity as the command line takes it.
+fn name(threshold: Threshold) -> &'static str {
+    Severity::from(threshold).name()
+}

@@ -1,0 +1,129 @@
+//! Telling news: a command of the user's, or mail.
+
+use super::What;
+use anyhow::Context as _;
+use assay_fleet::alarms::News;
+use assay_host::process::{Dies, Keep, Leftovers, Running};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a command may take to take the news.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where the system's sendmail is when it is not on PATH, as in a service of systemd.
+const SENDMAIL: &str = "/usr/sbin/sendmail";
+
+/// Tells everybody who is to be told.
+pub(super) fn all(
+    what: &What,
+    document: &serde_json::Value,
+    news: &News,
+    text: &str,
+) -> anyhow::Result<()> {
+    if let Some((program, arguments)) = what.command.split_first() {
+        let input = format!("{document}\n");
+        feed(program, arguments, input.as_bytes())?;
+    }
+    if let Some(address) = &what.mail {
+        let arguments = ["-i", "--", address].map(OsString::from);
+        let program = match Path::new(SENDMAIL).exists() {
+            true => SENDMAIL,
+            false => "sendmail",
+        };
+        feed(
+            program.as_ref(),
+            &arguments,
+            mail(address, news, text).as_bytes(),
+        )?;
+    }
+    Ok(())
+}
+
+/// The message, as RFC 5322 has it.
+fn mail(address: &str, news: &News, text: &str) -> String {
+    let count = |number: usize, word: &str| match number {
+        0 => None,
+        number => Some(format!("{number} {word}")),
+    };
+    let parts = [
+        count(news.raised.len(), "new"),
+        count(news.over.len(), "over"),
+    ];
+    let subject: Vec<String> = parts.into_iter().flatten().collect();
+    // Names of machines stay out of the header: only what is ours stands in it.
+    format!(
+        "To: {address}\nSubject: assay watch: {}\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nAuto-Submitted: auto-generated\n\n{text}",
+        subject.join(", ")
+    )
+}
+
+/// An address that can be nothing else to a header or to sendmail.
+pub(super) fn address(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, ',' | ';' | '<' | '>' | '"' | '\\');
+    let good = !text.starts_with('-') && !text.is_empty() && text.len() <= 254;
+    match good && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("an address is written as ops@example.org".to_owned()),
+    }
+}
+
+/// Starts a program with something to read, and waits for it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the user named this program to be told"
+)]
+fn feed(program: &OsStr, arguments: &[OsString], input: &[u8]) -> anyhow::Result<()> {
+    let name = program.to_string_lossy().escape_debug().to_string();
+    let fail = || format!("{name}: could not be told; it is tried again the next time");
+    let mut file = File::from(
+        rustix::fs::memfd_create("news", rustix::fs::MemfdFlags::CLOEXEC).with_context(fail)?,
+    );
+    file.write_all(input).with_context(fail)?;
+    file.rewind().with_context(fail)?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let running = Running::start_with_input(command, file, Dies::WithThread).with_context(fail)?;
+    let begun = Instant::now();
+    let keep = Keep {
+        stdout: 0,
+        stderr: 4096,
+        leftovers: Leftovers::Leave,
+    };
+    let done = running
+        .collect(keep, |_| begun.elapsed() > LIMIT)
+        .with_context(fail)?;
+    if done.stopped {
+        anyhow::bail!("{}: no end after {} s", fail(), LIMIT.as_secs());
+    }
+    if !done.ended.success() {
+        let why = String::from_utf8_lossy(&done.stderr);
+        let why = why.lines().next_back().unwrap_or_default();
+        anyhow::bail!(
+            "{}: {} {}",
+            fail(),
+            done.ended,
+            assay_page::text::clean(why)
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one() {
+        assert!(address("ops@example.org").is_ok() && address("root").is_ok());
+        for bad in ["", "-oQ/tmp", "a b@c", "a@b\nBcc: c@d", "a@b,c@d", "<a@b>"] {
+            assert!(address(bad).is_err(), "{bad:?}");
+        }
+    }
+}

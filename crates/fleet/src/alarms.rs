@@ -1,0 +1,357 @@
+//! Alarms: what is wrong on machines that are asked again and again. Each is told once when it is raised and once
+//! when it is over, with its evidence and since when; nobody has to clear one by hand. What cannot be read
+//! now is neither raised nor over.
+
+use assay_model::finding::{Certainty, Checked, Finding, Severity};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A machine is not reached when it was not, so many times in a row: one lost packet is no alarm.
+const NOT_REACHED: u32 = 2;
+
+/// The key of the alarm that a machine is not reached: no rule is called so.
+const REACH: &str = "not-reached";
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Alarm {
+    /// The machine, as it is called.
+    pub machine: String,
+    /// What names the alarm from one time to the next: the rule, and what it is about.
+    pub key: String,
+    /// The page of the catalogue; none when the machine is not reached.
+    pub rule: Option<String>,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line.
+    pub title: String,
+    /// Where the machine says so.
+    pub evidence: Vec<String>,
+    /// Seen first.
+    pub since: Timestamp,
+}
+
+/// An alarm that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Over {
+    /// What it was.
+    #[serde(flatten)]
+    pub alarm: Alarm,
+    /// Seen for the first time that it is no longer so.
+    pub until: Timestamp,
+}
+
+/// What is to be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct News {
+    /// Raised since it was told last, the worst first.
+    pub raised: Vec<Alarm>,
+    /// Over since then.
+    pub over: Vec<Over>,
+}
+
+impl News {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.raised.is_empty() && self.over.is_empty()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Standing {
+    #[serde(flatten)]
+    alarm: Alarm,
+    told: bool,
+}
+
+/// All alarms that stand, and what was not told yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alarms {
+    standing: Vec<Standing>,
+    over: Vec<Over>,
+    /// How often in a row a machine was not reached.
+    missed: BTreeMap<String, u32>,
+}
+
+/// What was seen of a machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// What a check found, without what somebody has accepted.
+    Checked(&'a Checked),
+    /// It was not reached: why.
+    Failed(&'a str),
+}
+
+impl Alarms {
+    /// Takes in what was seen of a machine. Findings below a severity are no alarms.
+    pub fn look(&mut self, machine: &str, seen: Seen<'_>, least: Severity, now: Timestamp) {
+        match seen {
+            Seen::Failed(why) => {
+                let missed = self.missed.entry(machine.to_owned()).or_default();
+                *missed += 1;
+                if *missed >= NOT_REACHED {
+                    self.raise(Alarm {
+                        machine: machine.to_owned(),
+                        key: REACH.to_owned(),
+                        rule: None,
+                        severity: Severity::High,
+                        title: format!("{machine} is not reached"),
+                        evidence: vec![why.to_owned()],
+                        since: now,
+                    });
+                }
+            }
+            Seen::Checked(checked) => {
+                self.missed.remove(machine);
+                self.checked(machine, checked, least, now);
+            }
+        }
+    }
+
+    fn checked(&mut self, machine: &str, checked: &Checked, least: Severity, now: Timestamp) {
+        let counts = |finding: &&Finding| finding.severity >= least;
+        let (wrong, unknown): (Vec<_>, Vec<_>) = checked
+            .findings
+            .iter()
+            .filter(counts)
+            .partition(|finding| finding.certainty == Certainty::Violated);
+        let names = |all: &[&Finding]| -> Vec<String> {
+            all.iter().map(|finding| finding.fingerprint()).collect()
+        };
+        let (wrong_names, unknown_names) = (names(&wrong), names(&unknown));
+        let (mine, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.standing)
+            .into_iter()
+            .partition(|one| one.alarm.machine == machine);
+        self.standing = others;
+        for one in mine {
+            let key = &one.alarm.key;
+            // A rule that could not be read as a whole has lost sight of what it is about, too.
+            let lost = unknown
+                .iter()
+                .any(|finding| one.alarm.rule.as_ref() == Some(&finding.rule));
+            if wrong_names.contains(key) || unknown_names.contains(key) || lost {
+                self.standing.push(one);
+            } else if one.told {
+                self.over.push(Over {
+                    alarm: one.alarm,
+                    until: now,
+                });
+            }
+        }
+        for finding in wrong {
+            self.raise(Alarm {
+                machine: machine.to_owned(),
+                key: finding.fingerprint(),
+                rule: Some(finding.rule.clone()),
+                severity: finding.severity,
+                title: finding.title.clone(),
+                evidence: finding.places.iter().map(ToString::to_string).collect(),
+                since: now,
+            });
+        }
+    }
+
+    /// Raises an alarm. One that stands is told again only when it got worse.
+    fn raise(&mut self, new: Alarm) {
+        let same = |alarm: &Alarm| alarm.machine == new.machine && alarm.key == new.key;
+        // Over, and nobody was told: then it was never over.
+        let back = self.over.iter().position(|over| same(&over.alarm));
+        if let Some(back) = back {
+            let alarm = self.over.remove(back).alarm;
+            self.standing.push(Standing { alarm, told: true });
+        }
+        match self.standing.iter_mut().find(|one| same(&one.alarm)) {
+            Some(one) => {
+                one.told &= new.severity <= one.alarm.severity;
+                let since = one.alarm.since;
+                one.alarm = Alarm { since, ..new };
+            }
+            None => self.standing.push(Standing {
+                alarm: new,
+                told: false,
+            }),
+        }
+    }
+
+    /// What was not told yet.
+    #[must_use]
+    pub fn news(&self) -> News {
+        let new = self.standing.iter().filter(|one| !one.told);
+        let mut news = News {
+            raised: new.map(|one| one.alarm.clone()).collect(),
+            over: self.over.clone(),
+        };
+        sort(&mut news.raised);
+        news
+    }
+
+    /// Everything was told.
+    pub fn told(&mut self) {
+        self.standing.iter_mut().for_each(|one| one.told = true);
+        self.over.clear();
+    }
+
+    /// What stands, the worst first.
+    #[must_use]
+    pub fn standing(&self) -> Vec<Alarm> {
+        let mut all: Vec<Alarm> = self.standing.iter().map(|one| one.alarm.clone()).collect();
+        sort(&mut all);
+        all
+    }
+
+    /// Forgets a machine, which is watched no longer. Whether anything was known of it.
+    pub fn forget(&mut self, machine: &str) -> bool {
+        let before = (self.standing.len(), self.over.len(), self.missed.len());
+        self.standing.retain(|one| one.alarm.machine != machine);
+        self.over.retain(|over| over.alarm.machine != machine);
+        self.missed.remove(machine);
+        before != (self.standing.len(), self.over.len(), self.missed.len())
+    }
+}
+
+fn sort(all: &mut [Alarm]) {
+    let rank = |alarm: &Alarm| {
+        (
+            std::cmp::Reverse(alarm.severity),
+            alarm.machine.clone(),
+            alarm.key.clone(),
+        )
+    };
+    all.sort_by_key(rank);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::Subject;
+    use assay_model::finding::Fix;
+
+    fn finding(rule: &str, severity: Severity, certainty: Certainty) -> Finding {
+        Finding {
+            rule: rule.to_owned(),
+            domain: "ssh".to_owned(),
+            subject: Subject::default(),
+            severity,
+            certainty,
+            title: rule.to_owned(),
+            text: String::new(),
+            places: Vec::new(),
+            evidence: Vec::new(),
+            fix: Fix::AfterReading,
+            trial: None,
+            verdict: None,
+        }
+    }
+
+    fn checked(findings: &[Finding]) -> Checked {
+        Checked {
+            findings: findings.to_vec(),
+            ..Checked::default()
+        }
+    }
+
+    fn at(hour: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + hour * 3600).unwrap()
+    }
+
+    /// What is told after a look, as `+key` and `-key`.
+    fn told(alarms: &mut Alarms, hour: i64, seen: Seen<'_>) -> Vec<String> {
+        alarms.look("box", seen, Severity::Medium, at(hour));
+        let news = alarms.news();
+        alarms.told();
+        let raised = news.raised.iter().map(|one| format!("+{}", one.key));
+        let over = news.over.iter().map(|one| format!("-{}", one.alarm.key));
+        raised.chain(over).collect()
+    }
+
+    #[test]
+    fn an_alarm_is_told_once_and_clears_itself() {
+        let mut alarms = Alarms::default();
+        let bad = checked(&[
+            finding("a", Severity::High, Certainty::Violated),
+            finding("minor", Severity::Low, Certainty::Violated),
+        ]);
+        assert_eq!(told(&mut alarms, 0, Seen::Checked(&bad)), ["+a"]);
+        assert!(told(&mut alarms, 1, Seen::Checked(&bad)).is_empty());
+        assert_eq!(alarms.standing()[0].since, at(0));
+        assert_eq!(told(&mut alarms, 2, Seen::Checked(&checked(&[]))), ["-a"]);
+        assert!(alarms.standing().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_neither_raised_nor_over() {
+        let mut alarms = Alarms::default();
+        let bad = checked(&[finding("a", Severity::High, Certainty::Violated)]);
+        let unknown = checked(&[finding("a", Severity::High, Certainty::Unknown)]);
+        assert!(told(&mut alarms, 0, Seen::Checked(&unknown)).is_empty());
+        assert_eq!(told(&mut alarms, 1, Seen::Checked(&bad)), ["+a"]);
+        assert!(told(&mut alarms, 2, Seen::Checked(&unknown)).is_empty());
+        assert_eq!(alarms.standing().len(), 1);
+        assert!(told(&mut alarms, 3, Seen::Failed("no route")).is_empty());
+        assert_eq!(alarms.standing().len(), 1);
+    }
+
+    #[test]
+    fn a_machine_is_missed_the_second_time() {
+        let mut alarms = Alarms::default();
+        assert!(told(&mut alarms, 0, Seen::Failed("no route")).is_empty());
+        assert_eq!(
+            told(&mut alarms, 1, Seen::Failed("no route")),
+            ["+not-reached"]
+        );
+        assert!(told(&mut alarms, 2, Seen::Failed("no route")).is_empty());
+        assert_eq!(
+            told(&mut alarms, 3, Seen::Checked(&checked(&[]))),
+            ["-not-reached"]
+        );
+        assert!(told(&mut alarms, 4, Seen::Failed("no route")).is_empty());
+    }
+
+    #[test]
+    fn what_got_worse_is_told_again() {
+        let mut alarms = Alarms::default();
+        let bad = checked(&[finding("a", Severity::Medium, Certainty::Violated)]);
+        let worse = checked(&[finding("a", Severity::Critical, Certainty::Violated)]);
+        assert_eq!(told(&mut alarms, 0, Seen::Checked(&bad)), ["+a"]);
+        assert_eq!(told(&mut alarms, 1, Seen::Checked(&worse)), ["+a"]);
+        assert!(told(&mut alarms, 2, Seen::Checked(&bad)).is_empty());
+        assert_eq!(alarms.standing()[0].since, at(0));
+    }
+
+    #[test]
+    fn what_could_not_be_told_is_told_the_next_time() {
+        let mut alarms = Alarms::default();
+        let bad = checked(&[finding("a", Severity::High, Certainty::Violated)]);
+        let good = checked(&[]);
+        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(0));
+        assert_eq!(alarms.news().raised.len(), 1);
+        // The message did not go out.
+        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(1));
+        assert_eq!(alarms.news().raised.len(), 1);
+        alarms.told();
+        alarms.look("box", Seen::Checked(&good), Severity::Low, at(2));
+        assert_eq!(alarms.news().over.len(), 1);
+        // That one neither, and it is back: nobody ever heard that it was over.
+        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(3));
+        assert!(alarms.news().is_empty());
+        assert_eq!(alarms.standing()[0].since, at(0));
+        // Raised and over between two messages: nothing to tell.
+        let mut alarms = Alarms::default();
+        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(0));
+        alarms.look("box", Seen::Checked(&good), Severity::Low, at(1));
+        assert!(alarms.news().is_empty());
+    }
+
+    #[test]
+    fn it_comes_back_from_its_file_as_it_was() {
+        let mut alarms = Alarms::default();
+        let bad = checked(&[finding("a", Severity::High, Certainty::Violated)]);
+        alarms.look("box", Seen::Checked(&bad), Severity::Low, at(0));
+        alarms.look("gone", Seen::Failed("x"), Severity::Low, at(0));
+        let text = serde_json::to_string(&alarms).unwrap();
+        assert_eq!(serde_json::from_str::<Alarms>(&text).unwrap(), alarms);
+        assert!(alarms.forget("gone") && !alarms.forget("gone"));
+    }
+}
