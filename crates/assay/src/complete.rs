@@ -106,7 +106,11 @@ fn studies() -> Vec<Named> {
 
 /// The store that the environment names. A shell does not tell which `--store` was typed before.
 fn store() -> Option<Store> {
-    let store = std::env::var_os("ASSAY_STORE").map(Into::into);
+    let store: Option<std::path::PathBuf> = std::env::var_os("ASSAY_STORE").map(Into::into);
+    // Who presses a key does not want to wait for a server.
+    if store.as_deref().is_some_and(assay_store::is_url) {
+        return None;
+    }
     let color = Color::Never;
     context::existing_store(&Global { store, color }).ok()?
 }

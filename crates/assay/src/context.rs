@@ -117,7 +117,7 @@ pub fn existing_store(global: &Global) -> anyhow::Result<Option<Store>> {
 
 /// What to say when there is nothing to look at.
 pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
-    let path = store_path(global)?
+    let path = assay_store::shown(&store_path(global)?)
         .to_string_lossy()
         .escape_debug()
         .to_string();

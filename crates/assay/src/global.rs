@@ -6,13 +6,13 @@ use std::path::PathBuf;
 /// Options of every verb.
 #[derive(clap::Args, Clone)]
 pub struct Global {
-    /// Database of runs [default: $XDG_DATA_HOME/assay/assay.db]
+    /// Database of runs: a file, or postgresql://… [default: $XDG_DATA_HOME/assay/assay.db]
     #[arg(
         long,
         global = true,
         // After the verb's own options.
         display_order = 900,
-        value_name = "FILE",
+        value_name = "FILE|URL",
         env = "ASSAY_STORE",
         hide_env_values = true
     )]

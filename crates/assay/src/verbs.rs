@@ -25,6 +25,7 @@ pub mod run;
 pub mod runs;
 pub mod show;
 pub mod stack;
+pub mod store;
 pub mod study;
 pub mod trial;
 mod version;
@@ -57,6 +58,7 @@ pub enum Verb {
     Stack(stack::Args),
     Trial(trial::Args),
     Pool(pool::Args),
+    Store(store::Args),
     Study(study::Args),
     Probe(probe::Args),
     Pins(pins::Args),
@@ -102,6 +104,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
         Some(Verb::Web(args)) => web::run(&args, global),
         Some(Verb::Net(args)) => net::run(&args, global),
         Some(Verb::Trial(args)) => trial::run(&args, global),
+        Some(Verb::Store(args)) => store::run(&args),
         Some(Verb::Pool(args)) => pool::run(&args, global),
         Some(Verb::Probe(args)) => probe::run(&args, global),
         Some(Verb::Pins(args)) => pins::run(&args, global),
@@ -142,6 +145,7 @@ fn works_with_the_machine(verb: Option<&Verb>) -> bool {
             | Verb::Watch(_)
             | Verb::Plan(_)
             | Verb::Pool(_)
+            | Verb::Store(_)
             | Verb::Demo(_)
             | Verb::Version(_)
             | Verb::Dev(_)

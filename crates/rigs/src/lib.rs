@@ -23,6 +23,7 @@ pub mod busybox;
 pub mod dns;
 pub mod dovecot;
 pub mod nginx;
+pub mod postgres;
 pub mod sshd;
 
 use assay_host::process::{Dies, Running};

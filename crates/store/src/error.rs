@@ -79,6 +79,14 @@ pub enum StoreError {
         /// What it said.
         source: rusqlite::Error,
     },
+    /// PostgreSQL refuses, or is not there.
+    #[error("{path}: {reason}")]
+    Postgres {
+        /// Its URL, without the password.
+        path: PathBuf,
+        /// What it said, and what can be done.
+        reason: String,
+    },
     /// A row that does not read back, or would not if it were stored.
     #[error(
         "{path}: {what} cannot be read back ({reason}); other runs are not affected, and `assay runs delete` removes a damaged one"

@@ -4,15 +4,18 @@
 //! A record is one row, each of its parts (sample, slot) is one row; the body of both is the JSON of
 //! the model, compressed. The columns beside it are only what lists need. Nothing derived is stored.
 //! Each record belongs to the machine that it was measured on, and has a uid that is the same in
-//! every store. `sqlite` is the only module that knows which database this is.
+//! every store. Only `sqlite` and `postgres` know which database this is.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its database file"
 )]
 
 mod body;
+mod database;
 mod error;
 mod export;
+mod merge;
+mod postgres;
 mod resolve;
 mod runs;
 mod sqlite;
@@ -21,29 +24,37 @@ mod trials;
 
 pub use error::StoreError;
 pub use export::{Export, from_json, to_json};
+pub use merge::{Merged, merge};
+pub use postgres::{is_url, shown};
 pub use runs::RunRow;
 pub use studies::StudyId;
 
 use assay_model::Machine;
+use database::{Database, Kind, Record};
+use postgres::Postgres;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlite::{Kind, Sqlite};
+use sqlite::Sqlite;
 use std::path::Path;
 
 /// A store of runs, trials and studies.
 #[derive(Debug)]
 pub struct Store {
-    sql: Sqlite,
+    sql: Box<dyn Database>,
     here: Option<Machine>,
 }
 
 impl Store {
-    /// Opens the store, making it when there is none.
+    /// Opens the store, making it when there is none: a file of SQLite, or PostgreSQL by its URL
+    /// (`postgresql://…`).
     ///
     /// # Errors
     /// Another program's file, a newer assay's, or what the database says.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Sqlite::open(path).map(Self::of)
+        match is_url(path) {
+            true => Postgres::open(path).map(Self::of),
+            false => Sqlite::open(path).map(Self::of),
+        }
     }
 
     /// Opens the store and makes nothing: none when there is no such file.
@@ -51,6 +62,9 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        if is_url(path) {
+            return Ok(Postgres::open_existing(path)?.map(Self::of));
+        }
         if let Err(error) = std::fs::metadata(path)
             && error.kind() == std::io::ErrorKind::NotFound
         {
@@ -59,8 +73,11 @@ impl Store {
         Sqlite::open_existing(path).map(Self::of).map(Some)
     }
 
-    fn of(sql: Sqlite) -> Self {
-        Self { sql, here: None }
+    fn of(sql: impl Database + 'static) -> Self {
+        Self {
+            sql: Box::new(sql),
+            here: None,
+        }
     }
 
     /// Says on which machine is measured what is stored from now on. Without it, that is not known.
@@ -89,7 +106,7 @@ impl Store {
     }
 
     /// Stores a new record that is measured here, and gives it its number.
-    fn create(&mut self, kind: Kind, record: &sqlite::Record<'_>) -> Result<i64, StoreError> {
+    fn create(&mut self, kind: Kind, record: &Record<'_>) -> Result<i64, StoreError> {
         match self.sql.insert(kind, record, self.here.as_ref(), &[])? {
             (id, true) => Ok(id),
             (id, false) => {

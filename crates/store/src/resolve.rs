@@ -1,6 +1,6 @@
 //! Records by the names people use: `12`, `last`, `last~1`, the start of a uid.
 
-use crate::sqlite::Kind;
+use crate::database::Kind;
 use crate::{Store, StoreError, StudyId};
 use assay_model::{RunId, TrialId};
 

@@ -1,6 +1,6 @@
 //! Runs and their samples.
 
-use crate::sqlite::{Kind, Listed, Part, Record};
+use crate::database::{Kind, Listed, Part, Record};
 use crate::{Store, StoreError, word};
 use assay_model::run::{Run, RunId, RunState};
 use assay_model::{Machine, Sample};

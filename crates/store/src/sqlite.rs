@@ -1,70 +1,14 @@
-//! The only place that speaks SQLite: its tables, rows and transactions. Everything else in this
-//! crate speaks in records, so that another database can stand here.
+//! The only place that speaks SQLite: its tables, rows and transactions.
 
 mod open;
 
 pub(crate) use open::LONGEST_WAIT;
 
 use crate::StoreError;
+use crate::database::{Database, Kind, Listed, Part, Record};
 use assay_model::Machine;
-use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
-
-/// What is stored. All kinds have the same columns; each counts its own numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Run,
-    Trial,
-    Study,
-}
-
-impl Kind {
-    fn table(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Trial => "trial",
-            Self::Study => "study",
-        }
-    }
-}
-
-/// One that is to be stored: its body, and beside it what lists need.
-pub(crate) struct Record<'a> {
-    pub(crate) uid: &'a str,
-    pub(crate) started: Timestamp,
-    pub(crate) ended: Option<Timestamp>,
-    pub(crate) state: String,
-    pub(crate) name: &'a str,
-    /// Targets of a run as JSON, the target of a trial.
-    pub(crate) about: String,
-    /// How many parts it has when it is complete.
-    pub(crate) planned: usize,
-    pub(crate) body: Vec<u8>,
-}
-
-/// A record as lists show it.
-pub(crate) struct Listed {
-    pub(crate) id: i64,
-    pub(crate) uid: String,
-    pub(crate) started: String,
-    pub(crate) ended: Option<String>,
-    pub(crate) state: String,
-    pub(crate) name: String,
-    pub(crate) about: String,
-    pub(crate) planned: i64,
-    pub(crate) stored: i64,
-    pub(crate) machine: Option<Machine>,
-}
-
-/// A part of a record: a sample of a run, or one side of a pair of a trial.
-pub(crate) struct Part {
-    /// Slot of the run, pair of the trial.
-    pub(crate) at: u32,
-    /// Side of the pair; empty for a run.
-    pub(crate) side: String,
-    pub(crate) body: Vec<u8>,
-}
 
 /// An open database.
 #[derive(Debug)]
@@ -91,17 +35,29 @@ impl Sqlite {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn fail(&self, source: rusqlite::Error) -> StoreError {
         StoreError::sqlite(&self.path, source)
     }
 
-    /// Stores a record with its parts, whole or not at all: its number, and whether it is new. One
-    /// that is there already, by its uid, is left as it is.
-    pub(crate) fn insert(
+    fn all<T>(
+        &self,
+        sql: &str,
+        parameters: &[&dyn rusqlite::ToSql],
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let fail = |source| self.fail(source);
+        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
+        let rows = statement.query_map(parameters, read);
+        rows.and_then(Iterator::collect).map_err(fail)
+    }
+}
+
+impl Database for Sqlite {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn insert(
         &mut self,
         kind: Kind,
         record: &Record<'_>,
@@ -151,8 +107,7 @@ impl Sqlite {
         stored.map_err(|source| self.fail(source))
     }
 
-    /// Replaces what changes of a record while it is measured; false when it is not there.
-    pub(crate) fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
+    fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
         let sql = format!(
             "UPDATE {} SET ended = ?2, state = ?3, body = ?4 WHERE uid = ?1",
             kind.table()
@@ -166,13 +121,7 @@ impl Sqlite {
             .map_err(|source| self.fail(source))
     }
 
-    /// Stores a part, or another one in its place; false when there is no such record.
-    pub(crate) fn put_part(
-        &mut self,
-        kind: Kind,
-        id: i64,
-        part: &Part,
-    ) -> Result<bool, StoreError> {
+    fn put_part(&mut self, kind: Kind, id: i64, part: &Part) -> Result<bool, StoreError> {
         match put_part(&self.connection, kind, id, part) {
             Ok(()) => Ok(true),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
@@ -182,8 +131,7 @@ impl Sqlite {
         }
     }
 
-    /// Removes a record and its parts; false when it is not there.
-    pub(crate) fn delete(&mut self, kind: Kind, id: i64) -> Result<bool, StoreError> {
+    fn delete(&mut self, kind: Kind, id: i64) -> Result<bool, StoreError> {
         let sql = format!("DELETE FROM {} WHERE id = ?1", kind.table());
         let changed = self.connection.execute(&sql, [id]);
         changed
@@ -191,21 +139,18 @@ impl Sqlite {
             .map_err(|source| self.fail(source))
     }
 
-    /// The body of a record.
-    pub(crate) fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = format!("SELECT body FROM {} WHERE id = ?1", kind.table());
         let body = self.connection.query_row(&sql, [id], |row| row.get(0));
         body.optional().map_err(|source| self.fail(source))
     }
 
-    /// Numbers and bodies of all records, newest first.
-    pub(crate) fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+    fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
         let sql = format!("SELECT id, body FROM {} ORDER BY id DESC", kind.table());
         self.all(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Numbers, uids and names of all records, newest first.
-    pub(crate) fn names(&self, kind: Kind) -> Result<Vec<(i64, String, String)>, StoreError> {
+    fn names(&self, kind: Kind) -> Result<Vec<(i64, String, String)>, StoreError> {
         let sql = format!(
             "SELECT id, uid, name FROM {} ORDER BY id DESC",
             kind.table()
@@ -213,8 +158,7 @@ impl Sqlite {
         self.all(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
     }
 
-    /// Where each part belongs and its body.
-    pub(crate) fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+    fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
         let sql = match kind {
             Kind::Run => "SELECT slot, body FROM sample WHERE run = ?1 ORDER BY slot",
             Kind::Trial => "SELECT pair, body FROM trial_slot WHERE trial = ?1 ORDER BY pair, side",
@@ -223,8 +167,7 @@ impl Sqlite {
         self.all(sql, &[&id], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// All runs, newest first.
-    pub(crate) fn runs(&self) -> Result<Vec<Listed>, StoreError> {
+    fn runs(&self) -> Result<Vec<Listed>, StoreError> {
         let sql = "SELECT run.id, run.uid, started, ended, state, run.name, about, slots,
                           (SELECT count(*) FROM sample WHERE run = run.id),
                           machine.uid, machine.name
@@ -245,8 +188,7 @@ impl Sqlite {
         })
     }
 
-    /// The machine of a record, where it is known.
-    pub(crate) fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError> {
+    fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError> {
         let sql = format!(
             "SELECT machine.uid, machine.name FROM {table} AS record
              JOIN machine ON machine.id = record.machine WHERE record.id = ?1",
@@ -255,18 +197,6 @@ impl Sqlite {
         let found = self.connection.query_row(&sql, [id], |row| machine(row, 0));
         let found = found.optional().map_err(|source| self.fail(source))?;
         Ok(found.flatten())
-    }
-
-    fn all<T>(
-        &self,
-        sql: &str,
-        parameters: &[&dyn rusqlite::ToSql],
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, StoreError> {
-        let fail = |source| self.fail(source);
-        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
-        let rows = statement.query_map(parameters, read);
-        rows.and_then(Iterator::collect).map_err(fail)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Studies that were carried out: one record each, whole.
 
-use crate::sqlite::{Kind, Record};
+use crate::database::{Kind, Record};
 use crate::{Store, StoreError};
 use assay_model::Machine;
 use assay_model::study::StudyRun;
@@ -22,7 +22,40 @@ impl Store {
     /// # Errors
     /// What the database says: full, locked, read-only.
     pub fn put_study(&mut self, run: &StudyRun) -> Result<StudyId, StoreError> {
-        let record = Record {
+        let record = self.study_record(run)?;
+        let here = self.here.as_ref();
+        let (id, new) = self.sql.insert(Kind::Study, &record, here, &[])?;
+        if !new {
+            self.sql.update(Kind::Study, &record)?;
+        }
+        Ok(StudyId(id))
+    }
+
+    /// Stores a run of a study from elsewhere, as one of that machine: whether it is new, and whether one that
+    /// was there had not come to its end yet.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn import_study(
+        &mut self,
+        run: &StudyRun,
+        machine: Option<&Machine>,
+    ) -> Result<(bool, bool), StoreError> {
+        let record = self.study_record(run)?;
+        let (id, new) = self.sql.insert(Kind::Study, &record, machine, &[])?;
+        if new {
+            return Ok((true, false));
+        }
+        let known = self.study(StudyId(id))?;
+        let grown = run.complete && !known.complete;
+        if grown {
+            self.sql.update(Kind::Study, &record)?;
+        }
+        Ok((false, grown))
+    }
+
+    fn study_record<'a>(&self, run: &'a StudyRun) -> Result<Record<'a>, StoreError> {
+        Ok(Record {
             uid: &run.uid,
             started: run.started,
             ended: run.ended,
@@ -34,13 +67,7 @@ impl Store {
             about: String::new(),
             planned: 0,
             body: self.pack("the study", run)?,
-        };
-        let here = self.here.as_ref();
-        let (id, new) = self.sql.insert(Kind::Study, &record, here, &[])?;
-        if !new {
-            self.sql.update(Kind::Study, &record)?;
-        }
-        Ok(StudyId(id))
+        })
     }
 
     /// All runs of studies, newest first.

@@ -1,6 +1,6 @@
 //! Trials and their slots, as runs and samples.
 
-use crate::sqlite::{Kind, Part, Record};
+use crate::database::{Kind, Part, Record};
 use crate::{Store, StoreError, word};
 use assay_model::Machine;
 use assay_model::trial::{Slot, Trial, TrialId};
@@ -34,11 +34,7 @@ impl Store {
     /// # Errors
     /// What the database says: full, locked, read-only, no such trial.
     pub fn add_slot(&mut self, trial: TrialId, slot: &Slot) -> Result<(), StoreError> {
-        let part = Part {
-            at: slot.pair,
-            side: word(slot.side),
-            body: self.pack(&format!("a slot of pair {}", slot.pair), slot)?,
-        };
+        let part = self.slot_part(slot)?;
         match self.sql.put_part(Kind::Trial, trial.0, &part)? {
             true => Ok(()),
             false => Err(self.missing(Kind::Trial, &trial.to_string())),
@@ -88,6 +84,32 @@ impl Store {
         let mut slots: Vec<Slot> = parts.iter().map(read).collect::<Result<_, _>>()?;
         slots.sort_by_key(|slot| (slot.pair, slot.sample.slot));
         Ok(slots)
+    }
+
+    /// Stores a trial from elsewhere with its slots, whole or not at all, as one of that machine.
+    /// The same trial (by uid) is stored once: its number here is returned, and whether it is new.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn import_trial(
+        &mut self,
+        trial: &Trial,
+        slots: &[Slot],
+        machine: Option<&Machine>,
+    ) -> Result<(TrialId, bool), StoreError> {
+        let record = self.trial_record(trial)?;
+        let parts = slots.iter().map(|slot| self.slot_part(slot));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let (id, new) = self.sql.insert(Kind::Trial, &record, machine, &parts)?;
+        Ok((TrialId(id), new))
+    }
+
+    fn slot_part(&self, slot: &Slot) -> Result<Part, StoreError> {
+        Ok(Part {
+            at: slot.pair,
+            side: word(slot.side),
+            body: self.pack(&format!("a slot of pair {}", slot.pair), slot)?,
+        })
     }
 
     fn trial_record<'a>(&self, trial: &'a Trial) -> Result<Record<'a>, StoreError> {

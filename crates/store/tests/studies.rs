@@ -4,33 +4,16 @@
     reason = "tests work in directories of their own"
 )]
 
-use assay_model::study::{Observation, StudyRun};
-use assay_store::{Store, StudyId};
-use serde_json::json;
+mod common;
 
-fn run(uid: &str, name: &str) -> StudyRun {
-    serde_json::from_value(json!({
-        "uid": uid, "assay_version": "0.1.0", "started": "2026-01-02T03:04:05Z", "ended": null,
-        "study": {
-            "name": name, "title": "t", "question": "q", "bench": "commands",
-            "source": { "title": "s", "year": 2013, "machine": "m" },
-            "forms": { "quick": { "rounds": 1, "time": "1s" }, "full": { "rounds": 2, "time": "1s" } },
-            "configuration": [{ "name": "a", "title": null, "run": ["true"] }],
-            "figure": [{ "name": "f", "title": null, "better": "lower", "together": null,
-                         "derived": null, "of": "time" }],
-            "conclusion": [],
-        },
-        "form": "quick", "machine": { "kernel": "Linux" }, "seed": 7,
-        "observations": [], "not_tried": [], "complete": false,
-    }))
-    .unwrap()
-}
+use assay_model::study::Observation;
+use assay_store::{Store, StudyId};
 
 #[test]
 fn what_was_observed_is_read_back_and_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("s.db")).unwrap();
-    let mut one = run("aaaa1111", "cache");
+    let mut one = common::study("aaaa1111", "cache");
     let id = store.put_study(&one).unwrap();
     one.observations.push(Observation {
         configuration: "a".to_owned(),
@@ -62,7 +45,7 @@ fn a_run_is_found_by_number_uid_age_and_name() {
         ("bbbb2222", "optane"),
         ("cccc3333", "cache"),
     ] {
-        store.put_study(&run(uid, name)).unwrap();
+        store.put_study(&common::study(uid, name)).unwrap();
     }
     for (asked, id) in [
         ("1", 1),

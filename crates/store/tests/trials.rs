@@ -2,61 +2,8 @@
 
 mod common;
 
-use assay_model::criterion::{Metric, Quantity};
-use assay_model::trial::{Side, Slot, Trial, TrialId, TrialPlan, TrialState};
-use assay_model::{Change, Load, Nanos};
+use assay_model::trial::{Side, Slot, TrialId, TrialState};
 use assay_store::{Store, StoreError};
-
-fn trial(uid: &str) -> Trial {
-    let value = |text: &str| text.to_owned();
-    let run = common::run(uid);
-    Trial {
-        id: TrialId(0),
-        uid: uid.to_owned(),
-        assay_version: run.assay_version,
-        started: run.started,
-        ended: None,
-        state: TrialState::Running,
-        plan: TrialPlan {
-            advice: value("read-ahead"),
-            title: value("Read ahead further"),
-            predicts: value("faster"),
-            parameters: Default::default(),
-            target: value("/srv/a b"),
-            change: Change::Set {
-                setting: assay_model::change::Setting::Queue {
-                    device: value("vda"),
-                    attribute: value("read_ahead_kb"),
-                },
-                value: Some(value("4096")),
-            },
-            aa: false,
-            load: Load::Command {
-                argv: vec![value("true")],
-            },
-            metric: Metric::all(Quantity::P50),
-            guards: vec![],
-            margin: 0.03,
-            slot: Nanos(1),
-            washout: Nanos(0),
-            cached: false,
-            safety: None,
-            keep: None,
-            risk: assay_model::advice::RiskLevel::Low,
-            max_pairs: 60,
-            budget: None,
-            alpha: 0.05,
-            seed: u64::MAX,
-            first: vec![Side::Now, Side::Changed],
-        },
-        target: Some(run.targets[0].clone()),
-        facts: run.facts,
-        durability: vec![],
-        kept: None,
-        remarks: vec![],
-        campaign: vec![],
-    }
-}
 
 fn slot(pair: u32, side: Side, at: u32) -> Slot {
     Slot {
@@ -73,7 +20,7 @@ fn a_trial_comes_back_as_it_was_and_its_slots_in_the_order_of_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("assay.db");
     let mut store = Store::open(&path).unwrap();
-    let mut one = trial("aaaa0001");
+    let mut one = common::trial("aaaa0001");
     store.create_trial(&mut one).unwrap();
     let slots = [
         slot(1, Side::Changed, 0),
@@ -102,7 +49,7 @@ fn a_trial_comes_back_as_it_was_and_its_slots_in_the_order_of_time() {
 fn a_slot_measured_again_takes_the_place_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(&dir.path().join("assay.db")).unwrap();
-    let mut one = trial("aaaa0001");
+    let mut one = common::trial("aaaa0001");
     store.create_trial(&mut one).unwrap();
     store.add_slot(one.id, &slot(1, Side::Now, 0)).unwrap();
     let again = slot(1, Side::Now, 7);
@@ -119,6 +66,6 @@ fn what_is_not_there_is_named() {
     assert!(none.to_string().contains("nothing was tried yet"), "{none}");
     let orphan = store.add_slot(TrialId(9), &slot(1, Side::Now, 0));
     assert!(matches!(orphan, Err(StoreError::Missing { .. })));
-    let gone = store.update_trial(&trial("aaaa0002"));
+    let gone = store.update_trial(&common::trial("aaaa0002"));
     assert!(matches!(gone, Err(StoreError::Missing { .. })));
 }

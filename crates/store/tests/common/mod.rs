@@ -1,11 +1,14 @@
 //! Runs and samples to store.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
+use assay_model::criterion::{Metric, Quantity};
 use assay_model::plan::{Plan, Slot};
 use assay_model::run::{Origin, Run, RunState};
 use assay_model::sample::{Latency, Operation, Operations, Outcome, Sample, Worker};
+use assay_model::study::StudyRun;
 use assay_model::target::{TargetInfo, TargetKind};
-use assay_model::{Bytes, Facts, Nanos, RunId};
+use assay_model::trial::{Side, Trial, TrialId, TrialPlan, TrialState};
+use assay_model::{Bytes, Change, Facts, Load, Nanos, RunId};
 
 /// A run of four slots on one target.
 pub fn run(uid: &str) -> Run {
@@ -87,4 +90,75 @@ pub fn sample(slot: u32, iops: f64) -> Sample {
         file: None,
         series: vec![],
     }
+}
+
+/// A trial of read-ahead.
+pub fn trial(uid: &str) -> Trial {
+    let value = |text: &str| text.to_owned();
+    let run = run(uid);
+    Trial {
+        id: TrialId(0),
+        uid: uid.to_owned(),
+        assay_version: run.assay_version,
+        started: run.started,
+        ended: None,
+        state: TrialState::Running,
+        plan: TrialPlan {
+            advice: value("read-ahead"),
+            title: value("Read ahead further"),
+            predicts: value("faster"),
+            parameters: Default::default(),
+            target: value("/srv/a b"),
+            change: Change::Set {
+                setting: assay_model::change::Setting::Queue {
+                    device: value("vda"),
+                    attribute: value("read_ahead_kb"),
+                },
+                value: Some(value("4096")),
+            },
+            aa: false,
+            load: Load::Command {
+                argv: vec![value("true")],
+            },
+            metric: Metric::all(Quantity::P50),
+            guards: vec![],
+            margin: 0.03,
+            slot: Nanos(1),
+            washout: Nanos(0),
+            cached: false,
+            safety: None,
+            keep: None,
+            risk: assay_model::advice::RiskLevel::Low,
+            max_pairs: 60,
+            budget: None,
+            alpha: 0.05,
+            seed: u64::MAX,
+            first: vec![Side::Now, Side::Changed],
+        },
+        target: Some(run.targets[0].clone()),
+        facts: run.facts,
+        durability: vec![],
+        kept: None,
+        remarks: vec![],
+        campaign: vec![],
+    }
+}
+
+/// A study of one command.
+pub fn study(uid: &str, name: &str) -> StudyRun {
+    serde_json::from_value(serde_json::json!({
+        "uid": uid, "assay_version": "0.1.0", "started": "2026-01-02T03:04:05Z", "ended": null,
+        "study": {
+            "name": name, "title": "t", "question": "q", "bench": "commands",
+            "source": { "title": "s", "year": 2013, "machine": "m" },
+            "forms": { "quick": { "rounds": 1, "time": "1s" }, "full": { "rounds": 2, "time": "1s" } },
+            "configuration": [{ "name": "a", "title": null, "run": ["true"] }],
+            "figure": [{ "name": "f", "title": null, "better": "lower", "together": null,
+                         "derived": null, "of": "time" }],
+            "conclusion": [],
+        },
+        "form": "quick", "machine": { "kernel": "Linux" }, "seed": 7,
+        "observations": [], "not_tried": [], "complete": false,
+    }))
+    .unwrap()
 }

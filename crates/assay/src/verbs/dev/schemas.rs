@@ -1,7 +1,9 @@
 //! The forms of what `--json` prints, derived from the types that are serialised.
 
 use crate::context::write_file;
-use crate::verbs::{advice, compare, disks, facts, pins, plan, run, runs, trial, version, watch};
+use crate::verbs::{
+    advice, compare, disks, facts, pins, plan, run, runs, store, trial, version, watch,
+};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
@@ -116,6 +118,11 @@ fn all() -> Vec<Form> {
             "net-compare",
             "assay net compare --json",
             form::<assay_report::net::Compared<'_>>(),
+        ),
+        (
+            "store-move",
+            "assay store move --json",
+            form::<store::Document>(),
         ),
         (
             "watch",

@@ -1,0 +1,126 @@
+//! `assay store`: one store into another.
+
+use crate::context::{self, print};
+use crate::progress::Meter;
+use crate::status::{Status, Unreadable};
+use assay_model::{Nanos, SCHEMA_VERSION};
+use assay_page::units::plural;
+use assay_store::{Merged, Store, merge};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  assay store move ~/.local/share/assay/assay.db postgresql://assay@db/assay
+                                        what was measured so far into a shared store
+  assay store move postgresql://assay@db/assay copy.db
+                                        and back into a file
+  ASSAY_STORE=postgresql://assay@db/assay assay runs
+                                        from then on, every verb uses it
+
+Runs, trials and studies are known by names that are the same in every store: what is there already is not
+stored twice, what has grown since grows there, and several machines may fill one store. The first
+store stays as it is.
+
+A store in PostgreSQL (15 or newer) lies in a schema `assay` of its own. The password comes from ~/.pgpass,
+PGPASSFILE or PGPASSWORD; one in the URL works, but every user of this machine sees it in the list
+of processes. The connection is not encrypted: use a socket, or a tunnel such as `ssh -L`.
+
+Exit status: 0 done, 2 error, 3 the first store cannot be read, 130 interrupted (what was copied stays).";
+
+/// Copy what was measured from one store into another
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Copy all records of one store into another
+    Move {
+        /// The store to read: a file or a URL
+        #[arg(value_name = "FROM")]
+        from: PathBuf,
+        /// The store to fill, which is made when it is not there
+        #[arg(value_name = "TO")]
+        to: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// No progress on standard error
+        #[arg(long, short)]
+        quiet: bool,
+    },
+}
+
+/// What became of the records.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Document {
+    schema: u32,
+    #[serde(flatten)]
+    merged: Merged,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let Action::Move {
+        from,
+        to,
+        json,
+        quiet,
+    } = &args.action;
+    let cancel = context::on_signals()?;
+    let source = Store::open_existing(from).map_err(|error| Unreadable(error.to_string()))?;
+    let Some(source) = source else {
+        return Err(Unreadable(format!("{}: there is no store", shown(from))).into());
+    };
+    let mut target = Store::open(to)?;
+    anyhow::ensure!(
+        !same_file(from, to) && source.path() != target.path(),
+        "both are the same store"
+    );
+    let mut meter = Meter::new(*quiet, Nanos(0));
+    let begun = crate::progress::now();
+    let merged = merge(&source, &mut target, &mut |done, of| {
+        if done > 0 && begun.elapsed().as_secs() >= 2 {
+            let left = begun.elapsed().mul_f64((of - done) as f64 / done as f64);
+            meter.expect(left.into());
+            meter.say(format!("{done} of {of} records"));
+        }
+        !cancel.is_cancelled()
+    });
+    meter.end();
+    let merged = merged?;
+    print(&match json {
+        true => {
+            let document = Document {
+                schema: SCHEMA_VERSION,
+                merged,
+            };
+            format!("{:#}\n", serde_json::json!(document))
+        }
+        false => format!(
+            "{} new, {} grown, {} there already\n",
+            plural(merged.new, "record", "records"),
+            merged.grown,
+            merged.known
+        ),
+    })?;
+    Ok(match cancel.is_cancelled() {
+        true => Status::Interrupted,
+        false => Status::Ok,
+    })
+}
+
+/// A name for people.
+fn shown(path: &Path) -> String {
+    let path = assay_store::shown(path);
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Whether two names are of one file.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(a).is_some_and(|a| Some(a) == real(b))
+}

@@ -1,0 +1,111 @@
+//! One store into another. Records are known by their uid, so two stores that were filled apart become one, and
+//! doing it twice adds nothing.
+
+use crate::database::Kind;
+use crate::{Store, StoreError};
+use serde::Serialize;
+
+/// What became of the records of one store in another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Merged {
+    /// Records that were not there.
+    pub new: u64,
+    /// Records that were there, and had more to them now.
+    pub grown: u64,
+    /// Records that were there already.
+    pub known: u64,
+}
+
+impl Merged {
+    fn count(&mut self, new: bool, grown: bool) {
+        match (new, grown) {
+            (true, _) => self.new += 1,
+            (false, true) => self.grown += 1,
+            (false, false) => self.known += 1,
+        }
+    }
+}
+
+/// Copies every record of a store into another, each whole or not at all; the first stays as it is. `tell` hears
+/// how many of how many are done, and says whether to go on.
+///
+/// # Errors
+/// A record that does not read back, or what a database says; what was copied before stays.
+pub fn merge(
+    from: &Store,
+    to: &mut Store,
+    tell: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Merged, StoreError> {
+    let runs = from.sql.names(Kind::Run)?;
+    let trials = from.sql.names(Kind::Trial)?;
+    let studies = from.sql.names(Kind::Study)?;
+    let of = runs.len() + trials.len() + studies.len();
+    let mut merged = Merged::default();
+    let mut done = 0;
+    let all = [
+        (Kind::Run, runs),
+        (Kind::Trial, trials),
+        (Kind::Study, studies),
+    ];
+    for (kind, rows) in all {
+        // The oldest first, so that numbers there follow in the same order.
+        for (id, ..) in rows.into_iter().rev() {
+            if !tell(done, of) {
+                return Ok(merged);
+            }
+            let (new, grown) = match kind {
+                Kind::Run => run(from, to, id)?,
+                Kind::Trial => trial(from, to, id)?,
+                Kind::Study => study(from, to, id)?,
+            };
+            merged.count(new, grown);
+            done += 1;
+        }
+    }
+    tell(done, of);
+    Ok(merged)
+}
+
+fn run(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {
+    let id = assay_model::run::RunId(id);
+    let (run, samples) = (from.run(id)?, from.samples(id)?);
+    let machine = from.machine_of_run(id)?;
+    let (there, new) = to.import_run(&run, &samples, machine.as_ref())?;
+    if new {
+        return Ok((true, false));
+    }
+    let (known, stored) = (to.run(there)?, to.samples(there)?);
+    let grown = samples.len() > stored.len() || (known.ended.is_none() && run.ended.is_some());
+    if grown {
+        for sample in &samples {
+            to.add_sample(there, sample)?;
+        }
+        to.update_run(&run)?;
+    }
+    Ok((false, grown))
+}
+
+fn trial(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {
+    let id = assay_model::trial::TrialId(id);
+    let (trial, slots) = (from.trial(id)?, from.slots(id)?);
+    let machine = from.machine_of_trial(id)?;
+    let (there, new) = to.import_trial(&trial, &slots, machine.as_ref())?;
+    if new {
+        return Ok((true, false));
+    }
+    let (known, stored) = (to.trial(there)?, to.slots(there)?);
+    let grown = slots.len() > stored.len() || (known.ended.is_none() && trial.ended.is_some());
+    if grown {
+        for slot in &slots {
+            to.add_slot(there, slot)?;
+        }
+        to.update_trial(&trial)?;
+    }
+    Ok((false, grown))
+}
+
+fn study(from: &Store, to: &mut Store, id: i64) -> Result<(bool, bool), StoreError> {
+    let id = crate::StudyId(id);
+    let machine = from.machine_of_study(id)?;
+    to.import_study(&from.study(id)?, machine.as_ref())
+}

@@ -1,0 +1,306 @@
+//! The only place that speaks PostgreSQL: its tables, rows and transactions. What is done is done in one
+//! transaction that can be done again: when the server was started anew in the middle, it is.
+
+mod connect;
+mod migrate;
+
+use crate::StoreError;
+use crate::database::{Database, Kind, Listed, Part, Record};
+use ::postgres::error::SqlState;
+use ::postgres::types::ToSql;
+use ::postgres::{Client, GenericClient, Row};
+use assay_model::Machine;
+use connect::Address;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use connect::{is_url, shown};
+
+/// How long is waited for a server that is started anew.
+const LONGEST_RESTART: Duration = Duration::from_secs(30);
+
+/// An open database.
+pub(crate) struct Postgres {
+    address: Address,
+    client: Mutex<Client>,
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Postgres")
+            .field(&self.address.shown)
+            .finish()
+    }
+}
+
+/// An error of the server or of the way to it.
+type Failed = ::postgres::Error;
+
+impl Postgres {
+    /// Opens what is there; makes it first when there is nothing.
+    pub(crate) fn open(url: &Path) -> Result<Self, StoreError> {
+        let address = Address::read(url)?;
+        let mut client = address.connect()?;
+        migrate::up(&address, &mut client)?;
+        Ok(Self::of(address, client))
+    }
+
+    /// Opens what is there; none when the database has no store.
+    pub(crate) fn open_existing(url: &Path) -> Result<Option<Self>, StoreError> {
+        let address = Address::read(url)?;
+        let mut client = address.connect()?;
+        if !migrate::is_there(&address, &mut client)? {
+            return Ok(None);
+        }
+        migrate::up(&address, &mut client)?;
+        Ok(Some(Self::of(address, client)))
+    }
+
+    fn of(address: Address, client: Client) -> Self {
+        Self {
+            address,
+            client: Mutex::new(client),
+        }
+    }
+
+    /// Does something that can be done twice. When the connection was lost, a new one is made and it is done
+    /// once more.
+    fn done<T>(
+        &self,
+        mut what: impl FnMut(&mut Client) -> Result<T, Failed>,
+    ) -> Result<T, StoreError> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = match what(&mut client) {
+            Ok(done) => return Ok(done),
+            Err(failed) if !is_lost(&client, &failed) => return Err(self.address.error(&failed)),
+            Err(failed) => failed,
+        };
+        let begun = Instant::now();
+        loop {
+            match self.address.connect() {
+                Ok(new) => {
+                    *client = new;
+                    return what(&mut client).map_err(|failed| self.address.error(&failed));
+                }
+                Err(_) if begun.elapsed() < LONGEST_RESTART => {
+                    std::thread::sleep(Duration::from_millis(250));
+                }
+                Err(_) => return Err(self.address.error(&failed)),
+            }
+        }
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> T,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.done(|client| client.query(sql, parameters))?;
+        Ok(rows.iter().map(read).collect())
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let row = self.done(|client| client.query_opt(sql, parameters))?;
+        Ok(row.as_ref().map(read))
+    }
+}
+
+/// Whether the server went away, or sent us away because it ends.
+fn is_lost(client: &Client, failed: &Failed) -> bool {
+    let ends = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+    ];
+    client.is_closed() || failed.code().is_some_and(|code| ends.contains(code))
+}
+
+impl Database for Postgres {
+    fn path(&self) -> &Path {
+        &self.address.shown
+    }
+
+    fn insert(
+        &mut self,
+        kind: Kind,
+        record: &Record<'_>,
+        machine: Option<&Machine>,
+        parts: &[Part],
+    ) -> Result<(i64, bool), StoreError> {
+        let ended = record.ended.map(|at| at.to_string());
+        let planned = i64::try_from(record.planned).unwrap_or(i64::MAX);
+        let sql = format!(
+            "INSERT INTO assay.{} (uid, machine, started, ended, state, name, about, slots, body)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (uid) DO NOTHING RETURNING id",
+            kind.table()
+        );
+        self.done(|client| {
+            let mut transaction = client.transaction()?;
+            let machine = machine
+                .map(|machine| machine_number(&mut transaction, machine))
+                .transpose()?;
+            let row = transaction.query_opt(
+                &sql,
+                &[
+                    &record.uid,
+                    &machine,
+                    &record.started.to_string(),
+                    &ended,
+                    &record.state,
+                    &record.name,
+                    &record.about,
+                    &planned,
+                    &record.body,
+                ],
+            )?;
+            let Some(row) = row else {
+                let sql = format!("SELECT id FROM assay.{} WHERE uid = $1", kind.table());
+                let known = transaction.query_one(&sql, &[&record.uid])?;
+                return Ok((known.get(0), false));
+            };
+            let id = row.get(0);
+            for part in parts {
+                put_part(&mut transaction, kind, id, part)?;
+            }
+            transaction.commit()?;
+            Ok((id, true))
+        })
+    }
+
+    fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
+        let sql = format!(
+            "UPDATE assay.{} SET ended = $2, state = $3, body = $4 WHERE uid = $1",
+            kind.table()
+        );
+        let ended = record.ended.map(|at| at.to_string());
+        let rows = self.done(|client| {
+            client.execute(&sql, &[&record.uid, &ended, &record.state, &record.body])
+        })?;
+        Ok(rows > 0)
+    }
+
+    fn put_part(&mut self, kind: Kind, id: i64, part: &Part) -> Result<bool, StoreError> {
+        self.done(|client| match put_part(client, kind, id, part) {
+            Err(error) if error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION) => Ok(false),
+            other => other.map(|()| true),
+        })
+    }
+
+    fn delete(&mut self, kind: Kind, id: i64) -> Result<bool, StoreError> {
+        let sql = format!("DELETE FROM assay.{} WHERE id = $1", kind.table());
+        let rows = self.done(|client| client.execute(&sql, &[&id]))?;
+        Ok(rows > 0)
+    }
+
+    fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = format!("SELECT body FROM assay.{} WHERE id = $1", kind.table());
+        self.one(&sql, &[&id], |row| row.get(0))
+    }
+
+    fn bodies(&self, kind: Kind) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+        let sql = format!(
+            "SELECT id, body FROM assay.{} ORDER BY id DESC",
+            kind.table()
+        );
+        self.all(&sql, &[], |row| (row.get(0), row.get(1)))
+    }
+
+    fn names(&self, kind: Kind) -> Result<Vec<(i64, String, String)>, StoreError> {
+        let sql = format!(
+            "SELECT id, uid, name FROM assay.{} ORDER BY id DESC",
+            kind.table()
+        );
+        self.all(&sql, &[], |row| (row.get(0), row.get(1), row.get(2)))
+    }
+
+    fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+        let sql = match kind {
+            Kind::Run => "SELECT slot, body FROM assay.sample WHERE run = $1 ORDER BY slot",
+            Kind::Trial => {
+                "SELECT pair, body FROM assay.trial_slot WHERE trial = $1 ORDER BY pair, side COLLATE \"C\""
+            }
+            Kind::Study => return Ok(Vec::new()),
+        };
+        self.all(sql, &[&id], |row| (row.get(0), row.get(1)))
+    }
+
+    fn runs(&self) -> Result<Vec<Listed>, StoreError> {
+        // Counted once for all, not once for each.
+        let sql = "SELECT run.id, run.uid, started, ended, state, run.name, about, slots,
+                          coalesce(stored.count, 0), machine.uid, machine.name
+                   FROM assay.run
+                   LEFT JOIN (SELECT run, count(*) FROM assay.sample GROUP BY run) AS stored
+                          ON stored.run = run.id
+                   LEFT JOIN assay.machine ON machine.id = run.machine ORDER BY run.id DESC";
+        self.all(sql, &[], |row| Listed {
+            id: row.get(0),
+            uid: row.get(1),
+            started: row.get(2),
+            ended: row.get(3),
+            state: row.get(4),
+            name: row.get(5),
+            about: row.get(6),
+            planned: row.get(7),
+            stored: row.get(8),
+            machine: machine(row, 9),
+        })
+    }
+
+    fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError> {
+        let sql = format!(
+            "SELECT machine.uid, machine.name FROM assay.{} AS record
+             JOIN assay.machine ON machine.id = record.machine WHERE record.id = $1",
+            kind.table()
+        );
+        Ok(self.one(&sql, &[&id], |row| machine(row, 0))?.flatten())
+    }
+}
+
+/// The uid and name of a machine in two neighbouring columns.
+fn machine(row: &Row, at: usize) -> Option<Machine> {
+    let id: Option<String> = row.get(at);
+    let name = row.get(at + 1);
+    id.map(|id| Machine { id, name })
+}
+
+/// The number of a machine in this store. A name replaces the one that was known, no name does not.
+fn machine_number(client: &mut impl GenericClient, machine: &Machine) -> Result<i64, Failed> {
+    let row = client.query_one(
+        "INSERT INTO assay.machine (uid, name) VALUES ($1, $2)
+         ON CONFLICT (uid) DO UPDATE SET name = coalesce(excluded.name, machine.name)
+         RETURNING id",
+        &[&machine.id, &machine.name],
+    )?;
+    Ok(row.get(0))
+}
+
+fn put_part(
+    client: &mut impl GenericClient,
+    kind: Kind,
+    id: i64,
+    part: &Part,
+) -> Result<(), Failed> {
+    let at = i64::from(part.at);
+    match kind {
+        Kind::Run => client.execute(
+            "INSERT INTO assay.sample (run, slot, body) VALUES ($1, $2, $3)
+             ON CONFLICT (run, slot) DO UPDATE SET body = excluded.body",
+            &[&id, &at, &part.body],
+        )?,
+        Kind::Trial => client.execute(
+            "INSERT INTO assay.trial_slot (trial, pair, side, body) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (trial, pair, side) DO UPDATE SET body = excluded.body",
+            &[&id, &at, &part.side, &part.body],
+        )?,
+        // A study is stored whole.
+        Kind::Study => return Ok(()),
+    };
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! Where the server is, and who we are to it: a URL, and what libpq would take from the environment. A password
+//! never leaves this file.
+
+use crate::StoreError;
+use ::postgres::config::Host;
+use ::postgres::error::SqlState;
+use ::postgres::{Client, Config, NoTls};
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The oldest version that is known to do.
+const OLDEST: u32 = 150_000;
+/// How long a connection may take.
+const TO_CONNECT: Duration = Duration::from_secs(10);
+/// Where Debian's server listens.
+const SOCKETS: &str = "/var/run/postgresql";
+/// Bytes of the longest file of passwords.
+const LONGEST_PASSFILE: u64 = 1 << 20;
+
+/// Whether a store is named by a URL of PostgreSQL.
+#[must_use]
+pub fn is_url(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.starts_with("postgresql://") || text.starts_with("postgres://")
+}
+
+/// How a store is called for people: without the password of a URL.
+#[must_use]
+pub fn shown(path: &Path) -> PathBuf {
+    match is_url(path) {
+        true => PathBuf::from(masked(&path.to_string_lossy())),
+        false => path.to_owned(),
+    }
+}
+
+/// A server, a database and a user.
+pub(super) struct Address {
+    config: Config,
+    /// How it is called in messages: without the password.
+    pub(super) shown: PathBuf,
+}
+
+impl Address {
+    /// Reads a URL.
+    pub(super) fn read(url: &Path) -> Result<Self, StoreError> {
+        let text = url.to_string_lossy();
+        let mut shown = PathBuf::from(masked(&text));
+        let refuse = |reason: String, shown: &Path| StoreError::Foreign {
+            path: shown.to_owned(),
+            reason,
+        };
+        let mut config: Config = text
+            .parse()
+            .map_err(|error: ::postgres::Error| refuse(error.to_string(), &shown))?;
+        let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        if config.get_user().is_none() {
+            let user = variable("PGUSER")
+                .or_else(|| variable("USER"))
+                .or_else(|| variable("LOGNAME"));
+            let Some(user) = user else {
+                return Err(refuse(
+                    "it names no user, and neither does PGUSER".to_owned(),
+                    &shown,
+                ));
+            };
+            config.user(&user);
+        }
+        let user = config.get_user().unwrap_or_default().to_owned();
+        if config.get_dbname().is_none() {
+            let database = variable("PGDATABASE").unwrap_or_else(|| user.clone());
+            config.dbname(&database);
+        }
+        if config.get_hosts().is_empty() {
+            match variable("PGHOST") {
+                Some(host) if !host.starts_with('/') => config.host(&host),
+                place => config.host_path(place.unwrap_or_else(|| SOCKETS.to_owned())),
+            };
+        }
+        if config.get_ports().is_empty()
+            && let Some(port) = variable("PGPORT").and_then(|text| text.parse().ok())
+        {
+            config.port(port);
+        }
+        if config.get_password().is_none() {
+            match variable("PGPASSWORD") {
+                Some(password) => {
+                    config.password(password);
+                }
+                None => from_file(&mut config, &user),
+            }
+        }
+        config.application_name("assay");
+        config.connect_timeout(TO_CONNECT);
+        config.keepalives_idle(Duration::from_secs(60));
+        resolve(&mut config).map_err(|reason| refuse(reason, &shown))?;
+        if shown.as_os_str().is_empty() {
+            shown = PathBuf::from("postgresql://");
+        }
+        Ok(Self { config, shown })
+    }
+
+    /// Connects, and looks at the server's version.
+    pub(super) fn connect(&self) -> Result<Client, StoreError> {
+        let mut client = self
+            .config
+            .connect(NoTls)
+            .map_err(|failed| self.error(&failed))?;
+        let row = client
+            .query_one("SHOW server_version_num", &[])
+            .map_err(|failed| self.error(&failed))?;
+        let version: u32 = row.get::<_, String>(0).parse().unwrap_or(0);
+        if version < OLDEST {
+            return Err(StoreError::Foreign {
+                path: self.shown.clone(),
+                reason: format!(
+                    "its server is PostgreSQL {}, and a store needs 15 or newer",
+                    version / 10_000
+                ),
+            });
+        }
+        Ok(client)
+    }
+
+    /// The answer of the server, or of the way to it, in our words.
+    pub(super) fn error(&self, failed: &::postgres::Error) -> StoreError {
+        let path = self.shown.clone();
+        let code = failed.code();
+        let is = |all: &[SqlState]| code.is_some_and(|code| all.contains(code));
+        if is(&[SqlState::DISK_FULL]) {
+            return StoreError::Full { path };
+        }
+        let way_out = match () {
+            () if is(&[
+                SqlState::INVALID_PASSWORD,
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            ]) =>
+            {
+                "; the password comes from ~/.pgpass, PGPASSFILE, PGPASSWORD or the URL"
+            }
+            () if is(&[SqlState::INVALID_CATALOG_NAME]) => "; `createdb` makes it",
+            () if is(&[SqlState::INSUFFICIENT_PRIVILEGE]) => {
+                "; a store needs CREATE on the database, once, and its schema assay"
+            }
+            () if is(&[SqlState::READ_ONLY_SQL_TRANSACTION]) => {
+                "; this server is a standby, or read-only: name the one that takes writes"
+            }
+            () if code.is_none() => {
+                "; what was stored before is there when the server is; another store is named with --store"
+            }
+            () => "",
+        };
+        // What the server says may have a line of detail, which says more than its head.
+        let said = match failed.as_db_error() {
+            Some(error) => error.message().to_owned(),
+            None => {
+                let mut said = failed.to_string();
+                let mut cause = std::error::Error::source(failed);
+                while let Some(inner) = cause {
+                    let text = inner.to_string();
+                    if !said.contains(&text) {
+                        said = format!("{said}: {text}");
+                    }
+                    cause = inner.source();
+                }
+                said
+            }
+        };
+        let said: String = said.escape_debug().take(300).collect();
+        StoreError::Postgres {
+            path,
+            reason: format!("{said}{way_out}"),
+        }
+    }
+}
+
+/// The same URL without its password, and without parameters, which may have one as well.
+fn masked(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return String::new();
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let authority = match authority.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{user}@{host}")
+        }
+        None => authority.to_owned(),
+    };
+    let plain = format!("{scheme}://{authority}{path}");
+    plain
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect()
+}
+
+/// Names become addresses by the system's own way, which a static program does not have by itself.
+fn resolve(config: &mut Config) -> Result<(), String> {
+    if !config.get_hostaddrs().is_empty() {
+        return Ok(());
+    }
+    let hosts = config.get_hosts().to_vec();
+    let ports = config.get_ports().to_vec();
+    let mut found: Vec<IpAddr> = Vec::new();
+    for (at, host) in hosts.iter().enumerate() {
+        let Host::Tcp(name) = host else {
+            // Addresses have to be as many as hosts, and a socket has none.
+            return Ok(());
+        };
+        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        let all = assay_host::resolve::addresses(name, port, TO_CONNECT)
+            .map_err(|error| format!("{name}: {error}"))?;
+        let first = all
+            .first()
+            .ok_or_else(|| format!("{name} has no address"))?;
+        found.push(first.ip());
+    }
+    for address in found {
+        config.hostaddr(address);
+    }
+    Ok(())
+}
+
+/// The password of the file of passwords (libpq, "The Password File"). One that others may read is passed
+/// over, as libpq does.
+fn from_file(config: &mut Config, user: &str) {
+    let path = match std::env::var_os("PGPASSFILE") {
+        Some(path) => PathBuf::from(path),
+        None => match std::env::var_os("HOME") {
+            Some(home) => PathBuf::from(home).join(".pgpass"),
+            None => return,
+        },
+    };
+    let Ok(meta) = std::fs::metadata(&path) else {
+        return;
+    };
+    if !meta.is_file() || meta.mode() & 0o077 != 0 || meta.len() > LONGEST_PASSFILE {
+        return;
+    }
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return;
+    };
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        _ => "localhost".to_owned(),
+    };
+    let port = config
+        .get_ports()
+        .first()
+        .copied()
+        .unwrap_or(5432)
+        .to_string();
+    let database = config.get_dbname().unwrap_or_default().to_owned();
+    let wanted = [host.as_str(), &port, &database, user];
+    if let Some(password) = text.lines().find_map(|line| password(line, wanted)) {
+        config.password(password);
+    }
+}
+
+/// The password of a line `host:port:database:user:password`, where it is about what is wanted.
+fn password(line: &str, wanted: [&str; 4]) -> Option<String> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let mut fields = vec![String::new()];
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let last = fields.len() - 1;
+        match letter {
+            '\\' => fields[last].extend(letters.next()),
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            letter => fields[last].push(letter),
+        }
+    }
+    let [host, port, database, user, password] = <[String; 5]>::try_from(fields).ok()?;
+    let found = [host, port, database, user];
+    let fits = |(found, wanted): (&String, &str)| found == "*" || found == wanted;
+    found.iter().zip(wanted).all(fits).then_some(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_message_has_a_password() {
+        for url in [
+            "postgresql://me:s3cret@db/assay",
+            "postgresql://me:s3c:r3t@db:5433/assay?password=s3cret",
+            "postgres://me:s3cret@/assay?host=/run",
+            "postgresql://db/assay?password=s3cret",
+            "postgresql://me:s3cret@%zz/",
+            "postgresql://me:s3cret@db:port/",
+        ] {
+            assert!(is_url(Path::new(url)));
+            assert!(!masked(url).contains("s3c"), "{}", masked(url));
+            if let Err(error) = Address::read(Path::new(url)) {
+                assert!(!format!("{error} {error:?}").contains("s3c"), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_the_file_of_passwords() {
+        let wanted = ["db", "5432", "assay", "me"];
+        assert_eq!(
+            password("db:5432:assay:me:a:b\\c", wanted).as_deref(),
+            Some("a:bc")
+        );
+        assert_eq!(password("*:*:*:me:x", wanted).as_deref(), Some("x"));
+        assert_eq!(password("db:5432:other:me:x", wanted), None);
+        assert_eq!(password("#*:*:*:*:x", wanted), None);
+        assert_eq!(password("db:5432", wanted), None);
+        assert_eq!(
+            password("d\\:b:*:*:*:x", ["d:b", "1", "a", "b"]).as_deref(),
+            Some("x")
+        );
+    }
+}
