@@ -25,6 +25,8 @@ set -u
 umask 077
 say() {{ printf '{MARK}%s\n' "$*"; }}
 d=
+# Who asked may be gone at any time.
+trap '[ -z "$d" ] || rm -rf "$d"; exit 1' HUP INT TERM PIPE
 for base in {PLACES}; do
   [ "$base" != / ] && [ -d "$base" ] && [ -w "$base" ] || continue
   d=$(mktemp -d "$base/assay-remote.XXXXXXXXXX" 2>/dev/null) || {{ d=; continue; }}

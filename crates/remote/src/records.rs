@@ -128,3 +128,77 @@ fn check(uid: &str) -> Result<(), RecordsError> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_model::plan::{Settings, builtin};
+    use assay_model::run::Origin;
+    use assay_model::workload::Engine;
+    use assay_model::{Facts, RunId};
+
+    fn run(uid: &str) -> Run {
+        let settings = Settings {
+            targets: vec!["/srv".to_owned()],
+            engine: Engine::Libaio,
+            seed: 1,
+        };
+        Run {
+            id: RunId(0),
+            uid: uid.to_owned(),
+            assay_version: "0".to_owned(),
+            started: jiff::Timestamp::UNIX_EPOCH,
+            ended: None,
+            state: assay_model::run::RunState::Running,
+            origin: Origin::Measured,
+            plan: builtin("quick").unwrap().resolve(&settings).unwrap(),
+            targets: vec![],
+            facts: Facts::default(),
+            remarks: vec![],
+            ladder: None,
+        }
+    }
+
+    fn records(uid: &str) -> Records {
+        Records {
+            runs: vec![(run(uid), Vec::new())],
+            ..Records::default()
+        }
+    }
+
+    #[test]
+    fn what_is_here_is_not_replaced_by_what_another_machine_sends() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("s.db")).unwrap();
+        let (mine, new) = ("ab".repeat(16), "cd".repeat(16));
+        store.create_run(&mut run(&mine)).unwrap();
+        let mut hostile = records(&mine);
+        hostile.runs[0].0.remarks.push("mine now".to_owned());
+        let refused = hostile.keep(&mut store, &[]);
+        assert!(matches!(refused, Err(RecordsError::Name(_))), "{refused:?}");
+        assert!(store.run(RunId(1)).unwrap().remarks.is_empty());
+        // Words that mean another record are no names of records.
+        for odd in ["last", "1", "abab", "", "../x"] {
+            let refused = records(odd).keep(&mut store, &[odd.to_owned()]);
+            assert!(matches!(refused, Err(RecordsError::Name(_))), "{odd:?}");
+        }
+        // What was sent there to be gone on with may come back.
+        hostile
+            .keep(&mut store, std::slice::from_ref(&mine))
+            .unwrap();
+        assert_eq!(store.run(RunId(1)).unwrap().remarks.len(), 1);
+        let mut fresh = records(&new);
+        fresh.keep(&mut store, &[]).unwrap();
+        assert_eq!(fresh.runs[0].0.id, RunId(2));
+    }
+
+    #[test]
+    fn records_come_through_as_they_are() {
+        let all = records(&"ab".repeat(16));
+        let read = Records::read(&all.write().unwrap()).unwrap();
+        assert_eq!(read.runs, all.runs);
+        for garbage in [&b""[..], b"{", b"[]", b"{\"runs\":1}"] {
+            assert!(Records::read(garbage).is_err());
+        }
+    }
+}
