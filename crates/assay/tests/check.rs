@@ -361,6 +361,7 @@ fn what_changed_is_told_with_its_reason() {
     let after = write("after.json");
     let ran = home.assay(&["check", "diff", &before, &after, "--json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    common::schemas::holds("check-diff", &ran.stdout, &["/came/0"]);
     let found = json(&ran.stdout);
     let names = |list: &str| -> Vec<String> {
         let list = found[list].as_array().unwrap().iter();

@@ -259,6 +259,7 @@ fn makers_come_from_the_registry_of_the_package() {
     let home = Home::new();
     let ran = wifi(&home, &["kismet.csv", "wigle.csv", "--census", "--json"]);
     let census = json(&ran);
+    common::schemas::holds("check-wifi-census", &ran.stdout, &["/makes/0"]);
     assert_eq!(census["registry"], true, "{}", ran.stdout);
     let mercedes = &census["makes"][0];
     // Both lists have the same vehicle.

@@ -165,10 +165,11 @@ fn set<'a>(
     if !plan.lockout {
         return Ok(None);
     }
-    session.wait_for_confirmation().map_err(FixError::Change)?;
+    // In this order: whoever sees that it waits may rely on the promised time, even if assay is stopped now.
     if let Some(stand_by) = stand_by {
         stand_by.waits();
     }
+    session.wait_for_confirmation().map_err(FixError::Change)?;
     Ok(match (wish.confirm)(session) {
         Confirmation::Given => None,
         Confirmation::Late => Some(Done::NotConfirmed),

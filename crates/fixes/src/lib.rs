@@ -21,4 +21,4 @@ pub use lines::{Hunk, hunks};
 pub use overlay::Overlay;
 pub use plan::{ByHand, FileChange, Plan, plan};
 pub use stand_by::{StandBy, Watch, watch};
-pub use text::{document, shown};
+pub use text::{Document, document, nothing, shown};

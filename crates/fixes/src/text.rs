@@ -4,6 +4,7 @@ use crate::plan::{FileChange, Plan};
 use assay_model::SCHEMA_VERSION;
 use assay_page::Style;
 use assay_page::text::clean;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -89,36 +90,98 @@ fn one(out: &mut String, file: &FileChange, style: Style) {
     style.paragraph(out, "  ", INDENT + 2, &read);
 }
 
+/// A plan, and what became of it.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    rule: &'a str,
+    /// How many findings it is about.
+    found: usize,
+    /// `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
+    became: &'a str,
+    /// The number by which it is taken back.
+    change: Option<&'a str>,
+    may_lock_out: bool,
+    files: Vec<File<'a>>,
+    by_hand: Vec<ByHand<'a>>,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct ByHand<'a> {
+    what: &'a str,
+    why: &'a str,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct File<'a> {
+    path: &'a str,
+    /// Behind links.
+    real: String,
+    lines: Vec<Lines>,
+    /// The program's own check.
+    validate: &'a [String],
+    /// What makes its service read it; empty when none runs.
+    reload: &'a [String],
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct Lines {
+    /// Number of the first line before.
+    line: usize,
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
 /// The plan for programs, and what became of it: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
 #[must_use]
 pub fn document(plan: &Plan, became: &str, change: Option<&str>) -> Value {
-    let files: Vec<Value> = plan.files.iter().map(described).collect();
     let by_hand = plan.by_hand.iter();
-    let by_hand: Vec<Value> = by_hand
-        .map(|one| json!({ "what": one.what, "why": one.why }))
-        .collect();
-    json!({
-        "schema": SCHEMA_VERSION,
-        "rule": plan.rule,
-        "found": plan.found,
-        "became": became,
-        "change": change,
-        "may_lock_out": plan.lockout,
-        "files": files,
-        "by_hand": by_hand,
+    json!(Document {
+        schema: SCHEMA_VERSION,
+        rule: &plan.rule,
+        found: plan.found,
+        became,
+        change,
+        may_lock_out: plan.lockout,
+        files: plan.files.iter().map(described).collect(),
+        by_hand: by_hand
+            .map(|one| ByHand {
+                what: &one.what,
+                why: &one.why,
+            })
+            .collect(),
     })
 }
 
-fn described(file: &FileChange) -> Value {
-    let lines = file.hunks();
-    let lines = lines
-        .iter()
-        .map(|hunk| json!({ "line": hunk.line, "before": hunk.before, "after": hunk.after }));
-    json!({
-        "path": file.path,
-        "real": file.real.to_string_lossy(),
-        "lines": lines.collect::<Vec<_>>(),
-        "validate": file.validate,
-        "reload": file.reload,
+/// The document where there is nothing to mend.
+#[must_use]
+pub fn nothing(rule: &str) -> Value {
+    json!(Document {
+        schema: SCHEMA_VERSION,
+        rule,
+        found: 0,
+        became: "nothing",
+        change: None,
+        may_lock_out: false,
+        files: Vec::new(),
+        by_hand: Vec::new(),
     })
+}
+
+fn described(file: &FileChange) -> File<'_> {
+    let hunks = file.hunks();
+    File {
+        path: &file.path,
+        real: file.real.to_string_lossy().into_owned(),
+        lines: hunks
+            .into_iter()
+            .map(|hunk| Lines {
+                line: hunk.line,
+                before: hunk.before,
+                after: hunk.after,
+            })
+            .collect(),
+        validate: &file.validate,
+        reload: &file.reload,
+    }
 }

@@ -2,13 +2,14 @@
 //!
 //! Names of machines and everything that they say come from elsewhere: see [`assay_page::text::clean`].
 
-use assay_model::SCHEMA_VERSION;
 use assay_model::drift::{Change, Kind};
-use assay_model::finding::{Certainty, Checked, Severity};
+use assay_model::finding::{Certainty, Checked, Finding, Severity};
+use assay_model::{Place, SCHEMA_VERSION};
 use assay_page::Style;
 use assay_page::text::clean;
 use assay_page::units::plural;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -178,38 +179,93 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     }
 }
 
+/// What was found on many machines.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    /// In the order in which they were asked for.
+    machines: Vec<Entry<'a>>,
+}
+
+/// A machine: what was found, or that it is another one of the list, or why there is nothing of it.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Entry<'a> {
+    /// Its name in the inventory.
+    name: &'a str,
+    /// The worst severity of what is violated; null when nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst: Option<Option<Severity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<Line<'a>>>,
+    /// Name of the one that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_as: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<Fault<'a>>,
+}
+
+/// Why a machine could not be asked.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Fault<'a> {
+    /// What kind of fault it is, in one word.
+    pub kind: &'a str,
+    /// The words for it.
+    pub reason: &'a str,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct Line<'a> {
+    /// What names the finding from one check to the next.
+    fingerprint: String,
+    /// Id of the page.
+    rule: &'a str,
+    subject: String,
+    severity: Severity,
+    certainty: Certainty,
+    title: &'a str,
+    text: &'a str,
+    places: &'a [Place],
+}
+
 /// The document for programs.
 #[must_use]
 pub fn json(all: &[Asked<'_>]) -> Value {
-    let machines: Vec<Value> = all
-        .iter()
-        .map(|one| match one.answer {
-            Answer::Checked(found) => {
-                let findings: Vec<Value> = found
-                    .findings
-                    .iter()
-                    .map(|finding| {
-                        json!({
-                            "fingerprint": finding.fingerprint(),
-                            "rule": finding.rule,
-                            "subject": finding.subject.to_string(),
-                            "severity": finding.severity,
-                            "certainty": finding.certainty,
-                            "title": finding.title,
-                            "text": finding.text,
-                            "places": finding.places,
-                        })
-                    })
-                    .collect();
-                json!({ "name": one.name, "worst": found.worst(), "findings": findings })
-            }
-            Answer::Same(other) => json!({ "name": one.name, "same_as": other }),
-            Answer::Failed(kind, why) => {
-                json!({ "name": one.name, "failed": { "kind": kind, "reason": why } })
-            }
-        })
-        .collect();
-    json!({ "schema": SCHEMA_VERSION, "machines": machines })
+    json!(Document {
+        schema: SCHEMA_VERSION,
+        machines: all.iter().map(entry).collect(),
+    })
+}
+
+fn entry<'a>(one: &Asked<'a>) -> Entry<'a> {
+    let mut entry = Entry {
+        name: one.name,
+        worst: None,
+        findings: None,
+        same_as: None,
+        failed: None,
+    };
+    match one.answer {
+        Answer::Checked(found) => {
+            entry.worst = Some(found.worst());
+            entry.findings = Some(found.findings.iter().map(line_of).collect());
+        }
+        Answer::Same(other) => entry.same_as = Some(other),
+        Answer::Failed(kind, reason) => entry.failed = Some(Fault { kind, reason }),
+    }
+    entry
+}
+
+fn line_of(finding: &Finding) -> Line<'_> {
+    Line {
+        fingerprint: finding.fingerprint(),
+        rule: &finding.rule,
+        subject: finding.subject.to_string(),
+        severity: finding.severity,
+        certainty: finding.certainty,
+        title: &finding.title,
+        text: &finding.text,
+        places: &finding.places,
+    }
 }
 
 /// What changed on one machine.
@@ -272,21 +328,35 @@ fn cut(text: &str) -> String {
     }
 }
 
+/// What changed on machines.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Changes<'a> {
+    schema: u32,
+    machines: Vec<Between<'a>>,
+}
+
+/// What changed on a machine between two times.
+#[derive(Serialize, schemars::JsonSchema)]
+struct Between<'a> {
+    name: &'a str,
+    from: Timestamp,
+    to: Timestamp,
+    changes: &'a [Change],
+}
+
 /// The same for programs.
 #[must_use]
 pub fn changes_json(all: &[Changed<'_>]) -> Value {
-    let machines: Vec<Value> = all
-        .iter()
-        .map(|one| {
-            json!({
-                "name": one.name,
-                "from": one.from.to_string(),
-                "to": one.to.to_string(),
-                "changes": one.changes,
-            })
-        })
-        .collect();
-    json!({ "schema": SCHEMA_VERSION, "machines": machines })
+    let machines = all.iter().map(|one| Between {
+        name: one.name,
+        from: one.from,
+        to: one.to,
+        changes: &one.changes,
+    });
+    json!(Changes {
+        schema: SCHEMA_VERSION,
+        machines: machines.collect(),
+    })
 }
 
 #[cfg(test)]

@@ -21,14 +21,21 @@ const HEAD: [&str; 7] = [
 const SIDES: &str = "lrrrrrr";
 const TEMPLATE: &str = include_str!("wifi/page.html");
 
+/// Vehicles by make.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    census: &'a Census,
+}
+
 /// The document for programs.
-///
-/// # Errors
-/// None in practice: the census is plain data.
-pub fn json(census: &Census) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(census)?;
-    value["schema"] = SCHEMA_VERSION.into();
-    Ok(value)
+#[must_use]
+pub fn json(census: &Census) -> Value {
+    serde_json::json!(Document {
+        schema: SCHEMA_VERSION,
+        census,
+    })
 }
 
 /// What was looked at, and what the columns mean.

@@ -69,7 +69,7 @@ const FOR_VEHICLES: [&str; 3] = ["harmanb", "actiaautomotive", "actia"];
 const BEHIND: std::ops::RangeInclusive<usize> = 4..=8;
 
 /// What was counted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Census {
     /// Networks that were looked at.
     pub networks: usize,
@@ -84,7 +84,7 @@ pub struct Census {
 }
 
 /// What was counted of one make.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Counted {
     /// The make.
     pub make: &'static str,

@@ -1,6 +1,8 @@
 //! `assay check`: where a machine follows advice that is wrong, obsolete or dangerous.
 
 mod fix;
+#[cfg(feature = "schemas")]
+pub(super) use fix::{Confirmed, TakenBack};
 mod verdicts;
 mod wifi;
 
@@ -244,10 +246,24 @@ impl Forms {
     }
 }
 
+/// What differs between two checks.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Differences<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    found: &'a report::Difference,
+}
+
 fn difference(old: &Path, new: &Path, json: bool) -> anyhow::Result<Status> {
     let found = report::diff(&document(old)?, &document(new)?);
     let text = match json {
-        true => format!("{:#}\n", serde_json::to_value(&found)?),
+        true => {
+            let document = Differences {
+                schema: assay_model::SCHEMA_VERSION,
+                found: &found,
+            };
+            format!("{:#}\n", serde_json::to_value(document)?)
+        }
         false => report::diff_text(&found),
     };
     print(&text)?;

@@ -2,7 +2,7 @@
 
 pub(super) mod ask;
 mod each;
-mod facts;
+pub(super) mod facts;
 
 use crate::context::{self, print};
 use crate::elsewhere::How;
@@ -13,6 +13,7 @@ use assay_fleet::{Inventory, Machine, Outcome};
 use assay_model::finding::Severity;
 use assay_page::text::clean;
 use assay_report::fleet as report;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -108,6 +109,21 @@ pub struct Known {
     pub ansible: Option<PathBuf>,
 }
 
+/// Which machines there are.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(super) struct Inventoried<'a> {
+    schema: u32,
+    machines: Vec<Listed<'a>>,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Listed<'a> {
+    name: &'a str,
+    /// As ssh takes it.
+    address: &'a str,
+    groups: &'a BTreeSet<String>,
+}
+
 #[derive(clap::Args)]
 struct List {
     /// Groups, machines and patterns of names
@@ -187,17 +203,17 @@ fn list(args: &List) -> anyhow::Result<Status> {
         names => all.choose(names, false)?,
     };
     if args.json {
-        let one = |machine: &Machine| {
-            serde_json::json!({
-                "name": machine.name,
-                "address": machine.address,
-                "groups": machine.groups,
-            })
+        let one = |machine| {
+            let machine: &Machine = machine;
+            Listed {
+                name: &machine.name,
+                address: &machine.address,
+                groups: &machine.groups,
+            }
         };
-        let machines: Vec<_> = chosen.iter().map(one).collect();
-        let document = serde_json::json!({
-            "schema": assay_model::SCHEMA_VERSION,
-            "machines": machines,
+        let document = serde_json::json!(Inventoried {
+            schema: assay_model::SCHEMA_VERSION,
+            machines: chosen.iter().map(one).collect(),
         });
         print(&format!("{document:#}\n"))?;
         return Ok(Status::Ok);

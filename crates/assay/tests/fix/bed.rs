@@ -1,6 +1,7 @@
 //! A machine of its own: copies of the services' configurations, in a mount namespace.
 
 use super::common::{Home, Ran, ended};
+use crate::common::schemas::holds;
 use serde_json::Value;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -120,12 +121,17 @@ impl Bed {
         while !done.is_finished() {
             let waits = self.waits();
             if waits {
-                let confirmed = self.assay(&["check", "--confirm"]);
+                let confirmed = self.assay(&["check", "--confirm", "--json"]);
                 assert_eq!(confirmed.code, Some(0), "{}", confirmed.stderr);
+                holds("check-confirm", &confirmed.stdout, &[]);
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        done.join().unwrap()
+        let ran = done.join().unwrap();
+        if !ran.stdout.is_empty() {
+            holds("check-fix", &ran.stdout, &[]);
+        }
+        ran
     }
 
     /// Whether a session waits for its confirmation.

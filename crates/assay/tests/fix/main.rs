@@ -117,7 +117,8 @@ fn mended_and_undone(rule: &str, files: &[Planted]) {
     }
 
     let number = document["change"].as_str().unwrap();
-    let undone = bed.assay(&["check", "--undo", number, "--yes"]);
+    let undone = bed.assay(&["check", "--undo", number, "--yes", "--json"]);
+    common::schemas::holds("check-undo", &undone.stdout, &[]);
     assert_eq!(
         undone.code,
         Some(0),

@@ -190,6 +190,13 @@ fn a_fleet_with_a_bastion_and_machines_that_hang_lie_or_are_others() {
     };
     let ran = ask(&["--json"]);
     assert_eq!(ran.code, Some(3), "{}\n{}", ran.stderr, ran.stdout);
+    common::schemas::holds("fleet-check", &ran.stdout, &[]);
+    let facts = run(
+        &home,
+        &config,
+        &["fleet", "facts", "direct", "--json", "--quiet"],
+    );
+    common::schemas::holds("fleet-facts", &facts.stdout, &["/machines/0"]);
     let document = json(&ran.stdout);
     let machine = |name: &str| {
         let all = document["machines"].as_array().unwrap();
@@ -364,6 +371,7 @@ fn what_changed_has_its_cause() {
     );
     let changed = home.assay(&["changed", "--json"]);
     assert_eq!(changed.code, Some(1), "{}", changed.stderr);
+    common::schemas::holds("changed", &changed.stdout, &["/machines/0"]);
     let document = json(&changed.stdout);
     let of = |name: &str| {
         let all = document["machines"].as_array().unwrap();
@@ -557,6 +565,7 @@ fn names_that_are_none_and_inventories_that_are_wrong() {
         list.to_str().unwrap(),
         "--json",
     ]);
+    common::schemas::holds("fleet-list", &ran.stdout, &["/machines/0"]);
     assert_eq!(json(&ran.stdout)["machines"][0]["address"], "10.0.0.1");
     let ran = ask(&[
         "fleet",

@@ -35,7 +35,7 @@ struct AcceptedItem {
 }
 
 /// How a check judged something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// The machine did not follow the advice.
@@ -66,7 +66,7 @@ impl State {
 }
 
 /// One thing that is judged differently, or for another reason.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// Rule and subject.
     pub fingerprint: String,
@@ -83,7 +83,7 @@ pub struct Change {
 }
 
 /// What changed.
-#[derive(Debug, Default, PartialEq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Findings that the new check has and the old one had not, the worst first.
     pub came: Vec<Change>,

@@ -82,9 +82,7 @@ fn mend(
     let pages = catalogue.all();
     let plan = match plan(&Live, &pages, page) {
         Err(error @ assay_fixes::FixError::NotFound { .. }) => {
-            let nothing = serde_json::json!({
-                "schema": SCHEMA_VERSION, "rule": id, "found": 0, "became": "nothing",
-            });
+            let nothing = assay_fixes::nothing(id);
             print(&match args.forms.json {
                 true => format!("{nothing:#}\n"),
                 false => format!("{error}\n"),
@@ -238,6 +236,27 @@ fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
+/// What was confirmed.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct Confirmed<'a> {
+    schema: u32,
+    /// The labels of its sessions.
+    confirmed: &'a [&'a str],
+}
+
+/// What was taken back.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct TakenBack<'a> {
+    schema: u32,
+    /// Its number.
+    change: &'a str,
+    session: &'a str,
+    /// Whether all of it was.
+    taken_back: bool,
+    /// What became of each part, in words.
+    told: Vec<&'a str>,
+}
+
 fn confirm(json: bool) -> anyhow::Result<Status> {
     let journal = Journal::open(&context::journal_dir()?)?;
     let waiting = journal.waiting()?;
@@ -245,7 +264,10 @@ fn confirm(json: bool) -> anyhow::Result<Status> {
         journal.confirm(&one.uid)?;
     }
     let all: Vec<_> = waiting.iter().map(|one| one.label.as_str()).collect();
-    let document = serde_json::json!({ "schema": SCHEMA_VERSION, "confirmed": all });
+    let document = serde_json::json!(Confirmed {
+        schema: SCHEMA_VERSION,
+        confirmed: &all,
+    });
     print(&match (json, all.is_empty()) {
         (true, _) => format!("{document:#}\n"),
         (false, true) => "Nothing waits for a confirmation.\n".to_owned(),
@@ -293,9 +315,12 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     let restored = |outcome: &Outcome| matches!(outcome, Outcome::Restored(_));
     let whole = recovered.iter().all(|one| restored(&one.outcome));
     let lines: Vec<String> = recovered.iter().map(told).collect();
-    let document = serde_json::json!({
-        "schema": SCHEMA_VERSION, "change": one.uid, "session": one.label, "taken_back": whole,
-        "told": lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>(),
+    let document = serde_json::json!(TakenBack {
+        schema: SCHEMA_VERSION,
+        change: &one.uid,
+        session: &one.label,
+        taken_back: whole,
+        told: lines.iter().map(|line| line.trim_end()).collect(),
     });
     print(&match args.forms.json {
         true => format!("{document:#}\n"),

@@ -2,7 +2,8 @@
 
 use crate::context::write_file;
 use crate::verbs::{
-    advice, compare, disks, facts, pins, plan, run, runs, store, trial, version, watch,
+    advice, check, compare, disks, facts, fleet, pins, plan, run, runs, store, trial, version,
+    watch,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -87,6 +88,51 @@ fn all() -> Vec<Form> {
             "check",
             "assay check --json",
             form::<assay_report::check::Findings<'_>>(),
+        ),
+        (
+            "check-diff",
+            "assay check diff --json",
+            form::<check::Differences<'_>>(),
+        ),
+        (
+            "check-fix",
+            "assay check --fix ID --json",
+            form::<assay_fixes::Document<'_>>(),
+        ),
+        (
+            "check-confirm",
+            "assay check --confirm --json",
+            form::<check::Confirmed<'_>>(),
+        ),
+        (
+            "check-undo",
+            "assay check --undo --json",
+            form::<check::TakenBack<'_>>(),
+        ),
+        (
+            "check-wifi-census",
+            "assay check wifi --census --json",
+            form::<assay_report::wifi::Document<'_>>(),
+        ),
+        (
+            "fleet-list",
+            "assay fleet list --json",
+            form::<fleet::Inventoried<'_>>(),
+        ),
+        (
+            "fleet-check",
+            "assay fleet check --json",
+            form::<assay_report::fleet::Document<'_>>(),
+        ),
+        (
+            "fleet-facts",
+            "assay fleet facts --json",
+            form::<fleet::facts::Document<'_>>(),
+        ),
+        (
+            "changed",
+            "assay changed --json",
+            form::<assay_report::fleet::Changes<'_>>(),
         ),
         (
             "pool",

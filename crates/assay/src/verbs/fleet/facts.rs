@@ -6,8 +6,9 @@ use crate::global::Global;
 use crate::status::Status;
 use assay_advice::Catalogue;
 use assay_fleet::Outcome;
-use assay_model::{FactValue, SCHEMA_VERSION};
+use assay_model::{FactValue, Facts, SCHEMA_VERSION};
 use assay_page::text::clean;
+use assay_report::fleet::Fault;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,6 +35,27 @@ pub struct Args {
     json: bool,
 }
 
+/// What is true of machines.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct Document<'a> {
+    schema: u32,
+    machines: Vec<Entry<'a>>,
+}
+
+/// A machine: what is true of it, or that it is another one of the list, or why there is nothing of it.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Entry<'a> {
+    /// Its name in the inventory.
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<Facts>,
+    /// Name of the one that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_as: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<Fault<'a>>,
+}
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let catalogue = Catalogue::builtin()?;
@@ -44,27 +66,37 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     };
     let name = |at: usize| asked.machines[at].name.as_str();
     if args.json {
-        let machines: Vec<Value> = asked
-            .outcomes
-            .iter()
-            .enumerate()
-            .map(|(at, outcome)| match outcome {
+        let kinds: Vec<String> = asked.outcomes.iter().map(ask::kind).collect();
+        let reasons: Vec<String> = asked.outcomes.iter().map(ask::reason).collect();
+        let entry = |(at, outcome)| {
+            let outcome: &Outcome<ask::Judged> = outcome;
+            let mut entry = Entry {
+                name: name(at),
+                facts: None,
+                same_as: None,
+                failed: None,
+            };
+            match outcome {
                 Outcome::Done(judged) => {
                     let mut facts = judged.facts.clone();
                     facts.map.retain(|key, _| wanted(key));
-                    json!({ "name": name(at), "facts": facts })
+                    entry.facts = Some(facts);
                 }
-                Outcome::Same(other) => json!({ "name": name(at), "same_as": name(*other) }),
-                Outcome::Failed(_) => json!({
-                    "name": name(at),
-                    "failed": { "kind": ask::kind(outcome), "reason": ask::reason(outcome) },
-                }),
-            })
-            .collect();
-        print(&format!(
-            "{:#}\n",
-            json!({ "schema": SCHEMA_VERSION, "machines": machines })
-        ))?;
+                Outcome::Same(other) => entry.same_as = Some(name(*other)),
+                Outcome::Failed(_) => {
+                    entry.failed = Some(Fault {
+                        kind: &kinds[at],
+                        reason: &reasons[at],
+                    });
+                }
+            }
+            entry
+        };
+        let document = json!(Document {
+            schema: SCHEMA_VERSION,
+            machines: asked.outcomes.iter().enumerate().map(entry).collect(),
+        });
+        print(&format!("{document:#}\n"))?;
     } else {
         let mut values: BTreeMap<&str, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
         for (at, outcome) in asked.outcomes.iter().enumerate() {
