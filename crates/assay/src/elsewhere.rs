@@ -117,7 +117,7 @@ impl Elsewhere {
             cancel.is_cancelled()
         });
         meter.end();
-        let sent = sent.map_err(|error| Unreadable(error.to_string()))?;
+        let sent = sent.map_err(crate::remote::unreached)?;
         let bundle = Bundle::read(&sent.bytes[..], "what it sent");
         let bundle = bundle.map_err(|error| {
             let error = session.no_bundle(&error.to_string(), sent.complaint.as_deref());

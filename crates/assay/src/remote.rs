@@ -351,9 +351,10 @@ fn cut_off(records: &mut Records) {
     }
 }
 
-fn unreached(error: SessionError) -> anyhow::Error {
+/// An error of the way to a machine: what is there could not be read, or the user did not want to wait.
+pub fn unreached(error: SessionError) -> anyhow::Error {
     match error.kind {
-        Fault::Interrupted => anyhow::anyhow!("{error}"),
+        Fault::Interrupted => error.into(),
         _ => Unreadable(error.to_string()).into(),
     }
 }

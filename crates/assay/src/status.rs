@@ -1,5 +1,7 @@
 //! How assay ends: its exit status.
 
+use assay_fleet::SessionError;
+use assay_fleet::session::Fault;
 use assay_lab::LabError;
 use std::process::ExitCode;
 
@@ -24,12 +26,14 @@ pub enum Status {
 pub struct Unreadable(pub String);
 
 impl Status {
-    /// Status for an error: 130 when the user interrupted work with a guest, 3 when [`Unreadable`] is
+    /// Status for an error: 130 when the user interrupted work with a guest or another machine, 3 when [`Unreadable`] is
     /// among its causes, else 2.
     pub fn of(error: &anyhow::Error) -> Self {
-        let interrupted = error
-            .chain()
-            .any(|cause| matches!(cause.downcast_ref(), Some(LabError::Interrupted)));
+        let interrupted = error.chain().any(|cause| {
+            let machine: Option<&SessionError> = cause.downcast_ref();
+            matches!(cause.downcast_ref(), Some(LabError::Interrupted))
+                || machine.is_some_and(|error| error.kind == Fault::Interrupted)
+        });
         let unreadable = error.chain().any(|cause| cause.is::<Unreadable>());
         match (interrupted, unreadable) {
             (true, _) => Self::Interrupted,

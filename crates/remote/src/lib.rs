@@ -20,6 +20,7 @@
 pub mod boot;
 pub mod guard;
 mod link;
+mod listen;
 mod outbox;
 mod program;
 mod records;

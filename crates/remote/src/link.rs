@@ -1,6 +1,7 @@
 //! The end here: brings the program to the machine, has it run verbs, and takes what they measured.
 
 use crate::boot::{self, Said};
+use crate::listen::listen;
 use crate::outbox::Outbox;
 use crate::program::Program;
 use crate::records::{LONGEST, Records};
@@ -504,24 +505,6 @@ impl Lines {
     fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.text)
     }
-}
-
-/// Reads the line on a thread of its own.
-fn listen(mut line: PipeReader) -> Receiver<Vec<u8>> {
-    // A machine that sends without end waits for us.
-    let (tell, heard) = std::sync::mpsc::sync_channel(64);
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 2 * CHUNK];
-        loop {
-            match line.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(count) if tell.send(buffer[..count].to_vec()).is_ok() => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => return,
-            }
-        }
-    });
-    heard
 }
 
 /// Keeps the end of what ssh complains about.

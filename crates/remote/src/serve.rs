@@ -2,6 +2,7 @@
 //! ends everything when nothing is heard any more.
 
 use crate::guard::Guard;
+use crate::listen::listen;
 use crate::outbox::Outbox;
 use crate::records::{LONGEST, Records};
 use crate::{HEARTBEAT, boot};
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How long a verb may take to set everything back, before the journal does it. A service that is started
@@ -78,23 +79,6 @@ pub fn serve(
     let ended = serving.serve(&heard);
     serving.end();
     ended
-}
-
-/// Reads the line on a thread of its own.
-fn listen(mut line: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (tell, heard) = channel();
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 2 * CHUNK];
-        loop {
-            match line.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(count) if tell.send(buffer[..count].to_vec()).is_ok() => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => return,
-            }
-        }
-    });
-    heard
 }
 
 /// A verb that runs.

@@ -71,6 +71,32 @@ fn machines_that_do_something_else_cost_one_line() {
     });
 }
 
+/// Who waits for a machine can stop waiting.
+#[test]
+fn ctrl_c_on_the_way_there() {
+    let Some((servers, home, config)) = forced("exec sleep 600") else {
+        return;
+    };
+    for verb in [&["run", "quick", "/tmp"][..], &["check"]] {
+        let asked = servers.dir.path().join("log");
+        let mut command = home.command(verb);
+        command.args(["--host", "box", "--ssh-config", &config]);
+        let mut child = crate::start(command, &asked);
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        crate::signal(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::INT,
+        );
+        let said = || std::fs::read_to_string(&asked).unwrap_or_default();
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(130),
+            "{verb:?}: {}",
+            said()
+        );
+    }
+}
+
 /// It says that it is ready, then sends what is no frame, without end.
 #[test]
 fn garbage_after_the_greeting_has_an_end() {

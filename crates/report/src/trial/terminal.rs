@@ -6,6 +6,7 @@ use super::evidence::{self, GuardState, Median, Row, cell, row_change};
 use super::words;
 use crate::terminal::section;
 use assay_model::Nanos;
+use assay_model::advice::RiskLevel;
 use assay_model::change::Change;
 use assay_model::trial::{Kept, Side, Trial, TrialState, Verdict};
 use assay_page::Style;
@@ -452,7 +453,10 @@ pub(super) fn next(view: &View) -> Vec<(String, &'static str)> {
         false => format!("assay trial {advice} {}", quoted(&trial.plan.target)),
     };
     let mut lines = Vec::new();
-    let keepable = trial.plan.keep.is_some() || matches!(trial.plan.change, Change::Set { .. });
+    // As `assay trial` itself refuses: no gain makes up for data that was acknowledged as safe.
+    let safe = trial.plan.safety.is_none() && trial.plan.risk != RiskLevel::DataLoss;
+    let keepable =
+        safe && (trial.plan.keep.is_some() || matches!(trial.plan.change, Change::Set { .. }));
     match (view.judgement.verdict, trial.kept) {
         (_, Some(Kept::Kept)) => {}
         (_, None) => lines.push(("assay trial --recover".to_owned(), "set everything back")),
