@@ -5,7 +5,7 @@ use crate::gather::Gather;
 use assay_model::{FactKind, Place};
 
 /// Name in the key, and the command that says its version.
-const TOOLS: [(&str, &[&str]); 11] = [
+const TOOLS: [(&str, &[&str]); 12] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
     ("qemu-storage-daemon", &["qemu-storage-daemon", "--version"]),
@@ -17,6 +17,7 @@ const TOOLS: [(&str, &[&str]); 11] = [
     ("nginx", &["nginx", "-v"]),
     ("ssh", &["ssh", "-V"]),
     ("dovecot", &["dovecot", "--version"]),
+    ("pgbench", &["pgbench", "--version"]),
 ];
 
 /// How many tools there are: each is asked on a thread of its own.
