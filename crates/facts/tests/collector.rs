@@ -33,6 +33,65 @@ fn run(mut shell: Command) -> Bundle {
     Bundle::read(&output.stdout[..], "the bundle").unwrap()
 }
 
+/// A file whose reading fails, as on a disk that fails: /sys answers the speed of the loopback device with
+/// EINVAL. mawk, the awk of Debian, ends at such a file, and what came after it used to be missing silently.
+#[test]
+fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
+    let dir = Path::new("/etc/sysctl.d");
+    let (broken, speed) = (dir.join("99-sysctl.conf"), "/sys/class/net/lo/speed");
+    if !broken.is_file() || !Path::new(speed).is_file() {
+        return assay_testing::skipped("read error", "there is no file to put over another one");
+    }
+    let says =
+        "mount --bind /sys/class/net/lo/speed /etc/sysctl.d/99-sysctl.conf || exit 9; exec sh";
+    let over = |then: &str| {
+        let mut shell = Command::new("unshare");
+        shell.args(["--mount", "sh", "-c", &says.replace("exec sh", then)]);
+        shell
+    };
+    if !over("exit 0").status().is_ok_and(|status| status.success()) {
+        return assay_testing::skipped("read error", "mounting is not permitted");
+    }
+    let bundle = run(over("exec sh"));
+    let error = bundle.read_text(&std::fs::canonicalize(&broken).unwrap());
+    assert!(error.is_err_and(|error| error.errno() == Some(22)));
+    // Certificates are looked at last.
+    let facts = collect(&bundle, &OPTIONS);
+    let here = collect(&Live, &OPTIONS);
+    let those = |facts: &Facts| -> Vec<String> {
+        let keys = facts
+            .map
+            .keys()
+            .filter(|key| key.starts_with("certificate"));
+        keys.cloned().collect()
+    };
+    assert_eq!(those(&facts), those(&here));
+    assert!(!those(&facts).is_empty());
+}
+
+/// A collector that ends half-way says so: what it did not come to is not taken for absent.
+#[test]
+fn attack_a_collector_that_is_killed_half_way() {
+    let whole = script("test");
+    for ends in ["    mounts\n", "    processes\n", "    mail\n"] {
+        assert_eq!(whole.matches(ends).count(), 1, "{ends}");
+        let killed = whole.replace(ends, "    exit 9\n");
+        let mut child = Command::new("sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || stdin.write_all(killed.as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(
+            Bundle::read(&output.stdout[..], "the bundle").is_err(),
+            "{ends}"
+        );
+    }
+}
+
 fn differences(here: &Facts, there: &Facts, ignored: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut keys: Vec<&String> = here.map.keys().chain(there.map.keys()).collect();
     keys.sort();

@@ -1,7 +1,7 @@
 # Reads what it is asked for and lets through only what is known to be harmless. Requests stand on
 # standard input, one a line:
-#   R class path    a file to read
-#   B class path    the beginning of text that the shell got for this path; its lines follow, O before each
+#   B class path    the beginning of text that the shell got for this path; its lines follow, O before each,
+#                   then a dot, or a hyphen when it could not be read to its end
 #   C class         the beginning of a command; A before each word, O before each line of its output,
 #                   E before each of its complaints, Z before its exit status
 # Everything else is passed on as it is. No class lets through what it does not know.
@@ -865,22 +865,6 @@ function finish(class, path, n,   i, start) {
     if (bad) for (i = 1; i <= n; i++) out[i] = ""
     flush_file(path, n)
 }
-function read_file(class, path,   n, line, got, size) {
-    if (path in taken) return
-    taken[path] = 1
-    n = 0; size = 0
-    while ((got = (getline line < path)) > 0) {
-        size += length(line) + 1
-        if (size > 33554432) break
-        # Of most processes nothing is kept.
-        if (class == "maps" && line !~ /\(deleted\)$/) continue
-        text_of[++n] = line
-    }
-    close(path)
-    if (got < 0) failed[++failures] = path
-    else if (size > 33554432) print "X " path "\t\tlonger than 32 MiB"
-    else finish(class, path, n)
-}
 function complaint(line) {
     line = substr(line, 1, 300)
     return suspicious(line) ? "(line withheld)" : line
@@ -905,25 +889,29 @@ BEGIN {
     list("pass pw pwd psk key keys keyid auth userpwd chap otp sig signature sas salt bearer login", SECRET)
 @@TABLES@@
 }
+/^$/ { next }
 { tag = substr($0, 1, 1); rest = substr($0, 3) }
-tag == "R" { at = index(rest, " "); read_file(substr(rest, 1, at - 1), substr(rest, at + 1)); next }
-tag == "B" { at = index(rest, " "); text_class = substr(rest, 1, at - 1); text_path = substr(rest, at + 1); lines = 0; in_text = 1; next }
+tag == "B" { at = index(rest, " "); text_class = substr(rest, 1, at - 1); text_path = substr(rest, at + 1); lines = size = 0; in_text = 1; next }
 tag == "C" { kind = rest; argc = outs = errs = 0; in_text = 0; next }
 tag == "A" { argv[++argc] = substr($0, 2); next }
-tag == "O" { if (in_text) text_of[++lines] = substr($0, 2); else got_out[++outs] = substr($0, 2); next }
+tag == "O" && in_text {
+    size += length($0)
+    # Of the libraries of a process only those that are gone are kept.
+    if (size > 33554432 || (text_class == "maps" && $0 !~ /\(deleted\)$/)) next
+    text_of[++lines] = substr($0, 2)
+    next
+}
+tag == "O" { got_out[++outs] = substr($0, 2); next }
 tag == "E" { got_err[++errs] = substr($0, 2); next }
-tag == "." { in_text = 0; finish(text_class, text_path, lines); next }
+tag == "-" { in_text = 0; next }
+tag == "." {
+    in_text = 0
+    if (text_path in taken) next
+    taken[text_path] = 1
+    if (size > 33554432) print "X " text_path "\t\tlonger than 32 MiB"
+    else finish(text_class, text_path, lines)
+    next
+}
 # The shell writes the exit status behind the output.
 tag == "Z" { status = got_out[outs]; outs--; end_command(status ~ /^[0-9]+$/ ? status : 1); next }
 { print }
-END {
-    # Why a file could not be read, only a program says; the names go to it as data.
-    why = "while IFS= read -r f; do m=$( { cat -- \"$f\" >/dev/null; } 2>&1 </dev/null ) || printf \"Y%s\\t%s\\n\" \"$f\" \"$m\"; done"
-    # There may be thousands of processes that this user may not look into: many names at once.
-    many = "{ set --; while IFS= read -r f; do set -- \"$@\" \"$f\"; [ $# -lt 100 ] || { cat -- \"$@\" 2>&1 >/dev/null; set --; }; done; [ $# -eq 0 ] || cat -- \"$@\" 2>&1 >/dev/null; } | sed \"s/^/Y/\""
-    fflush()
-    for (i = 1; i <= failures; i++) if (failed[i] !~ /^\/proc\/[0-9]/) { print failed[i] | why; whys = 1 }
-    if (whys) close(why)
-    for (i = 1; i <= failures; i++) if (failed[i] ~ /^\/proc\/[0-9]/) { print failed[i] | many; manies = 1 }
-    if (manies) close(many)
-}

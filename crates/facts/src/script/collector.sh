@@ -46,15 +46,24 @@ file() {
             fits "$file_at" || continue
             file_real=$(readlink -f -- "$file_at") && [ -n "$file_real" ] && fits "$file_real" || file_real=/nonexistent
             [ "$file_real" = "$file_at" ] || printf 'L %s\t%s\n' "$file_at" "$file_real"
-            if [ -f "$file_real" ]; then printf 'R %s %s\n' "$class" "$file_real"; else present "$file_real"; fi
+            if [ -f "$file_real" ]; then contents "$class" "$file_real"; else present "$file_real"; fi
         elif [ -f "$file_at" ]; then
-            fits "$file_at" && printf 'R %s %s\n' "$class" "$file_at"
+            fits "$file_at" && contents "$class" "$file_at"
         elif [ -e "$file_at" ] && [ ! -d "$file_at" ]; then
             fits "$file_at" && printf 'X %s\t\tnot a regular file\n' "$file_at"
         elif [ ! -e "$file_at" ]; then
             absent "$file_at"
         fi
     done
+}
+
+# What is in a file: contents CLASS PATH. A program of its own reads it, because mawk, the awk of Debian,
+# ends at a file that cannot be read to its end: of a disk that fails, of a device or process that went away.
+contents() {
+    text "$1" "$2"
+    { trouble=$({ head -c 33554433 <"$2" | sed 's/^/O/' >&3; } 2>&1); } 3>&1
+    # The last line may have no end.
+    if [ -z "$trouble" ]; then printf '\n.\n'; else printf '\n-\nY%s\t%s\n' "$2" "${trouble##*"$newline"}"; fi
 }
 
 # Something that is not seen may be there, in a directory that this user may not look into.
@@ -155,7 +164,7 @@ answer() {
     printf 'Z\n'
 }
 
-# The beginning of text that is not in a file of this path; its lines follow, O before each, then a dot.
+# The beginning of text; its lines follow, O before each, then a dot, or a hyphen when it is not to be taken.
 text() {
     printf 'B %s %s\n' "$1" "$2"
 }
@@ -346,11 +355,10 @@ processes() {
     printf 'D /proc\n'
     for path in /proc/[0-9]*; do
         case ${path#/proc/} in *[!0-9]*) continue ;; esac
-        printf 'R maps %s/maps\n' "$path"
         read -r name 2>/dev/null <"$path/comm" || continue
         case $name in
         qemu-system-* | kvm | qemu-kvm | qemu)
-            printf 'R comm %s/comm\n' "$path"
+            contents comm "$path/comm"
             if [ -r "$path/cmdline" ]; then
                 text qemu "$path/cmdline"
                 tr '\000' '\n' 2>/dev/null <"$path/cmdline" | sed 's/^/O/'
@@ -359,9 +367,18 @@ processes() {
             ;;
         esac
     done
-    # Only of those it matters which unit they belong to.
-    grep -l -E '\.so[^ ]* \(deleted\)$' /proc/[0-9]*/maps 2>/dev/null | while IFS= read -r path; do
-        printf 'R group %s\n' "${path%/maps}/cgroup"
+    # Most processes use no such library, and there may be thousands: one program looks at all.
+    {
+        { trouble=$({ grep -l -E '\.so[^ ]* \(deleted\)$' /proc/[0-9]*/maps >&3; } 2>&1); } 3>&1
+        [ -z "$trouble" ] || printf '%s\n' "$trouble" | sed 's/^/Y/'
+    } | while IFS= read -r path; do
+        case $path in
+        Y*) printf '%s\n' "$path" ;;
+        *)
+            contents maps "$path"
+            contents group "${path%/maps}/cgroup"
+            ;;
+        esac
     done
 }
 
@@ -515,6 +532,7 @@ main() {
     fi
     # A banner may stand before this line.
     printf 'assay-bundle 1 %s\n' "$form"
-    collect "$@" | awk "$CLEAN" | awk -v VERSION='@@VERSION@@' "$PACK" | tr '\002' '\000' | $pack
+    # Without the mark at the end, the archive says that it is not whole.
+    { collect "$@"; printf '!\n'; } | awk "$CLEAN" | awk -v VERSION='@@VERSION@@' "$PACK" | tr '\002' '\000' | $pack
 }
 main "$@" </dev/null

@@ -5,6 +5,7 @@
 #   Y path TAB what cat complained     could not be read
 #   C, then A O E Z                    a command and its answer
 #   Q pattern, P command               what was asked for at all
+#   !                                  the end: without it the last part is not written
 # What is no file is written last, as assay-capture.json. "\002" stands for a byte 0.
 
 function bytes(text,   i, sum) { sum = 0; for (i = 1; i <= length(text); i++) sum += ORD[substr(text, i, 1)]; return sum }
@@ -132,8 +133,10 @@ tag == "Z" {
     answers[++answer_n] = (status == 124 && answer_n > 1 ? "," : "") said
     next
 }
+tag == "!" { is_whole = 1; next }
 END {
     done()
+    if (!is_whole) exit 1
     index_line[++index_n] = "{\"schema\":1,\"collector\":" json(VERSION) ","
     section("asked", patterns, pattern_n, "[", "]", 0)
     section("tools", names, name_n, "[", "]", 0)
