@@ -26,6 +26,7 @@ fn a_clean_result_is_explained_and_kept_once() {
     assert!(out.stdout.contains("\n  write: "), "{}", out.stdout);
     assert!(out.stdout.contains("kept as run 1"));
     let again = home.assay(&["import", &file, "--json"]);
+    common::schemas::holds("import", &again.stdout, &["/files/0", "/files/0/jobs/0"]);
     let value = json(&again.stdout);
     assert_eq!(value["files"][0]["run"], 1, "the same file is the same run");
     assert_eq!(value["doubts"].as_array().unwrap().len(), 0);

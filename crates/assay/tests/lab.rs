@@ -9,6 +9,7 @@ use assay_host::{Host as _, Limits};
 use assay_instruments::Cancel;
 use assay_lab::{Disk, Guest, LabError, Options, State};
 use common::guests::{image, image_for_long, nothing_left, working_in};
+use common::schemas::holds;
 use common::{Home, Ran, entries};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -25,6 +26,7 @@ fn a_guest_stays_up_serves_commands_and_goes() {
     let disks = [&disks[..], &bad, &scsi].concat();
     let up = home.assay(&[&["lab", "up", "--json"], &disks[..]].concat());
     assert_eq!(up.code, Some(0), "{}", up.stderr);
+    holds("lab-up", &up.stdout, &["/disks/0"]);
     let entry: serde_json::Value = serde_json::from_str(&up.stdout).unwrap();
     assert_eq!(entry["disks"][2]["name"], "disk3");
 
@@ -74,6 +76,7 @@ fn a_guest_stays_up_serves_commands_and_goes() {
         again.stderr
     );
     let listed = home.assay(&["lab", "list", "--json"]);
+    holds("lab-list", &listed.stdout, &["/guests/0", "/images/0"]);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["guests"][0]["name"], "lab");
 

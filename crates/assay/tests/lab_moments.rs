@@ -38,6 +38,7 @@ fn a_guest_starts_anew_and_goes_back() {
     // A moment: memory, root and disks.
     works(&["lab", "snapshot", "before"]);
     let listed = works(&["lab", "snapshot", "--json"]);
+    common::schemas::holds("lab-snapshots", &listed, &["/snapshots/0"]);
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["snapshots"][0]["tag"], "before");
     assert!(listed["snapshots"][0]["memory_bytes"].as_u64() > Some(1 << 20));

@@ -7,6 +7,7 @@
 mod common;
 
 use common::guests::{image, image_for_long, nothing_left, working_in};
+use common::schemas::holds;
 use common::{Home, root};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -16,6 +17,7 @@ fn json(home: &Home, code: i32, args: &[&str]) -> Value {
     let ran = home.assay(args);
     assert_eq!(ran.code, Some(code), "{}\n{}", ran.stdout, ran.stderr);
     nothing_left(home);
+    holds(&format!("lab-{}", args[1]), &ran.stdout, &[]);
     serde_json::from_str(&ran.stdout).unwrap()
 }
 

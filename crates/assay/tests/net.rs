@@ -382,6 +382,7 @@ fn two_queues_in_turns_are_a_trial() {
     }
     let value: Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    common::schemas::holds("net-trial", &ran.stdout, &["/trial", "/judgement"]);
     let judgement = &value["judgement"];
     assert_eq!(judgement["verdict"], "better", "{judgement}");
     let pairs = judgement["pairs"].as_u64().unwrap();

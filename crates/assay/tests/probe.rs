@@ -1,6 +1,8 @@
 //! `assay probe` and `assay pins` as they are called: what they print, and their exit status.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real program")]
 
+mod common;
+
 use assay_rigs::nginx::Nginx;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -25,6 +27,7 @@ fn a_real_server_of_http() {
     let url = format!("http://{host}/");
     let found = assay(&["probe", "http", &url, "--json"]);
     assert_eq!(found.status.code(), Some(1));
+    common::schemas::holds("probe", &String::from_utf8_lossy(&found.stdout), &["/http"]);
     let remarks = json(&found)["http"]["remarks"].clone();
     let ids: Vec<&str> = remarks
         .as_array()

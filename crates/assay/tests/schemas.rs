@@ -190,6 +190,16 @@ sleep(1)
         "/trial/plan/change",
     ];
     holds("trial", &ran.stdout, &parts);
+    let second = home.dir.path().join("rest.md");
+    fs::copy(&page, &second).unwrap();
+    let ran = home.assay(&["trial", text(&page), text(&second), "--yes", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let campaign = json(&ran.stdout);
+    let campaign = campaign.as_array().unwrap();
+    assert_eq!(campaign.len(), 2);
+    for one in campaign {
+        holds("trial", &one.to_string(), &["/pairs/0"]);
+    }
     let ran = home.assay(&["trial", "--recover", "--json"]);
     holds("trial-recover", &ran.stdout, &[]);
 }
@@ -314,6 +324,105 @@ fn what_a_scan_for_duplicates_prints() {
     holds("dups", &ran.stdout, &["/groups/0", "/summary", "/cost"]);
     let ran = home.assay(&[&["dups", "report"], &args[..]].concat());
     holds("dups", &ran.stdout, &["/groups/0"]);
+}
+
+/// Everything that is asked of the index, and what is done to files and taken back.
+#[test]
+fn what_is_said_and_done_about_duplicates() {
+    let home = Home::new();
+    let target = home.target();
+    let at = |name: &[u8]| target.path().join(std::ffi::OsStr::from_bytes(name));
+    for dir in [&b"one"[..], b"two", b"three"] {
+        fs::create_dir(at(dir)).unwrap();
+        for name in [&b"a"[..], b"odd\xff"] {
+            let content = vec![name[0]; 100_000];
+            fs::write(at(&[dir, b"/", name].concat()), content).unwrap();
+        }
+    }
+    fs::write(at(b"three/more"), vec![9; 50_000]).unwrap();
+    let (index, other) = (home.dir.path().join("a.db"), home.dir.path().join("b.db"));
+    let dups = |index: &Path, args: &[&std::ffi::OsStr]| {
+        let begin = ["dups", "--index", text(index), "--json"].map(std::ffi::OsStr::new);
+        home.assay(&[&begin[..], args].concat())
+    };
+    let said = |args: &[&str]| {
+        let args: Vec<&std::ffi::OsStr> = args.iter().map(std::ffi::OsStr::new).collect();
+        let ran = dups(&index, &args);
+        assert!(matches!(ran.code, Some(0 | 1)), "{args:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    let root = text(target.path());
+    let [one, two, three] = ["one", "two", "three"].map(|name| format!("{root}/{name}"));
+    said(&["scan", root]);
+    holds(
+        "dups-file",
+        &said(&["file", &format!("{one}/a")]),
+        &["/copies/0"],
+    );
+    holds("dups-list", &said(&["ls", &three]), &["/files/0"]);
+    holds("dups-list", &said(&["uniques", root]), &["/files/0"]);
+    let dirs = said(&["dirs"]);
+    holds(
+        "dups-dirs",
+        &dirs,
+        &["/same/0", "/same/0/folders/0", "/overlapping/0"],
+    );
+    fs::write(at(b"two/a"), vec![b'b'; 100_000]).unwrap();
+    holds("dups-validate", &said(&["validate"]), &["/problems/0"]);
+    fs::write(at(b"two/a"), vec![b'a'; 100_000]).unwrap();
+    said(&["scan", root]);
+    // On another machine, as it were.
+    let args = ["scan", "--hash-all", &one].map(std::ffi::OsStr::new);
+    assert_eq!(dups(&other, &args).code, Some(0));
+    let elsewhere = format!("box={}", text(&other));
+    let merged = home.dir.path().join("merged.db");
+    let here = format!("here={}", text(&index));
+    let args = ["merge", &here, &elsewhere].map(std::ffi::OsStr::new);
+    let ran = dups(&merged, &args);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    holds("dups-merge", &ran.stdout, &["/merged/0"]);
+    let moved = format!("{root}/away");
+    let plan = said(&["act", "--move", &moved, &one, &two]);
+    holds(
+        "dups-act-plan",
+        &plan,
+        &["/steps/0", "/steps/0/keep", "/steps/0/to"],
+    );
+    let done = said(&[
+        "act",
+        "--hardlink",
+        "--apply",
+        &one,
+        &two,
+        "--protect",
+        &two,
+    ]);
+    holds("dups-act", &done, &[]);
+    let runs = said(&["undo"]);
+    holds("dups-runs", &runs, &["/runs/0"]);
+    let run = json(&runs)["runs"][0]["run"].as_str().unwrap().to_owned();
+    holds("dups-undo", &said(&["undo", &run]), &[]);
+    holds("dups-forget", &said(&["forget", &two]), &["/forgotten/0"]);
+}
+
+#[test]
+fn what_a_campaign_and_a_list_of_guests_print() {
+    let home = Home::new();
+    holds(
+        "lab-list",
+        &home.assay(&["lab", "list", "--json"]).stdout,
+        &[],
+    );
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/fixtures");
+    let packed = fs::read(fixtures.join("store-0.1.db.zst")).unwrap();
+    let store = zstd::decode_all(&packed[..]).unwrap();
+    fs::write(home.dir.path().join("store.db"), store).unwrap();
+    let export = home.dir.path().join("export.json");
+    let exported = home.assay(&["export", "1"]);
+    assert_eq!(exported.code, Some(0), "{}", exported.stderr);
+    fs::write(&export, exported.stdout).unwrap();
+    let ran = home.assay(&["import", "--json", "--no-store", text(&export)]);
+    holds("import", &ran.stdout, &["/files/0/report"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ const CRYPTSETUP: [(&str, &str); 6] = [
 const ALGORITHMS: [&str; 2] = ["xts(aes)", "cbc(aes)"];
 
 /// One rate.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rate {
     /// `openssl` or `cryptsetup`.
     pub tool: &'static str,
@@ -52,7 +52,7 @@ pub struct Rate {
 }
 
 /// What was found on the host or in one guest.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Side {
     /// Those of [`FLAGS`] that the processor has; none where they could not be read.
     pub flags: Option<Vec<String>>,
@@ -81,7 +81,7 @@ impl Side {
 }
 
 /// One guest's processor.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Model {
     /// As `-cpu` takes it.
     pub cpu: String,
@@ -92,7 +92,7 @@ pub struct Model {
 }
 
 /// Everything that was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// The host.
     pub host: Side,

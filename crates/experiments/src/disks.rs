@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What was counted on the host while a sample was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostSide {
     /// Reads that the device was asked for.
     pub reads: u64,
@@ -61,7 +61,7 @@ impl HostSide {
 }
 
 /// What was counted in the guest while a sample was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GuestSide {
     /// Bytes that fio read.
     pub fio_read: u64,

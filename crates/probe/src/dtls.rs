@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tls_parser::TlsExtension;
 
 /// All that was found out about DTLS on a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Where.
     #[serde(flatten)]

@@ -21,7 +21,7 @@ pub(crate) const PAYLOAD: usize = 32;
 const PADDING: usize = 16;
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Heartbeats {
     /// The server takes no part in heartbeats: nothing can bleed.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::io::{Read as _, Write as _};
 
 /// All that was found out about HTTP on a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Where.
     #[serde(flatten)]

@@ -34,7 +34,7 @@ pub fn spki_pin(spki: &[u8]) -> Pin {
 }
 
 /// What a pin was taken of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pinned {
     /// `certificate`, `request`, `private key` or `public key`.
     pub kind: &'static str,

@@ -9,7 +9,7 @@ use crate::visit::{Visit, Where};
 use serde::Serialize;
 
 /// All that was found out about SMB on a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Where.
     #[serde(flatten)]

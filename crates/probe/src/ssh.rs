@@ -11,7 +11,7 @@ use crate::visit::{Connection, Visit, Where};
 use serde::Serialize;
 
 /// All that was found out about SSH on a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Where.
     #[serde(flatten)]

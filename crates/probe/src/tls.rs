@@ -30,7 +30,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 /// All that was found out about TLS on a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// Where.
     #[serde(flatten)]
@@ -52,7 +52,7 @@ pub struct Report {
 }
 
 /// A version of TLS on a port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VersionReport {
     /// Which.
     pub version: Version,
@@ -77,7 +77,7 @@ pub struct VersionReport {
 }
 
 /// Certificates as the server sends them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Chain {
     /// The server's own first. Those that cannot be read are left out and told in `unknown`.
     pub certificates: Vec<Certificate>,

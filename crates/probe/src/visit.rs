@@ -33,7 +33,7 @@ impl Default for Patience {
 }
 
 /// Where a visit went.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Where {
     /// What the user named.
     pub target: Target,

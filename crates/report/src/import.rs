@@ -2,7 +2,7 @@
 
 mod load;
 
-use crate::lint::{doubt_json, doubt_text};
+use crate::lint::{DoubtOf, doubt_text};
 use crate::{json, terminal};
 use assay_fio::json::{DiskUtil, Document, Kind};
 use assay_fio::options::JobOptions;
@@ -10,7 +10,7 @@ use assay_judge::doubts::JudgedJobs;
 use assay_model::result::Judged;
 use assay_model::sample::{Latency, Operations, Worker};
 use assay_model::units::{mb_per_s, significant};
-use assay_model::{Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
+use assay_model::{Doubt, Machine, Nanos, Run, RunId, SCHEMA_VERSION, Sample};
 use assay_page::Style;
 use assay_page::text::paragraph;
 use load::load;
@@ -72,57 +72,134 @@ impl Source {
     }
 }
 
+/// What [`to_json`] writes.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct Answer<'a> {
+    schema: u32,
+    /// Of all files.
+    doubts: Vec<Doubted<'a>>,
+    files: Vec<FileSeen<'a>>,
+}
+
+/// A doubt, and where.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Doubted<'a> {
+    #[serde(flatten)]
+    doubt: DoubtOf<'a>,
+    file: &'a str,
+}
+
+/// A file.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct FileSeen<'a> {
+    file: &'a str,
+    /// Number in the store; null when it was not kept.
+    run: Option<i64>,
+    #[serde(flatten)]
+    what: What<'a>,
+}
+
+/// What is in a file.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+enum What<'a> {
+    /// A run that assay exported.
+    Own { report: json::Document<'a> },
+    /// A result of fio.
+    Fio {
+        /// Version of fio.
+        tool: &'a str,
+        /// How many documents are in it; the last one counts.
+        documents: usize,
+        jobs: Vec<Jobs<'a>>,
+    },
+}
+
+/// Copies of a job.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Jobs<'a> {
+    name: &'a str,
+    copies: usize,
+    read: Option<Direction>,
+    write: Option<Direction>,
+    /// Codes.
+    doubts: Vec<&'a str>,
+}
+
+/// Reads or writes over copies of a job.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Direction {
+    iops: f64,
+    bytes_per_s: f64,
+    ios: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    max_ns: u64,
+}
+
 /// One JSON object with the list `doubts`.
 #[must_use]
 pub fn to_json(sources: &[Source]) -> serde_json::Value {
-    let mut doubts = Vec::new();
-    let mut files = Vec::new();
+    let mut answer = Answer {
+        schema: SCHEMA_VERSION,
+        doubts: Vec::new(),
+        files: Vec::new(),
+    };
     for source in sources {
-        let result = match source {
-            Source::Fio(result) => result,
+        answer.add(source);
+    }
+    serde_json::json!(answer)
+}
+
+impl<'a> Answer<'a> {
+    fn add(&mut self, source: &'a Source) {
+        let (file, run, what) = match source {
             Source::Own(own) => {
                 for result in &own.judged.results {
                     for counted in &result.doubts {
-                        let mut value = doubt_json(&result.workload, &counted.doubt);
-                        value["file"] = own.file.clone().into();
-                        doubts.push(value);
+                        self.doubt(&own.file, &result.workload, &counted.doubt);
                     }
                 }
-                files.push(serde_json::json!({
-                    "file": own.file,
-                    "run": number(own.run.id),
-                    "report": json::run(&own.run, &own.judged, &own.samples),
-                }));
-                continue;
+                let report = json::document(&own.run, &own.judged, &own.samples);
+                (&own.file, &own.run, What::Own { report })
+            }
+            Source::Fio(result) => {
+                let jobs = result.judged.iter().map(|group| {
+                    let entries = &result.document.jobs[group.jobs.clone()];
+                    let name = entries.first().map_or("", |job| job.name.as_str());
+                    for doubt in &group.doubts {
+                        self.doubt(&result.file, name, doubt);
+                    }
+                    Jobs {
+                        name,
+                        copies: entries.len(),
+                        read: Direction::of(entries, |job| job.read()),
+                        write: Direction::of(entries, |job| job.write()),
+                        doubts: group.doubts.iter().map(|d| d.code.as_str()).collect(),
+                    }
+                });
+                let what = What::Fio {
+                    jobs: jobs.collect(),
+                    tool: &result.document.fio_version,
+                    documents: result.documents,
+                };
+                (&result.file, &result.run, what)
             }
         };
-        let mut jobs = Vec::new();
-        for group in &result.judged {
-            let entries = &result.document.jobs[group.jobs.clone()];
-            let name = entries.first().map_or("", |job| job.name.as_str());
-            for doubt in &group.doubts {
-                let mut value = doubt_json(name, doubt);
-                value["file"] = result.file.clone().into();
-                doubts.push(value);
-            }
-            let codes: Vec<&str> = group.doubts.iter().map(|d| d.code.as_str()).collect();
-            jobs.push(serde_json::json!({
-                "name": name,
-                "copies": entries.len(),
-                "read": direction_json(entries, |job| job.read()),
-                "write": direction_json(entries, |job| job.write()),
-                "doubts": codes,
-            }));
-        }
-        files.push(serde_json::json!({
-            "file": result.file,
-            "run": number(result.run.id),
-            "tool": result.document.fio_version,
-            "documents": result.documents,
-            "jobs": jobs,
-        }));
+        self.files.push(FileSeen {
+            file,
+            run: number(run.id),
+            what,
+        });
     }
-    serde_json::json!({ "schema": SCHEMA_VERSION, "doubts": doubts, "files": files })
+
+    fn doubt(&mut self, file: &'a str, job: &'a str, doubt: &'a Doubt) {
+        self.doubts.push(Doubted {
+            doubt: DoubtOf { doubt, job },
+            file,
+        });
+    }
 }
 
 /// Number in the store, none when it was not kept.
@@ -132,18 +209,20 @@ fn number(id: RunId) -> Option<i64> {
 
 type Pick = fn(&Worker) -> Option<&Operations>;
 
-fn direction_json(jobs: &[Worker], pick: Pick) -> Option<serde_json::Value> {
-    let summary = Summary::of(jobs, pick)?;
-    let at = |percent| summary.latency.percentile(percent);
-    Some(serde_json::json!({
-        "iops": summary.iops,
-        "bytes_per_s": summary.bytes_per_s,
-        "ios": summary.ios,
-        "p50_ns": at(50.0),
-        "p99_ns": at(99.0),
-        "p999_ns": at(99.9),
-        "max_ns": summary.latency.max,
-    }))
+impl Direction {
+    fn of(jobs: &[Worker], pick: Pick) -> Option<Self> {
+        let summary = Summary::of(jobs, pick)?;
+        let at = |percent| summary.latency.percentile(percent);
+        Some(Self {
+            iops: summary.iops,
+            bytes_per_s: summary.bytes_per_s,
+            ios: summary.ios,
+            p50_ns: at(50.0),
+            p99_ns: at(99.0),
+            p999_ns: at(99.9),
+            max_ns: summary.latency.max,
+        })
+    }
 }
 
 /// One direction over copies of a job.

@@ -38,11 +38,11 @@ struct JobSeen<'a> {
 
 /// A doubt and whose it is.
 #[derive(Serialize, JsonSchema)]
-struct DoubtOf<'a> {
+pub(crate) struct DoubtOf<'a> {
     #[serde(flatten)]
-    doubt: &'a Doubt,
+    pub(crate) doubt: &'a Doubt,
     /// The job, or the tool.
-    job: &'a str,
+    pub(crate) job: &'a str,
 }
 
 /// One JSON object with the list `doubts`.
@@ -90,12 +90,6 @@ pub fn overwritten(judged: &[(JobOptions, Vec<Doubt>)], others: &[OtherTool]) ->
     devices.sort();
     devices.dedup();
     devices
-}
-
-/// A doubt with the job it is about.
-#[must_use]
-pub fn doubt_json(job: &str, doubt: &Doubt) -> serde_json::Value {
-    json!(DoubtOf { doubt, job })
 }
 
 /// The doubts for people, sentences in at most `columns`.

@@ -10,7 +10,7 @@ mod words;
 pub use compare::{Document as Compared, Named, compared, json as compared_json};
 pub use compare_page::compared_page;
 pub use page::page;
-pub use trial::{trial_json, trial_page, trial_pair, trial_terminal, trial_verdict};
+pub use trial::{TrialDocument, trial_json, trial_page, trial_pair, trial_terminal, trial_verdict};
 pub use words::{cause, clients, cross, headline, live};
 
 use assay_model::SCHEMA_VERSION;

@@ -5,6 +5,7 @@ mod age;
 #[cfg(feature = "browse")]
 mod browse;
 mod dirs;
+pub(super) mod documents;
 mod explore;
 mod how;
 mod place;

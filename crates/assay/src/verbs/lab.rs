@@ -2,6 +2,7 @@
 
 mod copy;
 mod crypto;
+pub(super) mod documents;
 mod full;
 mod image;
 mod list;

@@ -118,7 +118,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         What::Tls(asked) => {
             let report = scan_tls(asked, how)?;
             let shown = || text::tls(&report, style);
-            finish("tls", &report, &report.remarks, &report.unknown, how, shown)
+            finish(
+                Probed::Tls(&report),
+                &report.remarks,
+                &report.unknown,
+                how,
+                shown,
+            )
         }
         What::Dtls { host } => {
             anyhow::ensure!(
@@ -137,8 +143,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let report = dtls::scan(&visit).map_err(|error| at(&target, &error))?;
             let shown = || text::dtls(&report, style);
             finish(
-                "dtls",
-                &report,
+                Probed::Dtls(&report),
                 &report.remarks,
                 &report.unknown,
                 how,
@@ -149,20 +154,31 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let visit = how.visit(&Target::parse(host, 22)?)?;
             let report = ssh::scan(&visit).map_err(|error| at(&visit.place().target, &error))?;
             let shown = || text::ssh(&report, style);
-            finish("ssh", &report, &report.remarks, &report.unknown, how, shown)
+            finish(
+                Probed::Ssh(&report),
+                &report.remarks,
+                &report.unknown,
+                how,
+                shown,
+            )
         }
         What::Smb { host } => {
             let visit = how.visit(&Target::parse(host, 445)?)?;
             let report = smb::scan(&visit).map_err(|error| at(&visit.place().target, &error))?;
             let shown = || text::smb(&report, style);
-            finish("smb", &report, &report.remarks, &report.unknown, how, shown)
+            finish(
+                Probed::Smb(&report),
+                &report.remarks,
+                &report.unknown,
+                how,
+                shown,
+            )
         }
         What::Http(asked) => {
             let report = scan_http(asked, how)?;
             let shown = || text::http(&report, style);
             finish(
-                "http",
-                &report,
+                Probed::Http(&report),
                 &report.remarks,
                 &report.unknown,
                 how,
@@ -249,10 +265,28 @@ pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     }
 }
 
+/// What is printed with `--json`.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct Document<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    probed: Probed<'a>,
+}
+
+/// What was found, by what was asked.
+#[derive(Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Probed<'a> {
+    Tls(&'a tls::Report),
+    Dtls(&'a dtls::Report),
+    Ssh(&'a ssh::Report),
+    Smb(&'a smb::Report),
+    Http(&'a http::Report),
+}
+
 /// Prints, and says what it comes to.
 fn finish(
-    name: &str,
-    report: &impl Serialize,
+    probed: Probed<'_>,
     remarks: &[Remark],
     unknown: &[String],
     how: &How,
@@ -261,7 +295,10 @@ fn finish(
     print(&match how.json {
         true => format!(
             "{:#}\n",
-            serde_json::json!({ "schema": SCHEMA_VERSION, name: report })
+            serde_json::to_value(Document {
+                schema: SCHEMA_VERSION,
+                probed
+            })?
         ),
         false => shown(),
     })?;

@@ -5,7 +5,7 @@ use assay_lab::Accel;
 use serde::Serialize;
 
 /// Something to know about a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Stable name, `kebab-case`.
     pub code: &'static str,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// An event of QEMU about a write that the host refused, or about the guest's being paused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Event {
     /// `BLOCK_IO_ERROR`, `STOP` or `RESUME`.
     pub event: String,
@@ -65,7 +65,7 @@ pub struct Outcome {
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The guest was paused and noticed nothing.

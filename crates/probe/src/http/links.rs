@@ -12,7 +12,7 @@ use serde::Serialize;
 pub const CONSENT: &str = "/.well-known/assay-consent";
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Links {
     /// The service does not consent: nothing was asked.

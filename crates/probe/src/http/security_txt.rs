@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 /// What stands in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SecurityTxt {
     /// Where to write to.
     pub contacts: Vec<String>,

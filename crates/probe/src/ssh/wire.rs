@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use ssh_encoding::Decode as _;
 
 /// What a server offers, each list in its order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Algorithms {
     /// Agreement on keys, without the names that only say what else is understood.
     pub kex: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Algorithms {
 }
 
 /// A host key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostKey {
     /// `ssh-ed25519`, `ssh-rsa`, `ecdsa-sha2-nistp256`…
     pub kind: String,

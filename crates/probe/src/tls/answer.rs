@@ -14,7 +14,7 @@ pub enum Until {
 }
 
 /// Parameters with which keys would be agreed on, before TLS 1.3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Exchange {
     /// A named group.

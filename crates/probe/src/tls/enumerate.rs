@@ -10,7 +10,7 @@ use crate::error::ProbeError;
 use serde::Serialize;
 
 /// What is known of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The server speaks it.
@@ -22,7 +22,7 @@ pub enum State {
 }
 
 /// Who chooses among the suites of both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// The server, by its own order.

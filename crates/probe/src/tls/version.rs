@@ -4,7 +4,7 @@ use serde::Serialize;
 use tls_parser::{TlsCipherKx, TlsCipherMac, TlsCipherSuite};
 
 /// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub enum Version {
     /// SSL 3.0, RFC 6101.
     #[serde(rename = "SSLv3")]

@@ -16,14 +16,25 @@ use assay_page::units::{NONE, plural};
 /// One JSON object: what it means, and the raw runs.
 #[must_use]
 pub fn trial_json(trial: &Trial) -> String {
-    let value = serde_json::json!({
-        "schema": SCHEMA_VERSION,
-        "kind": "net-trial",
-        "judgement": trial.judgement(),
-        "people": trial.people(),
-        "trial": trial,
+    let value = serde_json::json!(TrialDocument {
+        schema: SCHEMA_VERSION,
+        kind: "net-trial",
+        judgement: trial.judgement(),
+        people: trial.people(),
+        trial,
     });
     format!("{value:#}\n")
+}
+
+/// What [`trial_json`] writes.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct TrialDocument<'a> {
+    schema: u32,
+    /// `net-trial`.
+    kind: &'static str,
+    judgement: Judgement,
+    people: Vec<PersonOutcome>,
+    trial: &'a Trial,
 }
 
 /// `BETTER: fq-codel …`.

@@ -2,8 +2,8 @@
 
 use crate::context::write_file;
 use crate::verbs::{
-    advice, check, compare, disks, facts, fleet, pins, plan, run, runs, store, trial, version,
-    watch,
+    advice, check, compare, disks, dups, facts, fleet, lab, pins, plan, probe, run, runs, store,
+    trial, version, watch,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -68,6 +68,11 @@ fn all() -> Vec<Form> {
             "trial",
             "assay trial --json, assay trial --show ID --json",
             form::<assay_report::trial::Document<'_>>(),
+        ),
+        (
+            "trial-campaign",
+            "assay trial A B --json",
+            form::<Vec<assay_report::trial::Document<'_>>>(),
         ),
         (
             "trial-list",
@@ -166,6 +171,21 @@ fn all() -> Vec<Form> {
             form::<assay_report::net::Compared<'_>>(),
         ),
         (
+            "net-trial",
+            "assay net trial --json",
+            form::<assay_report::net::TrialDocument<'_>>(),
+        ),
+        (
+            "import",
+            "assay import --json",
+            form::<assay_report::import::Answer<'_>>(),
+        ),
+        (
+            "probe",
+            "assay probe tls --json, assay probe dtls --json, assay probe ssh --json, assay probe smb --json, assay probe http --json",
+            form::<probe::Document<'_>>(),
+        ),
+        (
             "store-move",
             "assay store move --json",
             form::<store::Document>(),
@@ -182,6 +202,8 @@ fn all() -> Vec<Form> {
         ),
     ];
     forms.extend(plan::documents());
+    forms.extend(dups::documents::all());
+    forms.extend(lab::documents::all());
     forms
 }
 

@@ -1,5 +1,6 @@
 //! `assay dups act` and `undo`.
 
+use super::documents::{ActRuns, Acted, Planned, Refused, TakenBack};
 use super::explore::print_json;
 use super::place::{Place, absolute};
 use super::{age, explore, progress};
@@ -12,6 +13,7 @@ use assay_dups::act::plan::{Plan, Prefer, Rules, plan};
 use assay_dups::act::undo::{recover, undo as take_back};
 use assay_dups::act::{Action, Refusal};
 use assay_dups::name::readable;
+use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_page::units::{grouped, plural};
 use clap::{Args, ValueEnum};
@@ -170,10 +172,13 @@ pub fn run(args: &Act, place: &Place) -> anyhow::Result<Status> {
         .map(|stem| stem.to_string_lossy().into_owned())
         .unwrap_or_default();
     if place.json {
-        print_json(&serde_json::json!({
-            "schema": 1, "done": outcome.done, "gained_bytes": outcome.gain,
-            "refused": outcome.refused, "run": run,
-        }))?;
+        print_json(&Acted {
+            schema: SCHEMA_VERSION,
+            done: outcome.done,
+            gained_bytes: outcome.gain,
+            refused: Refused::all(&outcome.refused),
+            run,
+        })?;
     } else {
         print(&format!(
             "{}: {}, {} {}\n",
@@ -206,13 +211,10 @@ fn refusals(refused: &[Refusal]) {
 }
 
 fn print_plan(plan: &Plan, json: bool) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
     if json {
-        serde_json::to_writer_pretty(&mut out, plan)?;
-        writeln!(out)?;
-        out.flush()?;
-        return Ok(());
+        return print_json(&Planned::of(plan));
     }
+    let mut out = BufWriter::new(std::io::stdout().lock());
     for step in &plan.steps {
         let to = match &step.action {
             Action::Move(target) => format!(" to {}", readable(target)),
@@ -283,7 +285,10 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
         let runs = journals.iter().map(|journal| Run::of(journal));
         let runs = runs.collect::<anyhow::Result<Vec<Run>>>()?;
         match place.json {
-            true => print_json(&serde_json::json!({ "schema": 1, "runs": runs }))?,
+            true => print_json(&ActRuns {
+                schema: SCHEMA_VERSION,
+                runs,
+            })?,
             false => print(&runs.iter().map(Run::to_string).collect::<String>())?,
         }
         return Ok(Status::Ok);
@@ -296,9 +301,11 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     finish_crashed(&path)?;
     let undone = take_back(journal)?;
     match place.json {
-        true => print_json(&serde_json::json!({
-            "schema": 1, "restored": undone.restored, "refused": undone.refused
-        }))?,
+        true => print_json(&TakenBack {
+            schema: SCHEMA_VERSION,
+            restored: undone.restored,
+            refused: Refused::all(&undone.refused),
+        })?,
         false => {
             print(&format!(
                 "restored {}\n",
@@ -317,8 +324,8 @@ pub fn undo(args: &Undo, place: &Place) -> anyhow::Result<Status> {
 }
 
 /// A run of `assay dups act`, as lists show it.
-#[derive(serde::Serialize)]
-struct Run {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct Run {
     run: String,
     action: &'static str,
     done: u64,

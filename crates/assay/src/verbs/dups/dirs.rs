@@ -1,10 +1,12 @@
 //! `assay dups dirs`: how folders relate, from the index.
 
-use super::explore::{load_files, out, path_json, print_json};
+use super::documents::{Folders, Name, Overlap, Same};
+use super::explore::{load_files, out, print_json};
 use super::place::Place;
 use crate::status::Status;
 use assay_dups::folders::{folders, label};
 use assay_dups::name::readable;
+use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_page::units::plural;
 use clap::Args;
@@ -43,29 +45,26 @@ pub fn dirs(args: &Dirs, place: &Place) -> anyhow::Result<Status> {
         .overlapping
         .retain(|one| inside(files.dir_path(one.a)) || inside(files.dir_path(one.b)));
     if place.json {
-        let same: Vec<_> = folders
-            .same
-            .iter()
-            .take(most)
-            .map(|one| {
-                let paths: Vec<_> = one.paths.iter().map(|path| path_json(path)).collect();
-                serde_json::json!({ "folders": paths, "files": one.files, "bytes": one.bytes,
-                    "doubtful": one.doubtful })
-            })
-            .collect();
-        let overlapping: Vec<_> = folders
-            .overlapping
-            .iter()
-            .take(most)
-            .map(|one| {
-                serde_json::json!({
-                    "a": path_json(&label(&files, one.a)), "b": path_json(&label(&files, one.b)), "files": one.files,
-                    "bytes": one.bytes, "bytes_a": one.bytes_a, "bytes_b": one.bytes_b,
-                    "doubtful": one.doubtful,
-                })
-            })
-            .collect();
-        print_json(&serde_json::json!({ "schema": 1, "same": same, "overlapping": overlapping }))?;
+        let same = folders.same.iter().take(most).map(|one| Same {
+            folders: one.paths.iter().map(|path| Name::of(path)).collect(),
+            files: one.files,
+            bytes: one.bytes,
+            doubtful: one.doubtful,
+        });
+        let overlapping = folders.overlapping.iter().take(most).map(|one| Overlap {
+            a: Name::of(&label(&files, one.a)),
+            b: Name::of(&label(&files, one.b)),
+            files: one.files,
+            bytes: one.bytes,
+            bytes_a: one.bytes_a,
+            bytes_b: one.bytes_b,
+            doubtful: one.doubtful,
+        });
+        print_json(&Folders {
+            schema: SCHEMA_VERSION,
+            same: same.collect(),
+            overlapping: overlapping.collect(),
+        })?;
         return Ok(Status::Ok);
     }
     let mut out = out();

@@ -1,12 +1,14 @@
 //! Questions to the index: `report`, `file`, `ls`, `uniques`.
 
 use super::age;
+use super::documents::{Copies, File, List, Listed};
 use super::how::flags;
 use super::place::{Format, Place, absolute};
 use crate::status::{Status, Unreadable};
 use assay_dups::group::by_hash;
-use assay_dups::name::{for_json, hex, lossless, readable};
+use assay_dups::name::{hex, readable};
 use assay_dups::{FileId, Files, Group, Groups, Index, format, report as ask};
+use assay_model::SCHEMA_VERSION;
 use assay_model::size::Convention::Binary;
 use assay_page::units::{grouped, plural};
 use clap::Args;
@@ -241,27 +243,7 @@ pub fn report(args: &Report, place: &Place) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-pub fn path_json(path: &[u8]) -> serde_json::Value {
-    let mut value = serde_json::json!({ "path": for_json(path) });
-    if let Some(bytes) = lossless(path) {
-        value["bytes"] = bytes.into();
-    }
-    value
-}
-
-fn file_json(files: &Files, id: FileId) -> serde_json::Value {
-    let mut value = path_json(&files.path(id));
-    value["size"] = files.file(id).id.size.into();
-    if let Some(hash) = files.hash(id) {
-        value["hash"] = hex(&hash[..files.kind.length()]).into();
-    }
-    if !files.machine(id).is_empty() {
-        value["machine"] = files.machine(id).into();
-    }
-    value
-}
-
-pub fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
+pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut out = out();
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)?;
@@ -296,11 +278,13 @@ pub fn file(args: &OneFile, place: &Place) -> anyhow::Result<Status> {
     let names =
         |group: Group<'_>| -> Vec<FileId> { group.names().filter(|one| *one != id).collect() };
     if place.json {
-        let mut value = file_json(&files, id);
         let copies = group.map(names).unwrap_or_default();
-        value["copies"] = copies.iter().map(|one| file_json(&files, *one)).collect();
-        value["compared"] = (!uncompared).into();
-        print_json(&value)?;
+        print_json(&Copies {
+            schema: SCHEMA_VERSION,
+            file: File::of(&files, id),
+            copies: copies.iter().map(|one| File::of(&files, *one)).collect(),
+            compared: !uncompared,
+        })?;
     } else {
         let mut out = out();
         writeln!(
@@ -357,16 +341,15 @@ pub fn ls(args: &Ls, place: &Place) -> anyhow::Result<Status> {
         group => groups.at(group as usize).files.len() - 1,
     };
     if place.json {
-        let list: Vec<_> = ids
-            .iter()
-            .map(|id| {
-                let mut value = file_json(&files, *id);
-                value["copies"] = copies(*id).into();
-                value["compared"] = compared(*id).into();
-                value
-            })
-            .collect();
-        print_json(&serde_json::json!({ "schema": 1, "files": list }))?;
+        let listed = |id: &FileId| Listed {
+            file: File::of(&files, *id),
+            copies: Some(copies(*id)),
+            compared: compared(*id),
+        };
+        print_json(&List {
+            schema: SCHEMA_VERSION,
+            files: ids.iter().map(listed).collect(),
+        })?;
         return Ok(Status::Ok);
     }
     let mut out = out();
@@ -397,16 +380,16 @@ pub fn uniques(args: &Below, place: &Place) -> anyhow::Result<Status> {
     let compared = |id: &FileId| uncompared.binary_search(id).is_err();
     let mut out = out();
     if place.json {
-        let list: Vec<_> = ids
-            .iter()
-            .map(|id| {
-                let mut value = file_json(&files, *id);
-                value["compared"] = compared(id).into();
-                value
-            })
-            .collect();
+        let listed = |id: &FileId| Listed {
+            file: File::of(&files, *id),
+            copies: None,
+            compared: compared(id),
+        };
         drop(out);
-        print_json(&serde_json::json!({ "schema": 1, "files": list }))?;
+        print_json(&List {
+            schema: SCHEMA_VERSION,
+            files: ids.iter().map(listed).collect(),
+        })?;
         return Ok(Status::Ok);
     }
     for id in &ids {

@@ -1,6 +1,9 @@
 //! Upkeep of the index and pictures of it: `validate`, `merge`, `forget`, `treemap`.
 
-use super::explore::{load, out, path_json, print_json, shown};
+use super::documents::{
+    Forgotten, ForgottenFolder, Merged, MergedIndex, Name, Problem, Validation,
+};
+use super::explore::{load, out, print_json, shown};
 use super::place::{Place, absolute};
 use super::progress;
 use crate::context::print;
@@ -8,6 +11,7 @@ use crate::status::Status;
 use assay_dups::name::readable;
 use assay_dups::tree::{Node, tree};
 use assay_dups::{Index, report as ask};
+use assay_model::SCHEMA_VERSION;
 use assay_page::units::plural;
 use clap::Args;
 use std::io::Write as _;
@@ -67,24 +71,15 @@ pub fn validate(args: &Validate, place: &Place) -> anyhow::Result<Status> {
     let (skipped, differing) =
         progress::watch(None, |control| ask::validate(&files, &groups, control))?;
     if place.json {
-        let list: Vec<_> = skipped
-            .details
+        let differing = differing
             .iter()
-            .map(|skip| {
-                let mut value = path_json(&skip.path);
-                value["reason"] = serde_json::to_value(skip.reason).unwrap_or_default();
-                value["detail"] = skip.detail.as_str().into();
-                value
-            })
-            .chain(differing.iter().map(|id| {
-                let mut value = path_json(&files.path(*id));
-                value["reason"] = "differs".into();
-                value
-            }))
-            .collect();
-        print_json(&serde_json::json!({
-            "schema": 1, "groups": groups.len(), "problems": list,
-        }))?;
+            .map(|id| Problem::differs(&files.path(*id)));
+        let skipped = skipped.details.iter().map(Problem::skipped);
+        print_json(&Validation {
+            schema: SCHEMA_VERSION,
+            groups: groups.len(),
+            problems: skipped.chain(differing).collect(),
+        })?;
     } else {
         let mut out = out();
         for skip in &skipped.details {
@@ -138,13 +133,15 @@ pub fn merge(args: &Merge, place: &Place) -> anyhow::Result<Status> {
         lines.push((name, folders, unhashed));
     }
     if place.json {
-        let list: Vec<_> = lines
-            .iter()
-            .map(|(name, folders, unhashed)| {
-                serde_json::json!({ "machine": name, "folders": folders, "files_without_hash": unhashed })
-            })
-            .collect();
-        print_json(&serde_json::json!({ "schema": 1, "merged": list }))?;
+        let merged = lines.iter().map(|(name, folders, unhashed)| MergedIndex {
+            machine: (*name).to_string(),
+            folders: *folders,
+            files_without_hash: *unhashed,
+        });
+        print_json(&Merged {
+            schema: SCHEMA_VERSION,
+            merged: merged.collect(),
+        })?;
         return Ok(Status::Ok);
     }
     for (name, folders, unhashed) in lines {
@@ -170,13 +167,14 @@ pub fn forget(args: &Forget, place: &Place) -> anyhow::Result<Status> {
         forgotten.push((index.forget(&path)?, path));
     }
     if place.json {
-        let list = forgotten.iter().map(|(folders, path)| {
-            let mut value = path_json(path.as_os_str().as_bytes());
-            value["folders"] = (*folders).into();
-            value
+        let forgotten = forgotten.iter().map(|(folders, path)| ForgottenFolder {
+            name: Name::of(path.as_os_str().as_bytes()),
+            folders: *folders,
         });
-        let list: Vec<_> = list.collect();
-        print_json(&serde_json::json!({ "schema": 1, "forgotten": list }))?;
+        print_json(&Forgotten {
+            schema: SCHEMA_VERSION,
+            forgotten: forgotten.collect(),
+        })?;
         return Ok(Status::Ok);
     }
     for (folders, path) in forgotten {

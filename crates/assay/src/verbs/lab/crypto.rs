@@ -1,5 +1,6 @@
 //! `assay lab crypto`: what encryption costs in a guest, per model of its processor.
 
+use super::documents;
 use super::machine::{AccelArg, ZfsArg};
 use super::open::Lab;
 use crate::context::paragraph;
@@ -8,7 +9,6 @@ use crate::status::Status;
 use assay_experiments::crypto::{Comparison, Finding, Side, Trial, findings, ratio, run};
 use assay_host::Live;
 use assay_lab::{Accel, Choice, Options, choose_accel};
-use serde_json::json;
 use std::time::Duration;
 
 /// Arguments of `assay lab crypto`.
@@ -94,7 +94,7 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
         )
     });
     print(&match args.json {
-        true => document(&comparison, &found, note.as_deref()),
+        true => documents::printed(&documents::Crypto::of(&comparison, &found, note.as_deref()))?,
         false => table(&comparison, &found, note.as_deref()),
     })?;
     // What was measured before is told all the same.
@@ -110,14 +110,6 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
 /// each of the three ciphers of `openssl speed`.
 fn usual_time(accel: Accel, seconds: u32) -> Option<Duration> {
     (accel == Accel::Tcg).then(|| Duration::from_secs(70 + 3 * u64::from(seconds)))
-}
-
-fn document(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> String {
-    let whole = json!({
-        "schema": 1, "host": comparison.host, "models": comparison.models, "findings": found,
-        "note": note,
-    });
-    format!("{whole}\n")
 }
 
 fn table(comparison: &Comparison, found: &[Finding], note: Option<&str>) -> String {

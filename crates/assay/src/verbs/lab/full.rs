@@ -1,5 +1,6 @@
 //! `assay lab full`: the host runs out of space under a guest.
 
+use super::documents;
 use super::machine::Machine;
 use super::open::Lab;
 use super::powercut::SyncArg;
@@ -9,7 +10,6 @@ use assay_experiments::full::{Ending, HostFs, Outcome, Trial, ZFS_CASES, ZfsTria
 use assay_lab::Options;
 use assay_model::Bytes;
 use clap::ValueEnum;
-use serde_json::json;
 
 /// Arguments of `assay lab full`.
 #[derive(clap::Args)]
@@ -121,7 +121,7 @@ pub(super) fn full(lab: &Lab, args: &Full) -> anyhow::Result<Status> {
         }
     };
     print(&match args.json {
-        true => document(seed, place, &outcomes),
+        true => documents::printed(&documents::Full::of(seed, place, &outcomes))?,
         false => table(&outcomes),
     })?;
     if let Some(error) = early {
@@ -152,27 +152,6 @@ impl Full {
             seed,
         })
     }
-}
-
-fn document(seed: u64, place: &str, outcomes: &[Outcome]) -> String {
-    let disks: Vec<_> = outcomes
-        .iter()
-        .map(|one| {
-            let error = one.error.as_ref();
-            json!({
-                "disk": one.disk, "what": one.what, "sync": one.sync.name(), "free_bytes": one.free,
-                "ending": one.ending(), "pauses": one.pauses, "events": one.events,
-                "guest_error": error.map(|(errno, reason)| json!({ "errno": errno, "reason": reason })),
-                "resumed": one.resumed(),
-                "acknowledged_before": one.before, "acknowledged_after": one.after,
-                "acknowledged": one.acknowledged, "lost": one.lost, "kept": one.kept(),
-            })
-        })
-        .collect();
-    let whole = json!({
-        "schema": 1, "seed": seed, "file_system": place, "disks": disks,
-    });
-    format!("{whole}\n")
 }
 
 fn table(outcomes: &[Outcome]) -> String {

@@ -1,12 +1,12 @@
 //! `assay lab build`, and the image for all else.
 
+use super::documents::{self, Built};
 use super::machine::ZfsArg;
 use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
 use assay_lab::Image;
 use assay_model::Bytes;
-use serde_json::json;
 
 #[derive(clap::Args)]
 pub(super) struct Build {
@@ -23,13 +23,7 @@ impl Lab {
         let image = self.image(build.zfs)?;
         let packages = image.packages();
         print(&match build.json {
-            true => format!(
-                "{}\n",
-                json!({
-                    "schema": 1, "image": image.hash(), "dir": image.dir(),
-                    "packages": packages, "disk_bytes": image.disk_bytes(),
-                })
-            ),
+            true => documents::printed(&Built::of(&image))?,
             false => format!(
                 "guest image {}: {}, {} on disk; its packages: {}\n",
                 image.hash(),

@@ -1,11 +1,11 @@
 //! `assay lab list`.
 
+use super::documents;
 use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
-use assay_lab::{Entry, Zfs};
+use assay_lab::Zfs;
 use assay_model::Bytes;
-use serde_json::json;
 
 #[derive(clap::Args)]
 pub(super) struct List {
@@ -19,22 +19,7 @@ impl Lab {
         let guests = self.state.list();
         let images = self.cache.all();
         if list.json {
-            let guests: Vec<_> = guests.iter().map(entry_json).collect();
-            let images: Vec<_> = images
-                .iter()
-                .map(|image| {
-                    json!({
-                        "image": image.hash(), "dir": image.dir(),
-                        "disk_bytes": image.disk_bytes(),
-                        "current": image.zfs().is_some(),
-                        "zfs": image.zfs().map(Zfs::name),
-                    })
-                })
-                .collect();
-            print(&format!(
-                "{}\n",
-                json!({ "schema": 1, "guests": guests, "images": images })
-            ))?;
+            print(&documents::printed(&documents::List::of(&guests, &images))?)?;
             return Ok(Status::Ok);
         }
         let mut text = String::new();
@@ -79,16 +64,4 @@ impl Lab {
         print(&text)?;
         Ok(Status::Ok)
     }
-}
-
-pub(super) fn entry_json(entry: &Entry) -> serde_json::Value {
-    let disks: Vec<_> = entry
-        .disks
-        .iter()
-        .map(|(name, size)| json!({ "name": name, "bytes": size }))
-        .collect();
-    json!({
-        "name": entry.name, "detached": entry.detached, "pid": entry.pid, "accel": entry.accel,
-        "memory_mib": entry.memory_mib, "cpus": entry.cpus, "disks": disks, "image": entry.image,
-    })
 }

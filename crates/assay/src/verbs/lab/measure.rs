@@ -1,5 +1,6 @@
 //! `assay lab measure`: virtual disks against each other, in one boot.
 
+use super::documents::{self, Measured};
 use super::machine::Machine;
 use super::open::Lab;
 use crate::context::{self, paragraph, print};
@@ -13,7 +14,6 @@ use assay_model::plan::WorkloadSpec;
 use assay_model::workload::{Durability, Engine, Pattern};
 use assay_model::{Bytes, Nanos, Plan, Planned};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use std::io::IsTerminal as _;
 
 /// Arguments of `assay lab measure`.
@@ -68,7 +68,7 @@ const USUAL: [&str; 6] = [
 
 /// A choice by the name it has in plans.
 fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
-    serde_json::from_value(json!(text)).with_context(|| format!("{option} {text}"))
+    serde_json::from_value(text.into()).with_context(|| format!("{option} {text}"))
 }
 
 impl Measure {
@@ -120,7 +120,10 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     });
     if !samples.is_empty() {
         print(&match args.json {
-            true => document(disks, &plan, &samples)?,
+            true => {
+                let workloads = plan.workloads.iter().filter_map(Planned::fio).collect();
+                documents::printed(&Measured::of(disks, plan.seed, workloads, &samples)?)?
+            }
             false => table(disks, &plan, &samples),
         })?;
     }
@@ -131,30 +134,6 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
         Err(DisksError::Lab(error)) => Err(error.into()),
         Err(error) => Err(error.into()),
     }
-}
-
-fn document(disks: &[Disk], plan: &Plan, samples: &[Taken]) -> anyhow::Result<String> {
-    let samples = samples
-        .iter()
-        .map(|taken| {
-            let fio: serde_json::Value = serde_json::from_slice(&taken.fio)?;
-            Ok(json!({
-                "disk": taken.sample.target, "workload": taken.sample.workload,
-                "round": taken.sample.round - 1, "guest": taken.guest, "host": taken.host,
-                "doubts": taken.doubts, "fio": fio,
-            }))
-        })
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let disks: Vec<_> = disks
-        .iter()
-        .map(|disk| json!({ "name": disk.name, "what": disk.describe(), "bytes": disk.size }))
-        .collect();
-    let workloads: Vec<_> = plan.workloads.iter().filter_map(Planned::fio).collect();
-    let whole = json!({
-        "schema": 1, "seed": plan.seed, "disks": disks, "workloads": workloads,
-        "samples": samples,
-    });
-    Ok(format!("{whole}\n"))
 }
 
 /// What fio did in one sample: operations per second, and bytes.

@@ -1,11 +1,12 @@
 //! `assay lab plug` and `unplug`: disks of a guest that runs.
 
+use super::documents::{self, Plugged, PluggedDisk};
 use super::open::Lab;
 use crate::context::print;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_lab::Guest;
-use serde_json::json;
+use assay_model::SCHEMA_VERSION;
 
 /// Arguments of `assay lab plug`.
 #[derive(clap::Args)]
@@ -62,15 +63,14 @@ impl Lab {
                     guest.entry().name
                 ))?;
             }
-            plugged.push(json!({
-                "name": disk.name, "device": device, "bytes": disk.size, "what": disk.describe(),
-            }));
+            plugged.push(PluggedDisk::of(&disk, device));
         }
         if plug.json {
-            print(&format!(
-                "{}\n",
-                json!({ "schema": 1, "guest": guest.entry().name, "disks": plugged })
-            ))?;
+            print(&documents::printed(&Plugged {
+                schema: SCHEMA_VERSION,
+                guest: guest.entry().name.clone(),
+                disks: plugged,
+            })?)?;
         }
         Ok(Status::Ok)
     }

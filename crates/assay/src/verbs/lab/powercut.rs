@@ -1,5 +1,6 @@
 //! `assay lab power-cut`: which virtual disks keep what they called durable.
 
+use super::documents::{self, PowerCuts};
 use super::machine::Machine;
 use super::open::Lab;
 use crate::context::print;
@@ -8,7 +9,6 @@ use assay_experiments::powercut::{Outcome, Trial, run, run_zfs};
 use assay_experiments::writelog::Unflushed;
 use assay_lab::Sync;
 use clap::ValueEnum;
-use serde_json::json;
 
 /// Arguments of `assay lab power-cut`.
 #[derive(clap::Args)]
@@ -140,26 +140,11 @@ pub(super) fn power_cut(lab: &Lab, args: &PowerCut) -> anyhow::Result<Status> {
     shown.finish_and_clear();
     let outcomes = outcomes?;
     print(&match args.json {
-        true => document(&outcomes),
+        true => documents::printed(&PowerCuts::of(&outcomes))?,
         false => table(&outcomes),
     })?;
     let kept = outcomes.iter().all(Outcome::as_promised);
     Ok(if kept { Status::Ok } else { Status::Findings })
-}
-
-fn document(outcomes: &[Outcome]) -> String {
-    let disks: Vec<_> = outcomes
-        .iter()
-        .map(|one| {
-            json!({
-                "disk": one.disk, "what": one.what, "claims_durability": one.claims,
-                "acknowledged": one.acknowledged, "flushes": one.flushes, "cuts": one.cuts,
-                "cuts_with_loss": one.lossy, "most_lost": one.lost,
-                "as_promised": one.as_promised(), "note": one.note,
-            })
-        })
-        .collect();
-    format!("{}\n", json!({ "schema": 1, "disks": disks }))
 }
 
 fn table(outcomes: &[Outcome]) -> String {

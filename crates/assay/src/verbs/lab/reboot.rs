@@ -1,5 +1,6 @@
 //! `assay lab reboot`, `snapshot` and `restore`: a guest starts anew, or goes back.
 
+use super::documents::{self, Snapshots};
 use super::open::Lab;
 use super::progress;
 use crate::context::print;
@@ -7,7 +8,6 @@ use crate::status::Status;
 use assay_lab::{Reboot, Snapshot};
 use assay_model::Bytes;
 use jiff::Timestamp;
-use serde_json::json;
 use std::time::Duration;
 
 /// Arguments of `assay lab reboot`.
@@ -83,7 +83,7 @@ impl Lab {
         let name = guest.entry().name.clone();
         let Some(tag) = &args.tag else {
             print(&match args.json {
-                true => document(&name, &guest.snapshots()?),
+                true => documents::printed(&Snapshots::of(&name, &guest.snapshots()?))?,
                 false => list(&name, &guest.snapshots()?),
             })?;
             return Ok(Status::Ok);
@@ -119,15 +119,6 @@ impl Lab {
 
 fn time(snapshot: &Snapshot) -> String {
     Timestamp::from_second(snapshot.seconds).map_or(String::new(), |time| time.to_string())
-}
-
-fn document(guest: &str, snapshots: &[Snapshot]) -> String {
-    let snapshots: Vec<_> = snapshots
-        .iter()
-        .map(|one| json!({ "tag": one.tag, "time": time(one), "memory_bytes": one.memory }))
-        .collect();
-    let document = json!({ "schema": 1, "guest": guest, "snapshots": snapshots });
-    format!("{document}\n")
 }
 
 fn list(guest: &str, snapshots: &[Snapshot]) -> String {

@@ -1,6 +1,6 @@
 //! `assay lab up`, `run`, `ssh` and `down`.
 
-use super::list::entry_json;
+use super::documents;
 use super::machine::{Machine, ZfsArg};
 use super::open::Lab;
 use super::shell;
@@ -9,6 +9,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_lab::{Guest, Output, State};
 use assay_model::Nanos;
+use assay_model::SCHEMA_VERSION;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::time::Duration;
@@ -93,7 +94,10 @@ impl Lab {
         let guest = self.boot(name, &up.machine, true)?;
         let entry = guest.entry();
         print(&match up.json {
-            true => format!("{}\n", entry_json(entry)),
+            true => documents::printed(&documents::Up {
+                schema: SCHEMA_VERSION,
+                guest: documents::Guest::of(entry),
+            })?,
             false => format!(
                 "guest {0} is up: `assay lab ssh --guest {0}` for a shell, `assay lab down --guest {0}` removes it\n",
                 entry.name

@@ -1,0 +1,330 @@
+//! What the verbs of `assay dups` print with `--json`, apart from the groups of a scan (`assay_dups::format`).
+
+use super::act::Run;
+use crate::verbs::dev::schemas::{Form, form};
+use assay_dups::act::{Action, Refusal, Step, plan::Plan};
+use assay_dups::name::{for_json, hex, lossless};
+use assay_dups::{FileId, Files, Reason, Skip};
+use assay_model::SCHEMA_VERSION;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A path.
+#[derive(Serialize, JsonSchema)]
+pub struct Name {
+    /// Bytes that are no UTF-8 stand as `\xNN` in it.
+    path: String,
+    /// The exact bytes of a path that is not UTF-8, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<String>,
+}
+
+impl Name {
+    pub fn of(path: &[u8]) -> Self {
+        Self {
+            path: for_json(path).into_owned(),
+            bytes: lossless(path),
+        }
+    }
+}
+
+/// A file in the index.
+#[derive(Serialize, JsonSchema)]
+pub struct File {
+    #[serde(flatten)]
+    name: Name,
+    /// Bytes.
+    size: u64,
+    /// Of the content, in hexadecimal; missing when it was not needed yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    /// Where it is, in merged indexes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
+}
+
+impl File {
+    pub fn of(files: &Files, id: FileId) -> Self {
+        let hash = files.hash(id);
+        let machine = files.machine(id);
+        Self {
+            name: Name::of(&files.path(id)),
+            size: files.file(id).id.size,
+            hash: hash.map(|hash| hex(&hash[..files.kind.length()])),
+            machine: (!machine.is_empty()).then(|| machine.to_owned()),
+        }
+    }
+}
+
+/// `assay dups file`: a file and its copies.
+#[derive(Serialize, JsonSchema)]
+pub struct Copies {
+    pub schema: u32,
+    #[serde(flatten)]
+    pub file: File,
+    /// Every other name of the same content.
+    pub copies: Vec<File>,
+    /// Whether it was compared with all files of its size.
+    pub compared: bool,
+}
+
+/// `assay dups ls`, `assay dups uniques`.
+#[derive(Serialize, JsonSchema)]
+pub struct List {
+    pub schema: u32,
+    pub files: Vec<Listed>,
+}
+
+/// A file, and what is known of its copies.
+#[derive(Serialize, JsonSchema)]
+pub struct Listed {
+    #[serde(flatten)]
+    pub file: File,
+    /// How many copies it has; `ls` alone says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<usize>,
+    /// Whether it was compared with all files of its size.
+    pub compared: bool,
+}
+
+/// `assay dups dirs`.
+#[derive(Serialize, JsonSchema)]
+pub struct Folders {
+    pub schema: u32,
+    pub same: Vec<Same>,
+    pub overlapping: Vec<Overlap>,
+}
+
+/// Folders of one content.
+#[derive(Serialize, JsonSchema)]
+pub struct Same {
+    pub folders: Vec<Name>,
+    /// In each of them.
+    pub files: u64,
+    pub bytes: u64,
+    /// How many of the folders may be one with another of them.
+    pub doubtful: u64,
+}
+
+/// Two folders with some content in common.
+#[derive(Serialize, JsonSchema)]
+pub struct Overlap {
+    pub a: Name,
+    pub b: Name,
+    /// Files in common.
+    pub files: u64,
+    /// Bytes in common.
+    pub bytes: u64,
+    pub bytes_a: u64,
+    pub bytes_b: u64,
+    /// Some of their files may be one with another.
+    pub doubtful: bool,
+}
+
+/// `assay dups validate`.
+#[derive(Serialize, JsonSchema)]
+pub struct Validation {
+    pub schema: u32,
+    /// Groups that were compared byte by byte.
+    pub groups: usize,
+    pub problems: Vec<Problem>,
+}
+
+/// A file that is not what the index says.
+#[derive(Serialize, JsonSchema)]
+pub struct Problem {
+    #[serde(flatten)]
+    name: Name,
+    reason: Why,
+    /// What the kernel said, or what changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Differs {
+    /// Its content is another one than that of its group.
+    Differs,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Why {
+    Differs(Differs),
+    NotRead(Reason),
+}
+
+impl Problem {
+    pub fn differs(path: &[u8]) -> Self {
+        Self {
+            name: Name::of(path),
+            reason: Why::Differs(Differs::Differs),
+            detail: None,
+        }
+    }
+
+    pub fn skipped(skip: &Skip) -> Self {
+        Self {
+            name: Name::of(&skip.path),
+            reason: Why::NotRead(skip.reason),
+            detail: Some(skip.detail.clone()),
+        }
+    }
+}
+
+/// `assay dups merge`.
+#[derive(Serialize, JsonSchema)]
+pub struct Merged {
+    pub schema: u32,
+    pub merged: Vec<MergedIndex>,
+}
+
+/// An index that was taken in.
+#[derive(Serialize, JsonSchema)]
+pub struct MergedIndex {
+    pub machine: String,
+    pub folders: u64,
+    /// Files that cannot be compared with those of other machines.
+    pub files_without_hash: usize,
+}
+
+/// `assay dups forget`.
+#[derive(Serialize, JsonSchema)]
+pub struct Forgotten {
+    pub schema: u32,
+    pub forgotten: Vec<ForgottenFolder>,
+}
+
+/// A folder that the index knows nothing of any more.
+#[derive(Serialize, JsonSchema)]
+pub struct ForgottenFolder {
+    #[serde(flatten)]
+    pub name: Name,
+    /// Folders that went with it.
+    pub folders: usize,
+}
+
+/// `assay dups act` without `--apply`: what would be done.
+#[derive(Serialize, JsonSchema)]
+pub struct Planned {
+    schema: u32,
+    steps: Vec<PlannedStep>,
+    /// Bytes that all steps free.
+    gained_bytes: u64,
+    refused: Vec<Refused>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct PlannedStep {
+    /// `hardlink`, `reflink`, `delete` or `move`.
+    action: &'static str,
+    /// The folder that it is moved below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Name>,
+    /// The copy that stays.
+    keep: Name,
+    /// The copy that is acted on.
+    remove: Name,
+    /// Bytes that this frees.
+    gained_bytes: u64,
+}
+
+/// What stays as it is, and why.
+#[derive(Serialize, JsonSchema)]
+pub struct Refused {
+    #[serde(flatten)]
+    name: Name,
+    why: String,
+}
+
+impl Refused {
+    pub fn all(refused: &[Refusal]) -> Vec<Self> {
+        let one = |refusal: &Refusal| Self {
+            name: Name::of(&refusal.path),
+            why: refusal.why.clone(),
+        };
+        refused.iter().map(one).collect()
+    }
+}
+
+impl Planned {
+    pub fn of(plan: &Plan) -> Self {
+        let step = |step: &Step| PlannedStep {
+            action: step.action.word(),
+            to: match &step.action {
+                Action::Move(target) => Some(Name::of(target)),
+                _ => None,
+            },
+            keep: Name::of(&step.keep.path),
+            remove: Name::of(&step.remove.path),
+            gained_bytes: step.gain,
+        };
+        Self {
+            schema: SCHEMA_VERSION,
+            steps: plan.steps.iter().map(step).collect(),
+            gained_bytes: plan.gain(),
+            refused: Refused::all(&plan.refused),
+        }
+    }
+}
+
+/// `assay dups act --apply`: what was done.
+#[derive(Serialize, JsonSchema)]
+pub struct Acted {
+    pub schema: u32,
+    /// Steps.
+    pub done: u64,
+    pub gained_bytes: u64,
+    pub refused: Vec<Refused>,
+    /// What `assay dups undo` calls it.
+    pub run: String,
+}
+
+/// `assay dups undo`: the runs of `act`.
+#[derive(Serialize, JsonSchema)]
+pub struct ActRuns {
+    pub schema: u32,
+    pub runs: Vec<Run>,
+}
+
+/// `assay dups undo RUN`.
+#[derive(Serialize, JsonSchema)]
+pub struct TakenBack {
+    pub schema: u32,
+    /// Files.
+    pub restored: u64,
+    pub refused: Vec<Refused>,
+}
+
+/// The forms of all of them.
+pub(in crate::verbs) fn all() -> Vec<Form> {
+    vec![
+        ("dups-file", "assay dups file --json", form::<Copies>()),
+        (
+            "dups-list",
+            "assay dups ls --json, assay dups uniques --json",
+            form::<List>(),
+        ),
+        ("dups-dirs", "assay dups dirs --json", form::<Folders>()),
+        (
+            "dups-validate",
+            "assay dups validate --json",
+            form::<Validation>(),
+        ),
+        ("dups-merge", "assay dups merge --json", form::<Merged>()),
+        (
+            "dups-forget",
+            "assay dups forget --json",
+            form::<Forgotten>(),
+        ),
+        ("dups-act-plan", "assay dups act --json", form::<Planned>()),
+        ("dups-act", "assay dups act --apply --json", form::<Acted>()),
+        ("dups-runs", "assay dups undo --json", form::<ActRuns>()),
+        (
+            "dups-undo",
+            "assay dups undo RUN --json",
+            form::<TakenBack>(),
+        ),
+    ]
+}

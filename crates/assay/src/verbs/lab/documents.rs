@@ -1,0 +1,439 @@
+//! What the verbs of `assay lab` print with `--json`; `assay lab net` prints what `assay net` does.
+
+use crate::verbs::dev::schemas::{Form, form};
+use assay_experiments::crypto::{Comparison, Finding, Model, Side};
+use assay_experiments::disks::{GuestSide, HostSide, Taken};
+use assay_experiments::full::{self, Ending, Event};
+use assay_experiments::powercut;
+use assay_lab::{Disk, Entry, Image, Snapshot};
+use assay_model::workload::Workload;
+use assay_model::{Doubt, SCHEMA_VERSION};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// A document as it is printed.
+pub fn printed(document: &impl Serialize) -> anyhow::Result<String> {
+    Ok(format!("{}\n", serde_json::to_value(document)?))
+}
+
+/// `assay lab up`.
+#[derive(Serialize, JsonSchema)]
+pub struct Up {
+    pub schema: u32,
+    #[serde(flatten)]
+    pub guest: Guest,
+}
+
+/// A guest.
+#[derive(Serialize, JsonSchema)]
+pub struct Guest {
+    name: String,
+    /// Whether it runs on after the assay that started it.
+    detached: bool,
+    /// Number of the QEMU process; 0 before it started.
+    pid: u32,
+    /// `kvm` or `tcg`.
+    accel: String,
+    memory_mib: u32,
+    cpus: u32,
+    disks: Vec<Size>,
+    /// Hash of its image.
+    image: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Size {
+    name: String,
+    bytes: u64,
+}
+
+impl Guest {
+    pub fn of(entry: &Entry) -> Self {
+        let size = |(name, bytes): &(String, u64)| Size {
+            name: name.clone(),
+            bytes: *bytes,
+        };
+        Self {
+            name: entry.name.clone(),
+            detached: entry.detached,
+            pid: entry.pid,
+            accel: entry.accel.clone(),
+            memory_mib: entry.memory_mib,
+            cpus: entry.cpus,
+            disks: entry.disks.iter().map(size).collect(),
+            image: entry.image.clone(),
+        }
+    }
+}
+
+/// `assay lab list`.
+#[derive(Serialize, JsonSchema)]
+pub struct List {
+    schema: u32,
+    guests: Vec<Guest>,
+    images: Vec<Listed>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// Hash of its recipe.
+    image: String,
+    dir: PathBuf,
+    disk_bytes: u64,
+    /// Whether this assay would use it.
+    current: bool,
+    /// Which OpenZFS it has.
+    zfs: Option<&'static str>,
+}
+
+impl List {
+    pub fn of(guests: &[Entry], images: &[Image]) -> Self {
+        let listed = |image: &Image| Listed {
+            image: image.hash(),
+            dir: image.dir().to_owned(),
+            disk_bytes: image.disk_bytes(),
+            current: image.zfs().is_some(),
+            zfs: image.zfs().map(assay_lab::Zfs::name),
+        };
+        Self {
+            schema: SCHEMA_VERSION,
+            guests: guests.iter().map(Guest::of).collect(),
+            images: images.iter().map(listed).collect(),
+        }
+    }
+}
+
+/// `assay lab build`.
+#[derive(Serialize, JsonSchema)]
+pub struct Built<'a> {
+    schema: u32,
+    /// Hash of its recipe.
+    image: String,
+    dir: &'a Path,
+    /// A list of the packages in it.
+    packages: PathBuf,
+    disk_bytes: u64,
+}
+
+impl<'a> Built<'a> {
+    pub fn of(image: &'a Image) -> Self {
+        Self {
+            schema: SCHEMA_VERSION,
+            image: image.hash(),
+            dir: image.dir(),
+            packages: image.packages(),
+            disk_bytes: image.disk_bytes(),
+        }
+    }
+}
+
+/// `assay lab plug`.
+#[derive(Serialize, JsonSchema)]
+pub struct Plugged {
+    pub schema: u32,
+    pub guest: String,
+    pub disks: Vec<PluggedDisk>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct PluggedDisk {
+    #[serde(flatten)]
+    disk: Described,
+    /// In the guest.
+    device: PathBuf,
+}
+
+impl PluggedDisk {
+    pub fn of(disk: &Disk, device: PathBuf) -> Self {
+        Self {
+            disk: Described::of(disk),
+            device,
+        }
+    }
+}
+
+/// A disk of a guest.
+#[derive(Serialize, JsonSchema)]
+struct Described {
+    name: String,
+    /// Format, bus, cache mode, aio.
+    what: String,
+    bytes: u64,
+}
+
+impl Described {
+    fn of(disk: &Disk) -> Self {
+        Self {
+            name: disk.name.clone(),
+            what: disk.describe(),
+            bytes: disk.size,
+        }
+    }
+}
+
+/// `assay lab snapshot`.
+#[derive(Serialize, JsonSchema)]
+pub struct Snapshots<'a> {
+    schema: u32,
+    guest: &'a str,
+    snapshots: Vec<Kept<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Kept<'a> {
+    tag: &'a str,
+    /// When it was kept.
+    #[schemars(with = "String")]
+    time: Option<Timestamp>,
+    memory_bytes: u64,
+}
+
+impl<'a> Snapshots<'a> {
+    pub fn of(guest: &'a str, snapshots: &'a [Snapshot]) -> Self {
+        let kept = |one: &'a Snapshot| Kept {
+            tag: &one.tag,
+            time: Timestamp::from_second(one.seconds).ok(),
+            memory_bytes: one.memory,
+        };
+        Self {
+            schema: SCHEMA_VERSION,
+            guest,
+            snapshots: snapshots.iter().map(kept).collect(),
+        }
+    }
+}
+
+/// `assay lab powercut`.
+#[derive(Serialize, JsonSchema)]
+pub struct PowerCuts<'a> {
+    schema: u32,
+    disks: Vec<PowerCut<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct PowerCut<'a> {
+    disk: &'a str,
+    /// Format, bus, cache mode, aio.
+    what: &'a str,
+    /// Whether its cache mode claims durability; `unsafe` does not.
+    claims_durability: bool,
+    /// Records that the guest's kernel called durable.
+    acknowledged: u64,
+    /// Flushes that QEMU sent to the host until the kill.
+    flushes: u64,
+    cuts: u64,
+    /// Cuts after which an acknowledged record was missing.
+    cuts_with_loss: u64,
+    /// Most acknowledged records that were missing after a cut.
+    most_lost: u64,
+    /// Whether the disk did as its cache mode says.
+    as_promised: bool,
+    /// What was in the way of looking for records.
+    note: Option<&'a str>,
+}
+
+impl<'a> PowerCuts<'a> {
+    pub fn of(outcomes: &'a [powercut::Outcome]) -> Self {
+        let one = |one: &'a powercut::Outcome| PowerCut {
+            disk: &one.disk,
+            what: &one.what,
+            claims_durability: one.claims,
+            acknowledged: one.acknowledged,
+            flushes: one.flushes,
+            cuts: one.cuts,
+            cuts_with_loss: one.lossy,
+            most_lost: one.lost,
+            as_promised: one.as_promised(),
+            note: one.note.as_deref(),
+        };
+        Self {
+            schema: SCHEMA_VERSION,
+            disks: outcomes.iter().map(one).collect(),
+        }
+    }
+}
+
+/// `assay lab full`.
+#[derive(Serialize, JsonSchema)]
+pub struct Full<'a> {
+    schema: u32,
+    seed: u64,
+    /// The file system that was filled.
+    file_system: &'a str,
+    disks: Vec<Filled<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Filled<'a> {
+    disk: &'a str,
+    /// Format, bus, cache mode, aio.
+    what: &'a str,
+    /// How the guest asked for durability.
+    sync: &'static str,
+    /// Bytes that were free on the host when the writing began.
+    free_bytes: u64,
+    ending: Ending,
+    /// How often QEMU paused the guest.
+    pauses: u32,
+    events: &'a [Event],
+    /// What the guest's writer got from its kernel.
+    guest_error: Option<GuestError<'a>>,
+    /// Whether the guest wrote on when there was space again.
+    resumed: bool,
+    /// Records, until the host ran out of space.
+    acknowledged_before: u64,
+    /// Records, after there was space again.
+    acknowledged_after: u64,
+    acknowledged: u64,
+    /// Acknowledged records that are not on the disk.
+    lost: u64,
+    kept: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct GuestError<'a> {
+    /// 0 when it is not known.
+    errno: i32,
+    reason: &'a str,
+}
+
+impl<'a> Full<'a> {
+    pub fn of(seed: u64, file_system: &'a str, outcomes: &'a [full::Outcome]) -> Self {
+        let one = |one: &'a full::Outcome| Filled {
+            disk: &one.disk,
+            what: &one.what,
+            sync: one.sync.name(),
+            free_bytes: one.free,
+            ending: one.ending(),
+            pauses: one.pauses,
+            events: &one.events,
+            guest_error: one.error.as_ref().map(|(errno, reason)| GuestError {
+                errno: *errno,
+                reason,
+            }),
+            resumed: one.resumed(),
+            acknowledged_before: one.before,
+            acknowledged_after: one.after,
+            acknowledged: one.acknowledged,
+            lost: one.lost,
+            kept: one.kept(),
+        };
+        Self {
+            schema: SCHEMA_VERSION,
+            seed,
+            file_system,
+            disks: outcomes.iter().map(one).collect(),
+        }
+    }
+}
+
+/// `assay lab measure`.
+#[derive(Serialize, JsonSchema)]
+pub struct Measured<'a> {
+    schema: u32,
+    seed: u64,
+    disks: Vec<Described>,
+    workloads: Vec<&'a Workload>,
+    samples: Vec<Sample<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sample<'a> {
+    disk: &'a str,
+    workload: &'a str,
+    /// From 0.
+    round: u32,
+    guest: &'a GuestSide,
+    host: &'a HostSide,
+    /// Why it may not mean what it seems to.
+    doubts: &'a [Doubt],
+    /// The JSON+ document of fio.
+    fio: serde_json::Value,
+}
+
+impl<'a> Measured<'a> {
+    pub fn of(
+        disks: &[Disk],
+        seed: u64,
+        workloads: Vec<&'a Workload>,
+        samples: &'a [Taken],
+    ) -> Result<Self, serde_json::Error> {
+        let one = |taken: &'a Taken| {
+            Ok(Sample {
+                disk: &taken.sample.target,
+                workload: &taken.sample.workload,
+                round: taken.sample.round - 1,
+                guest: &taken.guest,
+                host: &taken.host,
+                doubts: &taken.doubts,
+                fio: serde_json::from_slice(&taken.fio)?,
+            })
+        };
+        Ok(Self {
+            schema: SCHEMA_VERSION,
+            seed,
+            disks: disks.iter().map(Described::of).collect(),
+            workloads,
+            samples: samples
+                .iter()
+                .map(one)
+                .collect::<Result<_, serde_json::Error>>()?,
+        })
+    }
+}
+
+/// `assay lab crypto`.
+#[derive(Serialize, JsonSchema)]
+pub struct Crypto<'a> {
+    schema: u32,
+    host: &'a Side,
+    models: &'a [Model],
+    findings: &'a [Finding],
+    /// What the comparison cannot tell.
+    note: Option<&'a str>,
+}
+
+impl<'a> Crypto<'a> {
+    pub fn of(comparison: &'a Comparison, findings: &'a [Finding], note: Option<&'a str>) -> Self {
+        Self {
+            schema: SCHEMA_VERSION,
+            host: &comparison.host,
+            models: &comparison.models,
+            findings,
+            note,
+        }
+    }
+}
+
+/// The forms of all of them.
+pub(in crate::verbs) fn all() -> Vec<Form> {
+    vec![
+        ("lab-up", "assay lab up --json", form::<Up>()),
+        ("lab-list", "assay lab list --json", form::<List>()),
+        ("lab-build", "assay lab build --json", form::<Built<'_>>()),
+        ("lab-plug", "assay lab plug --json", form::<Plugged>()),
+        (
+            "lab-snapshots",
+            "assay lab snapshot --json",
+            form::<Snapshots<'_>>(),
+        ),
+        (
+            "lab-power-cut",
+            "assay lab power-cut --json",
+            form::<PowerCuts<'_>>(),
+        ),
+        ("lab-full", "assay lab full --json", form::<Full<'_>>()),
+        (
+            "lab-measure",
+            "assay lab measure --json",
+            form::<Measured<'_>>(),
+        ),
+        (
+            "lab-crypto",
+            "assay lab crypto --json",
+            form::<Crypto<'_>>(),
+        ),
+    ]
+}
