@@ -7,6 +7,7 @@
 mod book;
 mod noise;
 mod parallel;
+mod slots;
 mod speed;
 mod stalls;
 mod tables;
@@ -32,7 +33,7 @@ fn main() -> io::Result<()> {
     let n = asked.unwrap_or(REPETITIONS).max(2 * COSTLY);
     let few = n / COSTLY;
     let only = arguments.get(1).map_or("", String::as_str);
-    let tables: [(&str, usize, Table); 9] = [
+    let tables: [(&str, usize, Table); 10] = [
         ("Verdicts", n, tables::verdicts),
         ("Gains around the margin", n, tables::negligible),
         ("Rare slow slots", n / 2, stalls::stalls),
@@ -42,6 +43,7 @@ fn main() -> io::Result<()> {
         ("Campaigns", few, unsimulated::campaigns),
         ("Strict levels", few, unsimulated::strict),
         ("Sides made anew", n, unsimulated::makings),
+        ("Minutes to a verdict", n / 4, slots::minutes),
     ];
     for (title, n, table) in tables {
         if !title.starts_with(only) {

@@ -59,6 +59,8 @@ pub enum Event<'a> {
         pair_sd: f64,
         /// How many neighbours.
         pairs: u32,
+        /// The length of slots that was chosen from it.
+        slot: Option<assay_model::Nanos>,
     },
     /// A side of a pair is measured next.
     Side {

@@ -19,6 +19,7 @@ mod rows;
 mod rule;
 pub mod second;
 mod shown;
+pub mod slots;
 mod test;
 mod total;
 mod verdict;

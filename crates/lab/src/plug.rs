@@ -14,8 +14,8 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 /// An emulated guest on a busy machine takes its time to notice.
-const GUEST_NOTICES_WITHIN: Duration = Duration::from_secs(90);
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const GUEST_NOTICES_WITHIN: Duration = Duration::from_secs(90);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 impl Guest {
     /// Plugs a disk in and waits until the guest sees it.
@@ -47,7 +47,7 @@ impl Guest {
         let plugged = self
             .make(disk, files)
             .and_then(|made| self.add(disk, &made))
-            .and_then(|()| self.wait_for(&disk.name));
+            .and_then(|()| self.devices(&[&disk.name]).map(drop));
         if plugged.is_err() {
             // The first error is the one to tell.
             let _ = self.take_away(&disk.name);
@@ -90,18 +90,6 @@ impl Guest {
                 .map_err(|error| explain(disk, &part, error))?;
         }
         Ok(())
-    }
-
-    fn wait_for(&self, name: &str) -> Result<(), LabError> {
-        let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
-        loop {
-            match self.devices(&[name]) {
-                Err(LabError::Disk { .. }) if Instant::now() < deadline => {
-                    std::thread::sleep(PAUSE);
-                }
-                found => return found.map(drop),
-            }
-        }
     }
 
     fn take_away(&mut self, name: &str) -> Result<(), LabError> {

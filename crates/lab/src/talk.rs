@@ -4,6 +4,7 @@ use crate::channel::Channel;
 use crate::error::LabError;
 use crate::guest::Guest;
 use crate::landing::Landing;
+use crate::plug::{GUEST_NOTICES_WITHIN, PAUSE};
 use assay_host::held::{Access, Held};
 use assay_host::{CommandOutput, Limits, MAX_BYTES};
 use assay_instruments::fio::{self, Ended};
@@ -175,11 +176,29 @@ impl Guest {
     }
 
     /// The device node of each disk, in the order of `names`: found by serial number, because the
-    /// kernel numbers devices as it finds them.
+    /// kernel numbers devices as it finds them. Waits for those that this guest was given: a kernel looks for
+    /// disks behind a controller while programs run already, one after the other.
     ///
     /// # Errors
     /// One is not there, or the guest is gone.
     pub fn devices(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
+        let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
+        loop {
+            let found = self.devices_now(names);
+            let Err(LabError::Disk { name, .. }) = &found else {
+                return found;
+            };
+            let entry = self.place.entered();
+            let disks = &entry.as_ref().unwrap_or(&self.entry).disks;
+            let given = disks.iter().any(|(given, _)| given == name);
+            if !given || self.cancel.is_cancelled() || Instant::now() >= deadline {
+                return found;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn devices_now(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
         let argv = [
             "lsblk",
             "--nodeps",

@@ -299,6 +299,10 @@ pub struct TrialSpec {
     /// Seconds one slot measures.
     #[serde(default = "slot_seconds")]
     pub slot_seconds: f64,
+    /// Seconds of a slot at least, where slots may be shorter than that: nothing of one may be carried into
+    /// the next, as what a cache writes back later is. The noise then decides how long they are.
+    #[serde(default)]
+    pub slot_seconds_min: Option<f64>,
     /// Seconds of load before a slot is measured, after the change.
     #[serde(default = "washout_seconds")]
     pub washout_seconds: f64,

@@ -89,6 +89,10 @@ pub struct TrialPlan {
     pub margin: f64,
     /// Measured time of one slot.
     pub slot: Nanos,
+    /// The shortest slot that is possible, where the noise decides how long they are; `slot` is then the
+    /// longest, until the noise is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot_min: Option<Nanos>,
     /// Time of load before a slot is measured.
     pub washout: Nanos,
     /// Reads from a cache count.

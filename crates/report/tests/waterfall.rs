@@ -221,4 +221,15 @@ fn what_is_missing_is_said() {
     assert!(apart.contains("more than noise"), "{apart}");
     let both = text(200, |_, falls| falls[0].wholes[0].first = vec![0, 2]);
     assert!(both.contains("but ext4 may cost as much"), "{both}");
+    // The whole of two noisy parts costs something, or it may cost nothing as they do.
+    let whole = |reach: f64| {
+        text(200, move |_, falls| {
+            let whole = &mut falls[0].wholes[0];
+            whole.first.clear();
+            whole.added = estimate(56e6, reach);
+        })
+    };
+    assert!(whole(17e6).contains("not told: the whole costs something"));
+    assert!(!whole(17e6).contains("no layer costs anything"));
+    assert!(whole(60e6).contains("no layer costs anything"));
 }

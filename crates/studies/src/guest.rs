@@ -3,10 +3,9 @@
 use crate::StudyError;
 use assay_fio::json::Document;
 use assay_host::Limits;
-use assay_lab::{Accel, Guest, LabError};
+use assay_lab::{Accel, Guest};
 use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Runs a command in a guest to its end and returns what it printed.
 ///
@@ -68,24 +67,4 @@ pub fn machine(guest: &Guest) -> Vec<(String, String)> {
 #[must_use]
 pub fn emulated(guest: &Guest) -> bool {
     guest.accel().accel == Accel::Tcg
-}
-
-/// How long a guest may take to find its disks: behind an emulated controller they are looked for
-/// one after the other, after udev has settled.
-pub(crate) const FINDING: Duration = Duration::from_secs(90);
-
-/// The device node of each disk; waits until all are there.
-///
-/// # Errors
-/// One does not appear, or the guest is gone.
-pub fn devices(guest: &Guest, names: &[&str]) -> Result<Vec<PathBuf>, StudyError> {
-    let begun = Instant::now();
-    loop {
-        match guest.devices(names) {
-            Err(LabError::Disk { .. }) if begun.elapsed() < FINDING => {
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            found => return Ok(found?),
-        }
-    }
 }

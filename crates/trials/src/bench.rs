@@ -1,6 +1,7 @@
 //! What the pairs need from the machine.
 
 use crate::TrialError;
+use assay_model::Nanos;
 use assay_model::sample::Sample;
 use assay_model::trial::Side;
 use std::time::Duration;
@@ -19,6 +20,9 @@ pub trait Bench {
     /// # Errors
     /// The load generator cannot be started at all; a load that fails is a sample that says so.
     fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError>;
+
+    /// How long the slots from now on measure.
+    fn slots_last(&mut self, length: Nanos);
 
     /// The three clocks, read together.
     fn clocks(&self) -> Clocks;

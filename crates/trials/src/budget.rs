@@ -1,6 +1,6 @@
 //! What fits into the time that a user gives: what is made before, the noise of the machine, pairs.
 
-use crate::pairs::NOISE_PAIRS;
+use crate::noise::NOISE_PAIRS;
 use assay_judge::trial::forecast::{least_pairs, pairs_within, time};
 use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::trial::TrialPlan;

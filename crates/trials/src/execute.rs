@@ -3,7 +3,8 @@
 use crate::TrialError;
 use crate::budget::affords_noise;
 use crate::machine::{Machine, On, monotonic};
-use crate::pairs::{Stop, measure, noise};
+use crate::noise::noise;
+use crate::pairs::{Stop, measure};
 use assay_changes::{Outcome, Recovered, Switch, never_kept};
 use assay_engine::{Environment, Event, Tell};
 use assay_host::Host;
@@ -194,12 +195,24 @@ fn on_machine(
     if wish.noise
         && affords_noise(&as_settled.plan)
         && slots.is_empty()
-        && let Some(sd) = noise(&as_settled, &mut machine, watch, env.cancel, tell)?
+        && let Some(seen) = noise(&as_settled, &mut machine, watch, env.cancel, tell)?
     {
-        trial.remarks.push(format!(
-            "noise before the change: neighbouring slots differed by about {:.1} %",
-            (sd.exp() - 1.0) * 100.0
-        ));
+        let percent = (seen.pair_sd.exp() - 1.0) * 100.0;
+        trial.remarks.push(match seen.slot {
+            Some(slot) => format!(
+                "slots of {slot} were chosen from the noise before the change: of that length, neighbours differ by about {percent:.1} %"
+            ),
+            None => format!("noise before the change: neighbouring slots differed by about {percent:.1} %"),
+        });
+        if let Some(slot) = seen.slot {
+            // Before any coin was looked at, so that the coins are still coins.
+            crate::plan::with_slots(
+                &mut trial.plan,
+                slot,
+                Nanos::from(monotonic().saturating_sub(began)),
+            );
+            store.update_trial(trial)?;
+        }
     }
     if trial.durability.is_empty() && !trial.plan.aa {
         trial.durability = machine.durability()?;

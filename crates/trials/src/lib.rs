@@ -9,6 +9,7 @@ mod candidate;
 mod error;
 mod execute;
 mod machine;
+mod noise;
 mod pairs;
 mod plan;
 mod stopped;

@@ -14,7 +14,7 @@ use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::sample::Sample;
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
 use assay_model::workload::Engine;
-use assay_model::{Bytes, Change, Load, change};
+use assay_model::{Bytes, Change, Load, Nanos, change};
 use assay_runner::Ground;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ struct Loader<'a> {
 /// Both sides, ready to be measured.
 pub(crate) struct Machine<'a> {
     plan: &'a TrialPlan,
+    /// Measured time of a slot.
+    slot: Nanos,
     loader: Loader<'a>,
     sides: Sides<'a>,
 }
@@ -129,6 +131,7 @@ impl<'a> Machine<'a> {
         };
         Ok(Self {
             plan,
+            slot: plan.slot,
             loader,
             sides,
         })
@@ -192,7 +195,7 @@ impl Bench for Machine<'_> {
             load: &loader.load,
             name: loader.load.name(),
             ramp: plan.washout,
-            runtime: plan.slot,
+            runtime: self.slot,
             limit: OPERATION_LIMIT,
             size: size(&loader.load),
             // The same seed for both sides of a pair: the same offsets and data.
@@ -203,6 +206,10 @@ impl Bench for Machine<'_> {
             round: pair,
             number: slot,
         })?)
+    }
+
+    fn slots_last(&mut self, length: Nanos) {
+        self.slot = length;
     }
 
     fn clocks(&self) -> Clocks {

@@ -6,14 +6,10 @@ use crate::{TrialError, doubt, stopped};
 use assay_engine::{Carried, Event, Steps, Tell, carry_out};
 use assay_host::Host;
 use assay_instruments::Cancel;
-use assay_judge::trial::{fruitless, judge_trial, pairs, shown};
-use assay_model::sample::Outcome;
-use assay_model::trial::{Judgement, PairOutcome, Side, Slot, Trial};
+use assay_judge::trial::{fruitless, judge_trial, shown};
+use assay_model::trial::{Judgement, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
 use std::time::Duration;
-
-/// Neighbours measured to see the noise before anything is changed.
-pub(crate) const NOISE_PAIRS: u32 = 3;
 
 /// Why the pairs ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +195,7 @@ fn drop_halves(slots: &mut Vec<Slot>) {
 
 /// A slot of a pair: `real` is the side that is in effect, `side` what it counts as. `since` is when the
 /// pair began.
-fn one_slot(
+pub(crate) fn one_slot(
     (pair, real, side, number): (u32, Side, Side, u32),
     read_back: String,
     since: Clocks,
@@ -234,57 +230,6 @@ fn clock_doubt(what: Disagreement) -> Doubt {
             "the pair is left out; let the clock settle (NTP) before a trial",
         ),
     }
-}
-
-/// Measures neighbours of the side as it is now, to see how noisy the machine is. Nothing is stored.
-/// None when that cannot be said: interrupted, or a sample failed.
-///
-/// # Errors
-/// As [`measure`].
-pub fn noise(
-    trial: &Trial,
-    bench: &mut dyn Bench,
-    host: Option<&dyn Host>,
-    cancel: &Cancel,
-    tell: &mut Tell<'_>,
-) -> Result<Option<f64>, TrialError> {
-    let mut slots = Vec::new();
-    for pair in 1..=NOISE_PAIRS {
-        for (number, side) in [(0, Side::Now), (1, Side::Changed)] {
-            if cancel.is_cancelled() {
-                return Ok(None);
-            }
-            let real = Side::Now;
-            tell(Event::Side {
-                pair: 0,
-                side: real,
-            });
-            // Labelled as both sides, so that the judge pairs them; both are the machine as it is.
-            let of = (pair, real, side, 2 * (pair - 1) + number);
-            let slot = one_slot(of, String::new(), bench.clocks(), bench, host)?;
-            if let Outcome::Failed { error } = slot.sample.outcome {
-                return Err(TrialError::LoadFails { error });
-            }
-            slots.push(slot);
-        }
-    }
-    let effects: Vec<f64> = pairs(trial, &slots)
-        .into_iter()
-        .filter_map(|outcome| match outcome {
-            PairOutcome::Measured { effect, .. } => Some(effect),
-            _ => None,
-        })
-        .collect();
-    if effects.is_empty() {
-        return Ok(None);
-    }
-    // The mean is known: both sides are the same.
-    let sd = (effects.iter().map(|x| x * x).sum::<f64>() / effects.len() as f64).sqrt();
-    tell(Event::Noise {
-        pair_sd: sd,
-        pairs: effects.len() as u32,
-    });
-    Ok(Some(sd))
 }
 
 #[cfg(test)]

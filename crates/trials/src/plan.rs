@@ -1,6 +1,7 @@
 //! From advice to a plan that leaves nothing to choose: how many pairs at most, which side first.
 
 use crate::budget;
+use assay_judge::trial::forecast::pairs_within;
 use assay_model::advice::{Advice, Guard, TrialSpec};
 use assay_model::load::Load;
 use assay_model::trial::{MAX_PAIRS, Side, TrialPlan};
@@ -61,6 +62,10 @@ pub fn settle(
         guards: guards(spec, &options.guards),
         margin: options.margin.unwrap_or(spec.margin),
         slot: options.slot.unwrap_or_else(|| seconds(spec.slot_seconds)),
+        // Who names a length gets it.
+        slot_min: (spec.slot_seconds_min)
+            .filter(|least| options.slot.is_none() && *least < spec.slot_seconds)
+            .map(seconds),
         washout: options
             .washout
             .unwrap_or_else(|| seconds(spec.washout_seconds)),
@@ -88,11 +93,23 @@ pub fn settle(
     plan
 }
 
+/// Slots of this length: more of them may fit into the time that was given, of which some was spent.
+pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
+    plan.slot = slot;
+    if let Some(budget) = plan.budget {
+        let fit = pairs_within(plan, Nanos(budget.0.saturating_sub(spent.0)));
+        plan.max_pairs = plan.max_pairs.max(fit.min(MAX_PAIRS));
+        plan.first = coins(plan.seed, plan.max_pairs);
+    }
+}
+
 /// The same plan with other coins, for a second session.
 #[must_use]
 pub fn again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
     let mut again = plan.clone();
     (again.seed, again.budget) = (seed, budget);
+    // What was chosen then stays.
+    again.slot_min = None;
     if let Some(budget) = budget {
         again.max_pairs = again.max_pairs.min(budget::pairs(&again, budget)).max(1);
     }
@@ -129,6 +146,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shorter_slots_leave_room_for_more_pairs_with_the_same_coins() {
+        let mut plan = crate::pairs::tests::trial().plan;
+        let s = 1_000_000_000;
+        (plan.slot, plan.washout, plan.budget) = (Nanos(5 * s), Nanos(s), Some(Nanos(150 * s)));
+        plan.max_pairs = 10;
+        plan.first = coins(plan.seed, 10);
+        let before = plan.first.clone();
+        with_slots(&mut plan, Nanos(s), Nanos(30 * s));
+        assert_eq!((plan.slot, plan.max_pairs), (Nanos(s), 30));
+        assert_eq!((plan.first.len(), &plan.first[..10]), (30, &before[..]));
+        plan.budget = None;
+        with_slots(&mut plan, Nanos(2 * s), Nanos(0));
+        assert_eq!((plan.slot, plan.max_pairs), (Nanos(2 * s), 30));
+    }
+
+    #[test]
     fn coins_are_fair_enough_and_the_same_for_the_same_seed() {
         assert_eq!(coins(7, 60), coins(7, 60));
         assert_ne!(coins(7, 60), coins(8, 60));
@@ -163,6 +196,7 @@ mod tests {
             no_tail_guard: no_tail_guard.map(str::to_owned),
             margin: 0.03,
             slot_seconds: 5.0,
+            slot_seconds_min: None,
             washout_seconds: 1.0,
             cached: false,
             safety: None,

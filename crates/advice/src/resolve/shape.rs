@@ -118,6 +118,13 @@ pub(super) fn sensible(spec: &TrialSpec) -> Result<(), (&'static str, &'static s
     if !(spec.slot_seconds > 0.0 && spec.slot_seconds.is_finite()) {
         return Err(("slot_seconds", "`slot_seconds` is more than 0"));
     }
+    let least = spec.slot_seconds_min.unwrap_or(spec.slot_seconds);
+    if !(least > 0.0 && least <= spec.slot_seconds) {
+        return Err((
+            "slot_seconds_min",
+            "`slot_seconds_min` is more than 0 and at most `slot_seconds`",
+        ));
+    }
     if !(spec.washout_seconds >= 0.0 && spec.washout_seconds.is_finite()) {
         return Err(("washout_seconds", "`washout_seconds` is at least 0"));
     }

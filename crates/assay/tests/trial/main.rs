@@ -8,6 +8,7 @@
 mod common;
 mod refused;
 mod services;
+mod slots;
 mod stopped;
 
 use assay_rigs::skip;

@@ -55,12 +55,22 @@ fn rung(view: &View, rung: usize) -> String {
     clean(&view.ladder.rungs[rung].layer)
 }
 
+/// Whether all layers together add time for certain.
+fn costs(whole: &Whole) -> bool {
+    let interval = whole.added.and_then(|added| added.interval);
+    interval.is_some_and(|interval| interval.low > 0.0)
+}
+
 /// `A`, `A or B`, `A, B or C`.
 fn either(names: &[String]) -> String {
+    listed(names, "or")
+}
+
+fn listed(names: &[String], word: &str) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
-        [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+        [rest @ .., last] => format!("{} {word} {last}", rest.join(", ")),
     }
 }
 
@@ -93,6 +103,15 @@ pub(crate) fn first(view: &View, fall: &Waterfall, whole: &Whole) -> String {
             [] => "unknown: one round has no interval (--rounds)".to_owned(),
             _ => "unknown: a rung has no figure".to_owned(),
         },
+        // The whole is measured on its own, or more exactly than its parts.
+        ([], _) if costs(whole) => {
+            let all = whole.steps.iter().map(|&step| layer(view, fall, step));
+            let all: Vec<String> = all.collect();
+            format!(
+                "not told: the whole costs something, but not which of {} does, which more rounds would tell (--rounds){unknown}",
+                listed(&all, "and")
+            )
+        }
         ([], _) => {
             format!("nowhere: no layer costs anything that can be told from noise{unknown}")
         }

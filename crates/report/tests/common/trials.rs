@@ -141,6 +141,7 @@ pub fn plan(advice: &str, title: &str, change: Change, load: Load, metric: Quant
         }],
         margin: 0.03,
         slot: Nanos(5_000_000_000),
+        slot_min: None,
         washout: Nanos(1_000_000_000),
         cached: false,
         safety: None,

@@ -124,6 +124,7 @@ pub fn trial(uid: &str) -> Trial {
             guards: vec![],
             margin: 0.03,
             slot: Nanos(1),
+            slot_min: None,
             washout: Nanos(0),
             cached: false,
             safety: None,

@@ -273,7 +273,7 @@ impl Bench for GuestDisks<'_> {
         let all = disks.iter().map(|(_, disk)| disk.clone()).collect();
         let guest = self.place.boot("disks", MEMORY, 2, all)?;
         let names: Vec<&str> = disks.iter().map(|(_, disk)| disk.name.as_str()).collect();
-        for ((name, _), device) in disks.iter().zip(guest::devices(&guest, &names)?) {
+        for ((name, _), device) in disks.iter().zip(guest.devices(&names)?) {
             (self.place.say)(&format!("filling the disk {name}"));
             self.fill(&guest, &device)?;
             self.things.insert(name.clone(), Thing::Disk(device));

@@ -204,7 +204,7 @@ impl<'a> Points<'a> {
             self.place.go_on()?;
             (self.place.say)(&format!("making the pool {}", pool.name()));
             let device = |name: &str| -> Result<String, StudyError> {
-                let found = guest::devices(&guest, &[name])?;
+                let found = guest.devices(&[name])?;
                 Ok(found
                     .first()
                     .map_or(String::new(), |path| path.display().to_string()))

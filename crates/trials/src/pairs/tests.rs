@@ -1,11 +1,12 @@
 //! The loop on a machine whose truth is known.
 
 use super::*;
+use crate::noise::noise;
 use assay_judge::trial::FRUITLESS;
 use assay_model::advice::RiskLevel;
 use assay_model::change::Setting;
 use assay_model::criterion::{Metric, Quantity};
-use assay_model::sample::{Operation, Operations, Sample, Worker};
+use assay_model::sample::{Operation, Operations, Outcome, Sample, Worker};
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
 use assay_model::{Change, Facts, Load};
 use rand::{RngExt as _, SeedableRng};
@@ -27,6 +28,7 @@ struct Null {
     /// Asks to stop during this slot.
     cancel_at: Option<(u32, Cancel)>,
     entered: Vec<Side>,
+    slot: Nanos,
 }
 
 impl Null {
@@ -42,6 +44,7 @@ impl Null {
             broken: false,
             cancel_at: None,
             entered: Vec::new(),
+            slot: Nanos(5_000_000_000),
         }
     }
 }
@@ -53,7 +56,7 @@ impl Bench for Null {
     }
 
     fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError> {
-        self.time += Duration::from_secs(6);
+        self.time += Duration::from_secs(1) + Duration::from(self.slot);
         if self.sleeps_in == Some(pair) && side == Side::Changed {
             self.slept += Duration::from_secs(3600);
         }
@@ -105,6 +108,10 @@ impl Bench for Null {
         })
     }
 
+    fn slots_last(&mut self, length: Nanos) {
+        self.slot = length;
+    }
+
     fn clocks(&self) -> Clocks {
         let seconds = jiff::SignedDuration::try_from(self.time + self.slept).unwrap();
         Clocks {
@@ -143,6 +150,7 @@ pub(crate) fn trial() -> Trial {
             guards: vec![],
             margin: 0.03,
             slot: Nanos(5_000_000_000),
+            slot_min: None,
             washout: Nanos(1_000_000_000),
             cached: false,
             safety: None,
@@ -269,6 +277,29 @@ fn an_interrupted_trial_goes_on_to_the_same_answer() {
     assert!(pairs.is_sorted() && pairs.len() == 2 * judgement.pairs as usize);
 }
 
+/// Where the plan leaves it open, a quiet machine gets short slots and a noisy one longer ones; the pairs have
+/// the length that was chosen, and a trial that leaves nothing open has its own.
+#[test]
+fn noise_decides_how_long_slots_are() {
+    let mut open = trial();
+    open.plan.slot_min = Some(Nanos(1_000_000_000));
+    let chosen = |plan: &Trial, sd: f64| {
+        let mut bench = Null::new(2.0, sd);
+        let seen = noise(plan, &mut bench, None, &Cancel::default(), &mut |_| {});
+        let slot = seen.unwrap().unwrap().slot;
+        assert_eq!(bench.slot, slot.unwrap_or(plan.plan.slot));
+        assert!(bench.entered.is_empty(), "nothing is changed for it");
+        slot
+    };
+    assert_eq!(chosen(&open, 0.003), Some(Nanos(1_000_000_000)));
+    let noisy = chosen(&open, 0.12).unwrap();
+    assert!(
+        noisy > Nanos(1_000_000_000) && noisy <= open.plan.slot,
+        "{noisy}"
+    );
+    assert_eq!(chosen(&trial(), 0.003), None);
+}
+
 #[test]
 fn noise_is_what_was_planted() {
     let mut silent = |_: Event<'_>| {};
@@ -286,7 +317,7 @@ fn noise_is_what_was_planted() {
         &Cancel::default(),
         &mut silent,
     );
-    let (quiet, loud) = (quiet.unwrap().unwrap(), loud.unwrap().unwrap());
+    let [quiet, loud] = [quiet, loud].map(|seen| seen.unwrap().unwrap().pair_sd);
     // Three neighbours give a factor of three or so, not more; the effect of 2 must not be in it.
     assert!((0.002..0.05).contains(&quiet), "{quiet}");
     assert!((0.06..1.5).contains(&loud), "{loud}");

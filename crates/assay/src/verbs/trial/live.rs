@@ -62,7 +62,11 @@ impl Shown {
                 proof.lost,
                 proof.acknowledged
             )),
-            Event::Noise { pair_sd, pairs } => self.noise(*pair_sd, *pairs),
+            Event::Noise {
+                pair_sd,
+                pairs,
+                slot,
+            } => self.noise(*pair_sd, *pairs, *slot),
             Event::Side { pair: 0, .. } => {
                 self.doing("measuring the noise of the machine as it is".to_owned());
             }
@@ -115,7 +119,11 @@ impl Shown {
         }
     }
 
-    fn noise(&self, sd: f64, pairs: u32) {
+    fn noise(&mut self, sd: f64, pairs: u32, slot: Option<Nanos>) {
+        if let Some(slot) = slot {
+            self.plan.slot = slot;
+            self.line(&format!("slots of {slot}: an answer comes soonest so"));
+        }
         self.line(&format!(
             "noise of this machine: neighbours differ by about {:.1} % ({pairs} seen)",
             (sd.exp() - 1.0) * 100.0

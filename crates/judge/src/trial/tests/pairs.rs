@@ -39,6 +39,7 @@ pub(super) fn trial(metric: &str, guards: &[&str]) -> Trial {
             .collect(),
         margin: 0.03,
         slot: Nanos(5_000_000_000),
+        slot_min: None,
         washout: Nanos(1_000_000_000),
         cached: false,
         safety: None,

@@ -2,7 +2,7 @@
 
 use super::build::{LIMIT, POOL};
 use crate::fio::{TARGET, Work};
-use crate::guest::{self, FINDING};
+use crate::guest;
 use crate::{Place, StudyError};
 use assay_changes::{Made, MadeId};
 use assay_fio::json::Document;
@@ -13,6 +13,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// An emulated guest on a busy machine takes its time.
+const UDEV_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 
 /// Where layers are made.
 pub(super) enum Ground<'a> {
@@ -201,7 +204,7 @@ impl Ground<'_> {
         let Some(guest) = self.guest() else {
             return Ok(None);
         };
-        let found = guest::devices(guest, &[name])?;
+        let found = guest.devices(&[name])?;
         Ok(found.first().map(|path| path.display().to_string()))
     }
 
@@ -210,7 +213,7 @@ impl Ground<'_> {
         self.command(&["udevadm", "settle"])?;
         let begun = Instant::now();
         while !self.run(&["test", "-e", path], LIMIT)?.success() {
-            if begun.elapsed() > FINDING {
+            if begun.elapsed() > UDEV_NOTICES_WITHIN {
                 return Err(StudyError::measure(path, "udev does not make it"));
             }
             std::thread::sleep(Duration::from_millis(100));
