@@ -47,6 +47,9 @@ pub fn page(title: &str, style: &str, body: &'static str, values: minijinja::Val
         Ok(syntax) => environment.set_syntax(syntax),
         Err(error) => unreachable!("the syntax is part of the program: {error:#}"),
     }
+    environment.add_filter("marked", |text: &str| {
+        minijinja::Value::from_safe_string(marked(text))
+    });
     let values = context! {
         page_title => clean(title),
         page_style => format!("{}\n{STYLE}\n{style}", palette::css()),
@@ -78,6 +81,34 @@ pub fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+/// Text for HTML in which what stands between backticks, as many at the end as at the beginning, is code.
+fn marked(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('`') {
+        let ticks = rest[at..].chars().take_while(|c| *c == '`').count();
+        let inside = &rest[at + ticks..];
+        let fence = &rest[at..at + ticks];
+        let ends = inside.match_indices(fence).find(|(end, _)| {
+            let longer = inside[..*end].ends_with('`') || inside[end + ticks..].starts_with('`');
+            !longer
+        });
+        let Some((end, _)) = ends else {
+            break;
+        };
+        out.push_str(&escaped(&rest[..at]));
+        out.push_str("<code>");
+        out.push_str(&escaped(&inside[..end]));
+        out.push_str("</code>");
+        rest = &inside[end + ticks..];
+    }
+    out + &escaped(rest)
+}
+
+fn escaped(text: &str) -> String {
+    minijinja::HtmlEscape(text).to_string()
 }
 
 #[cfg(test)]
