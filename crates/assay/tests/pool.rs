@@ -144,6 +144,32 @@ fn attack_no_word_of_a_machine_is_exported() {
     assert!(!bundle.simulated);
 }
 
+/// A store that something else wrote in: one trial without its coins keeps none of the others back, and is named.
+#[test]
+fn attack_a_damaged_trial_keeps_no_other_back() {
+    let home = home();
+    let whole = pool(&home, &["export"]);
+    let count = |ran: &Ran| {
+        let bundle = read(ran.stdout.as_bytes()).unwrap();
+        bundle
+            .machines
+            .iter()
+            .map(|one| one.trials.len())
+            .sum::<usize>()
+    };
+    let mut store = Store::open(&home.dir.path().join("store.db")).unwrap();
+    let mut damaged = store.trials().unwrap().remove(0);
+    damaged.plan.first.pop();
+    store.update_trial(&damaged).unwrap();
+    drop(store);
+    let rest = pool(&home, &["export"]);
+    assert_eq!(rest.code, Some(0), "{}", rest.stderr);
+    assert_eq!(count(&rest) + 1, count(&whole));
+    let named = format!("trial {} is not in it", damaged.id);
+    assert!(rest.stderr.contains(&named), "{}", rest.stderr);
+    attacked("trials that the store holds half of", 1, 1);
+}
+
 #[test]
 fn export_shows_and_writes_nothing_unasked() {
     let home = home();

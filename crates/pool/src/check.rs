@@ -66,6 +66,14 @@ fn place(machine: &Machine, number: usize) -> String {
     format!("trial {} of machine {}", number + 1, machine.id)
 }
 
+/// What is wrong with a trial, so that no bundle may hold it: a store that somebody else wrote in has such.
+///
+/// # Errors
+/// What, and which.
+pub fn trial(trial: &Trial) -> Result<(), Fault> {
+    check_trial(trial, &|| format!("trial {}", trial.id))
+}
+
 fn check_trial(trial: &Trial, at: &dyn Fn() -> String) -> Result<(), Fault> {
     hold(
         digits(&trial.id, 32),

@@ -13,7 +13,7 @@ pub mod stats;
 mod tests;
 
 pub use bundle::{Bundle, Pair};
-pub use check::{Fault, body};
+pub use check::{Fault, body, trial as check_trial};
 pub use collect::{Added, Conflict, Held, Pool};
 pub use contribute::contribution;
 pub use effect::{Effect, Funnel, Group, LeaveOut, Pooled, pooled};

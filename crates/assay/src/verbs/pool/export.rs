@@ -7,9 +7,10 @@ use crate::status::Status;
 use anyhow::{Context as _, bail};
 use assay_advice::Catalogue;
 use assay_judge::trial::judge_trial;
+use assay_model::trial::TrialId;
 use assay_page::text::clean;
 use assay_pool::bundle::{Bundle, FORMAT, Machine};
-use assay_pool::{Key, contribution};
+use assay_pool::{Key, check_trial, contribution};
 use assay_store::Store;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -45,10 +46,19 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         bail!("{}", context::nothing_measured(global)?);
     };
     let key = key::key()?;
-    let (bundle, own) = gather(&store, &key)?;
+    let Gathered {
+        bundle,
+        own,
+        unsound,
+    } = gather(&store, &key)?;
     if own > 0 {
         tell(format_args!(
             "{own} trials are not in it: their pages are not those of this catalogue\n"
+        ));
+    }
+    for (id, why) in unsound {
+        tell(format_args!(
+            "trial {id} is not in it: what the store holds of it is no whole trial ({why})\n"
         ));
     }
     if bundle.machines.is_empty() {
@@ -87,12 +97,21 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// All trials of the catalogue by machine, and how many others there are.
-fn gather(store: &Store, key: &Key) -> anyhow::Result<(Bundle, usize)> {
+/// What a store has to tell.
+struct Gathered {
+    /// All trials of the catalogue, by machine.
+    bundle: Bundle,
+    /// How many others there are.
+    own: usize,
+    /// What is damaged, and how: one such trial does not keep the others back.
+    unsound: Vec<(TrialId, &'static str)>,
+}
+
+fn gather(store: &Store, key: &Key) -> anyhow::Result<Gathered> {
     let catalogue = Catalogue::builtin()?;
     let version = env!("CARGO_PKG_VERSION");
     let mut machines: BTreeMap<String, Vec<_>> = BTreeMap::new();
-    let mut others = 0;
+    let (mut own, mut unsound) = (0, Vec::new());
     for stored in store.trials()? {
         let told = match catalogue.get(&stored.plan.advice) {
             Ok(page) => {
@@ -103,9 +122,13 @@ fn gather(store: &Store, key: &Key) -> anyhow::Result<(Bundle, usize)> {
             Err(_) => None,
         };
         let Some(told) = told else {
-            others += 1;
+            own += 1;
             continue;
         };
+        if let Err(fault) = check_trial(&told) {
+            unsound.push((stored.id, fault.what));
+            continue;
+        }
         // Trials whose machine is not known are taken for those of one.
         let machine = store.machine_of_trial(stored.id)?;
         let id = machine.map_or_else(String::new, |machine| machine.id);
@@ -126,5 +149,9 @@ fn gather(store: &Store, key: &Key) -> anyhow::Result<(Bundle, usize)> {
         assay: version.to_owned(),
         machines: machines.collect(),
     };
-    Ok((bundle, others))
+    Ok(Gathered {
+        bundle,
+        own,
+        unsound,
+    })
 }
