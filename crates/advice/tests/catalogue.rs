@@ -110,6 +110,11 @@ fn what_is_on_disk_is_what_is_embedded() {
 fn fixtures_agree() {
     for advice in catalogue().all() {
         let own = root().join(&advice.domain).join(&advice.id);
+        // What is only to be read asks no machine.
+        if advice.trial.is_none() && advice.check.is_none() {
+            assert!(!own.exists() && advice.when.is_empty(), "{}", advice.id);
+            continue;
+        }
         assert_eq!(
             names(&own),
             ["fires", "not-applicable", "quiet"],
