@@ -35,13 +35,13 @@ pub enum TargetError {
         /// What, and why.
         error: HostError,
     },
-    /// No mount covers the path.
-    #[error("{}: no mount in {MOUNTINFO} covers it{}", path.display(), line.map(|line| format!(" (line {line} cannot be understood)")).unwrap_or_default())]
+    /// What is mounted cannot be understood.
+    #[error("{}: line {line} of {MOUNTINFO} cannot be understood", path.display())]
     NoMount {
         /// The path.
         path: PathBuf,
-        /// The line that could not be understood, if that was the reason.
-        line: Option<usize>,
+        /// The line.
+        line: usize,
     },
 }
 
@@ -96,24 +96,26 @@ pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
     } else {
         let real = host.realpath(path).map_err(unreadable)?;
         let mounts = mounts(host, path)?;
-        let no_mount = || TargetError::NoMount {
-            path: path.to_owned(),
-            line: None,
-        };
-        let mount = mountinfo::of(&mounts, &real).ok_or_else(no_mount)?;
+        let mount = mountinfo::of(&mounts, &real);
         let lossy = |text: &OsStr| text.to_string_lossy().into_owned();
-        info.fs_type = Some(mount.fs_type.clone());
-        info.mount_point = Some(lossy(mount.point.as_os_str()));
-        info.mount_options = Some(crate::redact::mount_options(&mount.all_options()));
-        info.mount_source = Some(crate::redact::mount_source(
-            &mount.fs_type,
-            &lossy(&mount.source),
-        ));
+        if let Some(mount) = mount {
+            info.fs_type = Some(mount.fs_type.clone());
+            info.mount_point = Some(lossy(mount.point.as_os_str()));
+            info.mount_options = Some(crate::redact::mount_options(&mount.all_options()));
+            let source = lossy(&mount.source);
+            info.mount_source = Some(crate::redact::mount_source(&mount.fs_type, &source));
+        }
         info.free = host.statfs(path).ok().map(|found| Bytes(found.available));
         if kind == TargetKind::File {
             info.size = Bytes(stat.size);
         }
-        devices_of(host, &mounts, mount, 0).map_err(below)?
+        match mount {
+            Some(mount) => devices_of(host, &mounts, mount, 0).map_err(below)?,
+            // A root directory that is not mounted (chroot): which file system it is, nobody says here, but
+            // one on a device of its own has the device's number.
+            None if stat.dev.major != 0 => vec![Device::of_number(host, stat.dev).map_err(below)?],
+            None => Vec::new(),
+        }
     };
     let mut disks = Vec::new();
     for device in &devices {
@@ -138,7 +140,7 @@ fn mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
         })?;
     mountinfo::parse(&text).map_err(|line| TargetError::NoMount {
         path: path.to_owned(),
-        line: Some(line),
+        line,
     })
 }
 

@@ -120,5 +120,16 @@ fn what_cannot_be_told_is_an_error() {
     let error = target(&garbage, Path::new("/pool"))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("line 1 cannot be understood"), "{error}");
+    assert!(error.contains("line 1 of /proc/self/mountinfo"), "{error}");
+}
+
+/// In a root directory that is not mounted itself, nothing that is mounted covers it.
+#[test]
+fn a_chroot_has_no_file_system_that_anybody_names() {
+    let proc = "22 21 0:21 / /proc rw - proc proc rw\n";
+    let chroot = host().file("/proc/self/mountinfo", proc);
+    let info = target(&chroot, Path::new("/pool")).unwrap();
+    assert_eq!((info.fs_type, info.mount_point), (None, None));
+    assert_eq!(info.devices, Vec::<String>::new());
+    assert_eq!(target(&chroot, Path::new("/image.img")).unwrap().size.0, 8);
 }

@@ -151,8 +151,8 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
     Ok(chosen)
 }
 
-/// The facts of this machine, and what lies under the target:
-/// nothing where no mount covers it, as in a root directory that is not mounted (chroot).
+/// The facts of this machine, and what lies under the target: nothing where what is mounted cannot be
+/// understood.
 fn look(target: &Path) -> anyhow::Result<(Facts, Option<TargetInfo>)> {
     let unreadable = |error: String| anyhow::Error::from(Unreadable(error));
     let path = Live
