@@ -1,6 +1,7 @@
 //! What the verbs of `assay dups` print with `--json`, apart from the groups of a scan (`assay_dups::format`).
 
 use super::act::Run;
+#[cfg(feature = "schemas")]
 use crate::verbs::dev::schemas::{Form, form};
 use assay_dups::act::{Action, Refusal, Step, plan::Plan};
 use assay_dups::name::{for_json, hex, lossless};
@@ -298,6 +299,7 @@ pub struct TakenBack {
 }
 
 /// The forms of all of them.
+#[cfg(feature = "schemas")]
 pub(in crate::verbs) fn all() -> Vec<Form> {
     vec![
         ("dups-file", "assay dups file --json", form::<Copies>()),

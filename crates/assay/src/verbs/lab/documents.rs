@@ -1,5 +1,6 @@
 //! What the verbs of `assay lab` print with `--json`; `assay lab net` prints what `assay net` does.
 
+#[cfg(feature = "schemas")]
 use crate::verbs::dev::schemas::{Form, form};
 use assay_experiments::crypto::{Comparison, Finding, Model, Side};
 use assay_experiments::disks::{GuestSide, HostSide, Taken};
@@ -408,6 +409,7 @@ impl<'a> Crypto<'a> {
 }
 
 /// The forms of all of them.
+#[cfg(feature = "schemas")]
 pub(in crate::verbs) fn all() -> Vec<Form> {
     vec![
         ("lab-up", "assay lab up --json", form::<Up>()),
