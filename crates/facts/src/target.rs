@@ -2,7 +2,7 @@
 
 use crate::block::{Device, MAX_DEPTH};
 use crate::mountinfo::{self, Mount};
-use assay_host::{FileKind, Host, HostError, Limits};
+use assay_host::{DeviceNumber, FileKind, Host, HostError, Limits};
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, TargetInfo};
 use std::ffi::{OsStr, OsString};
@@ -113,7 +113,7 @@ pub fn target(host: &dyn Host, path: &Path) -> Result<TargetInfo, TargetError> {
             Some(mount) => devices_of(host, &mounts, mount, 0).map_err(below)?,
             // A root directory that is not mounted (chroot): which file system it is, nobody says here, but
             // one on a device of its own has the device's number.
-            None if stat.dev.major != 0 => vec![Device::of_number(host, stat.dev).map_err(below)?],
+            None if stat.dev.major != 0 => numbered(host, stat.dev).map_err(below)?,
             None => Vec::new(),
         }
     };
@@ -144,6 +144,20 @@ fn mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> {
     })
 }
 
+/// The device of this number; none can be named where sysfs is not mounted, as in a bare root directory.
+fn numbered(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Device>, HostError> {
+    let without_sysfs = || {
+        matches!(
+            host.stat(Path::new("/sys/dev")),
+            Err(HostError::NotFound { .. })
+        )
+    };
+    match Device::of_number(host, number) {
+        Err(HostError::NotFound { .. }) if without_sysfs() => Ok(Vec::new()),
+        device => device.map(|device| vec![device]),
+    }
+}
+
 /// The block devices directly under a mounted file system.
 pub(crate) fn devices_of(
     host: &dyn Host,
@@ -155,7 +169,7 @@ pub(crate) fn devices_of(
         return Ok(Vec::new());
     }
     if mount.dev.major != 0 {
-        return Device::of_number(host, mount.dev).map(|device| vec![device]);
+        return numbered(host, mount.dev);
     }
     match mount.fs_type.as_str() {
         "zfs" => pool_devices(host, &mount.source),

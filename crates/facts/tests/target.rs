@@ -133,3 +133,21 @@ fn a_chroot_has_no_file_system_that_anybody_names() {
     assert_eq!(info.devices, Vec::<String>::new());
     assert_eq!(target(&chroot, Path::new("/image.img")).unwrap().size.0, 8);
 }
+
+/// Where sysfs is not mounted a device has a number and no name: unknown, and no reason to stop.
+#[test]
+fn without_sysfs_no_device_can_be_named() {
+    let mounts = "27 1 254:2 / / rw - ext4 /dev/vda2 rw\n";
+    let bare = Recorded::new()
+        .file("/proc/self/mountinfo", mounts)
+        .file("/srv/file", "12345678");
+    let info = target(&bare, Path::new("/srv/file")).unwrap();
+    assert_eq!(info.fs_type.as_deref(), Some("ext4"));
+    assert_eq!(
+        (info.devices, info.disks),
+        (Vec::<String>::new(), Vec::new())
+    );
+    // Where it is, a device that is missing in it is an error as before.
+    let strange = bare.file("/sys/dev/block/8:0", "");
+    assert!(target(&strange, Path::new("/srv/file")).is_err());
+}
