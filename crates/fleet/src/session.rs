@@ -154,13 +154,18 @@ impl Session {
                 bytes: collected.stdout,
             });
         }
+        // On a busy machine ssh may have given up before anybody looked.
+        if now().saturating_duration_since(begin) >= self.deadline {
+            return Err(self.stopped(Fault::Deadline));
+        }
         Err(self.complaint(collected.ended.code(), &collected.stderr, &collected.stdout))
     }
 
     /// The words behind `ssh`. The machine gets one word, which means the same to every login shell.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
-        let seconds = self.deadline.as_secs().clamp(1, 30);
+        // Longer than the deadline, so that a machine that never answers has one reason and not two.
+        let seconds = self.deadline.as_secs().clamp(1, 30) + 1;
         let mut all: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
             all.extend(["-F".into(), config.clone().into_os_string()]);
