@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A root named by the user, or a file that assay itself keeps, could not be used.
-    #[error("{}: {doing}: {source}", show(path))]
+    #[error("{}: {doing}: {source}{}", show(path), lacking(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -49,6 +49,16 @@ pub enum Error {
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
+}
+
+/// What to say of an answer that means that the kernel, or a sandbox, does not know a call.
+fn lacking(source: &std::io::Error) -> &'static str {
+    match source.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) {
+        true => {
+            "; duplicates are told from names of one file by statx(2), which Linux has had since 4.11: this sandbox leaves it out"
+        }
+        false => "",
+    }
 }
 
 /// What to do about what SQLite said.

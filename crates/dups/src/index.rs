@@ -66,7 +66,7 @@ impl Index {
         if let Some(parent) = path.parent().filter(|one| !one.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(crate::error::io(
                 parent,
-                "cannot create the folder of the index",
+                "cannot create the folder of the index (--index names another file)",
             ))?;
         }
         door::look(path)?;

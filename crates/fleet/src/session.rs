@@ -4,8 +4,6 @@
 use assay_host::process::{Dies, Keep, Leftovers, Running};
 use assay_page::text::clean;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -107,22 +105,20 @@ impl Session {
     ) -> Result<Sent, SessionError> {
         check_name(&self.host)?;
         let other = |error: std::io::Error| self.fault(Fault::Other, format!("ssh: {error}"));
-        let input = input(script).map_err(other)?;
         let mut command = Command::new("ssh");
         command
             .args(self.arguments())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let begin = now();
-        let running = Running::start_with_input(command, input, Dies::WithThread).map_err(
-            |error| match error.kind() {
+        let running = Running::start_with_bytes(command, script.as_bytes(), Dies::WithThread)
+            .map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => SessionError {
                     way_out: Some("install the OpenSSH client".to_owned()),
                     ..self.fault(Fault::NoSsh, "there is no ssh here".to_owned())
                 },
                 _ => other(error),
-            },
-        )?;
+            })?;
         let keep = Keep {
             stdout: MAX_SENT,
             stderr: MAX_COMPLAINT,
@@ -316,15 +312,6 @@ pub fn check_name(name: &str) -> Result<(), SessionError> {
         reason: reason.to_owned(),
         way_out: None,
     })
-}
-
-/// The script as a file without a name, which ssh reads.
-fn input(script: &str) -> std::io::Result<File> {
-    let flags = rustix::fs::MemfdFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::memfd_create("collector", flags)?);
-    file.write_all(script.as_bytes())?;
-    file.rewind()?;
-    Ok(file)
 }
 
 fn now() -> Instant {

@@ -14,14 +14,34 @@ mod tests;
 pub use collect::{Collected, Keep, Leftovers, Look};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
+
+/// A file that only this process and what it starts can read, from its beginning. It lies in memory, and where a
+/// sandbox does not allow that, in the directory for temporary files.
+fn nameless(bytes: &[u8]) -> io::Result<File> {
+    let made = rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC);
+    let mut file = match made {
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+            let private = Mode::RUSR | Mode::WUSR;
+            rustix::fs::open(std::env::temp_dir(), flags, private)
+        }
+        made => made,
+    }
+    .map(File::from)?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
 
 /// When a program ends at the latest. Dropping its [`Running`] ends it as well, but for
 /// [`Dies::OnItsOwn`].
@@ -105,6 +125,18 @@ impl Running {
     pub fn start_with_input(mut command: Command, input: File, dies: Dies) -> io::Result<Self> {
         command.stdin(input);
         Self::begin(command, dies)
+    }
+
+    /// The same with bytes that it reads from a file without a name.
+    ///
+    /// # Errors
+    /// As fork(2) and execve(2); the file cannot be made.
+    pub fn start_with_bytes(command: Command, input: &[u8], dies: Dies) -> io::Result<Self> {
+        let input = nameless(input).map_err(|error| {
+            let what = format!("no file without a name for what it reads: {error}");
+            io::Error::new(error.kind(), what)
+        })?;
+        Self::start_with_input(command, input, dies)
     }
 
     fn begin(mut command: Command, dies: Dies) -> io::Result<Self> {

@@ -16,6 +16,17 @@ pub enum LabError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Guests cannot be entered.
+    #[error(
+        "{}: {source}; assay enters its guests there: set ASSAY_STATE to a directory that you may write",
+        path.display()
+    )]
+    State {
+        /// The directory.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The machine gave no answer, or another one than expected.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),

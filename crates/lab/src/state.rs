@@ -87,7 +87,10 @@ impl State {
             .recursive(true)
             .mode(0o700)
             .create(&root)
-            .map_err(LabError::io(&root))?;
+            .map_err(|source| LabError::State {
+                path: root.clone(),
+                source,
+            })?;
         Ok(Self { root })
     }
 

@@ -1,11 +1,12 @@
-//! Wireless networks as files tell of them: what `iw` prints, exports of a UniFi controller, lists of Kismet
-//! and WiGLE. Read, brought together as facts that pages of the catalogue judge, and counted by make of
+//! Wireless networks as files tell of them: what `iw` prints, exports of a UniFi controller, hostapd's
+//! configuration, lists of Kismet and WiGLE. Read, brought together as facts that pages of the catalogue judge, and counted by make of
 //! vehicle. Pure; every input has an end.
 
 pub mod address;
 pub mod census;
 pub mod channel;
 pub mod facts;
+mod hostapd;
 pub mod iw;
 mod json;
 mod kismet;
@@ -35,6 +36,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
         Format::Unifi => unifi::read(bytes),
         Format::Kismet => kismet::read(bytes),
         Format::Wigle => wigle::read(bytes),
+        Format::Hostapd => hostapd::read(bytes),
     }
 }
 
@@ -54,6 +56,7 @@ fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
             Ok(Format::Wigle)
         }
         _ if first.starts_with(b"Network;NetType;") => Ok(Format::Kismet),
+        _ if hostapd::recognise(bytes) => Ok(Format::Hostapd),
         _ if iw(first) || lines.take(8).any(|(_, line)| iw(line)) => Ok(Format::Iw),
         // A backup is encrypted: bytes of all kinds in blocks of 16.
         _ if bytes.len().is_multiple_of(16)

@@ -26,13 +26,16 @@ pub enum Format {
     Kismet,
     /// The list of WiGLE, which Kismet's `kismetdb_to_wiglecsv` writes too.
     Wigle,
+    /// hostapd.conf.
+    Hostapd,
 }
 
 impl Format {
-    /// Whether a line of it may be shown: one of JSON holds passwords.
+    /// Whether a line of it may be shown: one of JSON holds passwords. Lines of hostapd.conf that do are never
+    /// pointed at.
     #[must_use]
     pub fn shows_lines(self) -> bool {
-        self == Self::Iw
+        matches!(self, Self::Iw | Self::Hostapd)
     }
 }
 
@@ -43,6 +46,7 @@ impl fmt::Display for Format {
             Self::Unifi => "UniFi JSON",
             Self::Kismet => "Kismet list",
             Self::Wigle => "WiGLE list",
+            Self::Hostapd => "hostapd.conf",
         })
     }
 }
@@ -251,4 +255,4 @@ pub enum ReadError {
 }
 
 /// What is read, for messages.
-const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON of a UniFi controller, a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";
+const EXPECTED: &str = "what `iw dev wlan0 scan` prints, JSON of a UniFi controller, hostapd.conf, a Kismet list (Network;NetType;ESSID;…) or a WiGLE list (WigleWifi-1.…)";

@@ -108,7 +108,12 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let dir = tempfile::Builder::new()
         .prefix(".assay-demo-")
         .tempdir_in(&args.dir)
-        .with_context(|| format!("no directory can be made in {}", args.dir.display()))?;
+        .with_context(|| {
+            format!(
+                "no directory can be made in {}: name another one behind `assay demo`",
+                args.dir.display()
+            )
+        })?;
     let mut failed = Vec::new();
     for step in &STEPS {
         context::print(&heading(step, global))?;

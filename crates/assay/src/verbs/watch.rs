@@ -288,7 +288,12 @@ fn dir() -> anyhow::Result<PathBuf> {
         .recursive(true)
         .mode(0o700)
         .create(&dir)
-        .with_context(|| format!("cannot make {}", dir.display()))?;
+        .with_context(|| {
+            format!(
+                "cannot make {}: set ASSAY_STATE to a directory that you may write",
+                dir.display()
+            )
+        })?;
     Ok(dir)
 }
 

@@ -31,6 +31,10 @@ pub(super) fn targets() -> Vec<Target> {
             "wifi-wigle",
             include_bytes!("../../../wifi/fixtures/wigle.csv"),
         ),
+        file(
+            "wifi-hostapd",
+            include_bytes!("../../../wifi/fixtures/hostapd.conf"),
+        ),
         Target {
             name: "wifi-iw-link",
             seeds: texts(&[

@@ -5,8 +5,6 @@ use anyhow::Context as _;
 use assay_fleet::alarms::News;
 use assay_host::process::{Dies, Keep, Leftovers, Running};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -79,17 +77,12 @@ pub(super) fn address(text: &str) -> Result<String, String> {
 fn feed(program: &OsStr, arguments: &[OsString], input: &[u8]) -> anyhow::Result<()> {
     let name = program.to_string_lossy().escape_debug().to_string();
     let fail = || format!("{name}: could not be told; it is tried again the next time");
-    let mut file = File::from(
-        rustix::fs::memfd_create("news", rustix::fs::MemfdFlags::CLOEXEC).with_context(fail)?,
-    );
-    file.write_all(input).with_context(fail)?;
-    file.rewind().with_context(fail)?;
     let mut command = Command::new(program);
     command
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let running = Running::start_with_input(command, file, Dies::WithThread).with_context(fail)?;
+    let running = Running::start_with_bytes(command, input, Dies::WithThread).with_context(fail)?;
     let begun = Instant::now();
     let keep = Keep {
         stdout: 0,
