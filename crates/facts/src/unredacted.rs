@@ -6,6 +6,7 @@
 mod authorities;
 mod authorized_keys;
 mod dependencies;
+mod openssl_copies;
 mod resume;
 mod sites;
 mod sshd;
@@ -20,4 +21,5 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     sshd::collect(g);
     authorized_keys::collect(g);
     dependencies::collect(g);
+    openssl_copies::collect(g);
 }

@@ -3,6 +3,7 @@
 use assay_host::{CommandOutput, Host, HostError, Limits, Stat, StatFs};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Programs that are asked how they read their own configuration. Of files in memory they know nothing, so
@@ -32,15 +33,37 @@ impl<'a> Overlay<'a> {
     }
 }
 
+impl Overlay<'_> {
+    /// The other contents of a file.
+    fn changed(&self, path: &Path) -> Option<&[u8]> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let path = self.below.realpath(path).ok()?;
+        self.files.get(&path).map(Vec::as_slice)
+    }
+}
+
 impl Host for Overlay<'_> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
-        if !self.files.is_empty()
-            && let Ok(path) = self.below.realpath(path)
-            && let Some(bytes) = self.files.get(&path)
-        {
-            return Ok(bytes.clone());
+        match self.changed(path) {
+            Some(bytes) => Ok(bytes.to_owned()),
+            None => self.below.read(path),
         }
-        self.below.read(path)
+    }
+
+    fn scan(
+        &self,
+        path: &Path,
+        look: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), HostError> {
+        match self.changed(path) {
+            Some(bytes) => {
+                let _ = look(bytes);
+                Ok(())
+            }
+            None => self.below.scan(path, look),
+        }
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {

@@ -50,11 +50,16 @@ pub use write::{HostMut, ProcessId};
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Most bytes that are read from one file or one command; more is an error, not a long wait.
 pub const MAX_BYTES: usize = 32 << 20;
+
+/// How many bytes of a piece come again in the next one, so that what lies across both is found
+/// ([`Host::scan`]).
+pub const REPEATED: usize = 256;
 
 /// What an entry of a file system is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +183,20 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// Not there, not readable, not a regular file, or longer than [`MAX_BYTES`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError>;
+
+    /// Shows a regular file of any size in pieces, each of which repeats the last [`REPEATED`] bytes of the one before it,
+    /// until `look` has seen enough.
+    ///
+    /// # Errors
+    /// Not there, not readable, or not a regular file.
+    fn scan(
+        &self,
+        path: &Path,
+        look: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), HostError> {
+        let _ = look(&self.read(path)?);
+        Ok(())
+    }
 
     /// Names in a directory, sorted.
     ///

@@ -2,11 +2,12 @@
 
 use crate::error::HostError;
 use crate::{
-    CommandOutput, DeviceNumber, FileKind, Host, Limits, MAX_BYTES, Stat, StatFs, command,
+    CommandOutput, DeviceNumber, FileKind, Host, Limits, MAX_BYTES, REPEATED, Stat, StatFs, command,
 };
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -17,19 +18,29 @@ pub struct Live;
 /// Where administrators' commands live when `PATH` of an ordinary user leaves them out.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
+/// How much of a file is looked at at once.
+const PIECE: usize = 1 << 20;
+
+/// Opens a regular file to read it.
+fn open(path: &Path) -> Result<std::fs::File, HostError> {
+    let fail = |error: std::io::Error| HostError::io(path, &error);
+    // Not blocking: a name may turn out to be a pipe that nobody writes to.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .map_err(fail)?;
+    match file.metadata().map_err(fail)?.is_file() {
+        true => Ok(file),
+        false => Err(HostError::path(path, "not a regular file")),
+    }
+}
+
 impl Host for Live {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
         let fail = |error: std::io::Error| HostError::io(path, &error);
-        // Not blocking: a name may turn out to be a pipe that nobody writes to.
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(path)
-            .map_err(fail)?;
-        if !file.metadata().map_err(fail)?.is_file() {
-            return Err(HostError::path(path, "not a regular file"));
-        }
+        let file = open(path)?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES as u64 + 1)
             .read_to_end(&mut bytes)
@@ -40,6 +51,29 @@ impl Host for Live {
                 format!("longer than {} MiB", MAX_BYTES >> 20),
             )),
             false => Ok(bytes),
+        }
+    }
+
+    fn scan(
+        &self,
+        path: &Path,
+        look: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), HostError> {
+        let mut file = open(path)?;
+        let mut piece = vec![0; PIECE];
+        let mut kept = 0;
+        loop {
+            let got = match file.read(&mut piece[kept..]) {
+                Ok(got) => got,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(HostError::io(path, &error)),
+            };
+            let end = kept + got;
+            if got == 0 || look(&piece[..end]).is_break() {
+                return Ok(());
+            }
+            kept = end.min(REPEATED);
+            piece.copy_within(end - kept..end, 0);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied, resolve};
 use crate::error::HostError;
 use crate::{CommandOutput, FileKind, Host, Limits, Live, Stat, StatFs};
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A captured machine.
@@ -101,6 +102,14 @@ impl Root {
 impl Host for Root {
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError> {
         self.answer(path, true, |place| Live.read(place))
+    }
+
+    fn scan(
+        &self,
+        path: &Path,
+        look: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), HostError> {
+        self.answer(path, true, |place| Live.scan(place, look))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError> {

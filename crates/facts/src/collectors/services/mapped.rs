@@ -48,10 +48,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
         pids.push(pid);
     }
     if let Some(first) = closed.first() {
-        let (count, why) = (closed.len(), first.reason());
-        let why = format!(
-            "processes that cannot be looked into: {count} ({why}); root can look into most"
-        );
+        let why = self::closed(closed.len(), first);
         g.facts
             .unknown("mapped", why, FactKind::Runtime, "/proc/PID/maps");
     }
@@ -68,8 +65,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Why processes are not known: how many, and what was said of the first.
+pub(crate) fn closed(count: usize, first: &HostError) -> String {
+    let why = first.reason();
+    format!("processes that cannot be looked into: {count} ({why}); root can look into most")
+}
+
 /// The fault, unless the process is gone: then it uses nothing.
-fn told(error: HostError) -> Option<HostError> {
+pub(crate) fn told(error: HostError) -> Option<HostError> {
     let gone = error.is_absent() || error.errno() == Some(ESRCH);
     (!gone).then_some(error)
 }

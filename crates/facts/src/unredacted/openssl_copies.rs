@@ -1,0 +1,261 @@
+//! Copies of OpenSSL that programs carry inside of them: the update of a package does not reach these. They are known
+//! by texts that only the library itself has: `OPENSSLDIR: "` beside its version (`OpenSSL_version`,
+//! crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A program that is linked
+//! with the library has the version at most.
+//!
+//! Looked at are the programs that run, and on a machine or a tree of its files what lies where no package puts
+//! anything: /usr/local and /opt. Of the programs of users the place is told, and no name.
+
+use crate::collectors::services::mapped;
+use crate::gather::{Gather, lossy};
+use assay_host::{FileKind, HostError};
+use assay_model::{FactKind, Place};
+use memchr::memmem;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// Where files lie that are nobody's home.
+const COMMON: [&str; 5] = ["/usr/", "/opt/", "/bin/", "/sbin/", "/lib/"];
+/// Directories that no package fills.
+const BY_HAND: [&str; 4] = [
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/opt",
+];
+/// Below /opt each program has directories like those of /usr.
+const INSIDE: [&str; 4] = ["", "bin", "sbin", "lib"];
+/// More files than this are not looked at.
+const MOST_FILES: usize = 512;
+/// No more bytes than this are looked at in all.
+const MOST_BYTES: u64 = 4 << 30;
+
+// Both without their first letter, so that this program has neither of them inside.
+const DIRECTORY: &[u8] = b"PENSSLDIR: \"";
+const BANNER: &[u8] = b"penSSL ";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut left = MOST_BYTES;
+    let mut seen = BTreeSet::new();
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let running = programs(g);
+    for program in running.into_iter().chain(by_hand(g)) {
+        let Ok(stat) = g.host.stat(&program.open) else {
+            continue;
+        };
+        let is_new = seen.insert((program.path.clone(), stat.size));
+        if !is_new || stat.kind != FileKind::Regular {
+            continue;
+        }
+        if seen.len() > MOST_FILES || stat.size > left {
+            let why = "more programs than are looked at for copies of libraries";
+            g.facts
+                .unknown("openssl-copy", why, FactKind::Runtime, "/proc/PID/exe");
+            return;
+        }
+        left -= stat.size;
+        let Some(release) = release(g, &program.open) else {
+            continue;
+        };
+        let path = program.path.to_string_lossy();
+        let base = path.rsplit('/').next().unwrap_or_default();
+        let common = COMMON.iter().any(|dir| path.starts_with(dir)) && plain(&path);
+        let (name, place) = match common {
+            true => (base.to_owned(), Place::from(path.as_ref())),
+            false => (
+                "a program of a user".to_owned(),
+                Place::from(program.open.to_string_lossy().as_ref()),
+            ),
+        };
+        let count = names.entry(name.clone()).or_insert(0);
+        *count += 1;
+        let name = match *count {
+            1 => name,
+            count => format!("{name} ({count})"),
+        };
+        let key = format!("openssl-copy.{name}.release");
+        g.facts.known(key, release, FactKind::Runtime, place);
+        g.about(["openssl-copy", &name]);
+    }
+}
+
+/// A file that may hold a copy.
+struct Program {
+    /// What it is called.
+    path: PathBuf,
+    /// How it is opened: the file of a process that runs may be gone, or lie in a container.
+    open: PathBuf,
+}
+
+/// Programs that run.
+fn programs(g: &mut Gather<'_>) -> Vec<Program> {
+    let mut found = Vec::new();
+    let mut closed: Vec<HostError> = Vec::new();
+    for name in g.host.list(Path::new("/proc")).unwrap_or_default() {
+        let pid = lossy(&name);
+        if pid.is_empty() || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let open = PathBuf::from(format!("/proc/{pid}/exe"));
+        match g.host.link(&open) {
+            Ok(path) => found.push(Program { path, open }),
+            // Threads of the kernel have none, and neither has what ended.
+            Err(error) => closed.extend(mapped::told(error)),
+        }
+    }
+    if let Some(first) = closed.first() {
+        let why = mapped::closed(closed.len(), first);
+        g.facts
+            .unknown("openssl-copy", why, FactKind::Runtime, "/proc/PID/exe");
+    }
+    found
+}
+
+/// What lies where no package puts anything.
+fn by_hand(g: &Gather<'_>) -> Vec<Program> {
+    let list = |dir: &Path| {
+        let names = g.host.list(dir).unwrap_or_default();
+        names.into_iter().map(|name| dir.join(name)).collect()
+    };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for dir in BY_HAND {
+        let entries: Vec<PathBuf> = list(Path::new(dir));
+        if dir == "/opt" {
+            for entry in &entries {
+                files.extend(INSIDE.iter().flat_map(|inside| list(&entry.join(inside))));
+            }
+        }
+        files.extend(entries);
+    }
+    files
+        .into_iter()
+        .map(|path| Program {
+            open: path.clone(),
+            path,
+        })
+        .collect()
+}
+
+/// The version of the copy in a file, if there is one.
+fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
+    let mut found = Found::default();
+    let mut first = true;
+    let read = g.host.scan(path, &mut |piece| {
+        let program = !first || piece.starts_with(b"\x7fELF");
+        first = false;
+        match program && !found.look(piece) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    read.ok().and_then(|()| found.release())
+}
+
+/// What was found in a file so far.
+#[derive(Default)]
+struct Found {
+    /// Said by a part of the library.
+    part: Option<String>,
+    /// Said by something that may only have been built with it.
+    banner: Option<String>,
+    directory: bool,
+}
+
+impl Found {
+    /// Looks at a piece; whether nothing more has to be seen.
+    fn look(&mut self, piece: &[u8]) -> bool {
+        let begins = |at: usize, letter: u8| at > 0 && piece[at - 1] == letter;
+        self.directory =
+            self.directory || memmem::find_iter(piece, DIRECTORY).any(|at| begins(at, b'O'));
+        for at in memmem::find_iter(piece, BANNER).filter(|at| begins(*at, b'O')) {
+            let Some(release) = dated(&piece[at + BANNER.len()..]) else {
+                continue;
+            };
+            match piece[..at - 1].ends_with(b" part of ") {
+                true => self.part = Some(release),
+                false => self.banner = Some(release),
+            }
+        }
+        self.part.is_some() || self.directory && self.banner.is_some()
+    }
+
+    fn release(self) -> Option<String> {
+        let linked_in = self.banner.filter(|_| self.directory);
+        self.part.or(linked_in)
+    }
+}
+
+/// The version in `1.0.1f 6 Jan 2014`, as the library's header writes it (OPENSSL_VERSION_TEXT).
+fn dated(text: &[u8]) -> Option<String> {
+    let text = &text[..text.len().min(64)];
+    let text = text.split(|byte| *byte == 0).next()?;
+    let text = std::str::from_utf8(text).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let release = words.next()?;
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+-".contains(&byte);
+    let version = release.starts_with(|c: char| c.is_ascii_digit())
+        && release.matches('.').count() == 2
+        && release.bytes().all(known);
+    let day: u8 = words.next()?.parse().ok()?;
+    let month = words.next()?;
+    let year: String = words
+        .next()?
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    let date = (1..=31).contains(&day) && month.len() == 3 && year.len() == 4;
+    (version && date).then(|| release.to_owned())
+}
+
+fn plain(path: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
+    path.len() <= 200 && path.bytes().all(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release_in(pieces: &[&[u8]]) -> Option<String> {
+        let mut found = Found::default();
+        pieces.iter().any(|piece| found.look(piece));
+        found.release()
+    }
+
+    #[test]
+    fn only_what_the_library_itself_has_counts() {
+        let dir = b"\0OPENSSLDIR: \"/usr/lib/ssl\"\0";
+        let banner = b"\0OpenSSL 3.0.15+quic 3 Sep 2024\0";
+        assert_eq!(release_in(&[banner]), None);
+        assert_eq!(release_in(&[dir]), None);
+        assert_eq!(release_in(&[banner, dir]).as_deref(), Some("3.0.15+quic"));
+        let part = b"x SHA1 part of OpenSSL 1.0.1f 6 Jan 2014\0";
+        assert_eq!(release_in(&[part]).as_deref(), Some("1.0.1f"));
+        for other in [
+            &b"built with OpenSSL 1.1.1n  15 Mar 2022 (running with"[..],
+            b"AES part of OpenSSL or something",
+            b"AES part of OpenSSL 1.0 6 Jan 2014",
+            b" part of LibreSSL 2.0.0 6 Jan 2014",
+        ] {
+            assert_eq!(
+                release_in(&[other]),
+                None,
+                "{}",
+                String::from_utf8_lossy(other)
+            );
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived() {
+        for end in 0..40 {
+            let text = b"OpenSSL 1.0.1f 6 Jan 2014 OPENSSLDIR: \"";
+            let _ = release_in(&[&text[end.min(text.len())..], &text[..end.min(text.len())]]);
+        }
+        assert_eq!(
+            release_in(&[b"penSSL 1.0.1f 6 Jan 2014", b"PENSSLDIR: \""]),
+            None
+        );
+    }
+}
