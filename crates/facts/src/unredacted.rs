@@ -7,6 +7,7 @@ mod authorities;
 mod authorized_keys;
 mod dependencies;
 mod openssl_copies;
+mod pfsense;
 mod resume;
 mod sites;
 mod sshd;
@@ -22,4 +23,5 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     authorized_keys::collect(g);
     dependencies::collect(g);
     openssl_copies::collect(g);
+    pfsense::collect(g);
 }

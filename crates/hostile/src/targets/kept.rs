@@ -68,6 +68,34 @@ pub(super) fn targets() -> Vec<Target> {
             run: machine_files,
         },
         Target {
+            name: "firewall-and-program",
+            seeds: vec![
+                include_bytes!(
+                    "../../../../advice/network/openvpn-pass-any/fires/wizard/conf/config.xml"
+                )
+                .to_vec(),
+                include_bytes!(
+                    "../../../../advice/tls/openssl-copy-ended/fires/ended/opt/agent/bin/agent"
+                )
+                .to_vec(),
+            ],
+            run: |bytes| {
+                let host = Recorded::new()
+                    .file("/conf/config.xml", bytes)
+                    .file("/usr/local/bin/agent", bytes);
+                let options = Options {
+                    services: true,
+                    accounts: true,
+                    ..Options::default()
+                };
+                let found = assay_facts::collect(&host, &options);
+                let lines = bytes.split(|byte| *byte == b'\n').count();
+                for fact in found.map.values() {
+                    assert!(fact.place.line().is_none_or(|line| line <= lines));
+                }
+            },
+        },
+        Target {
             name: "effective",
             seeds: texts(&[
                 "Include *\nPort 22\nMatch user a\n  UseDNS yes\n",

@@ -1,0 +1,132 @@
+//! The saved configuration of a pfSense firewall (config.xml) in a tree of files: its tunnels as the facts that OpenVPN's
+//! own files give, and whether a rule lets everything through them. What of it becomes OpenVPN's configuration is what
+//! `openvpn_reconfigure` writes (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are not looked at.
+
+use crate::gather::Gather;
+use assay_model::{FactKind, Place};
+use roxmltree::{Document, Node};
+
+/// Where it lies on the firewall, and where a backup is put into a tree.
+const FILES: [&str; 2] = ["/cf/conf/config.xml", "/conf/config.xml"];
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    for path in FILES {
+        // Both names lead to one file on a firewall.
+        if let Some(text) = g.read("pfsense", path) {
+            match Document::parse(&text) {
+                Ok(document) if document.root_element().has_tag_name("pfsense") => {
+                    firewall(g, path, &document);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let place = Place::from(format!("{path}:{}", error.pos().row));
+                    g.facts
+                        .unknown("pfsense", "not XML", FactKind::Configured, place);
+                }
+            }
+            return;
+        }
+    }
+}
+
+fn firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
+    let place = |node: Node<'_, '_>| {
+        let row = document.text_pos_at(node.range().start).row;
+        Place::from(format!("{path}:{row}"))
+    };
+    let root = document.root_element();
+    let mut tunnels = 0;
+    for (tag, role) in [("openvpn-server", "server"), ("openvpn-client", "client")] {
+        let all = children(root, "openvpn").flat_map(|all| children(all, tag));
+        for (number, tunnel) in all.filter(|one| !has(*one, "disable")).enumerate() {
+            tunnels += 1;
+            let which = format!("pfsense-{role}-{number}");
+            let mut said = |key: &str, value: String, node: Node<'_, '_>| {
+                let key = format!("openvpn.{which}.{key}");
+                g.facts
+                    .known(key, value.to_uppercase(), FactKind::Configured, place(node));
+            };
+            let shared_key =
+                value(tunnel, "mode").is_some_and(|(mode, _)| mode == "p2p_shared_key");
+            let fixed = value(tunnel, "ncp_enable").is_some_and(|(word, _)| word == "disabled");
+            // What is used with who does not negotiate; before 2.5 it was called crypto.
+            let cipher = value(tunnel, "data_ciphers_fallback").or(value(tunnel, "crypto"));
+            if let Some((cipher, node)) = cipher.filter(|(cipher, _)| is_word(cipher)) {
+                said("cipher", cipher, node);
+            }
+            let list = value(tunnel, "data_ciphers").or(value(tunnel, "ncp-ciphers"));
+            if let Some((list, node)) = list.filter(|_| !shared_key && !fixed)
+                && list.split(',').all(is_word)
+            {
+                said("data-ciphers", list.replace(',', ":"), node);
+            }
+            if let Some((digest, node)) = value(tunnel, "digest").filter(|(word, _)| is_word(word))
+            {
+                said("auth", digest, node);
+            }
+            let refused = value(tunnel, "allow_compression").is_some_and(|(word, _)| word == "no");
+            let compression = value(tunnel, "compression").filter(|_| !refused);
+            match compression
+                .as_ref()
+                .map(|(word, node)| (word.as_str(), *node))
+            {
+                Some((word @ ("lz4" | "lz4-v2" | "lzo" | "stub" | "stub-v2"), node)) => {
+                    said("compress", word.to_owned(), node);
+                }
+                Some((word @ ("adaptive" | "yes" | "no"), node)) => {
+                    said("comp-lzo", word.to_owned(), node);
+                }
+                _ => {}
+            }
+            g.about(["openvpn", &which]);
+        }
+    }
+    if tunnels == 0 {
+        return;
+    }
+    let rules = children(root, "filter").flat_map(|all| children(all, "rule"));
+    let all: Vec<Node<'_, '_>> = rules.filter(|rule| passes_all(*rule)).collect();
+    let at = all.first().map_or(Place::from(path), |rule| place(*rule));
+    g.facts.known(
+        "pfsense.openvpn_pass_any",
+        all.len(),
+        FactKind::Configured,
+        at,
+    );
+}
+
+/// Whether a rule on the tab of all tunnels lets everything through, as the one of the wizard does.
+fn passes_all(rule: Node<'_, '_>) -> bool {
+    let is = |tag, word: &str| value(rule, tag).is_some_and(|(found, _)| found == word);
+    let any = |tag| children(rule, tag).any(|end| has(end, "any"));
+    is("type", "pass")
+        && is("interface", "openvpn")
+        && !has(rule, "disabled")
+        && value(rule, "protocol").is_none()
+        && any("source")
+        && any("destination")
+}
+
+fn children<'a, 'b: 'a>(
+    node: Node<'a, 'b>,
+    tag: &'static str,
+) -> impl Iterator<Item = Node<'a, 'b>> {
+    node.children().filter(move |child| child.has_tag_name(tag))
+}
+
+fn has(node: Node<'_, '_>, tag: &'static str) -> bool {
+    children(node, tag).next().is_some()
+}
+
+/// The text of an element, where there is one.
+fn value<'a, 'b: 'a>(node: Node<'a, 'b>, tag: &'static str) -> Option<(String, Node<'a, 'b>)> {
+    let child = children(node, tag).next()?;
+    let text = child.text().unwrap_or_default().trim();
+    (!text.is_empty()).then(|| (text.to_owned(), child))
+}
+
+/// Names of ciphers and digests.
+fn is_word(text: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=32).contains(&text.len()) && text.bytes().all(known)
+}
