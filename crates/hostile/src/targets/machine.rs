@@ -117,10 +117,12 @@ pub(super) fn targets() -> Vec<Target> {
                 "dmsetup-1.02.185-table.txt",
                 "cryptsetup-2.6.1-luksdump.txt",
                 "dumpe2fs-1.47.0.txt",
+                "postfix-3.7.11-postqueue.jsonl",
             ),
             run: |bytes| {
                 for argv in [
-                    &["zfs", "get", "all"][..],
+                    &["postqueue", "-j"][..],
+                    &["zfs", "get", "all"],
                     &["zfs", "get", "-o", "name,property,value,source", "all"],
                     &["zpool", "status", "tank"],
                     &["zdb", "-C", "tank"],

@@ -186,7 +186,8 @@ pub(crate) fn redact(line: &str) -> Option<String> {
         return Some(line.to_owned());
     }
     let message: Value = serde_json::from_str(line).ok()?;
-    let since = message.get("arrival_time")?.as_u64()?;
+    // Read again as a number with a sign.
+    let since = i64::try_from(message.get("arrival_time")?.as_u64()?).ok()?;
     let queue = message.get("queue_name")?.as_str()?;
     let queue = QUEUES.iter().find(|known| **known == queue)?;
     let mut found: Vec<String> = Vec::new();

@@ -1,6 +1,0 @@
-#![no_main]
-use std::sync::LazyLock;
-
-static TARGET: LazyLock<assay_hostile::Target> = LazyLock::new(|| assay_hostile::target("firewall-and-program"));
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| (TARGET.run)(bytes));
