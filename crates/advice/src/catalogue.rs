@@ -32,6 +32,7 @@ pub enum CatalogueError {
         /// Directory or file.
         path: PathBuf,
         /// Why.
+        #[source]
         error: HostError,
     },
 }

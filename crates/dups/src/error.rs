@@ -21,6 +21,7 @@ pub enum Error {
         /// The index file.
         path: PathBuf,
         /// What SQLite said.
+        #[source]
         cause: rusqlite::Error,
     },
     /// The file is no index of assay, or of a newer assay.

@@ -33,6 +33,7 @@ pub enum TargetError {
         /// The path.
         path: PathBuf,
         /// What, and why.
+        #[source]
         error: HostError,
     },
     /// What is mounted cannot be understood.

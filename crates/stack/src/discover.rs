@@ -64,7 +64,7 @@ pub enum StackError {
     },
     /// Processes cannot be listed.
     #[error("virtual machines cannot be looked for: {0}")]
-    Unreadable(HostError),
+    Unreadable(#[source] HostError),
 }
 
 fn others(known: &[String]) -> String {
