@@ -15,6 +15,8 @@ type Rule = fn(&Look<'_>) -> Option<Said>;
 struct Said {
     text: String,
     because: String,
+    /// The page of the catalogue about it, which tells what is true today and how to try it.
+    page: Option<&'static str>,
     source: &'static str,
 }
 
@@ -60,6 +62,7 @@ pub fn hints(stack: &Stack) -> Vec<Hint> {
                 layer: at,
                 text: said.text,
                 because: said.because,
+                page: said.page.map(str::to_owned),
                 source: said.source.to_owned(),
             });
         }

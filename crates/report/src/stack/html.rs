@@ -2,7 +2,7 @@
 
 use super::View;
 use super::rows::rows;
-use super::words::{heading, marks, settings, settings_text, title, unknown};
+use super::words::{from, heading, marks, settings, settings_text, title, unknown};
 use assay_page::html::page;
 use assay_page::svg::stack::{Item, stack};
 use assay_page::text::clean;
@@ -60,7 +60,7 @@ pub fn html(view: &View<'_>) -> String {
             name: layers.get(hint.layer).map(title).unwrap_or_default(),
             text: clean(&hint.text),
             because: clean(&hint.because),
-            source: clean(&hint.source),
+            source: clean(&from(hint)),
         })
         .collect();
     let table: Vec<LayerView> = layers

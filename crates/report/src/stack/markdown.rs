@@ -2,7 +2,7 @@
 
 use super::View;
 use super::rows::rows;
-use super::words::{heading, marks, settings_text, title, unknown};
+use super::words::{from, heading, marks, settings_text, title, unknown};
 use assay_page::markdown::plain;
 
 /// A table of the layers, in which a branch is marked by how far it is indented; then remarks and
@@ -33,8 +33,8 @@ pub fn markdown(view: &View<'_>) -> String {
             let layer = view.stack.layers.get(hint.layer);
             let name = layer.map(title).unwrap_or_default();
             let text = format!("{name}: {} ({}).", hint.text, hint.because);
-            let source = plain(&hint.source);
-            out += &format!("{}. {} Source: {source}\n", number + 1, plain(&text));
+            let source = plain(&from(hint));
+            out += &format!("{}. {} {source}\n", number + 1, plain(&text));
         }
     }
     let unknown = unknown(view);

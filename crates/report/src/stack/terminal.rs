@@ -2,7 +2,7 @@
 
 use super::View;
 use super::rows::rows;
-use super::words::{heading, marks, settings_text, title, unknown};
+use super::words::{from, heading, marks, settings_text, title, unknown};
 use assay_page::Style;
 use assay_page::text::{clean, left, width, wrap};
 
@@ -24,7 +24,7 @@ pub fn terminal(view: &View<'_>, style: Style) -> String {
             let text = format!("{name}: {} ({}).", hint.text, hint.because);
             let mark = format!("{:>2} ", number + 1);
             style.paragraph(&mut out, &mark, 3, &clean(&text));
-            let source = format!("Source: {}", hint.source);
+            let source = from(hint);
             for line in wrap(&clean(&source), style.columns().saturating_sub(3)) {
                 out.push_str(&format!("   {}\n", style.dim(&line)));
             }

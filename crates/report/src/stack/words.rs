@@ -1,8 +1,16 @@
 //! The words that all forms of a stack share.
 
 use super::View;
-use assay_model::stack::Layer;
+use assay_model::stack::{Hint, Layer};
 use assay_page::text::clean;
+
+/// Who says so, and where more is said.
+pub(super) fn from(hint: &Hint) -> String {
+    match &hint.page {
+        Some(page) => format!("Source: {}. More: assay advice {page}", hint.source),
+        None => format!("Source: {}", hint.source),
+    }
+}
 
 /// Settings that say most come first; all others follow in the order of the alphabet.
 const FIRST: [&str; 30] = [
