@@ -18,6 +18,7 @@ pub(crate) mod spam;
 pub(crate) mod ssh;
 pub(crate) mod swap;
 pub(crate) mod timers;
+pub(crate) mod tls_lines;
 
 use crate::gather::Gather;
 use assay_conf::effective::{Effective, Scope, ScopeId, Setting};
@@ -42,6 +43,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     mapped::collect(g);
     timers::collect(g);
     apache::collect(g);
+    tls_lines::collect(g);
     power::collect(g);
 }
 

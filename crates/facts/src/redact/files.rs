@@ -3,7 +3,7 @@
 use super::{LEFT_OUT, cmdline, mount};
 use crate::collectors::services::{
     authorized_keys, certificates, lines, mapped, packages, postfix, power, resolver, spam, ssh,
-    swap, timers,
+    swap, timers, tls_lines,
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::{libvirt, proxmox, qemu};
@@ -117,6 +117,9 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if certificates::is_of_apache(path) => {
             Rule::Lines(|line, _| certificates::redact_apache(line))
         }
+        _ if tls_lines::is_of_lighttpd(path) => {
+            Rule::Lines(|line, _| tls_lines::redact_lighttpd(line))
+        }
         _ if certificates::may_be(path) => Rule::Bytes(|bytes, _| certificates::redact(bytes)),
         timers::CRONTAB => Rule::Lines(|line, _| timers::redact(line)),
         _ if timers::CRON.iter().any(|dir| below(path, dir)) => {
@@ -179,6 +182,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || below(&dir, certificates::CERTBOT)
         || certificates::APACHE.contains(&dir.trim_end_matches('/'))
         || dir.trim_end_matches('/') == timers::WANTED
+        || dir.trim_end_matches('/') == tls_lines::LIGHTTPD_DIR
         || timers::CRON.contains(&dir.trim_end_matches('/'))
         || dir.starts_with(SSH)
         || dir.starts_with(lines::VPN)

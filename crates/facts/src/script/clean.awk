@@ -59,6 +59,7 @@ function line_of(class, line) {
     if (class == "flags") return line ~ /^flags:[ \t]*[0-7]+$/ ? line : ""
     if (class == "certificate") return certificate(line)
     if (class == "apache") return apache(line)
+    if (class == "lighttpd") return lighttpd(line)
     if (class == "dovecot") return dovecot(line)
     if (class == "session") return session(line)
     if (class == "nut") return nut(line)
@@ -176,9 +177,45 @@ function certificate(line,   n, words, i) {
 }
 function apache(line,   n, words, path) {
     n = split(line, words, " ")
+    if (n > 1 && tolower(words[1]) ~ /^ssl(protocol|ciphersuite)$/) {
+        path = trim(line)
+        path = trim(substr(path, length(words[1]) + 1))
+        gsub(/^"+|"+$/, "", path)
+        return of_tls(path) ? words[1] " " path : ""
+    }
     if (n < 2 || tolower(words[1]) !~ /^sslcertificate(chain|key)?file$/) return ""
     path = words[2]; gsub(/^"+|"+$/, "", path)
     return file_name(path) ? words[1] " " path : ""
+}
+# Names of protocols and ciphers, and what stands between them.
+function of_tls(text) { return length(text) <= 512 && text ~ /^[A-Za-z0-9:!+@=_., -]+$/ }
+function quoted(text,   at) {
+    sub(/^[ \t]+/, "", text)
+    if (substr(text, 1, 1) != "\"") return ""
+    text = substr(text, 2)
+    at = index(text, "\"")
+    if (at) text = substr(text, 1, at - 1)
+    return of_tls(text) ? text : ""
+}
+function lighttpd(line,   n, names, i, rest, at, value, kept) {
+    line = trim(line); kept = ""
+    if (line ~ /^#/) return ""
+    n = split("ssl.cipher-list ssl.use-sslv2 ssl.use-sslv3", names, " ")
+    for (i = 1; i <= n; i++) {
+        if (index(line, names[i]) != 1) continue
+        rest = substr(line, length(names[i]) + 1); sub(/^[ \t]+/, "", rest)
+        value = substr(rest, 1, 1) == "=" ? quoted(substr(rest, 2)) : ""
+        if (value != "") kept = kept (kept == "" ? "" : " ") names[i] " = \"" value "\""
+    }
+    n = split("MinProtocol Protocol CipherString", names, " ")
+    for (i = 1; i <= n; i++) {
+        at = index(line, "\"" names[i] "\"")
+        if (!at) continue
+        rest = substr(line, at + length(names[i]) + 2); sub(/^[ \t]+/, "", rest)
+        value = substr(rest, 1, 2) == "=>" ? quoted(substr(rest, 3)) : ""
+        if (value != "") kept = kept (kept == "" ? "" : " ") "\"" names[i] "\" => \"" value "\""
+    }
+    return kept
 }
 function file_name(text) { return is_path(text) && length(text) <= 200 && text ~ /^[A-Za-z0-9\/._+*@-]*$/ }
 function dovecot_word(name, value) {

@@ -3,7 +3,7 @@
 
 use crate::collectors::services::{
     apache, certificates, dnsbl, lines, mail_queue, packages, postfix, power, resolver, spam, ssh,
-    swap, timers,
+    swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
@@ -125,6 +125,8 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("apache", apache::ENABLED, &["*.conf", "*.load"]),
     Want::Files("apache", "/etc/httpd/conf", CONF),
     Want::Files("apache", "/etc/httpd/conf.d", CONF),
+    Want::File("lighttpd", &[tls_lines::LIGHTTPD]),
+    Want::Files("lighttpd", tls_lines::LIGHTTPD_DIR, CONF),
     Want::Files("dovecot", "/etc/dovecot", CONF),
     Want::Files("dovecot", "/etc/dovecot/conf.d", CONF),
     Want::File("session", &[lines::SESSION]),

@@ -329,7 +329,14 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             "apache",
             "/etc/apache2/sites-enabled/x.conf",
             text(
-                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n",
+                "<VirtualHost *:443>\n ServerName secret.example\n SSLCertificateFile /etc/ssl/a.pem\n\tsslcertificatekeyfile \"/etc/ssl/a.key\" # x\n#SSLCertificateChainFile /x\nSSLCertificateFile relative.pem\n SSLProtocol  all -SSLv3 \nsslciphersuite \"HIGH:!aNULL\"\nSSLCipherSuite ${secret}\nSSLProtocol\n",
+            ),
+        ),
+        (
+            "lighttpd",
+            "/etc/lighttpd/conf-enabled/10-ssl.conf",
+            text(
+                "server.name = \"secret.example\"\n ssl.cipher-list = \"HIGH:RC4\" # x\nssl.use-sslv3=\"enable\"\nssl.use-sslv3-x = \"enable\"\nssl.openssl.ssl-conf-cmd = (\"MinProtocol\" => \"SSLv3\", \"Options\" => \"secret\", \"CipherString\"=> \"A/B\")\n# ssl.use-sslv2 = \"enable\"\n\"Protocol\" => \"-ALL, TLSv1.2\"\n\"Protocol\" => \"open\n",
             ),
         ),
         (

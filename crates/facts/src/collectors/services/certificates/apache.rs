@@ -78,6 +78,6 @@ pub(crate) fn redact_apache(line: &str) -> String {
             let name = line.split_whitespace().next().unwrap_or_default();
             format!("{name} {path}")
         }
-        None => String::new(),
+        None => super::super::tls_lines::redact_apache(line).unwrap_or_default(),
     }
 }
