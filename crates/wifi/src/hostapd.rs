@@ -93,8 +93,9 @@ struct Air {
     channel_line: usize,
     width: Option<u16>,
     width_line: usize,
-    /// The slowest that is offered, in kbit/s, and where that stands.
-    slowest: Option<(u64, usize)>,
+    /// The slowest rates that are basic, and that are offered, in kbit/s, and where that stands.
+    basic: Option<(u64, usize)>,
+    supported: Option<(u64, usize)>,
 }
 
 impl Air {
@@ -121,13 +122,8 @@ impl Air {
                     _ => {}
                 }
             }
-            "supported_rates" => {
-                let rates = value.split_whitespace().map(number::<u64>);
-                let rates: Vec<u64> = rates.collect::<Result<_, _>>()?;
-                let slowest = rates.into_iter().filter(|rate| *rate > 0).min();
-                // Written in units of 100 kbit/s.
-                self.slowest = slowest.map(|rate| (rate.saturating_mul(100), line));
-            }
+            "basic_rates" => self.basic = slowest(value, line)?,
+            "supported_rates" => self.supported = slowest(value, line)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -298,7 +294,10 @@ impl Open {
             // Known, and no matter of 2.4 GHz.
             _ => None,
         };
-        let named = radio.slowest.filter(|_| radio.band() == Some(Band::Two));
+        let named = radio
+            .basic
+            .or(radio.supported)
+            .filter(|_| radio.band() == Some(Band::Two));
         let (slowest, rates) = match named {
             Some((slowest, line)) => (Some(slowest), line),
             None => (fallback, self.begin),
@@ -348,6 +347,14 @@ fn quoted(value: &str) -> Result<Ssid, &'static str> {
     bytes
         .map(|bytes| Ssid::new(&bytes))
         .ok_or("a name in quotes, or hexadecimal digits")
+}
+
+/// The slowest of rates that are written in units of 100 kbit/s.
+fn slowest(value: &str, line: usize) -> Result<Option<(u64, usize)>, &'static str> {
+    let rates = value.split_whitespace().map(number::<u64>);
+    let rates: Vec<u64> = rates.collect::<Result<_, _>>()?;
+    let slowest = rates.into_iter().filter(|rate| *rate > 0).min();
+    Ok(slowest.map(|rate| (rate.saturating_mul(100), line)))
 }
 
 fn number<T: std::str::FromStr>(value: &str) -> Result<T, &'static str> {

@@ -68,6 +68,8 @@ fn defaults_are_those_of_the_program() {
     let (_, _, slowest, radio) =
         with("hw_mode=g\nchannel=acs_survey\nsupported_rates=60 120 240\n");
     assert_eq!((slowest, radio[0].channel), (Some(6000), None));
+    let (_, _, slowest, _) = with("hw_mode=g\nbasic_rates=60 120\nsupported_rates=10 60 120\n");
+    assert_eq!(slowest, Some(6000));
     let (_, _, _, radio) = with("hw_mode=a\nop_class=134\nchannel=37\nhe_oper_chwidth=2\n");
     assert_eq!((radio[0].band, radio[0].width), (Band::Six, Some(160)));
 }
