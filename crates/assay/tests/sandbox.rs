@@ -12,6 +12,14 @@ use std::process::{Command, Stdio};
 const LATE: &str = "statx,io_uring_setup,pidfd_open,pidfd_send_signal,memfd_create,openat2,name_to_handle_at,\
                     open_by_handle_at,copy_file_range,renameat2,close_range";
 
+/// A run of a second.
+fn quick(dir: &str) -> [&str; 12] {
+    let [rounds, runtime, ramp, size] = ["--rounds", "--runtime", "--ramp", "--size"];
+    [
+        "run", "quick", dir, rounds, "1", runtime, "1s", ramp, "0s", size, "16M", "--quiet",
+    ]
+}
+
 fn strace() -> bool {
     let mut there = Command::new("strace");
     let there = there.arg("-V").stdout(Stdio::null()).status();
@@ -79,20 +87,7 @@ fn attack_calls_that_a_sandbox_leaves_out() {
         tried += 1;
     }
     if common::fio() {
-        let quick = [
-            "run",
-            "quick",
-            dir,
-            "--rounds",
-            "1",
-            "--runtime",
-            "1s",
-            "--ramp",
-            "0s",
-            "--size",
-            "16M",
-            "--quiet",
-        ];
+        let quick = quick(dir);
         let (ran, refused) = without(&home, LATE, &quick);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_eq!(entries(target.path()), Vec::<String>::new());
@@ -178,20 +173,7 @@ fn nobody_with_a_home_that_cannot_be_written_to() {
         let ran = run(&[], args);
         assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
     }
-    let quick = [
-        "run",
-        "quick",
-        ".",
-        "--rounds",
-        "1",
-        "--runtime",
-        "1s",
-        "--ramp",
-        "0s",
-        "--size",
-        "16M",
-        "--quiet",
-    ];
+    let quick = quick(".");
     for (args, way_out) in [
         (&quick[..], "ASSAY_STATE"),
         (&["trial", "--recover"], "ASSAY_STATE"),
