@@ -31,6 +31,14 @@ pub enum Error {
         /// What was found, what was expected, and the way out.
         what: String,
     },
+    /// A table of another machine, or one that is to be written.
+    #[error("{}: {source}", show(path))]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: assay_columns::Error,
+    },
     /// Another process updates the same index.
     #[error(
         "index {}: another scan or action is using it; wait for it, or name another file with --index",
@@ -49,6 +57,20 @@ pub enum Error {
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Of a table that is none of ours, or not as we write them.
+    pub(crate) fn strange(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self::table(path, assay_columns::Error::Foreign(what.into()))
+    }
+
+    pub(crate) fn table(path: impl Into<PathBuf>, source: assay_columns::Error) -> Self {
+        Self::Table {
+            path: path.into(),
+            source,
+        }
+    }
 }
 
 /// What to do about what SQLite said.
