@@ -1,11 +1,12 @@
 # The two commands: `make run` measures the current directory, `make test` checks everything.
 # `make test-guests` builds the guest image first when there is none, some minutes and 5 GiB for a while.
-# `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long.
+# `make attack` runs the hostile tests as a whole set, `make fuzz` every parser with coverage; both take long. `make spark`
+# compares answers with a real Spark cluster, a gigabyte from PyPI the first time.
 # `make dist` builds static binaries and packages, `make docs` the book as HTML.
 TARGET ?= .
 REPORT ?= report.html
 
-.PHONY: run test test-guests attack fuzz build dist docs
+.PHONY: run test test-guests attack fuzz spark build dist docs
 
 run: build
 	./target/release/assay run quick "$(TARGET)" --html "$(REPORT)"
@@ -25,6 +26,9 @@ attack:
 
 fuzz:
 	./scripts/fuzz
+
+spark:
+	./scripts/spark
 
 dist:
 	./scripts/install-needs run

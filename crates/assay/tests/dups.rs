@@ -414,3 +414,84 @@ fn what_was_never_scanned_is_said() {
         }
     }
 }
+
+/// Both halves of what machines do together, each a process of its own, and killed at any point: what lies there under its
+/// name is whole, or said to be a mixture, and the next one sets it right.
+#[test]
+fn attack_hub_and_machines_killed_between_any_two_files() {
+    let place = Place::new();
+    let at = |name: &str| place.0.path().join(name).display().to_string();
+    for number in 0..200_u32 {
+        let content = format!("{number} ").repeat(20 + number as usize);
+        std::fs::write(place.root().join(number.to_string()), content).unwrap();
+    }
+    let (hashes, wanted) = (at("hashes"), at("wanted"));
+    for machine in ["one", "two"] {
+        let (index, offer) = (
+            at(&format!("{machine}.db")),
+            at(&format!("{machine}.offer")),
+        );
+        place.text(&["scan", ".", "--index", &index], 0);
+        place.text(
+            &["offer", &offer, "--machine", machine, "--index", &index],
+            0,
+        );
+        // Another file than the other machine has.
+        std::fs::write(place.root().join("lone"), machine.repeat(9)).unwrap();
+    }
+    let offers = [at("one.offer"), at("two.offer")];
+    let collide = ["collide", &offers[0], &offers[1], "--to", &wanted];
+    for round in 0..8 {
+        place.kill_after(round, &collide);
+    }
+    let said = place.text(&collide, 0);
+    assert_eq!(said.matches("samples to hash").count(), 2, "{said}");
+    let export = |machine: &'static str| {
+        let index = at(&format!("{machine}.db"));
+        [
+            "export",
+            &hashes,
+            "--digits=2",
+            "--machine",
+            machine,
+            "--index",
+            &index,
+        ]
+        .map(str::to_owned)
+    };
+    for machine in ["one", "two"] {
+        let (index, table) = (
+            at(&format!("{machine}.db")),
+            format!("{wanted}/{machine}.parquet"),
+        );
+        place.text(&["refresh", "--index", &index, "--wanted", &table], 0);
+        let export = export(machine);
+        place.text(&export.each_ref().map(String::as_str), 0);
+    }
+    let ask = ["across", &hashes, "--json"];
+    let whole = place.text(&ask, 0);
+    let answer: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(answer["problems"], serde_json::json!([]));
+    assert!(answer["shared_groups"].as_u64() > Some(200), "{whole}");
+    let (mut tried, mut held) = (0, 0);
+    for round in 0..12 {
+        let export = export("one");
+        place.kill_after(4 * round, &export.each_ref().map(String::as_str));
+        let ran = place.dups(&ask);
+        tried += 1;
+        held += u64::from(match ran.status.code() {
+            Some(0) => ran.stdout == whole.as_bytes(),
+            Some(3) => String::from_utf8_lossy(&ran.stderr).contains("one: "),
+            _ => false,
+        });
+    }
+    assay_testing::attacked("exports killed half way", tried, held);
+    place.text(&export("one").each_ref().map(String::as_str), 0);
+    assert_eq!(place.text(&ask, 0), whole);
+    for folder in std::fs::read_dir(&hashes).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            let name = file.unwrap().file_name();
+            assert!(!name.as_bytes().starts_with(b"."), "{name:?} is left");
+        }
+    }
+}

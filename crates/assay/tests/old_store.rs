@@ -361,3 +361,87 @@ fn a_run_of_another_machine_is_not_gone_on_with() {
     assert_eq!(newest.code, Some(2));
     assert!(!newest.stderr.contains("bbbbbbbb"), "{}", newest.stderr);
 }
+
+/// The rows of all tables below a folder as JSON, by the advice that their folder names.
+fn rows(dir: &Path) -> Vec<(String, Value)> {
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+    let mut rows = Vec::new();
+    for advice in std::fs::read_dir(dir).unwrap() {
+        let advice = advice.unwrap();
+        let name = advice.file_name().into_string().unwrap();
+        for file in std::fs::read_dir(advice.path()).unwrap() {
+            let file = std::fs::File::open(file.unwrap().path()).unwrap();
+            let reader = SerializedFileReader::new(file).unwrap();
+            for row in reader.get_row_iter(None).unwrap() {
+                let cells = row
+                    .unwrap()
+                    .get_column_iter()
+                    .map(|(name, field)| {
+                        let text = field.to_string();
+                        let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+                        (name.clone(), value)
+                    })
+                    .collect::<serde_json::Map<_, _>>();
+                rows.push((name.clone(), Value::Object(cells)));
+            }
+        }
+    }
+    rows
+}
+
+/// Every figure and verdict, read by a library of others.
+#[test]
+fn the_whole_store_as_parquet() {
+    let home = home();
+    let store = home.dir.path().join("store.db");
+    let to = home.dir.path().join("tables");
+    let args = ["export", "--format", "parquet", "-o", to.to_str().unwrap()];
+    let ran = home.assay(&args);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let store = Store::open_existing(&store).unwrap().unwrap();
+    let trials = store.trials().unwrap();
+    assert!(!trials.is_empty());
+    let verdicts = rows(&to.join("verdicts"));
+    assert_eq!(verdicts.len(), trials.len());
+    for trial in &trials {
+        let slots = store.slots(trial.id).unwrap();
+        let (_, judged) = assay_judge::trial::judge_trial(trial, &slots);
+        let told = verdicts.iter().find(|one| one.1["record"] == *trial.uid);
+        let (advice, told) = told.unwrap();
+        assert_eq!(*advice, format!("advice={}", trial.plan.advice));
+        assert_eq!(
+            told["verdict"],
+            serde_json::to_value(judged.verdict).unwrap()
+        );
+        assert_eq!(told["ratio"].as_f64(), judged.ratio);
+    }
+    let samples = rows(&to.join("samples"));
+    let mut expected = 0;
+    for row in store.runs().unwrap() {
+        let (run, parts) = (store.run(row.id).unwrap(), store.samples(row.id).unwrap());
+        for (part, one) in parts.iter().zip(assay_judge::judge(&run, &parts).samples) {
+            expected += one.figures.len().max(1);
+            for (metric, value) in one.figures {
+                let is_it = |(advice, told): &&(String, Value)| {
+                    advice == "advice=__HIVE_DEFAULT_PARTITION__"
+                        && told["record"] == *run.uid
+                        && told["slot"] == part.slot
+                        && told["metric"] == metric.to_string()
+                };
+                let told = samples.iter().find(is_it).unwrap();
+                assert_eq!(told.1["value"].as_f64(), Some(value), "{metric}");
+            }
+        }
+    }
+    let of_trials = samples.iter().filter(|one| one.1["kind"] == "trial");
+    assert!(
+        of_trials
+            .clone()
+            .all(|one| one.1["pair"].is_u64() && one.1["side"].is_string())
+    );
+    assert_eq!(samples.len() - of_trials.count(), expected);
+    // Not into what is there.
+    let again = home.assay(&args);
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("already"), "{}", again.stderr);
+}

@@ -381,6 +381,15 @@ fn what_is_said_and_done_about_duplicates() {
     let ran = dups(&merged, &args);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     holds("dups-merge", &ran.stdout, &["/merged/0"]);
+    let to = |name: &str| home.dir.path().join(name);
+    let offer = said(&["offer", "--machine", "a", text(&to("a.offer"))]);
+    holds("dups-offer", &offer, &[]);
+    let collided = said(&["collide", text(&to("a.offer")), "--to", text(&to("wanted"))]);
+    holds("dups-collide", &collided, &["/machines/0"]);
+    let exported = said(&["export", "--machine", "a", text(&to("hashes"))]);
+    holds("dups-export", &exported, &["/exported/0"]);
+    let across = said(&["across", text(&to("hashes"))]);
+    holds("dups-across", &across, &["/machines/0", "/largest/0"]);
     let moved = format!("{root}/away");
     let plan = said(&["act", "--move", &moved, &one, &two]);
     holds(

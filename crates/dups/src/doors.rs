@@ -12,6 +12,20 @@ const MOST: u64 = 65_536;
 /// Descriptors left for everything else: 32 threads with 64 files each, the index, the output.
 const RESERVE: u64 = 4096;
 
+/// Allows this process as many descriptors as it may allow itself, and says how many those are.
+pub(crate) fn descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let allowed = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    allowed.unwrap_or(u64::MAX)
+}
+
 /// Open folders by number; the others are reached by their paths.
 #[derive(Default, Debug)]
 pub(crate) struct Doors {
@@ -22,21 +36,9 @@ pub(crate) struct Doors {
 impl Doors {
     /// Allows this process as many descriptors as it may allow itself, and keeps its share of them.
     pub fn new() -> Self {
-        let limit = getrlimit(Resource::Nofile);
-        let raised = Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        };
-        let allowed = match setrlimit(Resource::Nofile, raised) {
-            Ok(()) => limit.maximum,
-            Err(_) => limit.current,
-        };
         Self {
             open: Vec::new(),
-            left: allowed
-                .unwrap_or(u64::MAX)
-                .saturating_sub(RESERVE)
-                .min(MOST),
+            left: descriptors().saturating_sub(RESERVE).min(MOST),
         }
     }
 

@@ -32,6 +32,14 @@ pub enum Error {
         /// What was found, what was expected, and the way out.
         what: String,
     },
+    /// A table of another machine, or one that is to be written.
+    #[error("{}: {source}", show(path))]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: assay_columns::Error,
+    },
     /// Another process updates the same index.
     #[error(
         "index {}: another scan or action is using it; wait for it, or name another file with --index",
@@ -59,6 +67,20 @@ fn lacking(source: &std::io::Error) -> &'static str {
             "; duplicates are told from names of one file by statx(2), which Linux has had since 4.11: this sandbox leaves it out"
         }
         false => "",
+    }
+}
+
+impl Error {
+    /// Of a table that is none of ours, or not as we write them.
+    pub(crate) fn strange(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self::table(path, assay_columns::Error::Foreign(what.into()))
+    }
+
+    pub(crate) fn table(path: impl Into<PathBuf>, source: assay_columns::Error) -> Self {
+        Self::Table {
+            path: path.into(),
+            source,
+        }
     }
 }
 

@@ -16,6 +16,15 @@ pub struct SizeGroup {
 }
 
 impl SizeGroup {
+    /// So many files of this size from a place on.
+    pub(crate) fn new(size: u64, first: usize, count: usize) -> Self {
+        Self {
+            size,
+            first: crate::table::index(first),
+            count: crate::table::index(count),
+        }
+    }
+
     /// Where in [`Sizes::order`] they are, one name of each inode.
     pub fn files(&self) -> std::ops::Range<usize> {
         self.first as usize..self.first as usize + self.count as usize

@@ -8,7 +8,7 @@ mod door;
 mod load;
 mod write;
 
-use crate::blob::Decoder;
+use crate::blob::{self, Decoder, Entry};
 use crate::hash::Kind;
 use crate::manner::Manner;
 use crate::memory::Memory;
@@ -220,6 +220,39 @@ impl Index {
             take(machine, path, block);
         }
         Ok(())
+    }
+
+    /// Calls `take` with machine, folder and each file of all folders: nothing is kept in memory.
+    pub(crate) fn entries(
+        &self,
+        mut take: impl FnMut(&str, &[u8], &Entry<'_>),
+    ) -> Result<(), Error> {
+        let mut damaged = None;
+        self.each(None, None, |machine, path, block| {
+            let mut whole = || -> Result<(), blob::Damaged> {
+                for entry in Decoder::new(block)? {
+                    take(machine, path, &entry?);
+                }
+                Ok(())
+            };
+            if whole().is_err() && damaged.is_none() {
+                damaged = Some(path.to_vec());
+            }
+        })?;
+        match damaged {
+            None => Ok(()),
+            Some(path) => Err(self.damaged(&path)),
+        }
+    }
+
+    fn damaged(&self, path: &[u8]) -> Error {
+        Error::Foreign {
+            path: self.path.clone(),
+            what: format!(
+                "the entry of folder {} is damaged; scan again with --rehash",
+                crate::name::readable(path)
+            ),
+        }
     }
 
     /// Identities of the file systems of a root's folders on this machine, without those of roots within it.

@@ -4,12 +4,13 @@
 //! counted once) → [`compare`](mod@compare) or, on rotating disks, [`rotational`](mod@rotational)
 //! (probes, then the bytes) → [`index`] (what is remembered) → [`report`] and [`format`](mod@format)
 //! (what is told). Acting is [`act`]: a plan as data, printed by a dry run and executed as the same
-//! value, with a journal.
+//! value, with a journal. Where many machines have more than one table holds, there is [`across`].
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate reads the files that the user names and keeps an index"
 )]
 
+pub mod across;
 pub mod act;
 mod blob;
 mod compare;

@@ -1,5 +1,6 @@
 //! A scan from beginning to end: walk, group, compare, remember.
 
+use crate::across::wanted::Wanted;
 use crate::compare::{self, Job, Learnt};
 use crate::group::{self, Groups, SizeGroup, Sizes};
 use crate::hash::Kind;
@@ -13,6 +14,7 @@ use crate::table::{FileId, Files, NO_HASH};
 use crate::walk;
 use crate::{Control, Error, rotational, sharing};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How to scan.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,8 @@ pub struct ScanOptions {
     /// Bytes to read at most between two states of the index that are kept even if the process is
     /// killed; None = 32 GiB, a minute or so on a fast disk.
     pub checkpoint: Option<u64>,
+    /// What of other machines' contents is to be hashed too.
+    pub wanted: Option<Arc<Wanted>>,
     /// Whether the files lie on a disk that rotates; found out when none is said.
     pub rotates: Option<bool>,
 }
@@ -128,6 +132,12 @@ pub fn scan(
             files.dirs.iter_mut().for_each(|dir| dir.dirty = false);
             unsaved = 0;
         }
+    }
+    if let Some(wanted) = options.wanted.as_ref().filter(|_| !control.stopped()) {
+        let learnt = wanted.hash(&files, &doors, control);
+        cost.opens += learnt.cost.opens;
+        cost.bytes += learnt.cost.bytes;
+        apply(&mut files, &mut skipped, learnt, (&sizes, &[]), generation);
     }
     drop(doors);
     spread_to_links(&mut files, &mut skipped, &sizes.links);

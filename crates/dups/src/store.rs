@@ -211,13 +211,13 @@ impl<T> Drop for Mapping<T> {
 }
 
 /// Where temporary files may be large: `$TMPDIR`, else /var/tmp (hier(7)); /tmp is often memory.
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     std::env::var_os("TMPDIR")
         .filter(|one| !one.is_empty())
         .map_or_else(|| "/var/tmp".into(), PathBuf::from)
 }
 
-fn nameless() -> Option<OwnedFd> {
+pub(crate) fn nameless() -> Option<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::open(folder(), flags, Mode::from_raw_mode(0o600)).ok()
 }

@@ -60,6 +60,20 @@ const FRESH: u8 = 2;
 const ASIDE: u8 = 4;
 
 impl File {
+    /// One of which nothing is known but its state.
+    pub(crate) fn known(id: Identity) -> Self {
+        Self {
+            id,
+            name_at: 0,
+            dir: 0,
+            hash: NO_HASH,
+            generation: 0,
+            fs: 0,
+            name_len: 0,
+            flags: 0,
+        }
+    }
+
     /// Whether it takes less space on disk than its length, so that it may have holes.
     pub fn is_sparse(&self) -> bool {
         self.flags & SPARSE != 0

@@ -7,6 +7,7 @@ mod net;
 mod probe;
 mod seeds;
 mod settings;
+mod tables;
 mod talks;
 mod wifi;
 
@@ -23,5 +24,6 @@ pub fn all() -> Vec<Target> {
     all.extend(probe::targets());
     all.extend(net::targets());
     all.extend(wifi::targets());
+    all.extend(tables::targets());
     all
 }

@@ -27,7 +27,7 @@ mod words;
 
 pub use looks::next_look;
 pub use measured::{FRUITLESS, fruitless};
-pub use pairs::pairs;
+pub use pairs::{judged_slots, pairs};
 pub use rule::{ALPHA, Rule};
 pub use shown::{Shown, shown};
 pub use verdict::{decide, judge};

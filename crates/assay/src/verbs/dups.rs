@@ -1,5 +1,6 @@
 //! `assay dups`: duplicate files, found once, explored at leisure, removed safely.
 
+mod across;
 mod act;
 mod age;
 #[cfg(feature = "browse")]
@@ -10,6 +11,7 @@ mod explore;
 mod how;
 mod place;
 mod progress;
+mod samples;
 mod scan;
 mod upkeep;
 
@@ -67,6 +69,14 @@ enum DupsVerb {
     Validate(upkeep::Validate),
     /// Bring the indexes of several machines together
     Merge(upkeep::Merge),
+    /// Write what the index knows as Parquet, without any path
+    Export(across::Export),
+    /// Write sizes and samples of all files, to compare machines
+    Offer(samples::Offer),
+    /// Of the offers of several machines: what each of them is to hash
+    Collide(samples::Collide),
+    /// What the exports of several machines have in common
+    Across(across::AcrossArgs),
     /// Remove folders from the index; no file is touched
     Forget(upkeep::Forget),
     /// Replace, move or delete duplicates; without --apply it only says what it would do
@@ -98,6 +108,10 @@ pub fn run(args: Args) -> anyhow::Result<Status> {
         DupsVerb::Browse(browse) => browse::run(&browse, &place),
         DupsVerb::Validate(validate) => upkeep::validate(&validate, &place),
         DupsVerb::Merge(merge) => upkeep::merge(&merge, &place),
+        DupsVerb::Export(export) => across::export(&export, &place),
+        DupsVerb::Offer(offer) => samples::offer(&offer, &place),
+        DupsVerb::Collide(collide) => samples::collide(&collide, &place),
+        DupsVerb::Across(args) => across::across(&args, &place),
         DupsVerb::Forget(forget) => upkeep::forget(&forget, &place),
         DupsVerb::Act(act) => act::run(&act, &place),
         DupsVerb::Undo(undo) => act::undo(&undo, &place),

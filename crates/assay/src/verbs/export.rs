@@ -1,35 +1,42 @@
 //! `assay export`: a run for other programs, or for another store.
 
 mod csv;
+mod tables;
 
 use super::runs::store_with_runs;
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::status::Status;
+use anyhow::Context as _;
+use assay_page::units::plural;
+use assay_store::Store;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   assay export 12 -o run12.json           everything, raw; `assay import` takes it in
   assay export last --format csv          one line for each sample, for a spreadsheet
+  assay export --format parquet -o DIR    the whole store, for SQL: DIR/samples, DIR/verdicts
   assay export 12 | ssh box assay import /dev/stdin
 
 JSON holds the run with its plan, environment and every sample as it was measured. CSV
 holds the figures and doubts of each sample in base units, named in the header.
+Parquet holds the figures of all runs and trials and the verdicts of all trials that were
+started, in a folder for each advice.
 
 Exit status: 0 done, 2 error.";
 
-/// Write a run as JSON (complete) or CSV (figures)
+/// Write a run as JSON (complete) or CSV (figures), or the whole store as Parquet
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Number, `last`, `last~N`, or the first characters of the uid
-    #[arg(value_name = "RUN")]
-    run: String,
-    /// json or csv
+    #[arg(value_name = "RUN", required_unless_present = "format")]
+    run: Option<String>,
+    /// json, csv or parquet
     #[arg(long, value_enum, default_value_t = Format::Json, value_name = "FORMAT")]
     format: Format,
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output; for Parquet a folder that is not there yet
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -40,23 +47,51 @@ enum Format {
     Json,
     /// One line for each sample.
     Csv,
+    /// All figures and verdicts of the store.
+    Parquet,
 }
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
-    let id = store.resolve(&args.run)?;
-    let (run, samples) = (store.run(id)?, store.samples(id)?);
+    let chosen = || -> anyhow::Result<_> {
+        let run = args.run.as_ref();
+        let run = run.context("which run? `assay export last`, or a number of `assay runs`")?;
+        let id = store.resolve(run)?;
+        Ok((id, store.run(id)?, store.samples(id)?))
+    };
     let text = match args.format {
+        Format::Parquet => return parquet(args, &store),
         Format::Json => {
+            let (id, run, samples) = chosen()?;
             let machine = store.machine_of_run(id)?;
             assay_store::to_json(&run, &samples, machine.as_ref())? + "\n"
         }
-        Format::Csv => csv::table(&run, &samples, &assay_judge::judge(&run, &samples)),
+        Format::Csv => {
+            let (_, run, samples) = chosen()?;
+            csv::table(&run, &samples, &assay_judge::judge(&run, &samples))
+        }
     };
     match &args.output {
         Some(path) => context::write_file(path, &text)?,
         None => print(&text)?,
     }
+    Ok(Status::Ok)
+}
+
+fn parquet(args: &Args, store: &Store) -> anyhow::Result<Status> {
+    anyhow::ensure!(
+        args.run.is_none(),
+        "Parquet is of the whole store; leave the run out, or use --format csv"
+    );
+    let dir = args.output.as_ref();
+    let dir = dir.context("Parquet is a folder with files: name it with -o DIR")?;
+    let done = tables::write(store, dir)?;
+    print(&format!(
+        "{}: {}, {}\n",
+        dir.display().to_string().escape_debug(),
+        plural(done.runs as u64, "run", "runs"),
+        plural(done.trials as u64, "trial", "trials"),
+    ))?;
     Ok(Status::Ok)
 }

@@ -92,13 +92,7 @@ impl Index {
         })?;
         match damaged {
             None => Ok(files),
-            Some(path) => Err(Error::Foreign {
-                path: self.path.clone(),
-                what: format!(
-                    "the entry of folder {} is damaged; scan again with --rehash",
-                    crate::name::readable(&path)
-                ),
-            }),
+            Some(path) => Err(self.damaged(&path)),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::figures::figures;
 use crate::group;
 use assay_model::criterion::Metric;
 use assay_model::doubt::Severity;
-use assay_model::result::Figures;
+use assay_model::result::{Figures, JudgedSample};
 use assay_model::sample::Outcome;
 use assay_model::trial::{PairOutcome, Slot};
 use assay_model::{Sample, Trial};
@@ -95,6 +95,14 @@ pub(super) fn judged<'a>(
         true => judged.without(&ABOUT_CACHED_READS),
         false => judged,
     }
+}
+
+/// Each slot as judged by itself, in the order of the slots.
+#[must_use]
+pub fn judged_slots(trial: &Trial, slots: &[Slot]) -> Vec<JudgedSample> {
+    let around = around(trial);
+    let one = |slot: &Slot| judged(around, &slot.sample, trial.plan.cached).to_result();
+    slots.iter().map(one).collect()
 }
 
 fn said(code: &str, evidence: &str) -> String {

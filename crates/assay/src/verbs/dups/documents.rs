@@ -190,6 +190,65 @@ pub struct MergedIndex {
     pub files_without_hash: usize,
 }
 
+/// `assay dups export`.
+#[derive(Serialize, JsonSchema)]
+pub struct Exports {
+    pub schema: u32,
+    pub exported: Vec<MachineExport>,
+}
+
+/// What was written of a machine.
+#[derive(Serialize, JsonSchema)]
+pub struct MachineExport {
+    pub machine: String,
+    /// Different contents, a row each.
+    pub contents: u64,
+    /// Files of these.
+    pub files: u64,
+    /// Files that are not in it.
+    pub files_without_hash: u64,
+    /// Parquet files.
+    pub written: u64,
+}
+
+/// `assay dups offer`.
+#[derive(Serialize, JsonSchema)]
+pub struct OfferedFiles {
+    pub schema: u32,
+    pub machine: String,
+    /// Different sizes and samples, a row each.
+    pub rows: u64,
+    /// Names of files.
+    pub files: u64,
+    /// Files that could not be read or have changed since they were scanned.
+    pub left_out: u64,
+}
+
+/// `assay dups collide`.
+#[derive(Serialize, JsonSchema)]
+pub struct Collisions {
+    pub schema: u32,
+    pub machines: Vec<Collision>,
+}
+
+/// What a machine is to hash.
+#[derive(Serialize, JsonSchema)]
+pub struct Collision {
+    pub machine: String,
+    /// Sizes and samples that another machine has too.
+    pub rows: u64,
+    #[serde(flatten)]
+    pub written: Name,
+}
+
+/// `assay dups across`.
+#[derive(Serialize, JsonSchema)]
+pub struct Across {
+    pub schema: u32,
+    #[serde(flatten)]
+    pub answer: assay_dups::across::ask::Answer,
+}
+
 /// `assay dups forget`.
 #[derive(Serialize, JsonSchema)]
 pub struct Forgotten {
@@ -315,6 +374,18 @@ pub(in crate::verbs) fn all() -> Vec<Form> {
             form::<Validation>(),
         ),
         ("dups-merge", "assay dups merge --json", form::<Merged>()),
+        ("dups-export", "assay dups export --json", form::<Exports>()),
+        (
+            "dups-offer",
+            "assay dups offer --json",
+            form::<OfferedFiles>(),
+        ),
+        (
+            "dups-collide",
+            "assay dups collide --json",
+            form::<Collisions>(),
+        ),
+        ("dups-across", "assay dups across --json", form::<Across>()),
         (
             "dups-forget",
             "assay dups forget --json",

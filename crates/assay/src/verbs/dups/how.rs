@@ -6,6 +6,7 @@ use assay_dups::hash::Kind;
 use assay_dups::{Filter, Manner, ScanOptions, WalkOptions};
 use assay_model::Bytes;
 use clap::Args;
+use std::path::PathBuf;
 
 /// How to scan, for the first time or again.
 #[derive(Args)]
@@ -19,6 +20,10 @@ pub struct HowArgs {
     /// Hash every file, so that indexes of several machines can be merged
     #[arg(long)]
     hash_all: bool,
+    /// Hash also what another machine may have, as `assay dups collide` wrote it for this one; `-` for standard
+    /// input
+    #[arg(long, value_name = "FILE")]
+    pub wanted: Option<PathBuf>,
     #[command(flatten)]
     filter: FilterArgs,
     /// Enter folders on other file systems too (btrfs subvolumes are such)
@@ -42,6 +47,7 @@ impl HowArgs {
             fresh: self.rehash,
             hash,
             checkpoint: None,
+            wanted: None,
             rotates: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::how::{HashArg, HowArgs, flags};
 use super::place::{Format, Place, absolute};
-use super::progress;
+use super::{progress, samples};
 use crate::status::Status;
 use assay_dups::index::Root;
 use assay_dups::presence::Presence;
@@ -69,7 +69,8 @@ pub fn run(args: Scan, place: &Place) -> anyhow::Result<Status> {
     } else {
         Format::Text
     });
-    let options = args.how.options(args.hash.map(HashArg::kind));
+    let mut options = args.how.options(args.hash.map(HashArg::kind));
+    options.wanted = samples::wanted(args.how.wanted.as_deref())?;
     let index = match args.no_index {
         true => None,
         false => Some(Index::open(&place.path()?)?),
@@ -120,6 +121,7 @@ pub fn refresh(args: &Refresh, place: &Place) -> anyhow::Result<Status> {
     };
     let mut options = args.how.options(None);
     options.as_before = args.how.is_silent();
+    options.wanted = samples::wanted(args.how.wanted.as_deref())?;
     for root in known.iter().filter(|_| options.as_before) {
         if let Some(flags) = flags(&root.manner) {
             eprintln!("{}: as before, with {flags}", shown(&root.path));

@@ -55,20 +55,9 @@ pub fn table(run: &Run, samples: &[Sample], judged: &Judged) -> String {
             sample.slot.to_string(),
             sample.started.to_string(),
             sample.wall.0.to_string(),
-            match &sample.outcome {
-                Outcome::Completed => "completed",
-                Outcome::Interrupted => "interrupted",
-                Outcome::Failed { .. } => "failed",
-                Outcome::TimedOut { .. } => "timed-out",
-            }
-            .to_owned(),
+            outcome(&sample.outcome).to_owned(),
             text(&sample.tool),
-            match one.validity {
-                Validity::Valid => "valid",
-                Validity::Suspect => "suspect",
-                Validity::Void => "void",
-            }
-            .to_owned(),
+            validity(one.validity).to_owned(),
             codes.join(" "),
         ];
         let figure = |metric| {
@@ -80,6 +69,25 @@ pub fn table(run: &Run, samples: &[Sample], judged: &Judged) -> String {
         out.push_str(&line(&cells));
     }
     out
+}
+
+/// How a sample ended, in a word.
+pub fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Failed { .. } => "failed",
+        Outcome::TimedOut { .. } => "timed-out",
+    }
+}
+
+/// Whether a sample counts, in a word.
+pub fn validity(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "valid",
+        Validity::Suspect => "suspect",
+        Validity::Void => "void",
+    }
 }
 
 /// Text that did not come from assay. A spreadsheet takes what begins with one of these characters

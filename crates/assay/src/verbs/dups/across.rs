@@ -1,0 +1,216 @@
+//! `assay dups export` and `assay dups across`: more machines and files than one index holds.
+
+use super::documents::{Across, Exports, MachineExport};
+use super::explore::{out, print_json};
+use super::place::Place;
+use crate::context;
+use crate::status::Status;
+use assay_dups::across::{Teller, ask, export};
+use assay_dups::name::readable;
+use assay_model::SCHEMA_VERSION;
+use assay_model::size::Convention::Binary;
+use assay_page::table::table;
+use assay_page::units::{grouped, plural};
+use clap::Args;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Arguments of `assay dups export`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  assay dups scan /srv --hash-all        on each machine, so that every content has a hash
+  assay dups export /var/tmp/hashes      without any path; what it exported there before is replaced
+  assay dups across /var/tmp/hashes      where the exports of all machines were brought together
+
+One Parquet file for each first digit of the hash: DIR/prefix=a/MACHINE.parquet, with the columns
+machine, hash, size and count, a row for each content, in order. Only you can read them: who knows a
+hash can tell whether this machine has that content.")]
+pub struct Export {
+    /// The folder to write to; it may hold the exports of other machines
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// How this machine is called there [default: its host name]
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Hexadecimal digits of the prefix, 1 to 3: 16, 256 or 4096 files
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
+    digits: u8,
+}
+
+/// Arguments of `assay dups across`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  assay dups across hashes               what the machines have in common, and the largest of it
+  assay dups across nas/ laptop/ --json  exports in several folders
+
+Each file is read once, a page at a time: memory does not grow with the number of files. Any program
+that reads Parquet answers other questions about the same files.
+
+Exit status: 0 done, 2 error, 3 some of the exports are not whole.")]
+pub struct AcrossArgs {
+    /// Folders with exports
+    #[arg(required = true, value_name = "DIR")]
+    dirs: Vec<PathBuf>,
+    /// So many of the contents with most to gain
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
+    top: u16,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
+}
+
+/// Which machine this is, and a name for what it tells now.
+pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
+    let here = assay_facts::machine(&assay_host::Live);
+    let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));
+    let machine = named.cloned().or(name).ok_or_else(|| {
+        anyhow::anyhow!("this machine's name is not known; give it one with --machine NAME")
+    })?;
+    anyhow::ensure!(
+        (1..=64).contains(&machine.len()) && !machine.chars().any(char::is_control),
+        "`{}`: expected a name of 1 to 64 bytes without control characters",
+        readable(machine.as_bytes())
+    );
+    let export = context::random_uid()?;
+    Ok(Teller {
+        machine,
+        id,
+        export,
+    })
+}
+
+pub fn export(args: &Export, place: &Place) -> anyhow::Result<Status> {
+    let index = place.read()?;
+    let teller = teller(args.machine.as_ref())?;
+    let done = export::export(&index, &args.dir, args.digits, &teller)?;
+    anyhow::ensure!(
+        !done.is_empty(),
+        "nothing was scanned yet; `assay dups scan PATH` does"
+    );
+    if place.json {
+        let one = |(machine, done): (&String, &export::Exported)| MachineExport {
+            machine: machine.clone(),
+            contents: done.contents,
+            files: done.files,
+            files_without_hash: done.unhashed,
+            written: done.parts,
+        };
+        print_json(&Exports {
+            schema: SCHEMA_VERSION,
+            exported: done.iter().map(one).collect(),
+        })?;
+        return Ok(Status::Ok);
+    }
+    let mut out = out();
+    for (machine, done) in &done {
+        let machine = readable(machine.as_bytes());
+        writeln!(
+            out,
+            "{machine}: {} of {}, in {}",
+            plural(done.contents, "content", "contents"),
+            plural(done.files, "file", "files"),
+            plural(done.parts, "Parquet file", "Parquet files"),
+        )?;
+        if done.unhashed > 0 {
+            eprintln!(
+                "assay: {machine}: {} without a hash are not in it; scan with --hash-all",
+                plural(done.unhashed, "file", "files")
+            );
+        }
+    }
+    out.flush()?;
+    Ok(Status::Ok)
+}
+
+pub fn across(args: &AcrossArgs, place: &Place) -> anyhow::Result<Status> {
+    let threads = args.threads.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    );
+    let answer = ask::ask(&args.dirs, args.top.into(), threads)?;
+    for problem in &answer.problems {
+        eprintln!("assay: {problem}");
+    }
+    let status = match answer.problems.is_empty() {
+        true => Status::Ok,
+        false => Status::Unreadable,
+    };
+    if place.json {
+        print_json(&Across {
+            schema: SCHEMA_VERSION,
+            answer,
+        })?;
+        return Ok(status);
+    }
+    text(&answer)?;
+    Ok(status)
+}
+
+fn text(answer: &ask::Answer) -> anyhow::Result<()> {
+    let mut out = out();
+    writeln!(
+        out,
+        "{}, {}, {}",
+        plural(answer.machines.len() as u64, "machine", "machines"),
+        plural(answer.files, "file", "files"),
+        Binary.show(answer.bytes)
+    )?;
+    writeln!(
+        out,
+        "{} of several files: {} could be free if each were kept once",
+        plural(answer.groups, "content", "contents"),
+        Binary.show(answer.redundant_bytes)
+    )?;
+    writeln!(
+        out,
+        "{} on at least two machines: {} beside one machine's",
+        plural(answer.shared_groups, "content", "contents"),
+        Binary.show(answer.shared_bytes)
+    )?;
+    if answer.repeated_rows > 0 {
+        writeln!(
+            out,
+            "given twice and counted once: {}",
+            plural(answer.repeated_rows, "row", "rows")
+        )?;
+    }
+    let row = |one: &ask::Machine| {
+        vec![
+            readable(one.name.as_bytes()),
+            grouped(one.files),
+            Binary.show(one.bytes),
+            Binary.show(one.redundant_bytes),
+            Binary.show(one.shared_bytes),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.machines.iter().map(row).collect();
+    let head = ["machine", "files", "size", "own copies", "also elsewhere"];
+    write!(out, "\n{}", table(0, "lrrrr", &head, &rows))?;
+    if !answer.largest.is_empty() {
+        writeln!(out, "\nMost to gain:")?;
+    }
+    for one in &answer.largest {
+        let names: Vec<String> = one
+            .names
+            .iter()
+            .map(|name| readable(name.as_bytes()))
+            .collect();
+        let more = match one.machines - names.len() as u64 {
+            0 => String::new(),
+            more => format!(" and {}", plural(more, "other", "others")),
+        };
+        writeln!(
+            out,
+            "  {}  {} of {} on {}{more}  {}",
+            Binary.show(one.redundant_bytes),
+            plural(one.files, "file", "files"),
+            Binary.show(one.size),
+            names.join(", "),
+            one.hash
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}

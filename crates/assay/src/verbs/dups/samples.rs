@@ -1,0 +1,174 @@
+//! `assay dups offer`, `assay dups collide` and `--wanted`: which contents are worth hashing, found out without hashing all.
+
+use super::across::teller;
+use super::documents::{Collision, Collisions, Name, OfferedFiles};
+use super::explore::{out, print_json};
+use super::place::Place;
+use super::progress;
+use crate::status::Status;
+use anyhow::Context as _;
+use assay_columns::Source;
+use assay_dups::across::collide::collide as find;
+use assay_dups::across::offer::offer as write_offer;
+use assay_dups::across::wanted::Wanted;
+use assay_dups::name::readable;
+use assay_model::SCHEMA_VERSION;
+use assay_page::units::plural;
+use clap::Args;
+use std::io::{BufWriter, Read as _, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most bytes of what is wanted that are taken from standard input.
+const LONGEST: u64 = 64 << 30;
+
+/// Arguments of `assay dups offer`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ssh web1 assay dups offer - > offers/web1.parquet        at the hub, for each machine
+  assay dups collide offers/*.parquet --to wanted
+  ssh web1 assay dups refresh --wanted - < wanted/web1.parquet
+  ssh web1 assay dups export hashes                        and bring those together
+
+Of each file in the index 12 KiB are read at most. No path is told, and no hash of a whole file that is
+longer than that.
+
+Exit status: 0 done, 2 error, 3 some files could not be read or have changed since they were scanned.")]
+pub struct Offer {
+    /// The file to write; `-` for standard output
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How this machine is called [default: its host name]
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+}
+
+/// Arguments of `assay dups collide`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  assay dups collide offers/*.parquet --to wanted      writes wanted/MACHINE.parquet
+
+An offer that is given twice collides with no other of the same machine. Interrupted or killed, it is
+run again: what lies in DIR under its name is whole.")]
+pub struct Collide {
+    /// The offers of the machines
+    #[arg(required = true, value_name = "OFFER")]
+    offers: Vec<PathBuf>,
+    /// The folder to write to, a file for each machine
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+}
+
+pub fn offer(args: &Offer, place: &Place) -> anyhow::Result<Status> {
+    let index = place.read()?;
+    let teller = teller(args.machine.as_ref())?;
+    let to_output = args.file == Path::new("-");
+    anyhow::ensure!(
+        !(to_output && place.json),
+        "the offer itself goes to standard output; name a FILE, or leave out --json"
+    );
+    let done = if to_output {
+        let out = BufWriter::new(std::io::stdout());
+        let (done, mut out) =
+            progress::watch(None, |control| write_offer(&index, out, &teller, control))??;
+        out.flush().context("cannot write the offer")?;
+        done
+    } else {
+        let folder = args.file.parent().filter(|one| !one.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        // In place of what was there, once it is whole.
+        let file = tempfile::NamedTempFile::new_in(folder).with_context(|| {
+            format!(
+                "{}: cannot write there",
+                readable(folder.as_os_str().as_bytes())
+            )
+        })?;
+        let out = BufWriter::new(file);
+        let (done, out) =
+            progress::watch(None, |control| write_offer(&index, out, &teller, control))??;
+        let file = out.into_inner().context("cannot write the offer")?;
+        file.as_file()
+            .sync_all()
+            .context("cannot write the offer")?;
+        let name = readable(args.file.as_os_str().as_bytes());
+        file.persist(&args.file)
+            .with_context(|| format!("{name}: cannot write"))?;
+        done
+    };
+    let left_out = plural(done.left_out, "file", "files");
+    if done.left_out > 0 {
+        eprintln!(
+            "assay: {left_out} could not be read or have changed since they were scanned, and are not in it; \
+             `assay dups refresh` looks again"
+        );
+    }
+    if place.json {
+        print_json(&OfferedFiles {
+            schema: SCHEMA_VERSION,
+            machine: teller.machine,
+            rows: done.rows,
+            files: done.names,
+            left_out: done.left_out,
+        })?;
+    } else {
+        eprintln!(
+            "{}: {} of {}",
+            readable(teller.machine.as_bytes()),
+            plural(done.rows, "sample", "samples"),
+            plural(done.names, "file", "files")
+        );
+    }
+    Ok(match done.left_out {
+        0 => Status::Ok,
+        _ => Status::Unreadable,
+    })
+}
+
+pub fn collide(args: &Collide, place: &Place) -> anyhow::Result<Status> {
+    let done = find(&args.offers, &args.to)?;
+    if place.json {
+        let machines = done.into_iter().map(|one| Collision {
+            machine: one.machine,
+            rows: one.rows,
+            written: Name::of(one.path.as_os_str().as_bytes()),
+        });
+        print_json(&Collisions {
+            schema: SCHEMA_VERSION,
+            machines: machines.collect(),
+        })?;
+        return Ok(Status::Ok);
+    }
+    let mut out = out();
+    for one in &done {
+        writeln!(
+            out,
+            "{}: {} to hash: {}",
+            readable(one.machine.as_bytes()),
+            plural(one.rows, "sample", "samples"),
+            readable(one.path.as_os_str().as_bytes())
+        )?;
+    }
+    out.flush()?;
+    Ok(Status::Ok)
+}
+
+/// What `--wanted` names.
+pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>> {
+    let Some(path) = file else {
+        return Ok(None);
+    };
+    let id = assay_facts::machine(&assay_host::Live).map(|here| here.id);
+    if path != Path::new("-") {
+        return Ok(Some(Arc::new(Wanted::read(path, id.as_deref())?)));
+    }
+    // A table is read from its end, which a pipe does not let.
+    let mut file = tempfile::tempfile().context("no temporary file")?;
+    let mut input = std::io::stdin().lock().take(LONGEST);
+    std::io::copy(&mut input, &mut file).context("cannot keep what comes from standard input")?;
+    let source = Source::file(file)?;
+    let wanted = Wanted::of(source, Path::new("standard input"), id.as_deref())?;
+    Ok(Some(Arc::new(wanted)))
+}

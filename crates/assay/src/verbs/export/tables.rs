@@ -1,0 +1,270 @@
+//! The whole store as Parquet, divided by advice: what was measured, and what the trials amount to.
+
+use super::csv::{outcome, validity};
+use anyhow::Context as _;
+use assay_columns::{Cell, Column, Kind, Writer};
+use assay_judge::trial::{judge_trial, judged_slots};
+use assay_model::result::JudgedSample;
+use assay_model::trial::{Slot, Trial};
+use assay_model::{Machine, Sample};
+use assay_store::Store;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+/// Where runs go, which are of no advice: how Hive writes that there is none.
+const NONE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// A row for each figure of each sample; one without a figure where a sample has none.
+const SAMPLES: [Column; 15] = [
+    Column::new("record", Kind::Text),
+    Column::new("kind", Kind::Text),
+    Column::optional("machine", Kind::Text),
+    Column::optional("pair", Kind::Count),
+    Column::optional("side", Kind::Text),
+    Column::new("round", Kind::Count),
+    Column::new("slot", Kind::Count),
+    Column::new("workload", Kind::Text),
+    Column::new("target", Kind::Text),
+    Column::new("started", Kind::Time),
+    Column::new("wall_ns", Kind::Int),
+    Column::new("outcome", Kind::Text),
+    Column::new("validity", Kind::Text),
+    Column::optional("metric", Kind::Text),
+    Column::optional("value", Kind::Float),
+];
+
+/// A row for each trial that was started.
+const VERDICTS: [Column; 16] = [
+    Column::new("record", Kind::Text),
+    Column::optional("machine", Kind::Text),
+    Column::new("assay_version", Kind::Text),
+    Column::new("started", Kind::Time),
+    Column::optional("ended", Kind::Time),
+    Column::new("state", Kind::Text),
+    Column::new("verdict", Kind::Text),
+    Column::new("metric", Kind::Text),
+    Column::new("margin", Kind::Float),
+    Column::new("same_sides", Kind::Count),
+    Column::new("pairs", Kind::Count),
+    Column::new("left_out", Kind::Count),
+    Column::optional("ratio", Kind::Float),
+    Column::optional("low", Kind::Float),
+    Column::optional("high", Kind::Float),
+    Column::new("reason", Kind::Text),
+];
+
+/// What was written.
+pub struct Written {
+    pub runs: usize,
+    pub trials: usize,
+}
+
+/// Writes the store to a folder that is not there yet: all of it, or nothing.
+pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
+    let shown = dir.display();
+    anyhow::ensure!(
+        std::fs::symlink_metadata(dir).is_err(),
+        "{shown} is there already; name a folder that is not"
+    );
+    let above = dir.parent().filter(|one| !one.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new("."));
+    let hidden = tempfile::Builder::new()
+        .prefix(".assay-export-")
+        .tempdir_in(above);
+    let hidden = hidden.with_context(|| format!("cannot write {shown}"))?;
+    let mut out = Out {
+        dir: hidden.path(),
+        open: None,
+    };
+    let mut trials = store.trials()?;
+    trials.sort_by(|a, b| (&a.plan.advice, a.started).cmp(&(&b.plan.advice, b.started)));
+    for trial in &trials {
+        let slots = store.slots(trial.id)?;
+        let machine = store.machine_of_trial(trial.id)?;
+        out.verdict(trial, &slots, machine.as_ref())?;
+    }
+    for trial in &trials {
+        let slots = store.slots(trial.id)?;
+        let machine = store.machine_of_trial(trial.id)?;
+        let judged = judged_slots(trial, &slots);
+        for (slot, judged) in slots.iter().zip(&judged) {
+            let side = word(slot.side);
+            let about = About {
+                advice: &trial.plan.advice,
+                record: &trial.uid,
+                kind: "trial",
+                machine: machine.as_ref(),
+                pair: Some((slot.pair, &side)),
+            };
+            out.sample(&about, &slot.sample, judged)?;
+        }
+    }
+    let runs = store.runs()?;
+    for row in &runs {
+        let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
+        let judged = assay_judge::judge(&run, &samples);
+        let about = About {
+            advice: NONE,
+            record: &run.uid,
+            kind: "run",
+            machine: row.machine.as_ref(),
+            pair: None,
+        };
+        for (sample, judged) in samples.iter().zip(&judged.samples) {
+            out.sample(&about, sample, judged)?;
+        }
+    }
+    out.close()?;
+    std::fs::rename(hidden.path(), dir).with_context(|| format!("cannot write {shown}"))?;
+    // It has another name now.
+    let _ = hidden.keep();
+    Ok(Written {
+        runs: runs.len(),
+        trials: trials.len(),
+    })
+}
+
+/// What a sample belongs to.
+struct About<'a> {
+    advice: &'a str,
+    record: &'a str,
+    kind: &'a str,
+    machine: Option<&'a Machine>,
+    pair: Option<(u32, &'a str)>,
+}
+
+/// The table that is being written, one at a time.
+struct Out<'a> {
+    dir: &'a Path,
+    open: Option<(String, Writer<BufWriter<File>>)>,
+}
+
+impl Out<'_> {
+    fn row(
+        &mut self,
+        table: &str,
+        advice: &str,
+        columns: &[Column],
+        row: &[Cell<'_>],
+    ) -> anyhow::Result<()> {
+        let folder = format!("{table}/advice={}", part(advice));
+        if self.open.as_ref().is_none_or(|open| open.0 != folder) {
+            self.close()?;
+            let dir = self.dir.join(&folder);
+            std::fs::create_dir_all(&dir).context("cannot make a folder of the export")?;
+            let file = File::create_new(dir.join(format!("{table}.parquet")));
+            let file = BufWriter::new(file.context("cannot make a file of the export")?);
+            let notes = [("assay", table.to_owned()), ("version", "1".to_owned())];
+            self.open = Some((folder, Writer::new(file, columns, &notes)?));
+        }
+        if let Some((_, writer)) = &mut self.open {
+            writer.row(row).context("cannot write the export")?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> anyhow::Result<()> {
+        if let Some((_, writer)) = self.open.take() {
+            let file = writer.finish()?.into_inner();
+            let file = file.map_err(std::io::IntoInnerError::into_error);
+            let synced = file.and_then(|file| file.sync_all());
+            synced.context("cannot write the export")?;
+        }
+        Ok(())
+    }
+
+    fn verdict(
+        &mut self,
+        trial: &Trial,
+        slots: &[Slot],
+        machine: Option<&Machine>,
+    ) -> anyhow::Result<()> {
+        let (_, judgement) = judge_trial(trial, slots);
+        let interval = judgement.interval.as_ref();
+        let (metric, state) = (trial.plan.metric.to_string(), word(trial.state));
+        let verdict = word(judgement.verdict);
+        let row = [
+            Cell::Text(&trial.uid),
+            text(machine.map(|one| one.id.as_str())),
+            Cell::Text(&trial.assay_version),
+            Cell::Int(trial.started.as_microsecond()),
+            trial
+                .ended
+                .map_or(Cell::None, |ended| Cell::Int(ended.as_microsecond())),
+            Cell::Text(&state),
+            Cell::Text(&verdict),
+            Cell::Text(&metric),
+            Cell::Float(trial.plan.margin),
+            Cell::Int(trial.plan.aa.into()),
+            Cell::Int(judgement.pairs.into()),
+            Cell::Int(judgement.left_out.into()),
+            judgement.ratio.map_or(Cell::None, Cell::Float),
+            interval.map_or(Cell::None, |one| Cell::Float(one.low)),
+            interval.map_or(Cell::None, |one| Cell::Float(one.high)),
+            Cell::Text(&judgement.reason),
+        ];
+        self.row("verdicts", &trial.plan.advice, &VERDICTS, &row)
+    }
+
+    fn sample(
+        &mut self,
+        about: &About<'_>,
+        sample: &Sample,
+        judged: &JudgedSample,
+    ) -> anyhow::Result<()> {
+        let figures: BTreeMap<String, f64> = judged
+            .figures
+            .iter()
+            .map(|(metric, value)| (metric.to_string(), *value))
+            .collect();
+        let figures = figures.iter().map(|(metric, value)| Some((metric, *value)));
+        let mut figures = figures.peekable();
+        let none = figures.peek().is_none().then_some(None);
+        for figure in figures.chain(none) {
+            let row = [
+                Cell::Text(about.record),
+                Cell::Text(about.kind),
+                text(about.machine.map(|one| one.id.as_str())),
+                about.pair.map_or(Cell::None, |one| Cell::Int(one.0.into())),
+                text(about.pair.map(|one| one.1)),
+                Cell::Int(sample.round.into()),
+                Cell::Int(sample.slot.into()),
+                Cell::Text(&sample.workload),
+                Cell::Text(&sample.target),
+                Cell::Int(sample.started.as_microsecond()),
+                Cell::Int(i64::try_from(sample.wall.0).unwrap_or(i64::MAX)),
+                Cell::Text(outcome(&sample.outcome)),
+                Cell::Text(validity(judged.validity)),
+                figure.map_or(Cell::None, |one| Cell::Text(one.0)),
+                figure.map_or(Cell::None, |one| Cell::Float(one.1)),
+            ];
+            self.row("samples", about.advice, &SAMPLES, &row)?;
+        }
+        Ok(())
+    }
+}
+
+fn text(value: Option<&str>) -> Cell<'_> {
+    value.map_or(Cell::None, Cell::Text)
+}
+
+/// The name that the model gives to a state or a side.
+fn word(value: impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// An advice as the value of a partition, escaped as Hive does.
+fn part(advice: &str) -> String {
+    let mut out = String::with_capacity(advice.len());
+    for byte in advice.bytes().take(200) {
+        match byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

@@ -1,0 +1,96 @@
+//! What a table is read from.
+
+use bytes::{Buf as _, Bytes};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+/// A file, or what was received.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A regular file, open; it is read by position, so that its offset does not matter.
+    File(Arc<File>, u64),
+    /// Bytes in memory.
+    Memory(Bytes),
+}
+
+impl Source {
+    /// An open file.
+    ///
+    /// # Errors
+    /// When its length is not known.
+    pub fn file(file: File) -> std::io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self::File(Arc::new(file), length))
+    }
+
+    /// Bytes in memory.
+    #[must_use]
+    pub fn memory(bytes: Vec<u8>) -> Self {
+        Self::Memory(bytes.into())
+    }
+}
+
+impl Length for Source {
+    fn len(&self) -> u64 {
+        match self {
+            Self::File(_, length) => *length,
+            Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+/// Read ahead of the header of a page; what lies behind it is fetched whole afterwards.
+const HEADER: usize = 256;
+
+impl ChunkReader for Source {
+    type T = Box<dyn Read>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        match self {
+            Self::File(file, _) => {
+                let at = At(file.clone(), start);
+                Ok(Box::new(std::io::BufReader::with_capacity(HEADER, at)))
+            }
+            Self::Memory(bytes) => {
+                let start = usize::try_from(start)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                Ok(Box::new(bytes.slice(start..).reader()))
+            }
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let end = start.checked_add(length as u64);
+        // Before anything is allocated: the length comes from the file.
+        if end.is_none_or(|end| end > self.len()) {
+            return Err(ParquetError::EOF("it ends too early".into()));
+        }
+        match self {
+            Self::File(file, _) => {
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, start)?;
+                Ok(bytes.into())
+            }
+            Self::Memory(bytes) => {
+                let start = start as usize;
+                Ok(bytes.slice(start..start + length))
+            }
+        }
+    }
+}
+
+/// A file from a position on.
+struct At(Arc<File>, u64);
+
+impl Read for At {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.0.read_at(buffer, self.1)?;
+        self.1 = self.1.saturating_add(count as u64);
+        Ok(count)
+    }
+}

@@ -1,0 +1,231 @@
+//! What is looked at before the library that reads Parquet may believe it: it trusts counts and
+//! offsets of a file enough to panic, or to ask for more memory than there is.
+
+use crate::{Column, Error, Kind, LONGEST_TEXT, Source};
+use parquet::basic::{Compression, Encoding, Repetition, Type};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::{ChunkReader as _, Length as _};
+
+/// Most bytes of what stands at the end of a file: 500 bytes for a group of 100,000 rows.
+const METADATA: u64 = 32 << 20;
+/// Most bytes of a page.
+const PAGE: usize = 16 << 20;
+/// Most rows of a group.
+const GROUP: i64 = 1 << 24;
+
+/// Looks at the end of a file: whether it is Parquet, and how long the description is.
+pub fn tail(source: &Source) -> std::result::Result<(), Error> {
+    let length = source.len();
+    let none = || Error::foreign("this is no Parquet file, or its end is missing");
+    if length < 12 {
+        return Err(none());
+    }
+    let tail = source.get_bytes(length - 8, 8)?;
+    let (size, magic) = tail.split_at(4);
+    let size = u64::from(u32::from_le_bytes(size.try_into().map_err(|_| none())?));
+    if magic != b"PAR1" || size > length - 12 {
+        return Err(none());
+    }
+    match size <= METADATA {
+        true => Ok(()),
+        false => Err(Error::foreign(format!(
+            "its description takes {size} bytes, more than any table of assay"
+        ))),
+    }
+}
+
+/// Checks that a file has the columns that are expected and lies within itself.
+pub fn metadata(
+    metadata: &ParquetMetaData,
+    expected: &[Column],
+    length: u64,
+) -> std::result::Result<(), Error> {
+    let schema = metadata.file_metadata().schema_descr();
+    let other = || {
+        let names: Vec<&str> = expected.iter().map(|column| column.name).collect();
+        Error::foreign(format!(
+            "it has other columns than expected ({})",
+            names.join(", ")
+        ))
+    };
+    if schema.num_columns() != expected.len() {
+        return Err(other());
+    }
+    for (found, wanted) in schema.columns().iter().zip(expected) {
+        let (physical, width) = match wanted.kind {
+            Kind::Text => (Type::BYTE_ARRAY, None),
+            Kind::Fixed(width) => (Type::FIXED_LEN_BYTE_ARRAY, Some(width)),
+            Kind::Int | Kind::Count | Kind::Time => (Type::INT64, None),
+            Kind::Float => (Type::DOUBLE, None),
+        };
+        let plain = found.max_def_level() == 0
+            && found.max_rep_level() == 0
+            && found.path().parts().len() == 1
+            && found.self_type().get_basic_info().repetition() == Repetition::REQUIRED;
+        if found.name() != wanted.name
+            || found.physical_type() != physical
+            || !plain
+            || wanted.optional
+            || width.is_some_and(|width| usize::try_from(found.type_length()) != Ok(width))
+        {
+            return Err(other());
+        }
+    }
+    let mut rows = 0_i64;
+    for group in metadata.row_groups() {
+        let count = group.num_rows();
+        if !(0..=GROUP).contains(&count) || group.num_columns() != expected.len() {
+            return Err(Error::foreign(
+                "a group of rows is larger than any of assay's",
+            ));
+        }
+        rows = rows.saturating_add(count);
+        for column in group.columns() {
+            chunk(column, count, length)?;
+        }
+    }
+    match rows == metadata.file_metadata().num_rows() {
+        true => Ok(()),
+        false => Err(Error::foreign("its groups have other rows than it says")),
+    }
+}
+
+fn chunk(column: &ColumnChunkMetaData, rows: i64, length: u64) -> std::result::Result<(), Error> {
+    let start = column
+        .dictionary_page_offset()
+        .unwrap_or_else(|| column.data_page_offset());
+    let end = u64::try_from(start)
+        .ok()
+        .zip(u64::try_from(column.compressed_size()).ok())
+        .and_then(|(start, size)| start.checked_add(size));
+    if column.compression() != Compression::UNCOMPRESSED {
+        return Err(Error::foreign(
+            "it is compressed, which no table of assay is",
+        ));
+    }
+    let within = end.is_some_and(|end| end <= length) && column.data_page_offset() >= start;
+    match within && column.num_values() == rows && column.file_path().is_none() {
+        true => Ok(()),
+        false => Err(Error::foreign("a column lies outside the file")),
+    }
+}
+
+/// The pages of a column, each looked at before it is decoded.
+pub struct Pages<P> {
+    inner: P,
+    dictionary: bool,
+    begun: bool,
+    /// Values that may still come.
+    left: i64,
+    kind: Kind,
+}
+
+impl<P: PageReader> Pages<P> {
+    /// Of a column that is said to have so many values.
+    pub fn new(inner: P, values: i64, kind: Kind) -> Self {
+        Self {
+            inner,
+            dictionary: false,
+            begun: false,
+            left: values,
+            kind,
+        }
+    }
+
+    fn look(&mut self, page: &Page) -> Result<()> {
+        let wrong = |what: &str| Err(ParquetError::General(what.to_owned()));
+        let values = page.num_values() as usize;
+        // Least bytes of a value, written out.
+        let least = match self.kind {
+            Kind::Text => 4,
+            Kind::Fixed(width) => width.max(1),
+            Kind::Int | Kind::Count | Kind::Time | Kind::Float => 8,
+        };
+        let fits = |bytes: usize| {
+            values
+                .checked_mul(least)
+                .is_some_and(|least| least <= bytes)
+        };
+        if page.buffer().len() > PAGE {
+            return wrong("a page is larger than any of assay's");
+        }
+        match page {
+            Page::DictionaryPage { buf, encoding, .. } => {
+                let plain = matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY);
+                let has_one = matches!(self.kind, Kind::Text | Kind::Count);
+                if self.begun || !has_one || !plain || !fits(buf.len()) {
+                    return wrong("a dictionary is damaged");
+                }
+                if self.kind == Kind::Text {
+                    texts(buf, values)?;
+                }
+                self.dictionary = true;
+            }
+            Page::DataPage { buf, encoding, .. } => {
+                let known = match encoding {
+                    Encoding::PLAIN => {
+                        if fits(buf.len()) && self.kind == Kind::Text {
+                            texts(buf, values)?;
+                        }
+                        fits(buf.len())
+                    }
+                    Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
+                        // The first byte is the width of a number, at most 32 bits.
+                        self.dictionary && buf.first().is_some_and(|width| *width <= 32)
+                    }
+                    _ => false,
+                };
+                if !known {
+                    return wrong("a page is written in a way in which assay writes none");
+                }
+                self.left -= values as i64;
+                if self.left < 0 {
+                    return wrong("a column has more values than it says");
+                }
+            }
+            Page::DataPageV2 { .. } => return wrong("a page of a kind that assay does not write"),
+        }
+        self.begun = true;
+        Ok(())
+    }
+}
+
+/// Walks over texts that are written out.
+fn texts(mut bytes: &[u8], count: usize) -> Result<()> {
+    for _ in 0..count {
+        let rest = bytes.split_first_chunk::<4>().and_then(|(length, rest)| {
+            let length = u32::from_le_bytes(*length) as usize;
+            rest.get(length..).filter(|_| length <= LONGEST_TEXT)
+        });
+        bytes = rest.ok_or_else(|| ParquetError::General("a text is damaged".into()))?;
+    }
+    Ok(())
+}
+
+impl<P: PageReader> Iterator for Pages<P> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl<P: PageReader> PageReader for Pages<P> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.inner.get_next_page()?;
+        if let Some(page) = &page {
+            self.look(page)?;
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.inner.skip_next_page()
+    }
+}

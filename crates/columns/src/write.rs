@@ -1,0 +1,209 @@
+//! Writing: rows are gathered by column and written in groups.
+
+use crate::{Column, Error, Kind};
+use parquet::basic::{
+    Compression, ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type,
+};
+use parquet::data_type::{
+    ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
+    Int64Type,
+};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Rows of a group. A group is in memory until it is written.
+const GROUP: usize = 1 << 17;
+/// Bytes of a page: a reader holds one of each column of each file that it merges.
+const PAGE: usize = 32 * 1024;
+
+/// What stands in a row in one column.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell<'a> {
+    /// Nothing.
+    None,
+    /// For [`Kind::Text`].
+    Text(&'a str),
+    /// For [`Kind::Fixed`].
+    Fixed(&'a [u8]),
+    /// For [`Kind::Int`], [`Kind::Count`] and [`Kind::Time`].
+    Int(i64),
+    /// For [`Kind::Float`].
+    Float(f64),
+}
+
+/// What was gathered of one column.
+enum Gathered {
+    Text(Vec<ByteArray>),
+    Fixed(Vec<FixedLenByteArray>, usize),
+    Int(Vec<i64>),
+    Float(Vec<f64>),
+}
+
+struct Part {
+    values: Gathered,
+    /// By row, whether there is something; for optional columns.
+    present: Option<Vec<i16>>,
+}
+
+/// Writes a table.
+pub struct Writer<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    parts: Vec<Part>,
+    rows: usize,
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Begins a table; `notes` are kept beside it, by name.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn new(out: W, columns: &[Column], notes: &[(&str, String)]) -> Result<Self, Error> {
+        let notes = notes
+            .iter()
+            .map(|(name, value)| KeyValue::new((*name).to_owned(), value.clone()));
+        let mut properties = WriterProperties::builder()
+            // A hash cannot be compressed, and what it stands beside is small.
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_encoding(Encoding::PLAIN)
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true)
+            .set_data_page_size_limit(PAGE)
+            .set_max_row_group_row_count(Some(GROUP))
+            .set_created_by("assay".to_owned())
+            .set_key_value_metadata(Some(notes.collect()));
+        for column in columns
+            .iter()
+            .filter(|one| matches!(one.kind, Kind::Text | Kind::Count))
+        {
+            properties =
+                properties.set_column_dictionary_enabled(ColumnPath::from(column.name), true);
+        }
+        let parts = columns.iter().map(|column| Part {
+            values: match column.kind {
+                Kind::Text => Gathered::Text(Vec::new()),
+                Kind::Fixed(length) => Gathered::Fixed(Vec::new(), length),
+                Kind::Int | Kind::Count | Kind::Time => Gathered::Int(Vec::new()),
+                Kind::Float => Gathered::Float(Vec::new()),
+            },
+            present: column.optional.then(Vec::new),
+        });
+        Ok(Self {
+            parts: parts.collect(),
+            rows: 0,
+            file: SerializedFileWriter::new(out, schema(columns)?, Arc::new(properties.build()))?,
+        })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When it does not fit the columns, or cannot be written.
+    pub fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error> {
+        if cells.len() != self.parts.len() {
+            return Err(Error::Shape);
+        }
+        for (part, cell) in self.parts.iter_mut().zip(cells) {
+            let there = !matches!(cell, Cell::None);
+            match &mut part.present {
+                Some(present) => present.push(i16::from(there)),
+                None if !there => return Err(Error::Shape),
+                None => {}
+            }
+            match (&mut part.values, cell) {
+                (_, Cell::None) => {}
+                (Gathered::Text(values), Cell::Text(text)) => values.push(ByteArray::from(*text)),
+                (Gathered::Fixed(values, length), Cell::Fixed(bytes)) if bytes.len() == *length => {
+                    values.push(ByteArray::from(bytes.to_vec()).into());
+                }
+                (Gathered::Int(values), Cell::Int(value)) => values.push(*value),
+                (Gathered::Float(values), Cell::Float(value)) => values.push(*value),
+                _ => return Err(Error::Shape),
+            }
+        }
+        self.rows += 1;
+        if self.rows == GROUP {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let mut group = self.file.next_row_group()?;
+        for part in &mut self.parts {
+            let present = part.present.as_deref();
+            match &mut part.values {
+                Gathered::Text(values) => put::<ByteArrayType, W>(&mut group, values, present)?,
+                Gathered::Fixed(values, _) => {
+                    put::<FixedLenByteArrayType, W>(&mut group, values, present)?;
+                }
+                Gathered::Int(values) => put::<Int64Type, W>(&mut group, values, present)?,
+                Gathered::Float(values) => put::<DoubleType, W>(&mut group, values, present)?,
+            }
+            if let Some(present) = &mut part.present {
+                present.clear();
+            }
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Ends the table and hands back what it was written to.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(mut self) -> Result<W, Error> {
+        if self.rows > 0 {
+            self.flush()?;
+        }
+        Ok(self.file.into_inner()?)
+    }
+}
+
+/// Writes the gathered values of the next column and forgets them.
+fn put<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &mut Vec<T::T>,
+    present: Option<&[i16]>,
+) -> Result<(), Error> {
+    let mut column = group.next_column()?.ok_or(Error::Shape)?;
+    column.typed::<T>().write_batch(values, present, None)?;
+    column.close()?;
+    values.clear();
+    Ok(())
+}
+
+/// The columns as Parquet describes them.
+pub(crate) fn schema(columns: &[Column]) -> Result<TypePtr, Error> {
+    let one =
+        |column: &Column| -> Result<TypePtr, Error> {
+            let physical = match column.kind {
+                Kind::Text => Type::BYTE_ARRAY,
+                Kind::Fixed(_) => Type::FIXED_LEN_BYTE_ARRAY,
+                Kind::Int | Kind::Count | Kind::Time => Type::INT64,
+                Kind::Float => Type::DOUBLE,
+            };
+            let mut built = SchemaType::primitive_type_builder(column.name, physical)
+                .with_repetition(match column.optional {
+                    true => Repetition::OPTIONAL,
+                    false => Repetition::REQUIRED,
+                });
+            built = match column.kind {
+                Kind::Text => built.with_converted_type(ConvertedType::UTF8),
+                Kind::Fixed(length) => built.with_length(i32::try_from(length).unwrap_or(i32::MAX)),
+                Kind::Time => {
+                    built.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
+                }
+                Kind::Int | Kind::Count | Kind::Float => built,
+            };
+            Ok(Arc::new(built.build()?))
+        };
+    let fields = columns.iter().map(one).collect::<Result<_, _>>()?;
+    let group = SchemaType::group_type_builder("assay").with_fields(fields);
+    Ok(Arc::new(group.build()?))
+}

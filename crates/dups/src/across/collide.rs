@@ -1,0 +1,138 @@
+//! The hub's part: which sizes and samples several machines have, and so what each of them is to hash.
+
+use super::machines::Machines;
+use super::offer::{Key, OFFERED, Samples};
+use super::publish::{Pending, file_name, hold};
+use super::sort::{FAN, Merge, Run, Sorter, write};
+use super::{VERSION, note};
+use crate::Error;
+use assay_columns::{Cell, Writer};
+use std::path::{Path, PathBuf};
+
+/// size, sample, machine; and the other way round.
+const RECORD: usize = 8 + 8 + 4;
+
+/// What a machine is to hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanting {
+    /// The machine.
+    pub machine: String,
+    /// Rows: sizes and samples.
+    pub rows: u64,
+    /// Where that was written.
+    pub path: PathBuf,
+}
+
+/// Writes to `dir`, for each machine of these offers, which of its sizes and samples another machine has as well.
+/// Offers of one machine are no others of each other, however often they are given.
+///
+/// # Errors
+/// When an offer cannot be read or is damaged, or a file cannot be written. What was written is whole.
+pub fn collide(offers: &[PathBuf], dir: &Path) -> Result<Vec<Wanting>, Error> {
+    let mut machines = Machines::default();
+    let mut runs = Vec::new();
+    if offers.len() <= FAN {
+        runs = open(offers, &mut machines)?;
+    } else {
+        for some in offers.chunks(FAN) {
+            let merged = Merge::of(open(some, &mut machines)?)?;
+            runs.push(run(merged)?);
+            if runs.len() == FAN {
+                let merged = Merge::of(std::mem::take(&mut runs))?;
+                runs.push(run(merged)?);
+            }
+        }
+    }
+    let mut wanted = Sorter::<RECORD>::default();
+    let mut group: Vec<[u8; RECORD]> = Vec::new();
+    let mut close = |group: &mut Vec<[u8; RECORD]>| -> Result<(), Error> {
+        group.dedup();
+        for record in group.iter().filter(|_| group.len() > 1) {
+            let mut turned = [0; RECORD];
+            turned[..4].copy_from_slice(&record[16..]);
+            turned[4..].copy_from_slice(&record[..16]);
+            wanted.push(turned).map_err(Error::Output)?;
+        }
+        group.clear();
+        Ok(())
+    };
+    for record in Merge::of(runs)? {
+        let record = record?;
+        if group.last().is_some_and(|last| last[..16] != record[..16]) {
+            close(&mut group)?;
+        }
+        group.push(record);
+    }
+    close(&mut group)?;
+    publish(wanted, &machines, dir)
+}
+
+type Records = Box<dyn Iterator<Item = Result<[u8; RECORD], Error>>>;
+
+fn open(offers: &[PathBuf], machines: &mut Machines) -> Result<Vec<Records>, Error> {
+    let one = |path: &PathBuf| -> Result<Records, Error> {
+        let (samples, machine) = Samples::offered(path, machines)?;
+        let record = move |key: Key| {
+            let mut record = [0; RECORD];
+            record[..8].copy_from_slice(&key.0.to_be_bytes());
+            record[8..16].copy_from_slice(&key.1);
+            record[16..].copy_from_slice(&machine.to_be_bytes());
+            record
+        };
+        Ok(Box::new(samples.map(move |key| key.map(record))))
+    };
+    offers.iter().map(one).collect()
+}
+
+/// Merged records in a file without a name, to be merged again.
+fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Records, Error> {
+    let mut failed = None;
+    let whole = merged.map_while(|row| row.map_err(|error| failed = Some(error)).ok().map(Ok));
+    let file = write(whole).map_err(Error::Output)?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let run = Run::<RECORD>::file(file).map_err(Error::Output)?;
+    Ok(Box::new(run.map(|record| record.map_err(Error::Output))))
+}
+
+/// Writes what each machine is to hash, an empty table where that is nothing.
+fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Vec<Wanting>, Error> {
+    let _held = hold(dir)?;
+    let mut records = wanted.finish().map_err(Error::Output)?.peekable();
+    let mut done = Vec::new();
+    for machine in 0..machines.len() as u32 {
+        let name = machines.name(machine);
+        let (pending, out) = Pending::begin(dir, &format!("{}.parquet", file_name(name)))?;
+        let broken = |source| Error::table(pending.path(), source);
+        let notes = [
+            (note::WHAT, "dups-wanted".to_owned()),
+            (note::VERSION, VERSION.to_owned()),
+            (note::MACHINE, name.to_owned()),
+            (note::ID, machines.id(machine).to_owned()),
+        ];
+        let mut writer = Writer::new(out, &OFFERED, &notes).map_err(broken)?;
+        let mut rows = 0;
+        let own = machine.to_be_bytes();
+        while let Some(record) =
+            records.next_if(|one| one.as_ref().map_or(true, |one| one[..4] == own))
+        {
+            let record = record.map_err(Error::Output)?;
+            let size = i64::from_be_bytes(record[4..12].try_into().unwrap_or_default());
+            let row = [Cell::Int(size), Cell::Fixed(&record[12..]), Cell::Int(1)];
+            writer.row(&row).map_err(broken)?;
+            rows += 1;
+        }
+        let out = writer.finish().map_err(broken)?;
+        pending.complete(out)?;
+        let path = pending.path().to_path_buf();
+        pending.publish()?;
+        done.push(Wanting {
+            machine: name.to_owned(),
+            rows,
+            path,
+        });
+    }
+    done.sort_by(|a, b| a.machine.cmp(&b.machine));
+    Ok(done)
+}

@@ -1,0 +1,409 @@
+//! An index as Parquet, a file for each machine and prefix of the hash: which contents there are, how large and
+//! how many of each. Paths are not told.
+
+use super::publish::{Pending, file_name, hold};
+use super::sort::Sorter;
+use super::{Teller, VERSION, columns, note};
+use crate::blob::Entry;
+use crate::ground::tangled;
+use crate::hash::Kind;
+use crate::index::Index;
+use crate::{Error, roots::Roots};
+use assay_columns::{Cell, Writer};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// Most digits of a prefix.
+pub const DIGITS: u8 = 3;
+
+/// What was exported of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Different contents, a row each.
+    pub contents: u64,
+    /// Files of these, names of one inode counted once.
+    pub files: u64,
+    /// Files whose content has no hash: they are not in it.
+    pub unhashed: u64,
+    /// Files written.
+    pub parts: u64,
+}
+
+/// machine, hash, size, file system, inode, share, ground.
+const RECORD: usize = 4 + 32 + 8 + 4 + 8 + 8 + 4;
+/// No file system of this machine that matters.
+const NOWHERE: u32 = u32::MAX;
+/// So many sharings of one content are told apart; further ones count as one with others.
+const SHARES: usize = 1 << 20;
+
+/// Writes what an index knows to `dir`, in place of what these machines exported there before.
+///
+/// The prefix has `digits` hexadecimal digits: 16 to the power of it files for each machine.
+///
+/// # Errors
+/// When the index cannot be read or the files cannot be written; what was there before is there then, or
+/// [`super::ask`] says of which machine it is a mixture.
+pub fn export(
+    index: &Index,
+    dir: &Path,
+    digits: u8,
+    teller: &Teller,
+) -> Result<BTreeMap<String, Exported>, Error> {
+    if !(1..=DIGITS).contains(&digits) {
+        return Err(Error::Usage(format!(
+            "a prefix of {digits} digits: expected 1 to {DIGITS}"
+        )));
+    }
+    let gathered = gather(index, digits, &teller.machine)?;
+    let _held = hold(dir)?;
+    let mut output = Output {
+        dir,
+        digits,
+        teller,
+        kind: index.kind().unwrap_or_default(),
+        machines: &gathered.machines,
+        prefixes: &gathered.prefixes,
+        exported: gathered.exported,
+        open: None,
+        pending: Vec::new(),
+    };
+    let mut content: Option<Content> = None;
+    let broken = |error| Error::Output(error);
+    for record in gathered.sorter.finish().map_err(broken)? {
+        let record = Record(record.map_err(broken)?);
+        match &mut content {
+            Some(one) if one.key == record.key() => one.add(&record),
+            other => {
+                if let Some(done) = other.replace(Content::of(&record)) {
+                    output.row(&done, &gathered.roots)?;
+                }
+            }
+        }
+    }
+    if let Some(done) = content {
+        output.row(&done, &gathered.roots)?;
+    }
+    output.finish()
+}
+
+/// A sorted record.
+struct Record([u8; RECORD]);
+
+/// Machine, hash and size of a record, as they are sorted.
+type Key = [u8; 44];
+
+impl Record {
+    fn key(&self) -> Key {
+        let mut key = [0; 44];
+        key.copy_from_slice(&self.0[..44]);
+        key
+    }
+
+    fn number<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.0[at..at + N]);
+        bytes
+    }
+
+    fn inode(&self) -> (u32, u64) {
+        let fs = u32::from_be_bytes(self.number(44));
+        (fs, u64::from_be_bytes(self.number(48)))
+    }
+
+    fn share(&self) -> u64 {
+        u64::from_be_bytes(self.number(56))
+    }
+
+    fn ground(&self) -> u32 {
+        u32::from_be_bytes(self.number(64))
+    }
+}
+
+struct Gathered {
+    sorter: Sorter<RECORD>,
+    machines: Vec<String>,
+    /// By machine, which prefixes it has.
+    prefixes: Vec<HashSet<u16>>,
+    exported: Vec<Exported>,
+    roots: Roots,
+}
+
+/// Reads the index once.
+fn gather(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
+    let mut roots = index.roots()?;
+    roots.retain(|root| root.machine.is_empty());
+    let roots = Roots::named(roots.into_iter().map(|root| root.path));
+    let plain = roots.landscape().is_plain();
+    let mut found = Gathered {
+        sorter: Sorter::default(),
+        machines: Vec::new(),
+        prefixes: Vec::new(),
+        exported: Vec::new(),
+        roots: Roots::default(),
+    };
+    let mut filesystems: HashMap<(u32, i64), u32> = HashMap::new();
+    let mut full = Ok(());
+    index.entries(|machine, path, entry| {
+        let ground = match machine.is_empty() && !plain {
+            true => roots.landscape().ground(path),
+            false => None,
+        };
+        let named = if machine.is_empty() { here } else { machine };
+        let number = match found.machines.iter().rposition(|one| one == named) {
+            Some(number) => number,
+            None => {
+                found.machines.push(named.to_owned());
+                found.prefixes.push(HashSet::new());
+                found.exported.push(Exported::default());
+                found.machines.len() - 1
+            }
+        };
+        let Some(hash) = entry.hash else {
+            found.exported[number].unhashed += 1;
+            return;
+        };
+        found.prefixes[number].insert(prefix(&hash, digits));
+        let machine = number as u32;
+        let next = filesystems.len() as u32;
+        let fs = *filesystems.entry((machine, entry.fsid)).or_insert(next);
+        let ground = ground.and_then(|one| u32::try_from(one).ok());
+        let record = encode(machine, fs, entry, &hash, ground.unwrap_or(NOWHERE));
+        if full.is_ok() {
+            full = found.sorter.push(record).map_err(Error::Output);
+        }
+    })?;
+    full?;
+    found.roots = roots;
+    Ok(found)
+}
+
+fn encode(machine: u32, fs: u32, entry: &Entry<'_>, hash: &[u8; 32], ground: u32) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    record[..4].copy_from_slice(&machine.to_be_bytes());
+    record[4..36].copy_from_slice(hash);
+    record[36..44].copy_from_slice(&entry.id.size.to_be_bytes());
+    record[44..48].copy_from_slice(&fs.to_be_bytes());
+    record[48..56].copy_from_slice(&entry.id.ino.to_be_bytes());
+    record[56..64].copy_from_slice(&entry.share.unwrap_or(0).to_be_bytes());
+    record[64..].copy_from_slice(&ground.to_be_bytes());
+    record
+}
+
+/// The first digits of a hash as a number.
+pub(crate) fn prefix(hash: &[u8], digits: u8) -> u16 {
+    let head = hash
+        .first_chunk()
+        .map_or(0, |head| u16::from_be_bytes(*head));
+    head >> (16 - 4 * u32::from(digits))
+}
+
+/// Files of one content on one machine, as they come, by file system and inode.
+struct Content {
+    key: Key,
+    last: (u32, u64),
+    shared: HashSet<(u32, u64)>,
+    /// By file system that may show the files of others: how many inodes, and how many of these have blocks of
+    /// their own.
+    grounds: Vec<(u32, u64, u64)>,
+}
+
+impl Content {
+    fn of(record: &Record) -> Self {
+        let mut one = Self {
+            key: record.key(),
+            last: record.inode(),
+            shared: HashSet::new(),
+            grounds: Vec::new(),
+        };
+        one.count(record);
+        one
+    }
+
+    fn add(&mut self, record: &Record) {
+        // A further name of the same inode.
+        if self.last != record.inode() {
+            self.last = record.inode();
+            self.count(record);
+        }
+    }
+
+    fn count(&mut self, record: &Record) {
+        let own = match record.share() {
+            0 => true,
+            _ if self.shared.len() == SHARES => false,
+            share => self.shared.insert((record.inode().0, share)),
+        };
+        let ground = record.ground();
+        let at = self.grounds.iter().position(|one| one.0 == ground);
+        let at = at.unwrap_or_else(|| {
+            self.grounds.push((ground, 0, 0));
+            self.grounds.len() - 1
+        });
+        self.grounds[at].1 += 1;
+        self.grounds[at].2 += u64::from(own);
+    }
+
+    /// How many files there are for certain: what shares all its blocks is one, and so is all that may be one.
+    fn files(&self, roots: &Roots) -> u64 {
+        let land = roots.landscape();
+        // Whether there are two of a kind matters, how many do not.
+        let each = self.grounds.iter().flat_map(|(ground, inodes, _)| {
+            let ground = (*ground != NOWHERE).then_some(*ground as usize);
+            std::iter::repeat_n(ground, usize::from(*inodes > 1) + 1)
+        });
+        let each: Vec<Option<usize>> = each.collect();
+        let doubtful = tangled(&each, |a, b| land.doubt(a, b));
+        let lost: HashSet<usize> = each
+            .iter()
+            .zip(doubtful)
+            .filter_map(|(ground, lost)| ground.filter(|_| lost))
+            .collect();
+        let certain = self
+            .grounds
+            .iter()
+            .filter(|one| !lost.contains(&(one.0 as usize)));
+        let certain: u64 = certain.map(|one| one.2).sum();
+        certain + u64::from(!lost.is_empty())
+    }
+}
+
+/// The files that are being written.
+struct Output<'a> {
+    dir: &'a Path,
+    digits: u8,
+    teller: &'a Teller,
+    kind: Kind,
+    machines: &'a [String],
+    prefixes: &'a [HashSet<u16>],
+    exported: Vec<Exported>,
+    open: Option<Part>,
+    pending: Vec<Pending>,
+}
+
+struct Part {
+    machine: usize,
+    prefix: u16,
+    pending: Pending,
+    writer: Writer<BufWriter<File>>,
+}
+
+impl Output<'_> {
+    fn row(&mut self, content: &Content, roots: &Roots) -> Result<(), Error> {
+        let (machine, rest) = content.key.split_at(4);
+        let (hash, size) = rest.split_at(32);
+        let machine = u32::from_be_bytes(machine.try_into().unwrap_or_default()) as usize;
+        let size = u64::from_be_bytes(size.try_into().unwrap_or_default());
+        let prefix = prefix(hash, self.digits);
+        let goes_on = |part: &Part| part.machine == machine && part.prefix == prefix;
+        if !self.open.as_ref().is_some_and(goes_on) {
+            self.close()?;
+            self.open = Some(self.begin(machine, prefix)?);
+        }
+        let files = content.files(roots);
+        let exported = &mut self.exported[machine];
+        exported.contents += 1;
+        exported.files += files;
+        let Some(part) = &mut self.open else {
+            return Ok(());
+        };
+        let row = [
+            Cell::Text(&self.machines[machine]),
+            Cell::Fixed(&hash[..self.kind.length()]),
+            Cell::Int(i64::try_from(size).unwrap_or(i64::MAX)),
+            Cell::Int(i64::try_from(files).unwrap_or(i64::MAX)),
+        ];
+        let written = part.writer.row(&row);
+        written.map_err(|source| Error::table(part.pending.path(), source))
+    }
+
+    fn begin(&mut self, machine: usize, prefix: u16) -> Result<Part, Error> {
+        let name = &self.machines[machine];
+        let dir = self.dir.join(folder(prefix, self.digits));
+        let (pending, out) = Pending::begin(&dir, &format!("{}.parquet", file_name(name)))?;
+        let own = *name == self.teller.machine;
+        let id = self.teller.id.clone().filter(|_| own);
+        let notes = [
+            (note::WHAT, "dups".to_owned()),
+            (note::VERSION, VERSION.to_owned()),
+            (note::MACHINE, name.clone()),
+            (note::ID, id.unwrap_or_default()),
+            (note::HASH, self.kind.name().to_owned()),
+            (note::EXPORT, self.teller.export.clone()),
+            (note::FILES, self.prefixes[machine].len().to_string()),
+        ];
+        let writer = Writer::new(out, &columns(self.kind.length()), &notes)
+            .map_err(|source| Error::table(pending.path(), source))?;
+        self.exported[machine].parts += 1;
+        Ok(Part {
+            machine,
+            prefix,
+            pending,
+            writer,
+        })
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        if let Some(part) = self.open.take() {
+            let out = part.writer.finish();
+            let out = out.map_err(|source| Error::table(part.pending.path(), source))?;
+            part.pending.complete(out)?;
+            self.pending.push(part.pending);
+        }
+        Ok(())
+    }
+
+    /// Gives all files their names, and takes away what the same machines exported before.
+    fn finish(mut self) -> Result<BTreeMap<String, Exported>, Error> {
+        self.close()?;
+        let mut here = HashSet::new();
+        for pending in self.pending {
+            here.insert(pending.path().to_path_buf());
+            pending.publish()?;
+        }
+        for (_, dir) in folders(self.dir)? {
+            for machine in self.machines {
+                let path = dir.join(format!("{}.parquet", file_name(machine)));
+                if !here.contains(&path) {
+                    match std::fs::remove_file(&path) {
+                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                            return Err(crate::error::io(path, "cannot remove")(error));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            // Only where nothing is left in it.
+            let _ = std::fs::remove_dir(&dir);
+        }
+        Ok(self.machines.iter().cloned().zip(self.exported).collect())
+    }
+}
+
+/// The folder of a prefix, named as Hive does: other readers know the prefix from it.
+fn folder(prefix: u16, digits: u8) -> String {
+    format!("prefix={prefix:0width$x}", width = usize::from(digits))
+}
+
+/// The folders of prefixes in an export, each with its digits.
+pub(crate) fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let cannot = || crate::error::io(dir, "cannot read");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(cannot())? {
+        let entry = entry.map_err(cannot())?;
+        let name = entry.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix("prefix="));
+        let fits = |digits: &&str| {
+            (1..=usize::from(DIGITS)).contains(&digits.len())
+                && digits
+                    .bytes()
+                    .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        if let Some(digits) = digits.filter(fits) {
+            found.push((digits.to_owned(), entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,118 @@
+//! The machines that files tell of, each known by a number while they are read.
+
+use super::note;
+use crate::Error;
+use assay_columns::Reader;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Most machines.
+const MOST: usize = 1 << 20;
+/// Most bytes of a name.
+const LONGEST: usize = 255;
+
+/// A machine.
+#[derive(Clone, Debug)]
+struct Machine {
+    name: String,
+    id: String,
+    export: String,
+    /// Files that its export has.
+    files: u32,
+    /// Whether files of another export were among them.
+    mixed: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Machines {
+    list: Vec<Machine>,
+    by_name: HashMap<String, u32>,
+    /// Machine and prefix of files that were seen.
+    seen: HashSet<(u32, String)>,
+}
+
+impl Machines {
+    /// The number of the machine that a file tells of. `part`: the prefix of that file.
+    pub fn enter(&mut self, reader: &Reader, part: &str, path: &Path) -> Result<u32, Error> {
+        let say = |name| reader.note(name).unwrap_or_default().to_owned();
+        let (name, id, export) = (say(note::MACHINE), say(note::ID), say(note::EXPORT));
+        let files = say(note::FILES).parse().unwrap_or(1);
+        if name.is_empty() || name.len().max(id.len()).max(export.len()) > LONGEST {
+            return Err(Error::strange(
+                path,
+                "it does not say of which machine it is",
+            ));
+        }
+        let number = match self.by_name.get(&name) {
+            Some(number) => *number,
+            None if self.list.len() == MOST => {
+                return Err(Error::Usage(format!("more than {MOST} machines")));
+            }
+            None => {
+                let number = self.list.len() as u32;
+                self.by_name.insert(name.clone(), number);
+                self.list.push(Machine {
+                    name,
+                    id: id.clone(),
+                    export: export.clone(),
+                    files,
+                    mixed: false,
+                });
+                number
+            }
+        };
+        let known = &mut self.list[number as usize];
+        if known.id != id {
+            return Err(Error::Usage(format!(
+                "{}: another machine is called {} as well; give one of them a name of its own with --machine and let it tell again",
+                crate::name::readable(crate::sys::bytes(path)),
+                crate::name::readable(known.name.as_bytes())
+            )));
+        }
+        known.mixed |= known.export != export;
+        self.seen.insert((number, part.to_owned()));
+        Ok(number)
+    }
+
+    /// How a machine is called.
+    pub fn name(&self, number: u32) -> &str {
+        self.list.get(number as usize).map_or("", |one| &one.name)
+    }
+
+    /// The id of a machine; empty where it has none.
+    pub fn id(&self, number: u32) -> &str {
+        self.list.get(number as usize).map_or("", |one| &one.id)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// What is wrong with the files of some, a line each, by name.
+    pub fn problems(&self) -> Vec<String> {
+        let mut counts = vec![0; self.list.len()];
+        for (number, _) in &self.seen {
+            counts[*number as usize] += 1_u32;
+        }
+        let mut lines: Vec<String> = self
+            .list
+            .iter()
+            .zip(counts)
+            .filter_map(|(one, seen)| {
+                let name = crate::name::readable(one.name.as_bytes());
+                if one.mixed {
+                    return Some(format!(
+                        "{name}: files of two exports are mixed; export it again, or copy all of one"
+                    ));
+                }
+                (seen < one.files).then(|| {
+                    format!("{name}: {seen} of {} files are there; copy all of them", one.files)
+                })
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+}

@@ -1,0 +1,183 @@
+//! Sorting more records than memory holds: sorted runs in a file without a name, merged.
+
+use rustix::fd::OwnedFd;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Error, Read, Result, Seek as _, Write as _};
+
+/// Bytes of records that are sorted at once.
+const MEMORY: usize = 64 << 20;
+/// Runs that are merged at once.
+pub const FAN: usize = 128;
+/// Bytes read ahead of each run.
+const AHEAD: usize = 128 << 10;
+
+/// Takes records in any order. They are compared bytewise, so numbers are written big-endian.
+pub struct Sorter<const N: usize> {
+    buffer: Vec<[u8; N]>,
+    most: usize,
+    runs: Vec<File>,
+}
+
+impl<const N: usize> Default for Sorter<N> {
+    fn default() -> Self {
+        Self::with_memory(MEMORY)
+    }
+}
+
+impl<const N: usize> Sorter<N> {
+    /// With so many bytes of memory.
+    pub fn with_memory(bytes: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            most: (bytes / N).max(1),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes a record.
+    pub fn push(&mut self, record: [u8; N]) -> Result<()> {
+        if self.buffer.len() == self.most {
+            self.buffer.sort_unstable();
+            let run = write::<N>(self.buffer.drain(..).map(Ok))?;
+            self.runs.push(run);
+            if self.runs.len() == 2 * FAN {
+                // So many as are merged at the end are open at most, however many records there are.
+                let some = merged::<N>(self.runs.drain(..FAN).collect())?;
+                self.runs.push(write::<N>(some)?);
+            }
+        }
+        self.buffer.push(record);
+        Ok(())
+    }
+
+    /// All records, in order.
+    pub fn finish(mut self) -> Result<Merge<N, Run<N>>> {
+        self.buffer.sort_unstable();
+        let mut runs: Vec<Run<N>> = Vec::new();
+        while self.runs.len() > FAN {
+            let some = merged::<N>(self.runs.drain(..FAN).collect())?;
+            self.runs.push(write::<N>(some)?);
+        }
+        for file in self.runs {
+            runs.push(Run::file(file)?);
+        }
+        runs.push(Run::Memory(self.buffer.into_iter()));
+        Merge::of(runs)
+    }
+}
+
+fn merged<const N: usize>(files: Vec<File>) -> Result<Merge<N, Run<N>>> {
+    let runs = files.into_iter().map(Run::file);
+    Merge::of(runs.collect::<Result<_>>()?)
+}
+
+/// Writes records to a file without a name.
+pub fn write<const N: usize>(records: impl Iterator<Item = Result<[u8; N]>>) -> Result<File> {
+    let file: OwnedFd = crate::store::nameless().ok_or_else(|| {
+        Error::other(format!(
+            "cannot make a file without a name in {}; name another folder with TMPDIR",
+            crate::store::folder().display()
+        ))
+    })?;
+    let mut out = BufWriter::with_capacity(AHEAD, File::from(file));
+    for record in records {
+        out.write_all(&record?)?;
+    }
+    out.into_inner()
+        .map_err(std::io::IntoInnerError::into_error)
+}
+
+/// A run that is read again.
+pub enum Run<const N: usize> {
+    /// In memory.
+    Memory(std::vec::IntoIter<[u8; N]>),
+    /// In a file.
+    File(BufReader<File>),
+}
+
+impl<const N: usize> Run<N> {
+    /// From the beginning of a file.
+    pub fn file(mut file: File) -> Result<Self> {
+        file.rewind()?;
+        Ok(Self::File(BufReader::with_capacity(AHEAD, file)))
+    }
+}
+
+impl<const N: usize> Iterator for Run<N> {
+    type Item = Result<[u8; N]>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Memory(records) => records.next().map(Ok),
+            Self::File(file) => {
+                let mut record = [0; N];
+                match file.read_exact(&mut record) {
+                    Ok(()) => Some(Ok(record)),
+                    // Records are written whole, so this is the end.
+                    Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => None,
+                    Err(error) => Some(Err(error)),
+                }
+            }
+        }
+    }
+}
+
+/// Sorted runs as one.
+pub struct Merge<const N: usize, R> {
+    runs: Vec<R>,
+    heads: BinaryHeap<Reverse<([u8; N], usize)>>,
+}
+
+impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Merge<N, R> {
+    /// Of runs, each in order.
+    pub fn of(mut runs: Vec<R>) -> std::result::Result<Self, E> {
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        for (number, run) in runs.iter_mut().enumerate() {
+            if let Some(head) = run.next().transpose()? {
+                heads.push(Reverse((head, number)));
+            }
+        }
+        Ok(Self { runs, heads })
+    }
+}
+
+impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Iterator
+    for Merge<N, R>
+{
+    type Item = std::result::Result<[u8; N], E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut top = self.heads.peek_mut()?;
+        let (record, number) = top.0;
+        match self.runs[number].next() {
+            Some(Ok(next)) => top.0.0 = next,
+            Some(Err(error)) => return Some(Err(error)),
+            None => {
+                PeekMut::pop(top);
+            }
+        }
+        Some(Ok(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn like_a_sort(mut records in proptest::collection::vec(any::<[u8; 3]>(), 0..900), memory in 1..40_usize) {
+            let mut sorter = Sorter::<3>::with_memory(memory);
+            for record in &records {
+                sorter.push(*record).unwrap();
+            }
+            let sorted: Vec<[u8; 3]> = sorter.finish().unwrap().map(Result::unwrap).collect();
+            records.sort_unstable();
+            prop_assert_eq!(sorted, records);
+        }
+    }
+}
