@@ -110,7 +110,8 @@ impl Decoder {
                 continue;
             }
             begun = true;
-            (name.clear(), value.clear());
+            name.clear();
+            value.clear();
             let mut kept = false;
             if first & 0x80 != 0 {
                 let at = take_integer(&mut bytes, 7)?;

@@ -24,7 +24,7 @@ struct Table {
     symbols: [u16; 257],
 }
 
-const TABLE: Table = table();
+static TABLE: Table = table();
 
 const fn table() -> Table {
     let mut table = Table {

@@ -433,7 +433,9 @@ impl Worker<'_> {
             _ => (FailureKind::TimedOut, late(status, limit)),
         };
         match waits {
-            Some(waits) => drop(link.waiting.remove(waits)),
+            Some(waits) => {
+                link.waiting.remove(waits);
+            }
             None => link.session.cancel(at as u32),
         }
         let silent = link.heard < self.connections[at].begun;
