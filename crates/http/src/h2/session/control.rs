@@ -37,7 +37,7 @@ impl Session {
                 )),
             };
         }
-        if payload.len() % 6 != 0 {
+        if !payload.len().is_multiple_of(6) {
             return Err(broken_settings(6, "settings that are cut"));
         }
         if !self.greeted {
