@@ -42,6 +42,10 @@ fn a_phone_takes_part_and_what_it_did_not_see_is_void() {
         "new Set(performance.getEntriesByType('resource').map(it => new URL(it.name).port)).size";
     assert_eq!(browser.evaluate(&session, "origins.length"), 2);
     assert_eq!(browser.evaluate(&session, ports), 2);
+    // What was spoken; of the other port the browser does not say it.
+    let spoken = "[...new Set(performance.getEntriesByType('resource').map(it => \
+                  it.nextHopProtocol).filter(Boolean))].join()";
+    assert_eq!(browser.evaluate(&session, spoken), "http/1.1");
     assert_eq!(record["remarks"], json!([]));
     for name in ["voip", "browsing"] {
         let role = role(&value, name);

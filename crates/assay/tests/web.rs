@@ -3,6 +3,7 @@
 
 mod common;
 
+use assay_rigs::http2::{Kind, Server};
 use assay_rigs::nginx::Nginx;
 use common::{Home, ran};
 use serde_json::Value;
@@ -73,6 +74,62 @@ fn two_servers_are_measured_and_compared() {
         shown.stdout
     );
     assert!(shown.stderr.is_empty(), "{}", shown.stderr);
+}
+
+#[test]
+fn http2_is_measured_and_said() {
+    let Some(server) = Server::start(Kind::Nginx, "http2_max_concurrent_streams 50;") else {
+        return;
+    };
+    let home = Home::new();
+    let (tls, ca) = (server.url(true, "/small"), server.certificate());
+    let plain = server.url(false, "/small");
+    let http2: [&[&str]; 2] = [
+        &["web", &tls, "--ca", &ca, "--http2", "--streams", "5"],
+        &["web", &plain, "--http2"],
+    ];
+    for (args, streams) in http2.into_iter().zip([5, 1]) {
+        let out = home.assay(&[args, &["--json", "-q"], &SHORT[..]].concat());
+        assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+        let value: Value = serde_json::from_str(&out.stdout).unwrap();
+        let steps = value["steps"].as_array().unwrap();
+        assert!(!steps.is_empty());
+        for step in steps {
+            assert_eq!(step["protocol"], "h2");
+            assert_eq!(step["streams"], streams);
+            assert!(step["measured"]["answers"].as_u64().unwrap() > 0);
+            assert_eq!(step["measured"]["failures"].as_array().unwrap().len(), 0);
+        }
+        assert!(out.stdout.contains("\"HTTP/2, "), "{}", out.stdout);
+    }
+    // The run keeps it, and a plan names it.
+    let kept: Value = serde_json::from_str(&home.assay(&["export", "1"]).stdout).unwrap();
+    let load = &kept["run"]["plan"]["workloads"][0]["load"];
+    assert!(load["http2"] == true && load["streams"] == 5, "{load}");
+    let plan = home.dir.path().join("plan.toml");
+    let text = "name = \"h2\"\nrounds = 2\nruntime = \"200ms\"\nramp = \"50ms\"\n[[workload]]\n\
+                load = { kind = \"http\", http2 = true, connections = 2, streams = 4 }\n";
+    std::fs::write(&plan, text).unwrap();
+    let file = plan.to_str().unwrap();
+    let out = home.assay(&["run", "--plan-file", file, &plain, "--json"]);
+    assert!(matches!(out.code, Some(0 | 1)), "{}", out.stderr);
+    let value: Value = serde_json::from_str(&home.assay(&["export", "3"]).stdout).unwrap();
+    let seen = &value["samples"][0]["workers"][0]["http"];
+    assert!(seen["protocol"] == "h2" && seen["streams"] == 4, "{seen}");
+    let refuse = |args: &[&str], said: &str| {
+        let out = home.assay(&[&["web"], args].concat());
+        assert_eq!(out.code, Some(2), "{args:?}: {}", out.stdout);
+        assert!(out.stderr.contains(said), "{args:?}: {}", out.stderr);
+    };
+    refuse(
+        &[&plain, "--http2", "--streams", "51"],
+        "50 requests at once",
+    );
+    refuse(&[&plain, "--streams", "5"], "--http2");
+    refuse(&[&plain, "--http2", "--streams", "20000"], "100000");
+    if let Some(old) = nginx() {
+        refuse(&[&old.url("/page"), "--http2"], "does not speak HTTP/2");
+    }
 }
 
 #[test]

@@ -2,15 +2,18 @@
 //!
 //!     bench_load URL closed|RATE CONNECTIONS SECONDS [full|resume]     the last for https://, a new
 //!                                                          connection for each request
+//!     bench_load URL closed|RATE CONNECTIONS SECONDS h2 STREAMS        HTTP/2, so many on each connection
 
 use assay_http::{Live, Load, Method, Request, Tls, Trust, Url, run};
-use assay_model::web::Pace;
+use assay_model::web::{Pace, Protocol};
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, pace, connections, seconds, rest @ ..] = &arguments[..] else {
-        return Err("bench_load URL closed|RATE CONNECTIONS SECONDS [full|resume]".into());
+        return Err(
+            "bench_load URL closed|RATE CONNECTIONS SECONDS [full|resume|h2 STREAMS]".into(),
+        );
     };
     let url = Url::parse(url)?;
     let tls = match url.is_tls() {
@@ -20,12 +23,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         false => None,
     };
-    let keep_alive = rest.is_empty();
+    let streams: Option<u32> = match rest {
+        [how, streams] if how == "h2" => Some(streams.parse()?),
+        _ => None,
+    };
+    let protocol = match streams {
+        Some(_) => Protocol::Http2,
+        None => Protocol::Http1,
+    };
+    let request = match protocol {
+        Protocol::Http1 => Request::new(&Method::Get, &url, &[], b"", rest.is_empty())?,
+        Protocol::Http2 => Request::http2(&Method::Get, &url, &[], b"")?,
+    };
     let load = Load {
-        requests: vec![Request::new(&Method::Get, &url, &[], b"", keep_alive)?],
+        requests: vec![request],
         shuffled: false,
         addresses: url.resolve()?,
-        tls,
+        tls: tls.map(|tls| tls.speaking(protocol)),
+        protocol,
+        streams: streams.unwrap_or(1),
         connections: connections.parse()?,
         requests_per_connection: None,
         pace: match &pace[..] {

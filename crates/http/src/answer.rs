@@ -94,15 +94,28 @@ pub struct Reader {
 
 /// What came of the body.
 #[derive(Debug, Default)]
-struct Body {
-    bytes: u64,
+pub(crate) struct Body {
+    pub(crate) bytes: u64,
     hasher: Option<Box<blake3::Hasher>>,
     /// The first bytes, where a hash is wanted as well.
-    start: Vec<u8>,
+    pub(crate) start: Vec<u8>,
 }
 
 impl Body {
-    fn take(&mut self, bytes: &[u8]) {
+    /// Of which nothing has come; whether a hash is wanted.
+    pub(crate) fn new(hash: bool) -> Self {
+        Self {
+            hasher: hash.then(Box::default),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn hash(&self) -> Option<[u8; 32]> {
+        let hasher = self.hasher.as_ref();
+        hasher.map(|hasher| hasher.finalize().into())
+    }
+
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         if let Some(hasher) = &mut self.hasher {
             hasher.update(bytes);
@@ -251,11 +264,7 @@ impl Reader {
             status: self.status,
             body: self.body.bytes,
             reusable: self.reusable,
-            hash: self
-                .body
-                .hasher
-                .as_ref()
-                .map(|hasher| hasher.finalize().into()),
+            hash: self.body.hash(),
         }
     }
 

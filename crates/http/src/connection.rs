@@ -40,6 +40,10 @@ pub struct Connection {
     pub generation: u32,
     /// The server has closed its side.
     pub hung_up: bool,
+    /// Of HTTP/2: over which link the request goes.
+    pub link: usize,
+    /// Of HTTP/2: the request was sent a second time.
+    pub again: bool,
 }
 
 impl Connection {
@@ -56,6 +60,8 @@ impl Connection {
             answers: 0,
             generation: 0,
             hung_up: false,
+            link: 0,
+            again: false,
         }
     }
 

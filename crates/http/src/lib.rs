@@ -18,6 +18,7 @@
 pub mod answer;
 mod connection;
 mod exchange;
+pub mod h2;
 mod histogram;
 mod load;
 mod probe;

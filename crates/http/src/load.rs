@@ -5,7 +5,7 @@ use crate::schedule::Listed;
 use crate::tally::Tally;
 use crate::tls::Tls;
 use crate::worker::Worker;
-use assay_model::web::{Measured, Pace};
+use assay_model::web::{Measured, Pace, Protocol};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,6 +27,10 @@ pub struct Load {
     pub addresses: Vec<SocketAddr>,
     /// How, if not plainly.
     pub tls: Option<Tls>,
+    /// What is spoken: that of the requests.
+    pub protocol: Protocol,
+    /// Requests at once on each connection, at least 1; more than one is for HTTP/2 alone.
+    pub streams: u32,
     /// Connections at once, at least 1. In an open loop as many are made as are needed, up to this.
     pub connections: u32,
     /// A connection is closed after so many requests.
@@ -95,6 +99,22 @@ impl Load {
             () if self.addresses.is_empty() => wrong("the host has no address"),
             () if self.connections == 0 => wrong("no connection to make"),
             () if self.connections > MOST_CONNECTIONS => wrong("more than 100,000 connections"),
+            () if self.streams == 0 => wrong("no request on a connection"),
+            () if self.streams > 1 && self.protocol == Protocol::Http1 => {
+                wrong("HTTP/1.1 has one request at a time on a connection")
+            }
+            () if u64::from(self.connections) * u64::from(self.streams)
+                > u64::from(MOST_CONNECTIONS) =>
+            {
+                wrong("more than 100,000 requests at once")
+            }
+            () if self
+                .requests
+                .iter()
+                .any(|one| one.protocol != self.protocol) =>
+            {
+                wrong("a request of another protocol than the load")
+            }
             () if self.threads == 0 => wrong("no thread to run on"),
             () if matches!(self.pace, Pace::Replay { .. }) && self.listed.is_empty() => {
                 wrong("the list that gives the times is empty")

@@ -1,9 +1,12 @@
 //! One request before a load: what an answer looks like, and what it says of itself.
 
+mod http2;
+
 use crate::answer::{Answer, Memory, Reader, Wrong};
 use crate::request::Request;
 use crate::stream::{Broken, Came, Stream};
 use crate::tls::Tls;
+use assay_model::web::Protocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::SocketAddr;
@@ -27,6 +30,10 @@ pub struct Probed {
     pub start: Vec<u8>,
     /// From the start of the connection to the end of the answer.
     pub took: Duration,
+    /// What was spoken.
+    pub protocol: Protocol,
+    /// Requests at once that the server takes on a connection of HTTP/2, where it sets a limit.
+    pub most_streams: Option<u32>,
 }
 
 impl Probed {
@@ -67,6 +74,14 @@ pub enum ProbeError {
         address: SocketAddr,
         /// The kernel's answer.
         source: io::Error,
+    },
+    /// The server does not speak HTTP/2, or not as it should.
+    #[error("{address}: {why}")]
+    Protocol {
+        /// Where.
+        address: SocketAddr,
+        /// What is wrong.
+        why: String,
     },
     /// Not a whole answer.
     #[error("{address}: {why}")]
@@ -115,11 +130,21 @@ pub fn probe(
     {
         return Err(probing.connect(source.into()));
     }
+    let offered = |error: Broken| match request.protocol {
+        Protocol::Http1 => error,
+        Protocol::Http2 => error.offering_http2(),
+    };
     while !stream
         .shake_hands()
-        .map_err(|error| probing.connect(error))?
+        .map_err(|error| probing.connect(offered(error)))?
     {
         probing.wait(&stream, PollFlags::IN)?;
+    }
+    if request.protocol == Protocol::Http2 {
+        stream
+            .agreed_on_http2()
+            .map_err(|error| probing.connect(error))?;
+        return probing.http2(&mut stream, request);
     }
     let mut sent = 0;
     while sent < request.bytes.len() {
@@ -149,6 +174,10 @@ impl ProbeError {
         match error {
             Broken::Io(source) => Self::Connect { address, source },
             Broken::Tls(source) => Self::Tls { address, source },
+            Broken::Protocol(why) => Self::Protocol {
+                address,
+                why: why.to_owned(),
+            },
         }
     }
 
@@ -157,6 +186,10 @@ impl ProbeError {
         match error {
             Broken::Io(source) => Self::Broken { address, source },
             Broken::Tls(source) => Self::Tls { address, source },
+            Broken::Protocol(why) => Self::Protocol {
+                address,
+                why: why.to_owned(),
+            },
         }
     }
 }
@@ -240,6 +273,8 @@ impl Probing<'_> {
             headers: headers(&kept),
             start: reader.start().to_vec(),
             took: self.begin.elapsed(),
+            protocol: Protocol::Http1,
+            most_streams: None,
         })
     }
 }

@@ -1,6 +1,9 @@
 //! What is asked, as the bytes that are sent, and what counts as an answer.
 
+use crate::h2::hpack;
 use crate::url::Url;
+use assay_model::web::Protocol;
+use std::sync::Arc;
 
 /// The method of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +30,12 @@ impl Method {
             _ if is_token(name) => Ok(Self::Other(name.to_owned())),
             _ => Err("a method is a word such as GET or POST"),
         }
+    }
+
+    /// Whether it may be sent twice (RFC 9110, section 9.2.2).
+    fn repeatable(&self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+            || ["PUT", "DELETE", "OPTIONS", "TRACE"].contains(&self.name())
     }
 
     fn name(&self) -> &str {
@@ -67,7 +76,11 @@ impl Default for Expect {
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
+    pub(crate) protocol: Protocol,
+    /// Of HTTP/1.1 all of it, of HTTP/2 the head.
     pub(crate) bytes: Vec<u8>,
+    /// Of HTTP/2 alone.
+    pub(crate) body: Arc<[u8]>,
     /// The answer has no body.
     pub(crate) head: bool,
     /// Asks the server to close the connection after it.
@@ -91,33 +104,7 @@ impl Request {
         keep_alive: bool,
     ) -> Result<Self, String> {
         let host = url.host_header();
-        let mut all: Vec<(&str, &str)> =
-            vec![("Host", &host), ("User-Agent", "assay"), ("Accept", "*/*")];
-        for (name, value) in headers {
-            if !is_token(name) {
-                return Err(format!("`{name}` is not the name of a header"));
-            }
-            if value
-                .bytes()
-                .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
-            {
-                return Err(format!("the header {name} holds a control character"));
-            }
-            let framing = [
-                "connection",
-                "content-length",
-                "transfer-encoding",
-                "upgrade",
-                "expect",
-            ];
-            if framing.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-                return Err(format!(
-                    "the header {name} is assay's own: it decides where a message ends"
-                ));
-            }
-            all.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
-            all.push((name, value));
-        }
+        let mut all = headers_of(&host, headers)?;
         let length = body.len().to_string();
         if !body.is_empty() {
             all.push(("Content-Length", &length));
@@ -132,11 +119,64 @@ impl Request {
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(body);
         Ok(Self {
+            protocol: Protocol::Http1,
             bytes,
+            body: Arc::from([]),
             head: *method == Method::Head,
             close: !keep_alive,
-            repeatable: matches!(method, Method::Get | Method::Head)
-                || ["PUT", "DELETE", "OPTIONS", "TRACE"].contains(&method.name()),
+            repeatable: method.repeatable(),
+            expect: Expect::default(),
+        })
+    }
+
+    /// The same over HTTP/2.
+    ///
+    /// # Errors
+    /// As [`Request::new`], and headers that HTTP/2 does not have (RFC 9113, section 8.2.2).
+    pub fn http2(
+        method: &Method,
+        url: &Url,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Self, String> {
+        let host = url.host_header();
+        let mut all = headers_of(&host, headers)?;
+        let gone = ["keep-alive", "proxy-connection", "te"];
+        if let Some((name, _)) = all
+            .iter()
+            .find(|(name, _)| gone.iter().any(|gone| name.eq_ignore_ascii_case(gone)))
+        {
+            return Err(format!("HTTP/2 has no header {name}"));
+        }
+        let length = body.len().to_string();
+        if !body.is_empty() {
+            all.push(("content-length", &length));
+        }
+        let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+        let host = all.iter().rfind(|(name, _)| is_host(name));
+        let scheme = match url.is_tls() {
+            true => "https",
+            false => "http",
+        };
+        let mut bytes = Vec::new();
+        for (name, value) in [
+            (":method", method.name()),
+            (":scheme", scheme),
+            (":authority", host.map_or("", |(_, value)| value)),
+            (":path", url.path()),
+        ] {
+            hpack::write(&mut bytes, name, value);
+        }
+        for (name, value) in all.iter().filter(|(name, _)| !is_host(name)) {
+            hpack::write(&mut bytes, &name.to_ascii_lowercase(), value.trim());
+        }
+        Ok(Self {
+            protocol: Protocol::Http2,
+            bytes,
+            body: Arc::from(body),
+            head: *method == Method::Head,
+            close: false,
+            repeatable: method.repeatable(),
             expect: Expect::default(),
         })
     }
@@ -153,6 +193,41 @@ impl Request {
         self.expect = expect;
         self
     }
+}
+
+/// The headers that are sent: assay's own, but for those that are given.
+fn headers_of<'a>(
+    host: &'a str,
+    headers: &'a [(String, String)],
+) -> Result<Vec<(&'a str, &'a str)>, String> {
+    let mut all: Vec<(&str, &str)> =
+        vec![("Host", host), ("User-Agent", "assay"), ("Accept", "*/*")];
+    for (name, value) in headers {
+        if !is_token(name) {
+            return Err(format!("`{name}` is not the name of a header"));
+        }
+        if value
+            .bytes()
+            .any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+        {
+            return Err(format!("the header {name} holds a control character"));
+        }
+        let framing = [
+            "connection",
+            "content-length",
+            "transfer-encoding",
+            "upgrade",
+            "expect",
+        ];
+        if framing.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            return Err(format!(
+                "the header {name} is assay's own: it decides where a message ends"
+            ));
+        }
+        all.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        all.push((name, value));
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub struct Stream {
 pub enum Broken {
     Io(io::Error),
     Tls(rustls::Error),
+    /// The server does not speak what was asked for.
+    Protocol(&'static str),
 }
 
 impl From<io::Error> for Broken {
@@ -29,6 +31,24 @@ impl From<io::Error> for Broken {
 impl From<rustls::Error> for Broken {
     fn from(error: rustls::Error) -> Self {
         Self::Tls(error)
+    }
+}
+
+const NO_HTTP2: &str =
+    "the server does not agree to HTTP/2 (ALPN): leave HTTP/2 out, or enable it there";
+
+impl Broken {
+    /// The same, where HTTP/2 alone was offered: a server without it refuses the handshake (RFC 7301,
+    /// section 3.2), or chooses what was not offered, as Apache does.
+    pub fn offering_http2(self) -> Self {
+        use rustls::{AlertDescription, Error, PeerMisbehaved};
+        match self {
+            Self::Tls(
+                Error::AlertReceived(AlertDescription::NoApplicationProtocol)
+                | Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol),
+            ) => Self::Protocol(NO_HTTP2),
+            other => other,
+        }
     }
 }
 
@@ -104,6 +124,14 @@ impl Stream {
         }
     }
 
+    /// Whether HTTP/2 was agreed on in the handshake; without TLS it is known before.
+    pub fn agreed_on_http2(&self) -> Result<(), Broken> {
+        match self.tls.as_ref().map(|tls| tls.alpn_protocol()) {
+            None | Some(Some(b"h2")) => Ok(()),
+            Some(_) => Err(Broken::Protocol(NO_HTTP2)),
+        }
+    }
+
     /// Whether the session of an earlier connection was continued.
     pub fn resumed(&self) -> bool {
         let kind = self.tls.as_ref().and_then(|tls| tls.handshake_kind());
@@ -175,26 +203,83 @@ const FIRST: usize = 32 << 10;
 /// [`FIRST`] without TLS.
 pub const BUFFER: usize = 1 << 20;
 
+/// Bytes of TLS that are taken from the kernel at once: rustls by itself asks for 4 KiB.
+const RECORDS: usize = 64 << 10;
+
+/// A record holds at most 16 KiB (RFC 8446, section 5.1).
+const LONGEST_RECORD: usize = 17 << 10;
+
+/// What is plain goes to the front of the buffer, and what is not to its second half.
 fn read_tls(
     tls: &mut ClientConnection,
     tcp: &mut TcpStream,
     buffer: &mut [u8],
 ) -> Result<Came, Broken> {
+    let half = buffer.len() / 2;
+    let (plain, records) = buffer.split_at_mut(half);
+    // What these hold when they are decrypted, with the rest of a record that came before, has room.
+    let asked = RECORDS.min(half.saturating_sub(LONGEST_RECORD));
     loop {
-        match tls.reader().read(buffer) {
-            Ok(0) => return Ok(Came::End),
-            Ok(n) => return Ok(Came::Bytes(n, false)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // Closed without a notice (close_notify): what came is cut short, or ends here.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Came::End),
-            Err(error) => return Err(error.into()),
+        match take_plain(tls, plain)? {
+            Plain::End => return Ok(Came::End),
+            Plain::Bytes(0) => {}
+            Plain::Bytes(n) => return Ok(Came::Bytes(n, false)),
         }
-        match tls.read_tls(tcp) {
-            // The next read of plain bytes says how it ended.
-            Ok(_) => {
-                tls.process_new_packets()?;
-            }
+        // What was wrong with earlier bytes, after all that was good before it.
+        tls.process_new_packets()?;
+        let came = match tcp.read(&mut records[..asked]) {
+            Ok(came) => came,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Came::Nothing),
+            Err(error) => return Err(error.into()),
+        };
+        let mut left = &records[..came];
+        if left.is_empty() {
+            // It knows then that this is the end.
+            tls.read_tls(&mut left)?;
+            continue;
+        }
+        let (mut all, mut more) = (0, came == asked);
+        while !left.is_empty() {
+            tls.read_tls(&mut left)?;
+            match tls.process_new_packets() {
+                Ok(state) => more |= state.peer_has_closed(),
+                Err(_) if all > 0 => return Ok(Came::Bytes(all, false)),
+                Err(error) => return Err(error.into()),
+            }
+            match take_plain(tls, &mut plain[all..])? {
+                Plain::Bytes(n) => all += n,
+                Plain::End => break,
+            }
+        }
+        if all > 0 {
+            return Ok(Came::Bytes(all, !more));
+        }
+    }
+}
+
+enum Plain {
+    Bytes(usize),
+    End,
+}
+
+/// All that is decrypted.
+fn take_plain(tls: &mut ClientConnection, buffer: &mut [u8]) -> Result<Plain, Broken> {
+    let mut all = 0;
+    loop {
+        match tls.reader().read(&mut buffer[all..]) {
+            Ok(0) if all > 0 || buffer.is_empty() => return Ok(Plain::Bytes(all)),
+            Ok(0) => return Ok(Plain::End),
+            Ok(n) => all += n,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(Plain::Bytes(all));
+            }
+            // Closed without a notice (close_notify): what came is cut short, or ends here.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Ok(match all {
+                    0 => Plain::End,
+                    all => Plain::Bytes(all),
+                });
+            }
             Err(error) => return Err(error.into()),
         }
     }

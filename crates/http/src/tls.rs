@@ -1,6 +1,7 @@
 //! TLS: what is trusted, and one configuration for all connections of a load.
 
 use crate::url::Url;
+use assay_model::web::Protocol;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -60,6 +61,17 @@ impl Tls {
     /// rustls refuses.
     pub fn client(&self) -> Result<rustls::ClientConnection, rustls::Error> {
         rustls::ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+    }
+
+    /// The same for another protocol, which alone is offered in the handshake (ALPN).
+    #[must_use]
+    pub fn speaking(mut self, protocol: Protocol) -> Self {
+        let name = match protocol {
+            Protocol::Http1 => b"http/1.1".to_vec(),
+            Protocol::Http2 => b"h2".to_vec(),
+        };
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![name];
+        self
     }
 
     /// For connections to the host of a URL. With `resume`, a second connection continues the session of

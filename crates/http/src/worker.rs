@@ -2,20 +2,22 @@
 //! read and one write.
 
 mod failure;
+mod http1;
+mod links;
 mod used;
 
 use crate::answer::{Answer, Memory};
 use crate::connection::{Connection, Phase};
 use crate::load::{Live, Load, LoadError};
 use crate::schedule::Intents;
-use crate::stream::{BUFFER, Came, Stream};
+use crate::stream::BUFFER;
 use crate::tally::Tally;
-use assay_model::web::FailureKind;
+use assay_model::web::{FailureKind, Protocol};
+use links::Links;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use used::Used;
@@ -42,6 +44,8 @@ pub struct Worker<'a> {
     address: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
+    /// Of HTTP/2, where several requests share a connection.
+    links: Links,
     /// In an open loop, the free ones; the one used last is taken first.
     free: Vec<u32>,
     /// A request was due and none was free.
@@ -74,7 +78,8 @@ impl<'a> Worker<'a> {
         stop: &'a (dyn Fn() -> bool + Sync),
     ) -> Result<Self, LoadError> {
         let intents = Intents::new(load.pace, which, threads, load.seed, &load.listed);
-        let share = load.connections / threads + u32::from(which < load.connections % threads);
+        let own = load.connections / threads + u32::from(which < load.connections % threads);
+        let share = own * load.streams;
         let phase = match intents {
             Some(_) => Phase::Free,
             None => Phase::Resting(0),
@@ -94,6 +99,7 @@ impl<'a> Worker<'a> {
                 source: error.into(),
             })?,
             connections: (0..share).map(|_| Connection::new(phase)).collect(),
+            links: Links::new(own as usize),
             free: match intents {
                 Some(_) => (0..share).rev().collect(),
                 None => Vec::new(),
@@ -147,8 +153,12 @@ impl<'a> Worker<'a> {
                 // The kernel's structure is packed: fields are copied out.
                 let (data, flags) = ({ event.data }.u64(), { event.flags });
                 let (at, generation) = ((data >> 32) as usize, data as u32);
-                if self.connections[at].generation == generation {
-                    self.drive(at, flags);
+                match self.load.protocol {
+                    Protocol::Http2 => self.drive_link(at, generation, flags),
+                    Protocol::Http1 if self.connections[at].generation == generation => {
+                        self.drive(at, flags);
+                    }
+                    Protocol::Http1 => {}
                 }
             }
             wakes = wakes.wrapping_add(1);
@@ -187,6 +197,7 @@ impl<'a> Worker<'a> {
             used.end(&mut self.tally);
         }
         self.give_back_due(now);
+        self.links.cut();
         Ok(self.tally)
     }
 
@@ -254,18 +265,10 @@ impl<'a> Worker<'a> {
             } else if connection.is_busy()
                 && self.now - connection.begun.min(self.now) >= self.limit
             {
-                let kind = match connection.phase {
-                    Phase::Connecting | Phase::Shaking => FailureKind::ConnectTimeout,
-                    _ => FailureKind::TimedOut,
-                };
-                let status = connection.reader.status();
-                let limit = self.load.limit;
-                self.fail(at, kind, || match status {
-                    None => format!("nothing within {limit:?}"),
-                    Some(status) => {
-                        format!("status {status}, and no end of the body within {limit:?}")
-                    }
-                });
+                match self.load.protocol {
+                    Protocol::Http1 => self.expire(at),
+                    Protocol::Http2 => self.expire_stream(at),
+                }
             }
         }
     }
@@ -323,11 +326,13 @@ impl<'a> Worker<'a> {
         connection.intended = intended;
         connection.begun = now;
         connection.sent = 0;
+        connection.again = false;
         connection
             .reader
             .restart(request.head, request.expect.hash.is_some());
         self.tally.begin(intended);
         match connection.stream {
+            _ if self.load.protocol == Protocol::Http2 => self.ask(at),
             Some(_) => {
                 connection.phase = Phase::Sending;
                 self.send(at);
@@ -336,132 +341,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn connect(&mut self, at: usize, now: u64) {
-        let address = self.load.addresses[self.address % self.load.addresses.len()];
-        self.address += 1;
-        let connection = &mut self.connections[at];
-        connection.generation = connection.generation.wrapping_add(1);
-        connection.answers = 0;
-        connection.sent = 0;
-        connection.hung_up = false;
-        connection.dialled = now;
-        let data = EventData::new_u64((at as u64) << 32 | u64::from(connection.generation));
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        connection.phase = Phase::Connecting;
-        let opened = Stream::begin(&address, self.load.tls.as_ref()).and_then(|stream| {
-            epoll::add(&self.epoll, &stream.tcp, data, flags).map_err(io::Error::from)?;
-            Ok(stream)
-        });
-        match opened {
-            Ok(stream) => connection.stream = Some(stream),
-            Err(error) => self.broken(at, error),
-        }
-    }
-
-    /// Something happened on a connection: goes on as far as it goes without waiting.
-    fn drive(&mut self, at: usize, flags: EventFlags) {
-        let connection = &mut self.connections[at];
-        let Some(stream) = &mut connection.stream else {
-            return;
-        };
-        connection.hung_up |=
-            flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if connection.phase == Phase::Connecting {
-            match stream.tcp.take_error() {
-                Ok(None) => connection.phase = Phase::Shaking,
-                Ok(Some(error)) | Err(error) => return self.broken(at, error.into()),
-            }
-        }
-        if connection.phase == Phase::Shaking {
-            match stream.shake_hands() {
-                Ok(true) => {
-                    let took = self.now.saturating_sub(connection.dialled);
-                    self.tally.connected(self.now, took, stream.resumed());
-                    connection.phase = Phase::Sending;
-                }
-                Ok(false) => return,
-                Err(error) => return self.broken(at, error),
-            }
-        }
-        match connection.phase {
-            Phase::Sending => {
-                self.send(at);
-                // A server may speak before it was asked, and refuse a long request before all of it is
-                // sent: this event may be the only one that tells.
-                if self.connections[at].is_busy() && flags.intersects(SPOKEN) {
-                    self.receive(at);
-                }
-            }
-            Phase::Reading => self.receive(at),
-            // Closed while nothing was asked, or bytes that nobody asked for. TLS has some of its own.
-            Phase::Free if connection.hung_up => connection.close(),
-            Phase::Free if flags.contains(EventFlags::IN) && self.load.tls.is_none() => {
-                connection.close();
-            }
-            _ => {}
-        }
-    }
-
-    fn send(&mut self, at: usize) {
-        let connection = &mut self.connections[at];
-        let Some(stream) = &mut connection.stream else {
-            return;
-        };
-        let bytes = &self.load.requests[connection.which].bytes;
-        while connection.sent < bytes.len() {
-            match stream.write(&bytes[connection.sent..]) {
-                Ok(0) => return,
-                Ok(n) => connection.sent += n,
-                Err(error) => return self.broken(at, error),
-            }
-        }
-        match stream.flush() {
-            Ok(true) => connection.phase = Phase::Reading,
-            Ok(false) => {}
-            Err(error) => self.broken(at, error),
-        }
-    }
-
-    fn receive(&mut self, at: usize) {
-        loop {
-            let connection = &mut self.connections[at];
-            let Some(stream) = &mut connection.stream else {
-                return;
-            };
-            let uninteresting = connection.reader.uninteresting();
-            let (read, drained) = match stream.read(&mut self.buffer, uninteresting) {
-                Ok(Came::Bytes(n, drained)) => {
-                    self.tally.received += n as u64;
-                    let fed = connection.reader.feed(&self.buffer[..n], &mut self.memory);
-                    (fed, drained)
-                }
-                Ok(Came::Skipped(n, drained)) => {
-                    self.tally.received += n;
-                    (Ok(connection.reader.skip(n)), drained)
-                }
-                Ok(Came::Nothing) => return,
-                Ok(Came::End) => {
-                    connection.hung_up = true;
-                    match connection.reader.end() {
-                        Ok(answer) => (Ok(Some(answer)), true),
-                        Err(wrong) => (Err(wrong), true),
-                    }
-                }
-                Err(error) => return self.broken(at, error),
-            };
-            match read {
-                Ok(Some(answer)) => return self.answered(at, &answer),
-                // A short read has emptied the socket (epoll(7)); the end, if it was there, is still to
-                // be read.
-                Ok(None) if drained && !connection.hung_up => return,
-                Ok(None) => {}
-                Err(wrong) => return self.wrong(at, wrong),
-            }
-        }
-    }
-
-    fn answered(&mut self, at: usize, answer: &Answer) {
-        let connection = &mut self.connections[at];
+    /// Counts an answer as a good one or a failure.
+    pub(super) fn judge(&mut self, at: usize, answer: &Answer) {
+        let connection = &self.connections[at];
         let request = &self.load.requests[connection.which];
         let expect = &request.expect;
         let bad = match () {
@@ -489,21 +371,10 @@ impl<'a> Worker<'a> {
                 },
             }),
         }
-        connection.answers += 1;
-        let enough = self.load.requests_per_connection;
-        let over = !answer.reusable
-            || request.close
-            || connection.hung_up
-            || connection.phase == Phase::Sending
-            || enough.is_some_and(|most| connection.answers >= most);
-        if over {
-            connection.close();
-        }
-        self.ended(at, self.now);
     }
 
     /// The request of this connection has ended.
-    fn ended(&mut self, at: usize, rest_until: u64) {
+    pub(super) fn ended(&mut self, at: usize, rest_until: u64) {
         let connection = &mut self.connections[at];
         if self.intents.is_some() {
             connection.phase = Phase::Free;

@@ -46,6 +46,31 @@ impl Pace {
     }
 }
 
+/// What is spoken with a web server.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub enum Protocol {
+    /// HTTP/1.1: one request at a time on a connection.
+    #[default]
+    #[serde(rename = "http/1.1")]
+    Http1,
+    /// HTTP/2, agreed on in the handshake of TLS (ALPN), or known before without TLS.
+    #[serde(rename = "h2")]
+    Http2,
+}
+
+impl Protocol {
+    /// For people.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+}
+
 /// Why a request has failed.
 #[derive(
     Clone,
@@ -78,7 +103,7 @@ pub enum FailureKind {
     EarlyClose,
     /// The connection was closed in the middle of the answer.
     ShortBody,
-    /// What came is not HTTP/1.1, or its framing is wrong.
+    /// What came is not HTTP, or its framing is wrong.
     NotHttp,
     /// A status other than the one expected.
     WrongStatus,
@@ -88,11 +113,21 @@ pub enum FailureKind {
     TimedOut,
     /// This machine refused something: descriptors, memory.
     Local,
+    /// The server does not speak HTTP/2, which was asked for.
+    NoHttp2,
+    /// HTTP/2: the server cut the stream of one request (RST_STREAM).
+    StreamReset,
+    /// HTTP/2: the server ended the connection (GOAWAY) and left this request out.
+    GoneAway,
+    /// HTTP/2: a window was overrun, or grew too large, or was never opened for the body of a request.
+    FlowControl,
+    /// HTTP/2: settings that must not be.
+    Settings,
 }
 
 impl FailureKind {
     /// All kinds, in the order in which they are counted.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::Refused,
         Self::Unreachable,
         Self::ConnectTimeout,
@@ -106,6 +141,11 @@ impl FailureKind {
         Self::WrongBody,
         Self::TimedOut,
         Self::Local,
+        Self::NoHttp2,
+        Self::StreamReset,
+        Self::GoneAway,
+        Self::FlowControl,
+        Self::Settings,
     ];
 
     /// For people.
@@ -125,6 +165,11 @@ impl FailureKind {
             Self::WrongBody => "another body",
             Self::TimedOut => "no answer within the limit",
             Self::Local => "refused by this machine",
+            Self::NoHttp2 => "no HTTP/2",
+            Self::StreamReset => "stream reset",
+            Self::GoneAway => "left out when the server ended the connection",
+            Self::FlowControl => "flow control",
+            Self::Settings => "wrong settings",
         }
     }
 }
@@ -309,6 +354,12 @@ pub struct Step {
     pub round: u32,
     /// Connections, at most.
     pub connections: u32,
+    /// What was spoken.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Requests at once on each connection, at most.
+    #[serde(default = "one")]
+    pub streams: u32,
     /// When requests are sent.
     pub pace: Pace,
     /// In an open loop: the share of the capacity that was found.
@@ -323,7 +374,17 @@ pub struct Step {
     pub machine: MachineUse,
 }
 
+fn one() -> u32 {
+    1
+}
+
 impl Step {
+    /// Requests at once, at most: each of them is a user who waits for an answer.
+    #[must_use]
+    pub fn places(&self) -> u64 {
+        u64::from(self.connections) * u64::from(self.streams)
+    }
+
     /// CPU time of this machine that neither the generator nor the server used, as CPUs.
     #[must_use]
     pub fn foreign_cpus(&self) -> Option<f64> {

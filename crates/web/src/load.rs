@@ -5,7 +5,7 @@ use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::{Asked, Target, TargetError, What, find};
 use assay_http::{LoadError, Method, Trust};
 use assay_model::load::Http;
-use assay_model::web::{Pace, Step};
+use assay_model::web::{Pace, Protocol, Step};
 use jiff::civil::Date;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,11 @@ impl Asked {
                 .map_err(|why| wrong(format!("method `{method}`: {why}")))?,
             headers,
             body: load.body.clone().unwrap_or_default().into_bytes(),
+            protocol: match load.http2 {
+                true => Protocol::Http2,
+                false => Protocol::Http1,
+            },
+            streams: load.streams,
             keep_alive: load.keep_alive,
             status: load.status.unwrap_or(200),
             same_body: load.same_body,

@@ -3,7 +3,7 @@
 use crate::server::Server;
 use crate::step::{Bench, Manner, Shape, measure};
 use crate::target::Target;
-use assay_http::LoadError;
+use assay_http::{LoadError, MOST_CONNECTIONS};
 use assay_judge::web::judge;
 use assay_model::web::result::Capacity;
 use assay_model::web::{Pace, Step};
@@ -236,14 +236,13 @@ impl Session<'_> {
                 capacity: *capacity,
             });
         }
-        let open = self.settings.open_connections.unwrap_or(OPEN);
         for round in 0..self.settings.rounds {
             for target in self.turns(round) {
                 if let Some(pace) = self.benches[target].target().pace() {
                     self.step(Shape {
                         target,
                         round,
-                        connections: open,
+                        connections: self.open(target),
                         pace,
                         share: None,
                     })?;
@@ -261,7 +260,7 @@ impl Session<'_> {
                     self.step(Shape {
                         target,
                         round,
-                        connections: open,
+                        connections: self.open(target),
                         pace: match self.settings.poisson {
                             true => Pace::Poisson { per_s },
                             false => Pace::Constant { per_s },
@@ -272,6 +271,13 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Connections of an open loop, at most.
+    fn open(&self, target: usize) -> u32 {
+        let streams = self.benches[target].target().streams.max(1);
+        let most = self.settings.open_connections.unwrap_or(OPEN);
+        most.min(MOST_CONNECTIONS / streams).max(1)
     }
 
     fn step(&mut self, shape: Shape) -> Result<(), LoadError> {

@@ -75,11 +75,15 @@ impl<'a> Bench<'a> {
         let cpus = machine::cpus();
         Load {
             requests: target.requests.clone(),
+            protocol: target.protocol(),
+            streams: target.streams,
             shuffled: manner.shuffled,
             addresses: target.addresses.clone(),
             tls: target.tls.clone(),
             connections: shape.connections,
-            requests_per_connection: manner.requests_per_connection,
+            requests_per_connection: target
+                .requests_per_connection
+                .or(manner.requests_per_connection),
             pace: shape.pace,
             listed: Arc::clone(&target.listed),
             washout: manner.washout,
@@ -181,6 +185,8 @@ pub fn measure(
         target: shape.target,
         round: shape.round,
         connections: shape.connections,
+        protocol: bench.target.protocol(),
+        streams: bench.target.streams,
         pace: shape.pace,
         share: shape.share,
         measured,

@@ -5,6 +5,7 @@ mod questions;
 use crate::consent::{self, Consent};
 use crate::link;
 use assay_http::{Listed, Method, ProbeError, Probed, Request, Tls, TlsError, Trust, Url, probe};
+use assay_model::web::Protocol;
 use jiff::civil::Date;
 use questions::{Asking, Questions};
 use std::io;
@@ -21,6 +22,10 @@ pub struct Asked {
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Vec<u8>,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Requests at once on each connection; more than one is for HTTP/2 alone.
+    pub streams: u32,
     /// Many requests over one connection.
     pub keep_alive: bool,
     /// Status of a good answer.
@@ -80,6 +85,10 @@ pub struct Target {
     pub addresses: Vec<SocketAddr>,
     /// TLS, if it is spoken.
     pub tls: Option<Tls>,
+    /// Requests at once on each connection.
+    pub streams: u32,
+    /// Requests that a connection carries, where that follows from what is asked.
+    pub requests_per_connection: Option<u32>,
     /// What is sent.
     pub requests: Vec<Request>,
     /// What is sent when, where a log says it.
@@ -155,6 +164,19 @@ pub enum TargetError {
         /// Where it leads.
         location: Option<String>,
     },
+    /// It takes fewer requests at once on a connection than are asked for.
+    #[error(
+        "{url}: the server takes {most} requests at once on a connection (SETTINGS_MAX_CONCURRENT_STREAMS), not \
+         {asked}: ask for fewer with --streams, and more connections"
+    )]
+    Streams {
+        /// URL.
+        url: String,
+        /// How many it takes.
+        most: u32,
+        /// How many were asked for.
+        asked: u32,
+    },
     /// A file of which nothing can be asked.
     #[error("{url}: {why}")]
     Nothing {
@@ -187,6 +209,23 @@ fn led(location: &Option<String>) -> String {
     }
 }
 
+impl Asked {
+    /// One request, as the protocol has it.
+    pub(crate) fn request(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &[(String, String)],
+        body: &[u8],
+        keep_alive: bool,
+    ) -> Result<Request, String> {
+        match self.protocol {
+            Protocol::Http1 => Request::new(method, url, headers, body, keep_alive),
+            Protocol::Http2 => Request::http2(method, url, headers, body),
+        }
+    }
+}
+
 /// Finds a server: its addresses, its consent on that day, its first answer.
 ///
 /// # Errors
@@ -205,10 +244,12 @@ pub fn find(
     let addresses = addresses(&url, asked)?;
     let tls = match url.is_tls() {
         true => Some(
-            Tls::new(&url, &asked.trust, asked.resume).map_err(|source| TargetError::Tls {
-                url: shown.clone(),
-                source,
-            })?,
+            Tls::new(&url, &asked.trust, asked.resume)
+                .map_err(|source| TargetError::Tls {
+                    url: shown.clone(),
+                    source,
+                })?
+                .speaking(asked.protocol),
         ),
         false => None,
     };
@@ -249,11 +290,26 @@ pub fn find(
             });
         }
     }
+    if let Some(most) = first.most_streams
+        && most < asked.streams
+    {
+        return Err(TargetError::Streams {
+            url: shown,
+            most,
+            asked: asked.streams,
+        });
+    }
     let addresses = match asked.all_addresses {
         true => addresses,
         false => vec![used],
     };
     let mut remarks = remarks(&first, asked.keep_alive);
+    if first.protocol == Protocol::Http2 {
+        remarks.push(match asked.streams {
+            1 => "HTTP/2, one request at a time on each connection".to_owned(),
+            n => format!("HTTP/2, up to {n} requests at once on each connection"),
+        });
+    }
     remarks.extend(said);
     Ok(Target {
         here: addresses.iter().all(link::is_here),
@@ -262,6 +318,10 @@ pub fn find(
         url,
         addresses,
         tls,
+        streams: asked.streams,
+        // HTTP/1.1 says so in each request.
+        requests_per_connection: (first.protocol == Protocol::Http2 && !asked.keep_alive)
+            .then_some(1),
         requests,
         first,
         consent,
@@ -269,6 +329,12 @@ pub fn find(
 }
 
 impl Target {
+    /// What is spoken with it.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.first.protocol
+    }
+
     /// The same server as it answers now: after a change of its configuration a good answer may be
     /// another. Nothing is asked but what the load asks.
     ///
@@ -342,7 +408,8 @@ fn ask_consent(
         consent: file.to_string(),
         why,
     };
-    let request = Request::new(&Method::Get, &file, &[], &[], false).map_err(refused)?;
+    let request = asked.request(&Method::Get, &file, &[], &[], false);
+    let request = request.map_err(refused)?;
     let limit = asked.limit.min(Duration::from_secs(10));
     let probed = probe(&request, address, tls, limit, stop)
         .map_err(|error| refused(format!("cannot be read: {error}")))?;

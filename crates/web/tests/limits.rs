@@ -3,8 +3,8 @@
 
 use assay_http::{Method, Trust, Url};
 use assay_judge::web::limit;
-use assay_model::web::Step;
 use assay_model::web::result::Limited;
+use assay_model::web::{Protocol, Step};
 use assay_rigs::nginx::Nginx;
 use assay_web::{Asked, Search, Server, Settings, Target, TargetError, What, carry_out, find};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
@@ -23,6 +23,8 @@ fn asked() -> Asked {
         method: Method::Get,
         headers: Vec::new(),
         body: Vec::new(),
+        protocol: Protocol::Http1,
+        streams: 1,
         keep_alive: true,
         status: 200,
         same_body: false,

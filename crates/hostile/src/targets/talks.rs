@@ -4,6 +4,8 @@ use super::seeds::{text, texts};
 use crate::Target;
 use crate::imap::{Lines, Login, Next};
 use crate::nbd::{Client, Disk};
+use assay_http::h2::Session;
+use assay_http::{Method, Request};
 use assay_qemu::Qmp;
 use serde_json::json;
 use std::fs::File;
@@ -26,6 +28,11 @@ pub(super) fn targets() -> Vec<Target> {
                     let _ = qmp.take_events();
                 }
             },
+        },
+        Target {
+            name: "http2-answers",
+            seeds: http2_seeds(),
+            run: http2,
         },
         Target {
             name: "nbd-client",
@@ -86,6 +93,69 @@ impl Write for Peer<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Frames of a server: settings, a head in two pieces with a text in the Huffman code, padding, trailers,
+/// the end.
+fn http2_seeds() -> Vec<Vec<u8>> {
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        out.extend([kind, flags]);
+        out.extend(stream.to_be_bytes());
+        out.extend(payload);
+        out
+    };
+    let head = b"\x20\x88\x76\x89\xaa\x63\x55\xe5\x80\xae\x17\x97\x07\x5c\x01\x35";
+    let whole = [
+        frame(4, 0, 0, &[0, 3, 0, 0, 0, 128, 0, 4, 0, 1, 0, 0]),
+        frame(4, 1, 0, &[]),
+        frame(1, 0, 1, &head[..7]),
+        frame(9, 4, 1, &head[7..]),
+        frame(0, 8, 1, b"\x02hel\0\0"),
+        frame(6, 0, 0, &[7; 8]),
+        frame(0, 0, 1, b"lo"),
+        frame(8, 0, 0, &[0, 0, 1, 0]),
+        frame(1, 5, 1, &[0x40, 1, b'a', 1, b'b']),
+    ];
+    let cut = [
+        frame(4, 0, 0, &[]),
+        frame(1, 0x24, 3, &[0, 0, 0, 0, 9, 0x88, 0x7e]),
+        frame(3, 0, 1, &[0, 0, 0, 8]),
+        frame(7, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0, b'x']),
+        frame(0, 1, 3, b"hello"),
+    ];
+    vec![whole.concat(), cut.concat()]
+}
+
+/// However it comes in pieces it means the same, no request ends twice, and little is held.
+fn http2(bytes: &[u8]) {
+    let url = assay_http::Url::parse("http://h/").expect("it is one");
+    let said = |piece: usize| {
+        let mut session = Session::new(false);
+        let mut events = Vec::new();
+        for place in 0..3 {
+            let asked = Request::http2(&Method::Get, &url, &[], &[b'x'; 70]);
+            session.ask(place, &asked.expect("it can be asked"));
+        }
+        let mut fed = Ok(());
+        for bytes in bytes.chunks(piece) {
+            fed = session.feed(bytes, &mut events);
+            assert!(
+                session.held() < 4 << 20,
+                "{} bytes are held",
+                session.held()
+            );
+            if fed.is_err() {
+                break;
+            }
+        }
+        assert!(events.len() + session.places().count() <= 3, "{events:?}");
+        (events, fed, session.output().to_vec())
+    };
+    let whole = said(bytes.len().max(1));
+    for piece in [1, 7] {
+        assert_eq!(said(piece), whole, "in pieces of {piece}");
     }
 }
 

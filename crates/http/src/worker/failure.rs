@@ -2,15 +2,28 @@
 
 use super::Worker;
 use crate::answer::Wrong;
-use crate::connection::{Connection, Phase};
+use crate::connection::Phase;
 use crate::stream::Broken;
 use assay_model::web::FailureKind;
 use std::io;
+use std::time::Duration;
 
 /// Rest after a failure without an answer, so that a dead server is not asked as fast as possible.
-const REST: u64 = 10_000_000;
+pub(super) const REST: u64 = 10_000_000;
 
 impl Worker<'_> {
+    /// A request takes too long.
+    pub(super) fn expire(&mut self, at: usize) {
+        let connection = &self.connections[at];
+        let kind = match connection.phase {
+            Phase::Connecting | Phase::Shaking => FailureKind::ConnectTimeout,
+            _ => FailureKind::TimedOut,
+        };
+        let status = connection.reader.status();
+        let limit = self.load.limit;
+        self.fail(at, kind, || late(status, limit));
+    }
+
     pub(super) fn wrong(&mut self, at: usize, wrong: Wrong) {
         match wrong {
             Wrong::Nothing => self.broken(at, io::Error::from(io::ErrorKind::UnexpectedEof).into()),
@@ -33,7 +46,7 @@ impl Worker<'_> {
             let now = self.now;
             return self.connect(at, now);
         }
-        let (kind, why) = classify(&error, connection);
+        let (kind, why) = classify(&error, connection.phase, connection.reader.started());
         self.fail(at, kind, || why);
     }
 
@@ -46,13 +59,23 @@ impl Worker<'_> {
     }
 }
 
-fn classify(error: &Broken, connection: &Connection) -> (FailureKind, String) {
+/// What is said of a request that takes longer than the limit.
+pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
+    match status {
+        None => format!("nothing within {limit:?}"),
+        Some(status) => format!("status {status}, and no end of the body within {limit:?}"),
+    }
+}
+
+/// How a request fails on a connection in this phase; whether something of its answer has come.
+pub(super) fn classify(error: &Broken, phase: Phase, started: bool) -> (FailureKind, String) {
     use io::ErrorKind as K;
     let error = match error {
         Broken::Tls(error) => return (FailureKind::Tls, error.to_string()),
+        Broken::Protocol(why) => return (FailureKind::NoHttp2, (*why).to_owned()),
         Broken::Io(error) => error,
     };
-    let connecting = connection.phase == Phase::Connecting;
+    let connecting = phase == Phase::Connecting;
     let kind = match error.kind() {
         K::ConnectionRefused => FailureKind::Refused,
         K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown => FailureKind::Unreachable,
@@ -62,13 +85,11 @@ fn classify(error: &Broken, connection: &Connection) -> (FailureKind, String) {
         K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted if connecting => {
             FailureKind::Refused
         }
-        _ if connection.phase == Phase::Shaking => FailureKind::Tls,
-        K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted => {
-            match connection.reader.started() {
-                true => FailureKind::ShortBody,
-                false => FailureKind::Reset,
-            }
-        }
+        _ if phase == Phase::Shaking => FailureKind::Tls,
+        K::ConnectionReset | K::BrokenPipe | K::ConnectionAborted => match started {
+            true => FailureKind::ShortBody,
+            false => FailureKind::Reset,
+        },
         K::UnexpectedEof => FailureKind::EarlyClose,
         _ => FailureKind::Local,
     };

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use assay_http::{Expect, Live, Load, Method, Request, Url, run};
-use assay_model::web::{FailureKind, Measured, Pace};
+use assay_model::web::{FailureKind, Measured, Pace, Protocol};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub fn load(url: &str, connections: u32) -> Load {
         shuffled: false,
         addresses: url.resolve().unwrap(),
         tls: None,
+        protocol: Protocol::Http1,
+        streams: 1,
         connections,
         requests_per_connection: None,
         pace: Pace::Closed,
@@ -30,6 +32,15 @@ pub fn load(url: &str, connections: u32) -> Load {
         threads: 2,
         seed: 1,
     }
+}
+
+/// The same over HTTP/2, with so many requests at once on each connection.
+pub fn http2(url: &str, connections: u32, streams: u32) -> Load {
+    let mut load = load(url, connections);
+    let url = Url::parse(url).unwrap();
+    load.requests = vec![Request::http2(&Method::Get, &url, &[], b"").unwrap()];
+    (load.protocol, load.streams) = (Protocol::Http2, streams);
+    load
 }
 
 /// The same load with another idea of a good answer.

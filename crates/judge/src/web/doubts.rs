@@ -185,7 +185,7 @@ fn generator_full(step: &Step) -> Option<Doubt> {
 }
 
 /// How far requests that begin before the window or end after it may set the law off, in requests under way.
-/// At each edge there are at most as many as there are connections, each counts for at most the longest time
+/// At each edge there are at most as many as there are places for one, each counts for at most the longest time
 /// of any, and either in the time or in the answers: a machine that stands still for a moment at an edge
 /// does that, and nothing is wrong.
 fn edges(step: &Step) -> f64 {
@@ -194,7 +194,7 @@ fn edges(step: &Step) -> f64 {
     let seconds = measured.seconds.iter().map(|second| second.longest.0);
     let longest = seconds.chain(measured.service.percentile(100.0)).max();
     let longest = longest.unwrap_or(0) as f64;
-    2.0 * f64::from(step.connections) * longest / (measured.window.0 as f64).max(1.0)
+    2.0 * step.places() as f64 * longest / (measured.window.0 as f64).max(1.0)
 }
 
 fn littles_law(step: &Step) -> Option<Doubt> {

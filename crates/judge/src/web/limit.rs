@@ -182,15 +182,24 @@ fn schedule(step: &Step) -> Option<Limit> {
         || Limit {
             who: Limited::Schedule,
             evidence: format!(
-                "{} of {} requests waited for one of {} connections, while {} used {:.2} CPUs",
+                "{} of {} requests waited for one of {} {}, while {} used {:.2} CPUs",
                 measured.waited,
                 measured.due,
-                step.connections,
+                step.places(),
+                places(step),
                 server.what,
                 server.cpu.0 as f64 / server.window.0.max(1) as f64
             ),
         },
     )
+}
+
+/// What a request needs one of.
+fn places(step: &Step) -> &'static str {
+    match step.streams {
+        1 => "connections",
+        _ => "streams",
+    }
 }
 
 /// Nothing is full. In a closed loop every request is somewhere: with the generator idle and the network
@@ -240,15 +249,16 @@ fn rest(step: &Step) -> Limit {
         link.speed
             .is_some_and(|speed| link.received.max(link.sent) < 0.5 * speed)
     });
-    let all_there = measured.under_way >= 0.9 * f64::from(step.connections);
+    let all_there = measured.under_way >= 0.9 * step.places() as f64;
     if (local || roomy) && all_there && step.server.is_ok() {
         return Limit {
             who: Limited::Server,
             evidence: format!(
-                "{:.1} of {} connections had a request at the server all the time, and no thread of it was full: \
+                "{:.1} of {} {} had a request at the server all the time, and no thread of it was full: \
                  {}",
                 measured.under_way,
-                step.connections,
+                step.places(),
+                places(step),
                 seen(step)
             ),
         };

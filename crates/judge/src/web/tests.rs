@@ -3,7 +3,7 @@
 use super::*;
 use assay_model::doubt::Severity;
 use assay_model::web::result::RankedBy;
-use assay_model::web::{FailureKind, Failures, LinkUse, MachineUse, ServerUse};
+use assay_model::web::{FailureKind, Failures, LinkUse, MachineUse, Protocol, ServerUse};
 
 const S: u64 = 1_000_000_000;
 
@@ -15,6 +15,8 @@ fn closed() -> Step {
         target: 0,
         round: 0,
         connections: 10,
+        protocol: Protocol::Http1,
+        streams: 1,
         pace: Pace::Closed,
         share: None,
         measured: Measured {

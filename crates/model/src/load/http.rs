@@ -4,7 +4,7 @@ use crate::secrets::{self, WITHHELD};
 use crate::web::Pace;
 use serde::{Deserialize, Serialize};
 
-/// HTTP/1.1 requests, in a closed loop over several connections or at times that are fixed before.
+/// HTTP requests, in a closed loop over several connections or at times that are fixed before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
@@ -14,6 +14,12 @@ pub struct Http {
     /// Connections at once; in an open loop at most.
     #[serde(default = "one")]
     pub connections: u32,
+    /// HTTP/2 is spoken: agreed on in the handshake of TLS, or known before without TLS.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub http2: bool,
+    /// Requests at once on each connection of HTTP/2: there are so many times the connections at once.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub streams: u32,
     /// Many requests over one connection; otherwise a new connection for each.
     #[serde(default = "yes")]
     pub keep_alive: bool,
@@ -77,6 +83,11 @@ fn one() -> u32 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
 fn yes() -> bool {
     true
 }
@@ -91,6 +102,8 @@ impl Default for Http {
         Self {
             url: String::new(),
             connections: 1,
+            http2: false,
+            streams: 1,
             keep_alive: true,
             rate: None,
             poisson: false,
@@ -184,6 +197,16 @@ impl Http {
             () if !(1..=100_000).contains(&self.connections) => {
                 wrong("connections is from 1 to 100000")
             }
+            () if self.streams == 0 => wrong("streams is at least 1"),
+            () if u64::from(self.connections) * u64::from(self.streams) > 100_000 => {
+                wrong("connections times streams is at most 100000")
+            }
+            () if self.streams > 1 && !self.http2 => {
+                wrong("streams are those of HTTP/2: add http2, or leave streams out")
+            }
+            () if self.streams > 1 && !self.keep_alive => {
+                wrong("without keep_alive each connection has one request: leave out streams")
+            }
             () if self.rate.is_some_and(|rate| !per_s(rate)) => {
                 wrong("rate is more than 0 and at most 100000000 requests per second")
             }
@@ -256,6 +279,11 @@ impl Http {
             1 => "1 connection".to_owned(),
             n => format!("{n} connections"),
         };
+        let connections = match (self.http2, self.streams) {
+            (false, _) => connections,
+            (true, 1) => format!("{connections} of HTTP/2"),
+            (true, n) => format!("{connections} of HTTP/2 with {n} streams each"),
+        };
         text.push_str(&match (self.share, self.rate) {
             (Some(share), _) => format!(", at {:.0} % of the capacity", share * 100.0),
             (None, Some(rate)) => format!(", {rate} per second over up to {connections}"),
@@ -285,6 +313,29 @@ mod tests {
         let unknown = r#"{"kind":"http","url":"http://h/","conections":4}"#;
         let error = serde_json::from_str::<Load>(unknown).unwrap_err();
         assert!(error.to_string().contains("unknown field `conections`"));
+    }
+
+    #[test]
+    fn http2_is_said_and_left_out_where_it_is_not() {
+        let load: Http =
+            serde_json::from_str(r#"{"url":"http://h/","http2":true,"streams":10}"#).unwrap();
+        assert!(load.http2 && load.streams == 10 && load.check().is_ok());
+        assert!(load.describe().contains("HTTP/2 with 10 streams"));
+        let plain = serde_json::to_string(&Http::default()).unwrap();
+        assert!(!plain.contains("http2") && !plain.contains("streams"));
+        let wrong = |load: Http| load.check().is_err();
+        assert!(wrong(Http {
+            http2: false,
+            ..load.clone()
+        }));
+        assert!(wrong(Http {
+            keep_alive: false,
+            ..load.clone()
+        }));
+        assert!(wrong(Http {
+            connections: 10_001,
+            ..load
+        }));
     }
 
     #[test]

@@ -164,6 +164,7 @@ pub fn reason(error: &ProbeError) -> String {
         ProbeError::Broken { source, .. } => format!("the connection broke: {}", source.kind()),
         ProbeError::Tls { .. } => "TLS failed".to_owned(),
         ProbeError::Wrong { why, .. } => why.to_string(),
+        ProbeError::Protocol { why, .. } => why.clone(),
         ProbeError::Slow { .. } | ProbeError::Interrupted => "no answer until the end".to_owned(),
     }
 }

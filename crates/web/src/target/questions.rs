@@ -242,11 +242,11 @@ impl Asking<'_> {
 
     fn request(&self, method: &Method, url: &Url) -> Result<Request, TargetError> {
         let asked = self.asked;
-        Request::new(method, url, &asked.headers, &asked.body, asked.keep_alive).map_err(|why| {
-            TargetError::Request {
-                url: url.to_string(),
-                why,
-            }
+        let (headers, body) = (&asked.headers, &asked.body);
+        let request = asked.request(method, url, headers, body, asked.keep_alive);
+        request.map_err(|why| TargetError::Request {
+            url: url.to_string(),
+            why,
         })
     }
 

@@ -23,6 +23,8 @@ Examples:
                                                   one closed loop, two rates at random times
   assay web https://localhost/ --insecure --new-connections --tls-resume
                                                   a resumed handshake for each request
+  assay web https://localhost/ --insecure --http2 --streams 10
+                                                  HTTP/2, ten requests at once on each connection
   assay web http://test/ --log access.log --speed 2 --rounds 1
                                                   yesterday's requests, twice as fast
   assay web URL --list urls.txt --shuffle         a URL or path on each line, at random
@@ -114,6 +116,12 @@ pub struct Args {
     /// The body must be the first one's, byte for byte (costs the generator CPU time)
     #[arg(long)]
     same_body: bool,
+    /// Speak HTTP/2: agreed on in the handshake of https://, known before with http://
+    #[arg(long)]
+    http2: bool,
+    /// Requests at once on each connection of HTTP/2
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "http2", conflicts_with = "new_connections", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
+    streams: u32,
     /// A new connection for each request
     #[arg(long)]
     new_connections: bool,
@@ -240,7 +248,7 @@ impl Args {
             None => self.concurrency.trim(),
         };
         let connections = match concurrency {
-            "search" => Search::Doubling(1024),
+            "search" => Search::Doubling((MOST_CONNECTIONS / self.streams).clamp(1, 1024)),
             list => {
                 let mut list = numbers("--concurrency", list)?
                     .into_iter()
@@ -264,6 +272,17 @@ impl Args {
             .map(|percent| percent / 100.0)
             .collect();
         let rates = numbers("--rate", &self.rate)?;
+        let places = |connections: u32| u64::from(connections) * u64::from(self.streams);
+        let most = match &connections {
+            Search::List(list) => list.last().copied().unwrap_or_default(),
+            Search::Doubling(_) => 0,
+        };
+        ensure!(
+            places(most.max(self.open_connections.unwrap_or_default()))
+                <= u64::from(MOST_CONNECTIONS),
+            "--streams: {} on each connection are more than {MOST_CONNECTIONS} requests at once",
+            self.streams
+        );
         let nothing = matches!(&connections, Search::List(list) if list.is_empty());
         ensure!(
             !nothing || shares.is_empty(),
@@ -328,6 +347,8 @@ impl Args {
             },
         };
         Ok(Http {
+            http2: self.http2,
+            streams: self.streams,
             keep_alive: !self.new_connections,
             list: self.list.as_ref().map(text).transpose()?,
             log: self.log.as_ref().map(text).transpose()?,

@@ -1,0 +1,82 @@
+//! The same over HTTP/2.
+
+use super::{MOST, ProbeError, Probed, Probing};
+use crate::answer::Answer;
+use crate::h2::{Event, Session};
+use crate::request::Request;
+use crate::stream::{Came, Stream};
+use assay_model::web::Protocol;
+use rustix::event::PollFlags;
+
+impl Probing<'_> {
+    /// Asks over a connection that was just made, and waits for the answer.
+    pub(super) fn http2(
+        &self,
+        stream: &mut Stream,
+        request: &Request,
+    ) -> Result<Probed, ProbeError> {
+        let mut session = Session::new(true);
+        session.ask(0, request);
+        let answer = self.exchange(stream, &mut session)?;
+        Ok(Probed {
+            address: self.address,
+            answer,
+            headers: session.headers().to_vec(),
+            start: session.take_start(),
+            took: self.begin.elapsed(),
+            protocol: Protocol::Http2,
+            most_streams: session.most_streams(),
+        })
+    }
+
+    fn exchange(&self, stream: &mut Stream, session: &mut Session) -> Result<Answer, ProbeError> {
+        let protocol = |why: String| ProbeError::Protocol {
+            address: self.address,
+            why,
+        };
+        let broken = |error| self.broken(error);
+        let mut buffer = vec![0; 64 << 10];
+        let mut events = Vec::new();
+        let mut all = 0;
+        loop {
+            let mut written = 1;
+            while written > 0 && stream.flush().map_err(broken)? && !session.output().is_empty() {
+                written = stream.write(session.output()).map_err(broken)?;
+                session.sent(written);
+            }
+            let full = !session.output().is_empty() || !stream.flush().map_err(broken)?;
+            match stream.read(&mut buffer, 0).map_err(broken)? {
+                Came::Bytes(..) if all > MOST || self.begin.elapsed() >= self.limit => {
+                    return Err(ProbeError::Slow {
+                        address: self.address,
+                        limit: self.limit,
+                    });
+                }
+                Came::Bytes(n, _) => {
+                    all += n as u64;
+                    let fed = session.feed(&buffer[..n], &mut events);
+                    // An answer counts, whatever is wrong after it.
+                    match events.pop() {
+                        Some(Event::Answer { answer, .. }) => return Ok(answer),
+                        Some(Event::Failed { why, .. }) => return Err(protocol(why)),
+                        Some(Event::Left { .. }) => {
+                            return Err(protocol(session.gone().unwrap_or("GOAWAY").to_owned()));
+                        }
+                        None => fed.map_err(|fault| protocol(fault.why))?,
+                    }
+                }
+                Came::End => {
+                    let why = "the connection was closed without an answer";
+                    return Err(protocol(session.gone().unwrap_or(why).to_owned()));
+                }
+                Came::Skipped(..) | Came::Nothing => {
+                    let flags = match full {
+                        true => PollFlags::IN | PollFlags::OUT,
+                        false => PollFlags::IN,
+                    };
+                    self.wait(stream, flags)?;
+                }
+            }
+        }
+    }
+}

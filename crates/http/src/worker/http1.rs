@@ -1,0 +1,151 @@
+//! HTTP/1.1: one request at a time on a connection.
+
+use super::{SPOKEN, Worker};
+use crate::answer::Answer;
+use crate::connection::Phase;
+use crate::stream::{Came, Stream};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::io;
+
+impl Worker<'_> {
+    pub(super) fn connect(&mut self, at: usize, now: u64) {
+        let address = self.load.addresses[self.address % self.load.addresses.len()];
+        self.address += 1;
+        let connection = &mut self.connections[at];
+        connection.generation = connection.generation.wrapping_add(1);
+        connection.answers = 0;
+        connection.sent = 0;
+        connection.hung_up = false;
+        connection.dialled = now;
+        let data = EventData::new_u64((at as u64) << 32 | u64::from(connection.generation));
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        connection.phase = Phase::Connecting;
+        let opened = Stream::begin(&address, self.load.tls.as_ref()).and_then(|stream| {
+            epoll::add(&self.epoll, &stream.tcp, data, flags).map_err(io::Error::from)?;
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => connection.stream = Some(stream),
+            Err(error) => self.broken(at, error),
+        }
+    }
+
+    /// Something happened on a connection: goes on as far as it goes without waiting.
+    pub(super) fn drive(&mut self, at: usize, flags: EventFlags) {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        connection.hung_up |=
+            flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if connection.phase == Phase::Connecting {
+            match stream.tcp.take_error() {
+                Ok(None) => connection.phase = Phase::Shaking,
+                Ok(Some(error)) | Err(error) => return self.broken(at, error.into()),
+            }
+        }
+        if connection.phase == Phase::Shaking {
+            match stream.shake_hands() {
+                Ok(true) => {
+                    let took = self.now.saturating_sub(connection.dialled);
+                    self.tally.connected(self.now, took, stream.resumed());
+                    connection.phase = Phase::Sending;
+                }
+                Ok(false) => return,
+                Err(error) => return self.broken(at, error),
+            }
+        }
+        match connection.phase {
+            Phase::Sending => {
+                self.send(at);
+                // A server may speak before it was asked, and refuse a long request before all of it is
+                // sent: this event may be the only one that tells.
+                if self.connections[at].is_busy() && flags.intersects(SPOKEN) {
+                    self.receive(at);
+                }
+            }
+            Phase::Reading => self.receive(at),
+            // Closed while nothing was asked, or bytes that nobody asked for. TLS has some of its own.
+            Phase::Free if connection.hung_up => connection.close(),
+            Phase::Free if flags.contains(EventFlags::IN) && self.load.tls.is_none() => {
+                connection.close();
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn send(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        let bytes = &self.load.requests[connection.which].bytes;
+        while connection.sent < bytes.len() {
+            match stream.write(&bytes[connection.sent..]) {
+                Ok(0) => return,
+                Ok(n) => connection.sent += n,
+                Err(error) => return self.broken(at, error),
+            }
+        }
+        match stream.flush() {
+            Ok(true) => connection.phase = Phase::Reading,
+            Ok(false) => {}
+            Err(error) => self.broken(at, error),
+        }
+    }
+
+    fn receive(&mut self, at: usize) {
+        loop {
+            let connection = &mut self.connections[at];
+            let Some(stream) = &mut connection.stream else {
+                return;
+            };
+            let uninteresting = connection.reader.uninteresting();
+            let (read, drained) = match stream.read(&mut self.buffer, uninteresting) {
+                Ok(Came::Bytes(n, drained)) => {
+                    self.tally.received += n as u64;
+                    let fed = connection.reader.feed(&self.buffer[..n], &mut self.memory);
+                    (fed, drained)
+                }
+                Ok(Came::Skipped(n, drained)) => {
+                    self.tally.received += n;
+                    (Ok(connection.reader.skip(n)), drained)
+                }
+                Ok(Came::Nothing) => return,
+                Ok(Came::End) => {
+                    connection.hung_up = true;
+                    match connection.reader.end() {
+                        Ok(answer) => (Ok(Some(answer)), true),
+                        Err(wrong) => (Err(wrong), true),
+                    }
+                }
+                Err(error) => return self.broken(at, error),
+            };
+            match read {
+                Ok(Some(answer)) => return self.answered(at, &answer),
+                // A short read has emptied the socket (epoll(7)); the end, if it was there, is still to
+                // be read.
+                Ok(None) if drained && !connection.hung_up => return,
+                Ok(None) => {}
+                Err(wrong) => return self.wrong(at, wrong),
+            }
+        }
+    }
+
+    fn answered(&mut self, at: usize, answer: &Answer) {
+        self.judge(at, answer);
+        let connection = &mut self.connections[at];
+        let request = &self.load.requests[connection.which];
+        connection.answers += 1;
+        let enough = self.load.requests_per_connection;
+        let over = !answer.reusable
+            || request.close
+            || connection.hung_up
+            || connection.phase == Phase::Sending
+            || enough.is_some_and(|most| connection.answers >= most);
+        if over {
+            connection.close();
+        }
+        self.ended(at, self.now);
+    }
+}

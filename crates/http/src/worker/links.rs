@@ -1,0 +1,454 @@
+//! HTTP/2: several requests at a time on a connection, here a link. Each place for a request belongs to a
+//! group of places that share a link; when a server ends one in order, the group makes another while the
+//! requests that are on the old one end there.
+
+use super::failure::{REST, classify, late};
+use super::{SPOKEN, Worker};
+use crate::connection::Phase;
+use crate::h2::{Event, Session};
+use crate::stream::{Broken, Came, Stream};
+use assay_model::web::FailureKind;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::collections::VecDeque;
+use std::io;
+
+/// Reads from one link before others get a turn.
+const TURN: u32 = 64;
+
+/// What a link waits for.
+const WATCHED: EventFlags = EventFlags::IN
+    .union(EventFlags::OUT)
+    .union(EventFlags::RDHUP)
+    .union(EventFlags::ET);
+
+/// One connection that carries several requests.
+struct Link {
+    stream: Option<Stream>,
+    session: Session,
+    /// Connecting, shaking hands, or reading.
+    phase: Phase,
+    group: usize,
+    /// Counts the streams, so that an event of a closed one is known as such.
+    generation: u32,
+    /// When the connection was begun.
+    dialled: u64,
+    /// When the server last said anything.
+    heard: u64,
+    asked: u32,
+    answers: u32,
+    hung_up: bool,
+    /// Takes no more requests.
+    retired: bool,
+    /// Places whose request is not sent yet.
+    waiting: VecDeque<usize>,
+}
+
+/// All links of a thread.
+pub struct Links {
+    all: Vec<Link>,
+    /// Closed ones, whose place can be taken.
+    closed: Vec<usize>,
+    /// The one that a group uses.
+    of_group: Vec<Option<usize>>,
+    /// It is sent what it is asked when its turn ends.
+    driven: Option<usize>,
+    events: Vec<Event>,
+}
+
+/// Why a link breaks.
+enum Break {
+    Broken(Broken),
+    Ended,
+    Fault(FailureKind, String),
+}
+
+impl From<Broken> for Break {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl From<io::Error> for Break {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl Links {
+    pub fn new(groups: usize) -> Self {
+        Self {
+            all: Vec::new(),
+            closed: Vec::new(),
+            of_group: vec![None; groups],
+            driven: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Closes all, as [`Stream::cut`] does.
+    pub fn cut(&mut self) {
+        for stream in self.all.iter_mut().filter_map(|link| link.stream.take()) {
+            stream.cut();
+        }
+    }
+
+    fn close(&mut self, at: usize) {
+        let link = &mut self.all[at];
+        link.generation = link.generation.wrapping_add(1);
+        if let Some(stream) = link.stream.take() {
+            if !link.hung_up {
+                stream.cut();
+            }
+            self.closed.push(at);
+        }
+        if self.of_group[link.group] == Some(at) {
+            self.of_group[link.group] = None;
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// Asks the request of a place, over the link of its group.
+    pub(super) fn ask(&mut self, at: usize) {
+        let group = at / self.load.streams as usize;
+        let which = match self.links.of_group[group] {
+            Some(which) => which,
+            None => match self.dial(group) {
+                Ok(which) => which,
+                Err(error) => {
+                    let (kind, why) = classify(&error, Phase::Connecting, false);
+                    return self.failed(at, kind, || why);
+                }
+            },
+        };
+        self.connections[at].link = which;
+        let link = &mut self.links.all[which];
+        // One that waits is not overtaken.
+        if link.phase == Phase::Reading && link.session.has_room() && link.waiting.is_empty() {
+            return self.give(which, at);
+        }
+        self.connections[at].phase = match link.phase {
+            Phase::Reading => Phase::Sending,
+            _ => Phase::Connecting,
+        };
+        link.waiting.push_back(at);
+        if link.phase == Phase::Reading {
+            // The server takes no more streams at once.
+            self.tally.waited(self.connections[at].intended);
+        }
+    }
+
+    fn give(&mut self, which: usize, at: usize) {
+        let connection = &mut self.connections[at];
+        let link = &mut self.links.all[which];
+        let request = &self.load.requests[connection.which];
+        connection.phase = Phase::Reading;
+        link.session.ask(at as u32, request);
+        link.asked += 1;
+        let enough = self.load.requests_per_connection;
+        if enough.is_some_and(|most| link.asked >= most) || !link.session.takes_more() {
+            self.retire(which);
+        }
+        if self.links.driven != Some(which) {
+            self.turn_ended(which);
+        }
+    }
+
+    /// Gives what waits, as far as the server takes it.
+    fn give_waiting(&mut self, which: usize) {
+        loop {
+            let link = &mut self.links.all[which];
+            if link.retired || link.phase != Phase::Reading || !link.session.has_room() {
+                return;
+            }
+            let Some(at) = link.waiting.pop_front() else {
+                return;
+            };
+            self.give(which, at);
+        }
+    }
+
+    /// It takes no more requests; what waits for it goes elsewhere.
+    fn retire(&mut self, which: usize) {
+        let link = &mut self.links.all[which];
+        link.retired = true;
+        if self.links.of_group[link.group] == Some(which) {
+            self.links.of_group[link.group] = None;
+        }
+        for at in std::mem::take(&mut link.waiting) {
+            self.ask(at);
+        }
+    }
+
+    fn dial(&mut self, group: usize) -> Result<usize, Broken> {
+        let address = self.load.addresses[self.address % self.load.addresses.len()];
+        self.address += 1;
+        let which = self.links.closed.pop().unwrap_or(self.links.all.len());
+        let generation = self.links.all.get(which).map_or(0, |link| link.generation);
+        let data = EventData::new_u64((which as u64) << 32 | u64::from(generation));
+        let opened = Stream::begin(&address, self.load.tls.as_ref()).and_then(|stream| {
+            epoll::add(&self.epoll, &stream.tcp, data, WATCHED).map_err(io::Error::from)?;
+            Ok(stream)
+        });
+        let stream = match opened {
+            Ok(stream) => stream,
+            Err(error) => {
+                if which < self.links.all.len() {
+                    self.links.closed.push(which);
+                }
+                return Err(error);
+            }
+        };
+        let link = Link {
+            stream: Some(stream),
+            session: Session::new(false),
+            phase: Phase::Connecting,
+            group,
+            generation,
+            dialled: self.now,
+            heard: self.now,
+            asked: 0,
+            answers: 0,
+            hung_up: false,
+            retired: false,
+            waiting: VecDeque::new(),
+        };
+        match self.links.all.get_mut(which) {
+            Some(old) => *old = link,
+            None => self.links.all.push(link),
+        }
+        self.links.of_group[group] = Some(which);
+        Ok(which)
+    }
+
+    /// Something happened on a link: goes on as far as it goes without waiting.
+    pub(super) fn drive_link(&mut self, which: usize, generation: u32, flags: EventFlags) {
+        let Some(link) = self.links.all.get_mut(which) else {
+            return;
+        };
+        if link.generation != generation || link.stream.is_none() {
+            return;
+        }
+        link.hung_up |= flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        self.links.driven = Some(which);
+        let gone = self.go_on(which, flags);
+        self.links.driven = None;
+        match gone {
+            Ok(()) => self.turn_ended(which),
+            Err(why) => self.break_link(which, why),
+        }
+    }
+
+    fn go_on(&mut self, which: usize, flags: EventFlags) -> Result<(), Break> {
+        let link = &mut self.links.all[which];
+        let Some(stream) = &mut link.stream else {
+            return Ok(());
+        };
+        if link.phase == Phase::Connecting {
+            if let Some(error) = stream.tcp.take_error()? {
+                return Err(error.into());
+            }
+            link.phase = Phase::Shaking;
+        }
+        if link.phase == Phase::Shaking {
+            if !stream.shake_hands().map_err(Broken::offering_http2)? {
+                return Ok(());
+            }
+            stream.agreed_on_http2()?;
+            let took = self.now.saturating_sub(link.dialled);
+            self.tally.connected(self.now, took, stream.resumed());
+            link.phase = Phase::Reading;
+            self.give_waiting(which);
+            // What came with the end of the handshake is no event of its own.
+            return self.hear(which);
+        }
+        match flags.intersects(SPOKEN) {
+            true => self.hear(which),
+            false => Ok(()),
+        }
+    }
+
+    fn hear(&mut self, which: usize) -> Result<(), Break> {
+        for _ in 0..TURN {
+            let link = &mut self.links.all[which];
+            let Some(stream) = &mut link.stream else {
+                return Ok(());
+            };
+            let (n, drained) = match stream.read(&mut self.buffer, 0)? {
+                Came::Bytes(n, drained) => (n, drained),
+                Came::Skipped(..) | Came::Nothing => return Ok(()),
+                Came::End => return Err(Break::Ended),
+            };
+            self.tally.received += n as u64;
+            link.heard = self.now;
+            let mut events = std::mem::take(&mut self.links.events);
+            let fed = link.session.feed(&self.buffer[..n], &mut events);
+            if link.session.gone().is_some() && !link.retired {
+                self.retire(which);
+            }
+            for event in events.drain(..) {
+                self.settle(which, event);
+            }
+            self.links.events = events;
+            fed.map_err(|fault| Break::Fault(fault.kind, fault.why))?;
+            self.give_waiting(which);
+            if drained && !self.links.all[which].hung_up {
+                return Ok(());
+            }
+        }
+        // A server that sends faster than it is read: this asks for another event.
+        let link = &self.links.all[which];
+        if let Some(stream) = &link.stream {
+            let data = EventData::new_u64((which as u64) << 32 | u64::from(link.generation));
+            epoll::modify(&self.epoll, &stream.tcp, data, WATCHED).map_err(io::Error::from)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, which: usize, event: Event) {
+        match event {
+            Event::Answer { place, answer } => {
+                self.links.all[which].answers += 1;
+                self.judge(place as usize, &answer);
+                self.ended(place as usize, self.now);
+            }
+            Event::Failed { place, kind, why } => self.failed(place as usize, kind, || why),
+            Event::Left { place } => self.again(place as usize, FailureKind::GoneAway, || {
+                "GOAWAY: left out twice".to_owned()
+            }),
+        }
+    }
+
+    /// Sends a request once more that the server has not looked at; the time counts.
+    fn again(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
+        if std::mem::replace(&mut self.connections[at].again, true) {
+            return self.failed(at, kind, why);
+        }
+        self.tally.reopened += 1;
+        self.ask(at);
+    }
+
+    fn failed(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
+        let intended = self.connections[at].intended;
+        self.tally.fail(kind, intended, self.now, why);
+        self.ended(at, self.now + REST);
+    }
+
+    /// Sends what is there, and closes a link that has no more to do.
+    fn turn_ended(&mut self, which: usize) {
+        if let Err(error) = self.say(which) {
+            return self.break_link(which, error.into());
+        }
+        let link = &self.links.all[which];
+        if link.retired && link.session.is_idle() && link.waiting.is_empty() {
+            self.links.close(which);
+        }
+    }
+
+    fn say(&mut self, which: usize) -> Result<(), Broken> {
+        let link = &mut self.links.all[which];
+        let Some(stream) = link
+            .stream
+            .as_mut()
+            .filter(|_| link.phase == Phase::Reading)
+        else {
+            return Ok(());
+        };
+        while stream.flush()? && !link.session.output().is_empty() {
+            match stream.write(link.session.output())? {
+                0 => break,
+                n => link.session.sent(n),
+            }
+        }
+        Ok(())
+    }
+
+    /// A link does not go on: its requests fail, or are sent again where nothing is lost by that.
+    fn break_link(&mut self, which: usize, why: Break) {
+        // The server may hear why.
+        let _ = self.say(which);
+        self.links.close(which);
+        let link = &mut self.links.all[which];
+        let waiting = std::mem::take(&mut link.waiting);
+        let (phase, old) = (link.phase, link.answers > 0);
+        let gone = link.session.gone().map(str::to_owned);
+        let under_way: Vec<(u32, bool)> = link.session.places().collect();
+        let say = |started: bool| match &why {
+            Break::Fault(kind, why) => (*kind, why.clone()),
+            Break::Broken(error) => classify(error, phase, started),
+            Break::Ended => match (started, &gone) {
+                (true, _) => (
+                    FailureKind::ShortBody,
+                    "the connection was closed in the middle of the answer".to_owned(),
+                ),
+                (false, Some(gone)) => (FailureKind::GoneAway, gone.clone()),
+                (false, None) => (
+                    FailureKind::EarlyClose,
+                    "the connection was closed without an answer".to_owned(),
+                ),
+            },
+        };
+        let by_rest = !matches!(why, Break::Fault(..));
+        for (place, started) in under_way {
+            let at = place as usize;
+            let (kind, why) = say(started);
+            let repeatable = self.load.requests[self.connections[at].which].repeatable;
+            // As with HTTP/1.1: a server that closes a connection at rest has not looked at what crosses
+            // that on its way.
+            match by_rest && old && !started && repeatable && gone.is_none() {
+                true => self.again(at, kind, || why),
+                false => self.failed(at, kind, || why),
+            }
+        }
+        for at in waiting {
+            let (kind, why) = say(false);
+            match phase {
+                Phase::Reading => self.again(at, kind, || why),
+                _ => self.failed(at, kind, || why),
+            }
+        }
+    }
+
+    /// A request takes too long: it is given up, and the link stays unless it is silent.
+    pub(super) fn expire_stream(&mut self, at: usize) {
+        let which = self.connections[at].link;
+        let limit = self.load.limit;
+        let link = &mut self.links.all[which];
+        let (status, shut) = link.session.state(at as u32);
+        let waits = link.waiting.iter().position(|one| *one == at);
+        let (kind, why) = match (link.phase, waits) {
+            (Phase::Connecting | Phase::Shaking, _) => {
+                (FailureKind::ConnectTimeout, late(None, limit))
+            }
+            (_, Some(_)) => (
+                FailureKind::TimedOut,
+                format!(
+                    "the server takes no more streams at once, and none was free within {limit:?}"
+                ),
+            ),
+            _ if shut => (
+                FailureKind::FlowControl,
+                format!("the server opened no window for the body within {limit:?}"),
+            ),
+            _ => (FailureKind::TimedOut, late(status, limit)),
+        };
+        match waits {
+            Some(waits) => {
+                link.waiting.remove(waits);
+            }
+            None => link.session.cancel(at as u32),
+        }
+        let silent = link.heard < self.connections[at].begun;
+        if link.phase != Phase::Reading {
+            if link.waiting.is_empty() {
+                self.links.close(which);
+            }
+        } else {
+            if silent && !link.retired {
+                self.retire(which);
+            }
+            self.turn_ended(which);
+        }
+        self.failed(at, kind, || why);
+    }
+}
