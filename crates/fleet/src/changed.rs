@@ -41,6 +41,25 @@ pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     all
 }
 
+/// What is true otherwise where facts alone are known, such as those that are stored with a run.
+#[must_use]
+pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
+    let checked = Checked::default();
+    let entry = Entry {
+        at: jiff::Timestamp::UNIX_EPOCH,
+        bundle: String::new(),
+        assay: String::new(),
+        findings: Vec::new(),
+    };
+    let then = |facts| Then {
+        facts,
+        checked: &checked,
+        entry: &entry,
+        booted: None,
+    };
+    changes(&then(old), &then(new))
+}
+
 /// Mounts by where they are, not by their number in a list; nothing that changes all the time.
 fn named(facts: &Facts) -> Named<'_> {
     let mut found = Named::new();

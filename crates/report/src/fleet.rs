@@ -2,7 +2,11 @@
 //!
 //! Names of machines and everything that they say come from elsewhere: see [`assay_page::text::clean`].
 
-use assay_model::drift::{Change, Kind};
+mod figures;
+
+pub use figures::figures;
+
+use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, Severity};
 use assay_model::{Place, SCHEMA_VERSION};
 use assay_page::Style;
@@ -333,6 +337,8 @@ fn cut(text: &str) -> String {
 pub struct Changes<'a> {
     schema: u32,
     machines: Vec<Between<'a>>,
+    /// Figures of plans that changed, by what is stored of their runs.
+    figures: &'a [FigureChange],
 }
 
 /// What changed on a machine between two times.
@@ -346,7 +352,7 @@ struct Between<'a> {
 
 /// The same for programs.
 #[must_use]
-pub fn changes_json(all: &[Changed<'_>]) -> Value {
+pub fn changes_json(all: &[Changed<'_>], figures: &[FigureChange]) -> Value {
     let machines = all.iter().map(|one| Between {
         name: one.name,
         from: one.from,
@@ -356,6 +362,7 @@ pub fn changes_json(all: &[Changed<'_>]) -> Value {
     json!(Changes {
         schema: SCHEMA_VERSION,
         machines: machines.collect(),
+        figures,
     })
 }
 
