@@ -24,7 +24,7 @@ pub struct Then<'a> {
 }
 
 /// A fact under a key that means the same on both sides.
-type Named<'a> = BTreeMap<String, &'a Fact>;
+pub type Named<'a> = BTreeMap<String, &'a Fact>;
 
 /// What changed, findings first, the worst of them first.
 #[must_use]
@@ -60,8 +60,10 @@ pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
     changes(&then(old), &then(new))
 }
 
-/// Mounts by where they are, not by their number in a list; nothing that changes all the time.
-fn named(facts: &Facts) -> Named<'_> {
+/// Facts under keys that mean the same the next time: mounts by where they are, not by their number in a list;
+/// nothing that changes all the time.
+#[must_use]
+pub fn named(facts: &Facts) -> Named<'_> {
     let mut found = Named::new();
     for (key, fact) in &facts.map {
         if volatile::is(key) {

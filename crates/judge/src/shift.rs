@@ -43,7 +43,8 @@ pub struct Point {
 /// A figure is another one from a run on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// The first run of the new level, most likely.
+    /// The first run of the new level, most likely: of those between which it began, the one that leaves least scatter
+    /// around the medians before and after.
     pub at: usize,
     /// The first and the last run with which it may have begun (95 % of the weight).
     pub between: [usize; 2],
@@ -91,11 +92,18 @@ pub fn shifts(points: &[Point], level: f64) -> Vec<Shift> {
 fn located(points: &[Point], span: [usize; 2], at: usize, noticed: usize, found: f64) -> Shift {
     let [from, to] = span;
     let (_, weights) = evidence(&points[from..to]);
-    let (at, between) = match (heaviest(&weights), around(&weights)) {
-        (Some(at), Some([first, last])) => (from + at, [from + first, from + last]),
-        _ => (at, [at, at]),
-    };
     let logs = |part: &[Point]| part.iter().map(|point| point.log).collect::<Vec<f64>>();
+    let (at, between) = match around(&weights) {
+        Some([first, last]) => {
+            let all = logs(&points[from..to]);
+            // Ranks say that something changed; how far apart the runs are says best where.
+            let rest = |at: &usize| scatter(&all[..*at]) + scatter(&all[*at..]);
+            let places = first..=last;
+            let at = places.min_by(|a, b| rest(a).total_cmp(&rest(b)));
+            (from + at.unwrap_or(first), [from + first, from + last])
+        }
+        None => (at, [at, at]),
+    };
     let (ratio, interval) = extent::extent(&logs(&points[from..at]), &logs(&points[at..to]));
     Shift {
         at,
@@ -154,6 +162,14 @@ fn likelihood(ranks: &[usize], before: usize, strength: f64) -> f64 {
         }
     }
     (log + product.ln()).exp()
+}
+
+/// How far runs are from their median, all of them together.
+fn scatter(logs: &[f64]) -> f64 {
+    let mut sorted = logs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    logs.iter().map(|log| (log - middle).abs()).sum()
 }
 
 fn heaviest(weights: &[f64]) -> Option<usize> {

@@ -282,6 +282,9 @@ pub struct Changed<'a> {
     pub to: Timestamp,
     /// What is another one.
     pub changes: Vec<Change>,
+    /// Between which times, where looks in between tell it better: by the name of the change, when it was last as
+    /// before, and when it was first seen to be otherwise.
+    pub when: BTreeMap<String, [Timestamp; 2]>,
 }
 
 /// The changes of machines that have any; nothing when none has.
@@ -300,6 +303,10 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
             style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&text));
             let cause = change.cause.as_deref().unwrap_or("the cause is not known");
             style.paragraph(&mut out, "", 6, &clean(cause));
+            if let Some([after, since]) = one.when.get(&change.what) {
+                let text = format!("between {} and {} UTC", when(*after), when(*since));
+                style.paragraph(&mut out, "", 6, &text);
+            }
         }
     }
     out
@@ -348,6 +355,9 @@ struct Between<'a> {
     from: Timestamp,
     to: Timestamp,
     changes: &'a [Change],
+    /// By the name of a change: when it was last as before, and when it was first seen to be otherwise, where that
+    /// is known better than by `from` and `to`.
+    when: &'a BTreeMap<String, [Timestamp; 2]>,
 }
 
 /// The same for programs.
@@ -358,6 +368,7 @@ pub fn changes_json(all: &[Changed<'_>], figures: &[FigureChange]) -> Value {
         from: one.from,
         to: one.to,
         changes: &one.changes,
+        when: &one.when,
     });
     json!(Changes {
         schema: SCHEMA_VERSION,

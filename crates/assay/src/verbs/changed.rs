@@ -2,6 +2,7 @@
 //! them, figures by the runs of a plan in the store.
 
 mod figures;
+pub(super) mod key;
 
 use super::fleet::ask;
 use crate::context::{self, print};
@@ -14,6 +15,7 @@ use assay_host::{Bundle, Host as _};
 use assay_page::text::clean;
 use assay_report::fleet::{self as report, Changed};
 use jiff::{Timestamp, ToSpan as _};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const EXAMPLES: &str = "\
@@ -21,6 +23,9 @@ Examples:
   assay changed                       on all machines, since they were asked the time before
   assay changed web1 db1              on these
   assay changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
+  assay changed --key sysctl.vm.       what is so, since when, and what was before, on each machine
+  assay changed --key sshd. --since 30d
+                                      every change of these in a month
   assay changed --json                for programs
 
 Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was
@@ -40,6 +45,9 @@ pub struct Args {
     /// Compare with what was true at this time: a date, a time, or so long ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
+    /// Since when facts and findings whose names begin so are as they are
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -53,6 +61,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Some(text) => Some(time(text, context::now())?),
         None => None,
     };
+    if let Some(key) = &args.key {
+        return key::run(key, &args.machines, since, args.json, global);
+    }
     let history = ask::history()?;
     let known = history.machines()?;
     let store = context::existing_store(global)?;
@@ -92,11 +103,16 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             );
             continue;
         };
+        let when = match &store {
+            Some(store) => key::when(store, name, (old, new))?,
+            None => BTreeMap::new(),
+        };
         all.push(Changed {
             name,
             from: old.at,
             to: new.at,
             changes: between(&history, name, (old, new), &pages)?,
+            when,
         });
     }
     let kept = figures::Kept {

@@ -85,7 +85,7 @@ fn said(one: &FigureChange) -> String {
     if first != last {
         let _ = write!(
             text,
-            " (it began between {} and {})",
+            " (or with another of those from {} to {})",
             time(first),
             time(last)
         );
