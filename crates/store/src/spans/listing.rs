@@ -67,12 +67,16 @@ pub(crate) fn sql(ask: &Ask<'_>, schema: &str) -> String {
     };
     if !ask.hosts.is_empty() {
         let names: Vec<String> = ask.hosts.iter().map(|_| next()).collect();
-        wanted.push(format!("host.name IN ({})", names.join(", ")));
+        wanted.push(format!(
+            "span.host IN (SELECT id FROM {schema}host WHERE name IN ({}))",
+            names.join(", ")
+        ));
     }
     if let Some(key) = ask.key {
         let name = next();
+        // So that the index on the subject is used, whichever database it is.
         wanted.push(format!(
-            "substr(subject.key, 1, {}) = {name}",
+            "span.subject IN (SELECT id FROM {schema}subject WHERE substr(key, 1, {}) = {name})",
             key.chars().count()
         ));
     }
