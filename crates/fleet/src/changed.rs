@@ -24,7 +24,7 @@ pub struct Then<'a> {
 }
 
 /// A fact under a key that means the same on both sides.
-type Named<'a> = BTreeMap<String, &'a Fact>;
+pub type Named<'a> = BTreeMap<String, &'a Fact>;
 
 /// What changed, findings first, the worst of them first.
 #[must_use]
@@ -41,8 +41,29 @@ pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     all
 }
 
-/// Mounts by where they are, not by their number in a list; nothing that changes all the time.
-fn named(facts: &Facts) -> Named<'_> {
+/// What is true otherwise where facts alone are known, such as those that are stored with a run.
+#[must_use]
+pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
+    let checked = Checked::default();
+    let entry = Entry {
+        at: jiff::Timestamp::UNIX_EPOCH,
+        bundle: String::new(),
+        assay: String::new(),
+        findings: Vec::new(),
+    };
+    let then = |facts| Then {
+        facts,
+        checked: &checked,
+        entry: &entry,
+        booted: None,
+    };
+    changes(&then(old), &then(new))
+}
+
+/// Facts under keys that mean the same the next time: mounts by where they are, not by their number in a list;
+/// nothing that changes all the time.
+#[must_use]
+pub fn named(facts: &Facts) -> Named<'_> {
     let mut found = Named::new();
     for (key, fact) in &facts.map {
         if volatile::is(key) {

@@ -10,6 +10,7 @@ mod estimate;
 mod figures;
 mod group;
 mod limit;
+pub mod shift;
 pub mod siblings;
 mod steady;
 pub mod study;

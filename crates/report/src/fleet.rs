@@ -2,7 +2,11 @@
 //!
 //! Names of machines and everything that they say come from elsewhere: see [`assay_page::text::clean`].
 
-use assay_model::drift::{Change, Kind};
+mod figures;
+
+pub use figures::figures;
+
+use assay_model::drift::{Change, FigureChange, Kind};
 use assay_model::finding::{Certainty, Checked, Finding, Severity};
 use assay_model::{Place, SCHEMA_VERSION};
 use assay_page::Style;
@@ -278,6 +282,9 @@ pub struct Changed<'a> {
     pub to: Timestamp,
     /// What is another one.
     pub changes: Vec<Change>,
+    /// Between which times, where looks in between tell it better: by the name of the change, when it was last as
+    /// before, and when it was first seen to be otherwise.
+    pub when: BTreeMap<String, [Timestamp; 2]>,
 }
 
 /// The changes of machines that have any; nothing when none has.
@@ -296,6 +303,10 @@ pub fn changes(all: &[Changed<'_>], style: Style) -> String {
             style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&text));
             let cause = change.cause.as_deref().unwrap_or("the cause is not known");
             style.paragraph(&mut out, "", 6, &clean(cause));
+            if let Some([after, since]) = one.when.get(&change.what) {
+                let text = format!("between {} and {} UTC", when(*after), when(*since));
+                style.paragraph(&mut out, "", 6, &text);
+            }
         }
     }
     out
@@ -333,6 +344,8 @@ fn cut(text: &str) -> String {
 pub struct Changes<'a> {
     schema: u32,
     machines: Vec<Between<'a>>,
+    /// Figures of plans that changed, by what is stored of their runs.
+    figures: &'a [FigureChange],
 }
 
 /// What changed on a machine between two times.
@@ -342,20 +355,25 @@ struct Between<'a> {
     from: Timestamp,
     to: Timestamp,
     changes: &'a [Change],
+    /// By the name of a change: when it was last as before, and when it was first seen to be otherwise, where that
+    /// is known better than by `from` and `to`.
+    when: &'a BTreeMap<String, [Timestamp; 2]>,
 }
 
 /// The same for programs.
 #[must_use]
-pub fn changes_json(all: &[Changed<'_>]) -> Value {
+pub fn changes_json(all: &[Changed<'_>], figures: &[FigureChange]) -> Value {
     let machines = all.iter().map(|one| Between {
         name: one.name,
         from: one.from,
         to: one.to,
         changes: &one.changes,
+        when: &one.when,
     });
     json!(Changes {
         schema: SCHEMA_VERSION,
         machines: machines.collect(),
+        figures,
     })
 }
 

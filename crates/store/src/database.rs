@@ -2,6 +2,7 @@
 //! PostgreSQL can stand here alike.
 
 use crate::StoreError;
+use crate::spans::{Ask, Changes, Host, Row, Span};
 use assay_model::Machine;
 use jiff::Timestamp;
 use std::path::Path;
@@ -61,8 +62,35 @@ pub(crate) struct Part {
     pub(crate) body: Vec<u8>,
 }
 
+/// What a database has to do for what is true of machines over time.
+pub(crate) trait Timeline {
+    /// A machine.
+    fn host(&self, name: &str) -> Result<Option<Host>, StoreError>;
+
+    /// All machines, by name.
+    fn hosts(&self) -> Result<Vec<Host>, StoreError>;
+
+    /// The rows of a machine by key and time, or only the newest of each key.
+    fn rows(&self, name: &str, newest: bool) -> Result<Vec<Row>, StoreError>;
+
+    /// Writes all of it or nothing; false when the machine is not as it was expected to be.
+    fn write(&mut self, changes: &Changes<'_>) -> Result<bool, StoreError>;
+
+    /// A listing.
+    fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError>;
+
+    /// Removes a machine with its rows; false when it is not there.
+    fn forget_host(&mut self, name: &str) -> Result<bool, StoreError>;
+
+    /// How long what is over is kept, where that was said.
+    fn days(&self) -> Result<Option<u32>, StoreError>;
+
+    /// Says it.
+    fn keep_days(&mut self, days: u32) -> Result<(), StoreError>;
+}
+
 /// An open database.
-pub(crate) trait Database: std::fmt::Debug + Send {
+pub(crate) trait Database: Timeline + std::fmt::Debug + Send {
     /// Where it is, as it may be shown: without a password.
     fn path(&self) -> &Path;
 

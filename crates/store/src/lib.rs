@@ -4,7 +4,8 @@
 //! A record is one row, each of its parts (sample, slot) is one row; the body of both is the JSON of
 //! the model, compressed. The columns beside it are only what lists need. Nothing derived is stored.
 //! Each record belongs to the machine that it was measured on, and has a uid that is the same in
-//! every store. Only `sqlite` and `postgres` know which database this is.
+//! every store. Beside them stands what was true of machines over time, in rows of their own ([`Look`],
+//! [`Span`]): they are derived, small, and asked by key. Only `sqlite` and `postgres` know which database this is.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its database file"
@@ -18,6 +19,7 @@ mod merge;
 mod postgres;
 mod resolve;
 mod runs;
+mod spans;
 mod sqlite;
 mod studies;
 mod trials;
@@ -27,6 +29,7 @@ pub use export::{Export, from_json, to_json};
 pub use merge::{Merged, merge};
 pub use postgres::{is_url, shown};
 pub use runs::RunRow;
+pub use spans::{About, Ask, DAYS, Key, Look, Seen, Span};
 pub use studies::StudyId;
 
 use assay_model::Machine;

@@ -1,4 +1,4 @@
-//! One store into another. Records are known by their uid, so two stores that were filled apart become one, and
+//! One store into another. Records are known by their uid, machines that were looked at by their name, so two stores that were filled apart become one, and
 //! doing it twice adds nothing.
 
 use crate::database::Kind;
@@ -39,7 +39,8 @@ pub fn merge(
     let runs = from.sql.names(Kind::Run)?;
     let trials = from.sql.names(Kind::Trial)?;
     let studies = from.sql.names(Kind::Study)?;
-    let of = runs.len() + trials.len() + studies.len();
+    let hosts = from.hosts()?;
+    let of = runs.len() + trials.len() + studies.len() + hosts.len();
     let mut merged = Merged::default();
     let mut done = 0;
     let all = [
@@ -61,6 +62,14 @@ pub fn merge(
             merged.count(new, grown);
             done += 1;
         }
+    }
+    for (name, ..) in hosts {
+        if !tell(done, of) {
+            return Ok(merged);
+        }
+        let (new, grown) = crate::spans::merge_host(from, to, &name)?;
+        merged.count(new, grown);
+        done += 1;
     }
     tell(done, of);
     Ok(merged)

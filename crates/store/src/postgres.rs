@@ -3,6 +3,7 @@
 
 mod connect;
 mod migrate;
+mod spans;
 
 use crate::StoreError;
 use crate::database::{Database, Kind, Listed, Part, Record};

@@ -1,6 +1,7 @@
 //! The only place that speaks SQLite: its tables, rows and transactions.
 
 mod open;
+mod spans;
 
 pub(crate) use open::LONGEST_WAIT;
 

@@ -7,7 +7,7 @@ use assay_model::run::RunState;
 use assay_model::trial::{Side, Slot};
 use assay_model::{Machine, Trial};
 use assay_rigs::postgres::Postgres;
-use assay_store::{Merged, Store, StoreError, merge};
+use assay_store::{About, Ask, Look, Merged, Seen, Span, Store, StoreError, merge};
 use std::path::{Path, PathBuf};
 
 fn machine(digit: char, name: &str) -> Machine {
@@ -185,8 +185,157 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
             "postgres",
             "SELECT count(*), max(version) FROM assay.version"
         ),
-        "1|1"
+        "1|2"
     );
+}
+
+/// A look at a machine: what is seen depends on the time alone.
+fn look(host: &str, number: i64) -> Look<'_> {
+    let fact = |key: &str| (About::Fact, key.to_owned());
+    let text = |value: i64| Seen::Value(format!("\"{value} \\u0000 é\""));
+    let mut seen: std::collections::BTreeMap<_, _> = (0..50)
+        .map(|at| (fact(&format!("k.{at}")), text((number + at) / 40)))
+        .collect();
+    seen.insert(
+        fact(&"long ".repeat(2000)),
+        Seen::Value(format!("{:?}", "x".repeat(20_000))),
+    );
+    if number % 3 == 0 {
+        seen.insert(
+            (About::Finding, "rule@a".to_owned()),
+            Seen::Value("\"high\"".to_owned()),
+        );
+    }
+    if number % 5 == 0 {
+        seen.insert(fact("k.7"), Seen::Unread);
+    }
+    Look {
+        host,
+        at: jiff::Timestamp::from_second(1_800_000_000 + 3600 * number).unwrap(),
+        scope: "1",
+        seen,
+        lost: Vec::new(),
+    }
+}
+
+fn spans(store: &Store) -> Vec<Span> {
+    let ask = Ask {
+        most: 10_000,
+        ..Ask::default()
+    };
+    let since = Some(jiff::Timestamp::UNIX_EPOCH);
+    let mut all = store.spans(&ask).unwrap();
+    all.extend(store.spans(&Ask { since, ..ask }).unwrap());
+    let hosts = ["web1".to_owned(), "it's".to_owned()];
+    all.extend(
+        store
+            .spans(&Ask {
+                hosts: &hosts,
+                key: Some("k.1"),
+                ..ask
+            })
+            .unwrap(),
+    );
+    // Their order among equals is that of the database's alphabet.
+    all.sort_by(|a, b| format!("{a:?}").cmp(&format!("{b:?}")));
+    all
+}
+
+#[test]
+fn what_was_true_of_machines_is_the_same_in_both() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let url = server.url("postgres");
+    // One that an older assay made is brought up to date.
+    drop(Store::open(&url).unwrap());
+    server.sql(
+        "postgres",
+        "DROP TABLE assay.span, assay.host, assay.subject, assay.value, assay.kept; UPDATE assay.version SET version = 1",
+    );
+    let mut there = Store::open(&url).unwrap();
+    let mut here = Store::open(&dir.path().join("s.db")).unwrap();
+    for number in [0, 1, 2, 40, 41, 41, 39, 90] {
+        for host in ["web1", "it's", "é<script>"] {
+            let changed =
+                [&mut there, &mut here].map(|store| store.look(&look(host, number)).unwrap());
+            assert_eq!(changed[0], changed[1], "{host} {number}");
+        }
+    }
+    let all = spans(&here);
+    assert!(
+        all.len() > 300 && all.iter().any(|span| span.changed),
+        "{}",
+        all.len()
+    );
+    assert_eq!(spans(&there), all);
+    // From one into the other and back.
+    let mut copy = Store::open(&dir.path().join("copy.db")).unwrap();
+    assert_eq!(merge(&there, &mut copy, &mut |_, _| true).unwrap().new, 3);
+    assert_eq!(spans(&copy), all);
+    let again = merge(&copy, &mut there, &mut |_, _| true).unwrap();
+    assert_eq!((again.new, again.grown, again.known), (0, 0, 3));
+    // Another hub knows more.
+    copy.look(&look("web1", 95)).unwrap();
+    assert_eq!(merge(&copy, &mut there, &mut |_, _| true).unwrap().grown, 1);
+    assert_eq!(spans(&there), spans(&copy));
+    assert!(there.forget_host("it's").unwrap() && !there.forget_host("it's").unwrap());
+    there.keep_days(30).unwrap();
+    assert_eq!(there.days().unwrap(), 30);
+}
+
+/// Hubs that look at the same machines at once, in any order, write one history and no row twice; the server is
+/// started anew meanwhile.
+#[test]
+fn hubs_at_once_write_one_history() {
+    let Some(mut server) = Postgres::start() else {
+        return;
+    };
+    let url = server.url("postgres");
+    drop(Store::open(&url).unwrap());
+    std::thread::scope(|threads| {
+        for hub in 0..4 {
+            let url = url.clone();
+            threads.spawn(move || {
+                let mut store = Store::open(&url).unwrap();
+                for number in 0..60 {
+                    for host in ["a", "b", "c"] {
+                        store.look(&look(host, number + hub % 2)).unwrap();
+                    }
+                }
+            });
+        }
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        server.down();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        server.up().unwrap();
+    });
+    let store = Store::open(&url).unwrap();
+    assert_eq!(store.hosts().unwrap().len(), 3);
+    let last = jiff::Timestamp::from_second(1_800_000_000 + 3600 * 60).unwrap();
+    for (_, _, seen) in store.hosts().unwrap() {
+        assert_eq!(seen, last);
+    }
+    // Whatever was passed over, what is so is what the last look saw.
+    let dir = tempfile::tempdir().unwrap();
+    let mut one = Store::open(&dir.path().join("s.db")).unwrap();
+    for number in 0..=60 {
+        one.look(&look("a", number)).unwrap();
+    }
+    let now = |store: &Store| {
+        let hosts = ["a".to_owned()];
+        let ask = Ask {
+            hosts: &hosts,
+            most: 1000,
+            ..Ask::default()
+        };
+        let all = store.spans(&ask).unwrap().into_iter();
+        let mut all: Vec<_> = all.map(|span| (span.key, span.value)).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    assert_eq!(now(&store), now(&one));
 }
 
 #[test]

@@ -1,4 +1,8 @@
-//! `assay changed`: what is another one on machines than it was, and why.
+//! `assay changed`: what is another one on machines than it was, and why: facts and findings by what was kept of
+//! them, figures by the runs of a plan in the store.
+
+mod figures;
+pub(super) mod key;
 
 use super::fleet::ask;
 use crate::context::{self, print};
@@ -11,6 +15,7 @@ use assay_host::{Bundle, Host as _};
 use assay_page::text::clean;
 use assay_report::fleet::{self as report, Changed};
 use jiff::{Timestamp, ToSpan as _};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const EXAMPLES: &str = "\
@@ -18,10 +23,15 @@ Examples:
   assay changed                       on all machines, since they were asked the time before
   assay changed web1 db1              on these
   assay changed --since 7d            since a week ago; also 12h, 2026-11-20, 2026-11-20T06:00Z
+  assay changed --key sysctl.vm.       what is so, since when, and what was before, on each machine
+  assay changed --key sshd. --since 30d
+                                      every change of these in a month
   assay changed --json                for programs
 
 Machines are asked by `assay fleet check` or `assay fleet facts`; this only compares what was
-kept, by the rules of today. Nothing is printed when nothing changed.
+kept, by the rules of today. Figures of plans that were run seven times or more are told when they are
+other ones from a run on; of a plan of which nothing changed, once in a hundred times at most, for as
+long as it is run. Nothing is printed when nothing changed.
 
 Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot be read.";
 
@@ -29,12 +39,15 @@ Exit status: 0 nothing changed, 1 something did, 2 error, 3 what was kept cannot
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Machines, as `assay fleet` calls them [default: all that were asked]
+    /// Machines, as `assay fleet` calls them, or by their host names [default: all]
     #[arg(value_name = "MACHINE")]
     machines: Vec<String>,
     /// Compare with what was true at this time: a date, a time, or so long ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
+    /// Since when facts and findings whose names begin so are as they are
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -48,31 +61,39 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Some(text) => Some(time(text, context::now())?),
         None => None,
     };
+    if let Some(key) = &args.key {
+        return key::run(key, &args.machines, since, args.json, global);
+    }
     let history = ask::history()?;
     let known = history.machines()?;
-    if known.is_empty() {
+    let store = context::existing_store(global)?;
+    if known.is_empty() && store.is_none() {
         anyhow::bail!("no machine was asked yet: `assay fleet check root@box1` does");
     }
-    let names = match args.machines.is_empty() {
-        true => known,
-        false => {
-            if let Some(name) = args.machines.iter().find(|name| !known.contains(name)) {
-                anyhow::bail!(
-                    "{}: was not asked yet; there are {}",
-                    clean(name),
-                    known
-                        .iter()
-                        .map(|name| clean(name))
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                );
-            }
-            args.machines.clone()
-        }
+    let measured = match &store {
+        Some(store) => store.runs()?,
+        None => Vec::new(),
     };
+    for name in &args.machines {
+        let there = |row: &assay_store::RunRow| {
+            figures::named(row.machine.as_ref(), std::slice::from_ref(name))
+        };
+        if !known.contains(name) && !measured.iter().any(there) {
+            let known: Vec<String> = known.iter().map(|name| clean(name)).collect();
+            anyhow::bail!(
+                "{}: was not asked yet; there are {}",
+                clean(name),
+                known.join(", ")
+            );
+        }
+    }
+    let names = known
+        .into_iter()
+        .filter(|name| args.machines.is_empty() || args.machines.contains(name));
     let catalogue = super::advice::catalogue(&args.own)?;
     let pages = catalogue.all();
     let mut all = Vec::new();
+    let names: Vec<String> = names.collect();
     for name in &names {
         let entries = history.entries(name)?;
         let Some((old, new)) = pair(&entries, since) else {
@@ -82,21 +103,45 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             );
             continue;
         };
+        let when = match &store {
+            Some(store) => key::when(store, name, (old, new))?,
+            None => BTreeMap::new(),
+        };
         all.push(Changed {
             name,
             from: old.at,
             to: new.at,
             changes: between(&history, name, (old, new), &pages)?,
+            when,
         });
     }
+    let kept = figures::Kept {
+        history: &history,
+        pages: &pages,
+    };
+    let figures = match &store {
+        Some(store) => figures::changed(store, &args.machines, since, &kept)?,
+        None => Vec::new(),
+    };
     print(&match args.json {
-        true => format!("{:#}\n", report::changes_json(&all)),
-        false => report::changes(&all, context::style(global)),
+        true => format!("{:#}\n", report::changes_json(&all, &figures)),
+        false => {
+            let style = context::style(global);
+            let parts = [
+                report::changes(&all, style),
+                report::figures(&figures, style),
+            ];
+            let parts = parts.iter().map(String::as_str);
+            let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+            parts.join("\n")
+        }
     })?;
-    Ok(match all.iter().all(|one| one.changes.is_empty()) {
-        true => Status::Ok,
-        false => Status::Findings,
-    })
+    Ok(
+        match figures.is_empty() && all.iter().all(|one| one.changes.is_empty()) {
+            true => Status::Ok,
+            false => Status::Findings,
+        },
+    )
 }
 
 /// The newest, and the one before it; with a time the last that was true then, else the oldest after it.

@@ -7,6 +7,7 @@ mod verdicts;
 mod wifi;
 
 use super::advice::Own;
+use super::fleet::follow::{Followed, Way, follow_if_kept};
 use crate::context::{self, print};
 use crate::elsewhere::Elsewhere;
 use crate::global::Global;
@@ -186,6 +187,17 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut checked = findings(pages, &facts);
     // What was tried on this machine says nothing about another one.
     if captured.is_none() {
+        if args.forms.only.is_empty() {
+            let host = super::watch::here();
+            let followed = Followed {
+                host: &host,
+                at: context::now(),
+                way: Way::Here,
+                facts: &facts,
+                checked: &checked,
+            };
+            follow_if_kept(global, &followed);
+        }
         verdicts::fill_in(&mut checked, global);
     }
     accepted(&mut checked, &args.forms)?;

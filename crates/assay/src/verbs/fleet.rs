@@ -3,6 +3,7 @@
 pub(super) mod ask;
 mod each;
 pub(super) mod facts;
+pub(super) mod follow;
 
 use crate::context::{self, print};
 use crate::elsewhere::How;
@@ -165,7 +166,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         Action::Run(args) => each::run("run", args, global),
         Action::Trial(args) => each::run("trial", args, global),
         Action::Disks(args) => each::run("disks", args, global),
-        Action::Receive { machine } => receive(machine),
+        Action::Receive { machine } => receive(machine, global),
     }
 }
 
@@ -184,7 +185,7 @@ impl Known {
 }
 
 /// A machine has no say in anything but the contents.
-fn receive(machine: &str) -> anyhow::Result<Status> {
+fn receive(machine: &str, global: &Global) -> anyhow::Result<Status> {
     assay_fleet::session::check_name(machine)?;
     let sent = context::read_bounded(assay_fleet::session::MAX_SENT)?;
     let catalogue = assay_advice::Catalogue::builtin()?;
@@ -192,7 +193,16 @@ fn receive(machine: &str) -> anyhow::Result<Status> {
         .map_err(|error| Unreadable(error.to_string()))?;
     let judged = ask::judge(&bundle, &catalogue.all());
     let version = env!("CARGO_PKG_VERSION");
-    ask::history()?.keep(machine, &sent, context::now(), version, &judged.checked)?;
+    let at = context::now();
+    ask::history()?.keep(machine, &sent, at, version, &judged.checked)?;
+    let followed = follow::Followed {
+        host: machine,
+        at,
+        way: follow::Way::Collector,
+        facts: &judged.facts,
+        checked: &judged.checked,
+    };
+    follow::follow(global, std::iter::once(followed));
     Ok(Status::Ok)
 }
 
@@ -250,7 +260,7 @@ fn list(args: &List) -> anyhow::Result<Status> {
 fn check(args: &Check, global: &Global) -> anyhow::Result<Status> {
     let catalogue = super::advice::catalogue(&args.own)?;
     super::check::known(&catalogue, &args.only)?;
-    let asked = ask::ask(&args.which, &catalogue)?;
+    let asked = ask::ask(&args.which, &catalogue, global)?;
     let only = assay_advice::chosen(catalogue.all(), &args.only);
     // What was kept is judged by all rules; what is shown by those that were asked for.
     let shown = |checked: &mut assay_model::finding::Checked| {

@@ -1,9 +1,11 @@
 //! `assay store`: one store into another.
 
 use crate::context::{self, print};
+use crate::global::Global;
 use crate::progress::Meter;
 use crate::status::{Status, Unreadable};
 use assay_model::{Nanos, SCHEMA_VERSION};
+use assay_page::text::clean;
 use assay_page::units::plural;
 use assay_store::{Merged, Store, merge};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ Examples:
                                         and back into a file
   ASSAY_STORE=postgresql://assay@db/assay assay runs
                                         from then on, every verb uses it
+  assay store keep 400                  how long what was true of machines is kept once it is over
 
 Runs, trials and studies are known by names that are the same in every store: what is there already is not
 stored twice, what has grown since grows there, and several machines may fill one store. The first
@@ -27,7 +30,7 @@ of processes. The connection is not encrypted: use a socket, or a tunnel such as
 
 Exit status: 0 done, 2 error, 3 the first store cannot be read, 130 interrupted (what was copied stays).";
 
-/// Copy what was measured from one store into another
+/// Copy one store into another; how long it keeps what was true of machines
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -37,6 +40,18 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
+    /// Say how long it is kept what was true of machines and is over, or how long that is
+    Keep {
+        /// Days from now on
+        #[arg(value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: Option<u32>,
+    },
+    /// Forget what was true of a machine, and when
+    Forget {
+        /// What the machine is called
+        #[arg(value_name = "MACHINE")]
+        machine: String,
+    },
     /// Copy all records of one store into another
     Move {
         /// The store to read: a file or a URL
@@ -63,13 +78,17 @@ pub(super) struct Document {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> anyhow::Result<Status> {
-    let Action::Move {
-        from,
-        to,
-        json,
-        quiet,
-    } = &args.action;
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
+    let (from, to, json, quiet) = match &args.action {
+        Action::Keep { days } => return keep(*days, global),
+        Action::Forget { machine } => return forget(machine, global),
+        Action::Move {
+            from,
+            to,
+            json,
+            quiet,
+        } => (from, to, json, quiet),
+    };
     let cancel = context::on_signals()?;
     let source = Store::open_existing(from).map_err(|error| Unreadable(error.to_string()))?;
     let Some(source) = source else {
@@ -111,6 +130,28 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
         true => Status::Interrupted,
         false => Status::Ok,
     })
+}
+
+fn keep(days: Option<u32>, global: &Global) -> anyhow::Result<Status> {
+    let mut store = context::open_store(global)?;
+    if let Some(days) = days {
+        store.keep_days(days)?;
+    }
+    let days = plural(store.days()?.into(), "day", "days");
+    print(&format!(
+        "what was true of a machine and is over is kept for {days}; what is so stays\n"
+    ))?;
+    Ok(Status::Ok)
+}
+
+fn forget(machine: &str, global: &Global) -> anyhow::Result<Status> {
+    let mut store = context::open_store(global)?;
+    anyhow::ensure!(
+        store.forget_host(machine)?,
+        "{}: no machine of that name was looked at",
+        clean(machine)
+    );
+    Ok(Status::Ok)
 }
 
 /// A name for people.

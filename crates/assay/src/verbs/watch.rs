@@ -7,6 +7,7 @@ mod units;
 
 use super::advice::Own;
 use super::check::{Threshold, accept_usual};
+use super::fleet::follow::{Followed, Way, follow};
 use super::fleet::{Known, Which, ask};
 use crate::context::{self, print};
 use crate::elsewhere::How;
@@ -141,7 +142,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
     let catalogue = super::advice::catalogue(&args.what.own)?;
     let least = args.what.at_least.into();
-    let (seen, interrupted) = look(args, &catalogue)?;
+    let (seen, interrupted) = look(args, &catalogue, global)?;
     if interrupted {
         return Ok(Status::Interrupted);
     }
@@ -195,7 +196,11 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
 /// What was seen of a machine, or why it was not.
 type Looks = Vec<(String, Result<Checked, String>)>;
 
-fn look(args: &Now, catalogue: &assay_advice::Catalogue) -> anyhow::Result<(Looks, bool)> {
+fn look(
+    args: &Now,
+    catalogue: &assay_advice::Catalogue,
+    global: &Global,
+) -> anyhow::Result<(Looks, bool)> {
     if args.what.names.is_empty() {
         let facts = assay_facts::collect(
             &Live,
@@ -208,9 +213,16 @@ fn look(args: &Now, catalogue: &assay_advice::Catalogue) -> anyhow::Result<(Look
         let mut pages = catalogue.all();
         pages.retain(|page| !assay_wifi::judges(page));
         let mut checked = assay_advice::findings(pages, &facts);
+        let name = here();
+        let followed = Followed {
+            host: &name,
+            at: context::now(),
+            way: Way::Here,
+            facts: &facts,
+            checked: &checked,
+        };
+        follow(global, std::iter::once(followed));
         accept_usual(&mut checked)?;
-        let name = assay_facts::machine(&Live).and_then(|machine| machine.name);
-        let name = name.unwrap_or_else(|| "this machine".to_owned());
         return Ok((vec![(name, Ok(checked))], false));
     }
     let which = Which {
@@ -219,7 +231,7 @@ fn look(args: &Now, catalogue: &assay_advice::Catalogue) -> anyhow::Result<(Look
         how: args.what.how.clone(),
         quiet: args.quiet,
     };
-    let asked = ask::ask(&which, catalogue)?;
+    let asked = ask::ask(&which, catalogue, global)?;
     let mut looks = Vec::new();
     for (machine, outcome) in asked.machines.iter().zip(asked.outcomes) {
         let seen = match outcome {
@@ -235,6 +247,12 @@ fn look(args: &Now, catalogue: &assay_advice::Catalogue) -> anyhow::Result<(Look
         looks.push((machine.name.clone(), seen));
     }
     Ok((looks, asked.interrupted))
+}
+
+/// What this machine is called.
+pub(super) fn here() -> String {
+    let name = assay_facts::machine(&Live).and_then(|machine| machine.name);
+    name.unwrap_or_else(|| "this machine".to_owned())
 }
 
 /// The file of alarms, which is one watch's at a time.

@@ -363,6 +363,8 @@ fn what_changed_has_its_cause() {
         );
         put(root, "proc/uptime", "2000.00 0\n");
     }
+    // Times are kept in seconds.
+    std::thread::sleep(Duration::from_secs(1));
     let second = check();
     assert!(
         second.stdout.starts_with("3 machines: 3 checked"),
@@ -422,6 +424,45 @@ fn what_changed_has_its_cause() {
         text.stdout
     );
     assert!(!text.stdout.contains("same"), "{}", text.stdout);
+
+    // The store knows since when; what did not change, since when it was looked at.
+    let spans = |words: &[&str]| {
+        let ran = home.assay(&[&["changed", "--json"], words].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let all = json(&ran.stdout)["spans"].as_array().unwrap().clone();
+        let closed: &[&str] = if all.is_empty() { &[] } else { &["/spans/0"] };
+        common::schemas::holds("changed-key", &ran.stdout, closed);
+        all
+    };
+    let now = spans(&["--key", "sysctl.vm.dirty_ratio"]);
+    let mut told: Vec<(&str, bool)> = now
+        .iter()
+        .map(|span| (span["machine"].as_str().unwrap(), span["changed"] == true))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, [("one", true), ("same", false), ("two", false)]);
+    let one = now.iter().find(|span| span["machine"] == "one").unwrap();
+    assert_eq!(one["until"], Value::Null);
+    assert!(one["after"].as_str() < one["since"].as_str(), "{one:#}");
+    assert_ne!(one["before"], one["value"]);
+    // All that changed on one machine, the finding among it.
+    let all = spans(&["--key", "", "--since", "1h", "one"]);
+    let has = |key: &str| all.iter().any(|span| span["key"] == key);
+    assert!(
+        has("sysctl.vm.dirty_ratio") && has("package.nginx.version"),
+        "{all:#?}"
+    );
+    assert!(
+        all.iter().any(|span| span["about"] == "finding"),
+        "{all:#?}"
+    );
+    assert_eq!(
+        spans(&["--key", "", "--since", "1h", "same"]),
+        [] as [Value; 0]
+    );
+    let none = home.assay(&["changed", "--key", "sysctl.", "nowhere"]);
+    assert_eq!(none.code, Some(2), "{}", none.stdout);
+    assert!(none.stderr.contains("one, same, two"), "{}", none.stderr);
 }
 
 /// Killed at any moment, assay loses nothing that it had told, and leaves nothing half done.

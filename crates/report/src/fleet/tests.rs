@@ -87,6 +87,7 @@ fn a_machine_without_changes_is_not_named() {
         from: time,
         to: time,
         changes,
+        when: BTreeMap::new(),
     };
     assert_eq!(changes(&[changed(Vec::new())], PLAIN), "");
     let change = Change {

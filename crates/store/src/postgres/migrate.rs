@@ -6,7 +6,10 @@ use crate::StoreError;
 use ::postgres::{Client, GenericClient};
 
 /// Migrations in order; the n-th brings a store to version n.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/postgres/0001.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../migrations/postgres/0001.sql"),
+    include_str!("../../migrations/postgres/0002.sql"),
+];
 
 /// Number of the advisory lock: "assa".
 const LOCK: i64 = 0x6173_7361;

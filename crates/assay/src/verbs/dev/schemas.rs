@@ -2,8 +2,8 @@
 
 use crate::context::write_file;
 use crate::verbs::{
-    advice, check, compare, disks, dups, facts, fleet, lab, pins, plan, probe, run, runs, store,
-    trial, version, watch,
+    advice, changed, check, compare, disks, dups, facts, fleet, lab, pins, plan, probe, run, runs,
+    store, trial, version, watch,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -138,6 +138,11 @@ fn all() -> Vec<Form> {
             "changed",
             "assay changed --json",
             form::<assay_report::fleet::Changes<'_>>(),
+        ),
+        (
+            "changed-key",
+            "assay changed --key --json",
+            form::<changed::key::Document<'_>>(),
         ),
         (
             "pool",

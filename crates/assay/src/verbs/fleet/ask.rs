@@ -1,7 +1,9 @@
 //! Asking machines: sessions, progress, what is kept.
 
 use super::Which;
+use super::follow::{Followed, Way, follow};
 use crate::context;
+use crate::global::Global;
 use crate::progress::Meter;
 use assay_advice::{Catalogue, findings};
 use assay_facts::Options;
@@ -11,6 +13,7 @@ use assay_host::Bundle;
 use assay_model::finding::Checked;
 use assay_model::{Facts, Nanos};
 use assay_page::text::clean;
+use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +23,8 @@ pub struct Judged {
     pub facts: Facts,
     /// What is wrong on it.
     pub checked: Checked,
+    /// When, by the clock here.
+    pub at: Timestamp,
 }
 
 /// All that were asked.
@@ -38,7 +43,7 @@ pub fn history() -> anyhow::Result<History> {
 }
 
 /// Asks the machines, judges what they send by the whole catalogue, and keeps it.
-pub fn ask(which: &Which, catalogue: &Catalogue) -> anyhow::Result<Asked> {
+pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<Asked> {
     let (inventory, others) = which.known.open(which.how.ssh_config().as_deref())?;
     let machines = inventory.choose(&which.names, others)?;
     let history = history()?;
@@ -94,12 +99,11 @@ pub fn ask(which: &Which, catalogue: &Catalogue) -> anyhow::Result<Asked> {
         let bundle = Bundle::read(&sent.bytes[..], "what it sent")
             .map_err(|error| session.no_bundle(&error.to_string(), sent.complaint.as_deref()))?;
         let judged = judge(&bundle, &pages);
-        let now = context::now();
         history
             .keep(
                 &machines[at].name,
                 &sent.bytes,
-                now,
+                judged.at,
                 env!("CARGO_PKG_VERSION"),
                 &judged.checked,
             )
@@ -109,6 +113,22 @@ pub fn ask(which: &Which, catalogue: &Catalogue) -> anyhow::Result<Asked> {
         Ok(judged)
     });
     meter.lock().unwrap_or_else(PoisonError::into_inner).end();
+    let followed = machines
+        .iter()
+        .zip(&outcomes)
+        .filter_map(|(machine, outcome)| {
+            let Outcome::Done(judged) = outcome else {
+                return None;
+            };
+            Some(Followed {
+                host: &machine.name,
+                at: judged.at,
+                way: Way::Collector,
+                facts: &judged.facts,
+                checked: &judged.checked,
+            })
+        });
+    follow(global, followed);
     Ok(Asked {
         machines,
         outcomes,
@@ -126,7 +146,11 @@ pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged 
         },
     );
     let checked = findings(pages.iter().copied(), &facts);
-    Judged { facts, checked }
+    Judged {
+        facts,
+        checked,
+        at: context::now(),
+    }
 }
 
 /// The kind of fault, for programs.

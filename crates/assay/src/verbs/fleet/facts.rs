@@ -59,7 +59,7 @@ struct Entry<'a> {
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let catalogue = Catalogue::builtin()?;
-    let asked = ask::ask(&args.which, &catalogue)?;
+    let asked = ask::ask(&args.which, &catalogue, global)?;
     let wanted = |key: &str| match args.keys.is_empty() {
         true => args.json || USUAL.iter().any(|prefix| key.starts_with(prefix)),
         false => args.keys.iter().any(|prefix| key.starts_with(prefix)),

@@ -1,0 +1,238 @@
+//! A year of hourly looks at many machines, by the code of the store: how large it is, and how long each listing takes, in
+//! SQLite and in PostgreSQL. See `bench/fleet/year/run`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock and its arguments"
+)]
+
+#[path = "../../../crates/store/tests/common/mod.rs"]
+mod common;
+
+use assay_rigs::postgres::Postgres;
+use assay_store::{About, Ask, Key, Look, Seen, Store};
+use jiff::{SignedDuration, Timestamp};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// Facts of a machine, half of them versions of packages.
+const FACTS: usize = 800;
+const HOURS: u32 = 24 * 365;
+/// How often something changes on a machine, in an hour: two times in five days.
+const CHANGES: f64 = 0.4 / 24.0;
+/// One look in so many of those at which nothing changed is really made: all of them only move the time of the last
+/// look.
+const MADE: u32 = 50;
+
+fn begin() -> Timestamp {
+    Timestamp::from_second(1_767_225_600).expect("a time")
+}
+
+fn key(number: usize) -> Key {
+    let name = match number % 2 {
+        0 => format!("package.lib-number-{number}.version"),
+        _ => format!("disk.vd{number}.some.setting"),
+    };
+    (About::Fact, name)
+}
+
+/// Versions are those of all machines, settings those of one.
+fn value(number: usize, version: u32, host: usize) -> Seen {
+    Seen::Value(match number % 2 {
+        0 => format!("\"1.{version}.4-2+deb12u{}\"", number % 7),
+        _ => format!("\"{version} of {}\"", host % 20),
+    })
+}
+
+struct Machine {
+    name: String,
+    number: usize,
+    seen: BTreeMap<Key, Seen>,
+    versions: Vec<u32>,
+}
+
+impl Machine {
+    fn new(number: usize) -> Self {
+        let all = (0..FACTS).map(|fact| (key(fact), value(fact, 0, number)));
+        Self {
+            name: format!("host-{number:04}"),
+            number,
+            seen: all.collect(),
+            versions: vec![0; FACTS],
+        }
+    }
+
+    /// Five facts become others, as with an upgrade; one time in three a finding comes or goes.
+    fn change(&mut self, random: &mut ChaCha8Rng) {
+        for _ in 0..5 {
+            let fact = random.random_range(0..FACTS);
+            self.versions[fact] += 1;
+            let new = value(fact, self.versions[fact], self.number);
+            self.seen.insert(key(fact), new);
+        }
+        if random.random_bool(1.0 / 3.0) {
+            let finding = (
+                About::Finding,
+                format!("rule-{}", random.random_range(0..40)),
+            );
+            if self.seen.remove(&finding).is_none() {
+                self.seen
+                    .insert(finding, Seen::Value("\"medium\"".to_owned()));
+            }
+        }
+    }
+
+    fn look(&self, hour: u32) -> Look<'_> {
+        Look {
+            host: &self.name,
+            at: begin() + SignedDuration::from_hours(hour.into()),
+            scope: "1",
+            seen: self.seen.clone(),
+            lost: Vec::new(),
+        }
+    }
+}
+
+fn fill(store: &mut Store, hosts: usize) -> (usize, usize, f64) {
+    let mut random = ChaCha8Rng::seed_from_u64(19);
+    let mut machines: Vec<Machine> = (0..hosts).map(Machine::new).collect();
+    let begun = Instant::now();
+    let (mut looks, mut changed) = (0, 0);
+    for hour in 0..=HOURS {
+        for machine in &mut machines {
+            let changes = random.random_bool(CHANGES);
+            if changes {
+                machine.change(&mut random);
+            }
+            let skipped = random.random_range(0..MADE) > 0 && (1..HOURS).contains(&hour);
+            if changes || !skipped {
+                changed += store.look(&machine.look(hour)).expect("it is kept");
+                looks += 1;
+            }
+        }
+    }
+    (looks, changed, begun.elapsed().as_secs_f64())
+}
+
+fn listings(store: &Store, hosts: usize) {
+    let one = [format!("host-{:04}", hosts / 2)];
+    let ago = |hours: u32| Some(begin() + SignedDuration::from_hours((HOURS - hours).into()));
+    let all = Ask {
+        most: 10_000,
+        ..Ask::default()
+    };
+    let asks = [
+        ("what is so on one machine", Ask { hosts: &one, ..all }),
+        (
+            "one key on all machines",
+            Ask {
+                key: Some("package.lib-number-40.version"),
+                ..all
+            },
+        ),
+        (
+            "what changed in a day, all machines",
+            Ask {
+                since: ago(24),
+                ..all
+            },
+        ),
+        (
+            "what changed in a week, all machines",
+            Ask {
+                since: ago(24 * 7),
+                ..all
+            },
+        ),
+        (
+            "what changed in a year, one machine",
+            Ask {
+                hosts: &one,
+                since: ago(HOURS),
+                ..all
+            },
+        ),
+        (
+            "one key over the year, all machines",
+            Ask {
+                key: Some("package.lib-number-40.version"),
+                since: ago(HOURS),
+                ..all
+            },
+        ),
+        (
+            "the newest 1,000 of the year",
+            Ask {
+                since: ago(HOURS),
+                most: 1000,
+                ..all
+            },
+        ),
+    ];
+    let timed = |name: &str, what: &dyn Fn() -> usize| {
+        let mut times: Vec<f64> = (0..5)
+            .map(|_| {
+                let begun = Instant::now();
+                what();
+                begun.elapsed().as_secs_f64() * 1000.0
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        println!("| {name} | {} | {:.1} ms |", what(), times[2]);
+    };
+    println!("| listing | rows | time (median of 5) |\n|---|---|---|");
+    timed("all machines", &|| store.hosts().expect("hosts").len());
+    for (name, ask) in asks {
+        timed(name, &|| store.spans(&ask).expect("rows").len());
+    }
+    if store.runs().is_ok_and(|runs| !runs.is_empty()) {
+        timed("runs", &|| store.runs().expect("runs").len());
+    }
+}
+
+fn runs(store: &mut Store, count: u64) {
+    for number in 0..count {
+        let run = common::run(&format!("{number:032x}"));
+        let samples: Vec<_> = (0..4).map(|slot| common::sample(slot, 1000.0)).collect();
+        store.import_run(&run, &samples, None).expect("it is kept");
+    }
+}
+
+fn measure(name: &str, path: &Path, hosts: usize, size: &dyn Fn() -> u64) {
+    let mut store = Store::open(path).expect("a store");
+    let (looks, changed, seconds) = fill(&mut store, hosts);
+    println!(
+        "\n{name}: {hosts} machines, {FACTS} facts each; {looks} looks made of {}, {changed} changes; {seconds:.0} s; {:.0} MB\n",
+        hosts as u64 * u64::from(HOURS + 1),
+        size() as f64 / 1e6
+    );
+    runs(&mut store, 10_000);
+    listings(&store, hosts);
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let hosts = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(500);
+    let only = arguments.next();
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if wanted("sqlite") {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("s.db");
+        let size = || std::fs::metadata(&path).map_or(0, |meta| meta.len());
+        measure("SQLite", &path, hosts, &size);
+    }
+    if wanted("postgres")
+        && let Some(server) = Postgres::start()
+    {
+        let url = server.url("postgres");
+        let size = || {
+            let sql = "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+                       JOIN pg_namespace n ON n.oid = c.relnamespace
+                       WHERE n.nspname = 'assay' AND c.relkind = 'r'";
+            server.sql("postgres", sql).trim().parse().unwrap_or(0)
+        };
+        measure("PostgreSQL", &url, hosts, &size);
+    }
+}

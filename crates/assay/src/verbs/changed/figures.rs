@@ -1,0 +1,215 @@
+//! Figures of the same plan on the same machine over time, from the store.
+
+use super::between;
+use assay_fleet::History;
+use assay_fleet::changed::of_facts;
+use assay_judge::shift::{self, LEVEL, LONGEST, Point, Shift, shifts};
+use assay_model::advice::Advice;
+use assay_model::criterion::Metric;
+use assay_model::drift::{Change, FigureChange, Kind};
+use assay_model::result;
+use assay_model::run::RunState;
+use assay_model::{Facts, Machine};
+use assay_store::{RunRow, Store};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Fewer runs tell nothing over time.
+const FEWEST: usize = 7;
+
+/// What causes are looked for in, besides the runs themselves.
+pub(super) struct Kept<'a> {
+    /// Bundles of machines.
+    pub history: &'a History,
+    /// The catalogue.
+    pub pages: &'a [&'a Advice],
+}
+
+/// Whether a machine of the store is one of those that were named.
+pub(super) fn named(machine: Option<&Machine>, names: &[String]) -> bool {
+    let Some(machine) = machine else {
+        return names.is_empty();
+    };
+    let known = machine.name.as_deref();
+    let is = |name: &String| known == Some(host(name)) || machine.id == **name;
+    names.is_empty() || names.iter().any(is)
+}
+
+/// `root@web1` is web1.
+fn host(name: &str) -> &str {
+    name.rsplit_once('@').map_or(name, |(_, host)| host)
+}
+
+/// A run, as far as it is needed.
+struct Ran {
+    row: RunRow,
+    facts: Facts,
+    assay: String,
+}
+
+/// A figure of it: of which run (by its place in time), and its value.
+type Value = (usize, f64);
+
+/// The figures that changed. With a time those that were noticed since, else those that the newest run of the plan
+/// tells.
+pub(super) fn changed(
+    store: &Store,
+    names: &[String],
+    since: Option<Timestamp>,
+    kept: &Kept<'_>,
+) -> anyhow::Result<Vec<FigureChange>> {
+    let mut plans: BTreeMap<_, Vec<RunRow>> = BTreeMap::new();
+    for row in store.runs()? {
+        if row.state == RunState::Complete && named(row.machine.as_ref(), names) {
+            let key = (row.machine.clone(), row.plan.clone(), row.targets.clone());
+            plans.entry(key).or_default().push(row);
+        }
+    }
+    let mut all = Vec::new();
+    for mut rows in plans.into_values() {
+        // In the order in which they were measured, wherever they came from.
+        rows.sort_by_key(|row| std::cmp::Reverse(row.started));
+        rows.truncate(LONGEST);
+        rows.reverse();
+        all.extend(of_plan(store, rows, since, kept)?);
+    }
+    Ok(all)
+}
+
+fn of_plan(
+    store: &Store,
+    rows: Vec<RunRow>,
+    since: Option<Timestamp>,
+    kept: &Kept<'_>,
+) -> anyhow::Result<Vec<FigureChange>> {
+    if rows.len() < FEWEST {
+        return Ok(Vec::new());
+    }
+    let mut ran: Vec<Ran> = Vec::new();
+    // By workload, target and figure, and what exactly was done: another load under the same name is no series.
+    let mut series: BTreeMap<(String, String, Metric, String), Vec<Value>> = BTreeMap::new();
+    for row in rows {
+        let (run, samples) = (store.run(row.id)?, store.samples(row.id)?);
+        for figure in shift::figures(&run, &samples) {
+            let key = (figure.workload, figure.target, figure.metric, figure.load);
+            series
+                .entry(key)
+                .or_default()
+                .push((ran.len(), figure.value));
+        }
+        ran.push(Ran {
+            row,
+            facts: run.facts,
+            assay: run.assay_version,
+        });
+    }
+    series.retain(|_, values| values.len() >= FEWEST);
+    // However many figures a plan has, what is promised is promised for all of them together.
+    let level = LEVEL / series.len().max(1) as f64;
+    let mut all = Vec::new();
+    for ((workload, target, metric, _), values) in series {
+        let points: Vec<Point> = values
+            .iter()
+            .map(|&(at, value)| Point {
+                log: value.ln(),
+                tie: tie(&ran[at].row.uid),
+            })
+            .collect();
+        for shift in shifts(&points, level) {
+            let noticed = values[shift.noticed].0;
+            let told = match since {
+                Some(since) => ran[noticed].row.started >= since,
+                None => noticed + 1 == ran.len(),
+            };
+            if told {
+                let row = &ran[values[shift.at].0].row;
+                all.push(FigureChange {
+                    machine: row.machine.clone(),
+                    plan: row.plan.clone(),
+                    workload: workload.clone(),
+                    target: target.clone(),
+                    metric,
+                    run: row.id.0,
+                    since: row.started,
+                    between: shift.between.map(|at| ran[values[at].0].row.started),
+                    noticed: ran[noticed].row.started,
+                    runs: [shift.at - shift.span[0], shift.span[1] - shift.at],
+                    ratio: shift.ratio,
+                    interval: shift.interval,
+                    verdict: verdict(metric, &shift),
+                    evidence: shift.evidence,
+                    level: LEVEL,
+                    causes: causes(&ran, &values, &shift, kept)?,
+                    curve: values
+                        .iter()
+                        .map(|&(at, value)| (ran[at].row.started, value))
+                        .collect(),
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn verdict(metric: Metric, shift: &Shift) -> result::Change {
+    // Where there is an interval and it holds 1, the evidence is of the ranks alone.
+    let clear = shift
+        .interval
+        .is_none_or(|range| range.low > 1.0 || range.high < 1.0);
+    match (clear, metric.quantity.is_latency() == (shift.ratio > 1.0)) {
+        (false, _) => result::Change::Unclear,
+        (true, true) => result::Change::Worse,
+        (true, false) => result::Change::Better,
+    }
+}
+
+/// What decides between equal figures: the random name of the run.
+fn tie(uid: &str) -> u64 {
+    let digits = uid.get(..16).unwrap_or_default();
+    u64::from_str_radix(digits, 16).unwrap_or_default()
+}
+
+/// What else is another one: by what is stored with the runs, and by the bundles that were kept around them.
+fn causes(
+    ran: &[Ran],
+    values: &[Value],
+    shift: &Shift,
+    kept: &Kept<'_>,
+) -> anyhow::Result<Vec<Change>> {
+    let [first, last] = shift.between;
+    let (old, new) = (
+        &ran[values[first.saturating_sub(1)].0],
+        &ran[values[last].0],
+    );
+    let mut all = of_facts(&old.facts, &new.facts);
+    if old.assay != new.assay {
+        all.push(Change {
+            kind: Kind::Fact,
+            what: "assay".to_owned(),
+            severity: None,
+            title: None,
+            before: Some(old.assay.clone()),
+            after: Some(new.assay.clone()),
+            cause: Some("another version of assay measured".to_owned()),
+        });
+    }
+    let name = new.row.machine.as_ref().and_then(|one| one.name.as_deref());
+    for machine in kept.history.machines()? {
+        if Some(host(&machine)) != name {
+            continue;
+        }
+        let entries = kept.history.entries(&machine)?;
+        let before = entries.iter().rfind(|entry| entry.at <= old.row.started);
+        let after = entries.iter().find(|entry| entry.at >= new.row.started);
+        if let (Some(before), Some(after)) = (before, after) {
+            let more = between(kept.history, &machine, (before, after), kept.pages)?;
+            for change in more {
+                let new = all.iter().all(|known| known.what != change.what);
+                if new && change.kind == Kind::Fact {
+                    all.push(change);
+                }
+            }
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,153 @@
+//! `assay changed --key`: since when something is so.
+
+use crate::context::{self, print};
+use crate::global::Global;
+use crate::status::Status;
+use assay_fleet::Entry;
+use assay_model::SCHEMA_VERSION;
+use assay_page::text::clean;
+use assay_page::units::time;
+use assay_store::{About, Ask, Span, Store};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Lines of the longest listing.
+const MOST: u32 = 10_000;
+/// Characters of a value that are shown.
+const SHOWN: usize = 60;
+
+/// Since when what is so is so.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(in crate::verbs) struct Document<'a> {
+    schema: u32,
+    /// The newest first: what is so now, or every change since a time.
+    spans: &'a [Span],
+}
+
+/// Runs the listing.
+pub(super) fn run(
+    key: &str,
+    machines: &[String],
+    since: Option<Timestamp>,
+    json: bool,
+    global: &Global,
+) -> anyhow::Result<Status> {
+    let Some(store) = context::existing_store(global)? else {
+        anyhow::bail!("no machine was looked at yet: `assay fleet check` and `assay watch now` do");
+    };
+    let ask = Ask {
+        hosts: machines,
+        key: Some(key),
+        since,
+        most: MOST,
+    };
+    let spans = store.spans(&ask)?;
+    if spans.is_empty() && !json {
+        let hosts = store.hosts()?;
+        if let Some(name) = machines
+            .iter()
+            .find(|name| hosts.iter().all(|host| host.0 != **name))
+        {
+            let hosts: Vec<String> = hosts.iter().map(|host| clean(&host.0)).collect();
+            anyhow::bail!(
+                "{}: was not looked at yet; there are {}",
+                clean(name),
+                hosts.join(", ")
+            );
+        }
+        eprintln!("note: nothing is known under {} then", clean(key));
+    }
+    print(&match json {
+        true => {
+            let document = Document {
+                schema: SCHEMA_VERSION,
+                spans: &spans,
+            };
+            format!("{:#}\n", serde_json::json!(document))
+        }
+        false => text(&spans, global),
+    })?;
+    if spans.len() >= MOST as usize {
+        eprintln!(
+            "note: only the newest {MOST} are shown: name machines, a longer key, or --since"
+        );
+    }
+    Ok(Status::Ok)
+}
+
+fn text(spans: &[Span], global: &Global) -> String {
+    let style = context::style(global);
+    let mut out = String::new();
+    for span in spans {
+        let what = match (&span.value, span.about) {
+            (None, _) => "is gone".to_owned(),
+            (Some(value), About::Fact) => format!("= {}", shown(value)),
+            (Some(value), About::Finding) => format!("is found: {}", shown(value)),
+        };
+        let _ = writeln!(
+            out,
+            "{}  {} {what}",
+            style.bold(&clean(&span.machine)),
+            clean(&span.key)
+        );
+        let since = match span.after {
+            Some(after) => format!("since between {} and {}", time(after), time(span.since)),
+            None => format!(
+                "since {} at the latest: it was first looked at then",
+                time(span.since)
+            ),
+        };
+        let before = match (&span.before, span.changed) {
+            (Some(before), _) => format!("; it was {} before", shown(before)),
+            (None, true) => "; it was not there before".to_owned(),
+            (None, false) => String::new(),
+        };
+        let until = match span.until {
+            Some(until) => format!("; until between {} and {}", time(span.seen), time(until)),
+            None => format!("; last seen {}", time(span.seen)),
+        };
+        style.paragraph(&mut out, "", 6, &format!("{since}{before}{until}"));
+    }
+    out
+}
+
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let text = clean(&text);
+    match text.chars().count() > SHOWN {
+        true => text.chars().take(SHOWN).chain(['…']).collect(),
+        false => text,
+    }
+}
+
+/// Between which looks what changed between two bundles did, where that is known better.
+pub(super) fn when(
+    store: &Store,
+    machine: &str,
+    (old, new): (&Entry, &Entry),
+) -> anyhow::Result<BTreeMap<String, [Timestamp; 2]>> {
+    let hosts = [machine.to_owned()];
+    let ask = Ask {
+        hosts: &hosts,
+        key: None,
+        since: Some(old.at),
+        most: MOST,
+    };
+    let mut when = BTreeMap::new();
+    for span in store.spans(&ask)? {
+        // The newest is first; it is the one that the newer bundle shows.
+        if let (Some(after), None) = (span.after, span.until) {
+            let closer = after.as_second() > old.at.as_second()
+                || span.since.as_second() < new.at.as_second();
+            if closer && span.since <= new.at {
+                when.insert(span.key, [after, span.since]);
+            }
+        }
+    }
+    Ok(when)
+}

@@ -1,0 +1,144 @@
+use super::*;
+use proptest::prelude::*;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+#[path = "../../../../bench/trials/noise.rs"]
+#[allow(dead_code, reason = "trials need more of it")]
+mod noise;
+
+fn points(logs: impl IntoIterator<Item = f64>) -> Vec<Point> {
+    let point = |(at, log)| Point {
+        log,
+        // Ties are decided by what has nothing to do with the order.
+        tie: (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    };
+    logs.into_iter().enumerate().map(point).collect()
+}
+
+/// Every order of a few runs is as likely as every other when nothing changed: the evidence is worth 1 on
+/// average then, exactly. That is all that the promise rests on.
+#[test]
+fn the_evidence_is_worth_one_on_average() {
+    fn orders(rest: &mut Vec<f64>, done: &mut Vec<f64>, sum: &mut f64, count: &mut f64) {
+        if rest.is_empty() {
+            *sum += evidence(&points(done.iter().copied())).0;
+            *count += 1.0;
+            return;
+        }
+        for at in 0..rest.len() {
+            done.push(rest.remove(at));
+            orders(rest, done, sum, count);
+            let last = done.pop().unwrap();
+            rest.insert(at, last);
+        }
+    }
+    let (mut sum, mut count) = (0.0, 0.0);
+    let mut rest: Vec<f64> = (0..8).map(f64::from).collect();
+    orders(&mut rest, &mut Vec::new(), &mut sum, &mut count);
+    assert!((sum / count - 1.0).abs() < 1e-9, "{}", sum / count);
+}
+
+#[test]
+fn a_stake_is_spread_and_not_made_larger() {
+    let total: f64 = (BEFORE..100_000).map(prior).sum();
+    assert!(total < 1.0 && total > 0.99, "{total}");
+}
+
+#[test]
+fn a_change_is_found_where_it_is() {
+    let mut random = ChaCha8Rng::seed_from_u64(19);
+    let logs = (0..40).map(|run| {
+        let level = if run < 20 { 0.0 } else { -0.3 };
+        level + 0.05 * noise::normal(&mut random)
+    });
+    let found = shifts(&points(logs), LEVEL);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let shift = found[0];
+    assert_eq!(shift.at, 20);
+    assert!(shift.between[0] <= 20 && shift.between[1] >= 20);
+    assert!(shift.noticed < 30, "{shift:?}");
+    let interval = shift.interval.unwrap();
+    let truth = (-0.3f64).exp();
+    assert!(interval.low < truth && truth < interval.high, "{shift:?}");
+    assert!(interval.high < 0.8, "{shift:?}");
+}
+
+/// There and back again: two changes, each in its place.
+#[test]
+fn a_change_and_its_end_are_two() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let logs = (0..60).map(|run| {
+        let level = if (20..40).contains(&run) { 0.5 } else { 0.0 };
+        level + 0.03 * noise::normal(&mut random)
+    });
+    let found = shifts(&points(logs), LEVEL);
+    let at: Vec<usize> = found.iter().map(|shift| shift.at).collect();
+    assert_eq!(at, [20, 40], "{found:#?}");
+    assert!((found[0].ratio * found[1].ratio - 1.0).abs() < 0.05);
+}
+
+/// One slow run in twenty is noise, however slow it is, and so is a last one.
+#[test]
+fn a_run_that_was_slow_is_no_change() {
+    let mut random = ChaCha8Rng::seed_from_u64(3);
+    let logs = (0..60).map(|run| {
+        let slow = if run % 20 == 19 { -3.0 } else { 0.0 };
+        slow + 0.05 * noise::normal(&mut random)
+    });
+    assert_eq!(shifts(&points(logs), LEVEL), []);
+}
+
+/// Over recorded noise of a shared machine, runs of five slots each, drawn in any order.
+#[test]
+fn on_recorded_noise_the_promise_is_kept() {
+    for record in [noise::direct(), noise::fsync()] {
+        let noise::Noise::Recorded(slots) = record else {
+            unreachable!("they are recorded")
+        };
+        let mut random = ChaCha8Rng::seed_from_u64(11);
+        let series = 400;
+        let mut told = 0;
+        for _ in 0..series {
+            let logs = (0..40).map(|_| {
+                let from = random.random_range(0..slots.len());
+                let five = (from..from + 5).map(|at| slots[at % slots.len()].exp());
+                (five.sum::<f64>() / 5.0).ln()
+            });
+            told += usize::from(!shifts(&points(logs.collect::<Vec<_>>()), LEVEL).is_empty());
+        }
+        // 12 of 400 would be seen once in 3,000 times if 1 % were the truth.
+        assert!(told < 12, "{told} of {series}");
+    }
+}
+
+#[test]
+fn equal_figures_are_no_change() {
+    assert_eq!(shifts(&points(vec![1.0; 100]), LEVEL), []);
+    assert_eq!(shifts(&[], LEVEL), []);
+}
+
+proptest! {
+    /// Whatever comes, it ends, and every change lies where it says.
+    #[test]
+    fn any_series_is_read(logs in proptest::collection::vec(-50.0f64..50.0, 0..60), level in 0.001f64..0.9) {
+        let found = shifts(&points(logs.clone()), level);
+        let mut last = 0;
+        for shift in found {
+            prop_assert!(shift.at > last && shift.at < logs.len());
+            prop_assert!(shift.noticed >= shift.at && shift.noticed < logs.len());
+            prop_assert!(shift.evidence >= 1.0 / level);
+            prop_assert!(shift.ratio.is_finite());
+            last = shift.at;
+        }
+    }
+
+    /// Upside down it is the same change the other way.
+    #[test]
+    fn up_and_down_are_alike(logs in proptest::collection::vec(-5.0f64..5.0, 0..30)) {
+        let up = shifts(&points(logs.clone()), 0.5);
+        let down = shifts(&points(logs.iter().map(|log| -log)), 0.5);
+        let places = |all: &[Shift]| all.iter().map(|shift| shift.at).collect::<Vec<_>>();
+        prop_assert_eq!(places(&up), places(&down));
+    }
+}

@@ -1,0 +1,94 @@
+//! Figures of plans that are other ones than they were.
+
+use super::words;
+use assay_model::drift::FigureChange;
+use assay_model::result;
+use assay_page::Style;
+use assay_page::text::clean;
+use assay_page::units::{plural, time};
+use std::fmt::Write as _;
+
+/// Causes in one list; the rest is counted.
+const CAUSES: usize = 6;
+
+/// The figures that changed; nothing when none has.
+#[must_use]
+pub fn figures(all: &[FigureChange], style: Style) -> String {
+    let mut out = String::new();
+    let mut last: Option<(&Option<assay_model::Machine>, &str)> = None;
+    for one in all {
+        let place = (&one.machine, one.plan.as_str());
+        if last.replace(place) != Some(place) {
+            let gap = if out.is_empty() { "" } else { "\n" };
+            let machine = one.machine.as_ref().map(|machine| {
+                let name = machine.name.as_deref().unwrap_or(&machine.id);
+                format!("{}  ", style.bold(&clean(name)))
+            });
+            let machine = machine.unwrap_or_default();
+            let _ = writeln!(out, "{gap}{machine}figures of {}", clean(&one.plan));
+        }
+        let sign = match one.verdict {
+            result::Change::Worse => '!',
+            result::Change::Better => '+',
+            result::Change::Unclear => '~',
+        };
+        style.paragraph(&mut out, &format!("  {sign} "), 4, &clean(&said(one)));
+        let runs = format!(
+            "{} before, {} since; noticed with that of {}",
+            plural(one.runs[0] as u64, "run", "runs"),
+            one.runs[1],
+            time(one.noticed)
+        );
+        style.paragraph(&mut out, "", 6, &runs);
+        if one.causes.is_empty() {
+            style.paragraph(
+                &mut out,
+                "",
+                6,
+                "nothing else is known to have changed then",
+            );
+        }
+        for change in one.causes.iter().take(CAUSES) {
+            let (sign, text) = words(change);
+            let cause = change.cause.as_deref();
+            let cause = cause.map_or_else(String::new, |cause| format!(" ({cause})"));
+            let text = clean(&format!("{text}{cause}"));
+            style.paragraph(&mut out, &format!("      {sign} "), 8, &text);
+        }
+        if let Some(more @ 1..) = one.causes.len().checked_sub(CAUSES) {
+            style.paragraph(&mut out, "", 6, &format!("and {more} more"));
+        }
+    }
+    out
+}
+
+/// What moved, by how much, and since when.
+fn said(one: &FigureChange) -> String {
+    let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
+    let mut text = format!(
+        "{} on {}: {} {} %",
+        one.workload,
+        one.target,
+        one.metric,
+        percent(one.ratio)
+    );
+    if let Some(range) = &one.interval {
+        let _ = write!(
+            text,
+            " ({} to {} %)",
+            percent(range.low),
+            percent(range.high)
+        );
+    }
+    let _ = write!(text, " since run {} of {}", one.run, time(one.since));
+    let [first, last] = one.between;
+    if first != last {
+        let _ = write!(
+            text,
+            " (or with another of those from {} to {})",
+            time(first),
+            time(last)
+        );
+    }
+    text
+}
