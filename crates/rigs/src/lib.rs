@@ -9,6 +9,8 @@
 //! - [`nginx::Nginx`]: a web server with a small file to fetch.
 //! - [`dovecot::Dovecot`]: IMAP with two passdbs, PAM before SQL. The user is in SQL alone, so
 //!   every login first fails in PAM, which takes its time (pam_unix asks for 2 s).
+//! - [`postfix::Postfix`]: a queue of its own that empties into a sink.
+//! - [`postgres::Postgres`], [`mariadb::MariaDb`]: databases that listen on a socket alone.
 //! - [`sshd::Sshd`]: OpenSSH in a network namespace whose only resolver, [`dns::SlowDns`], takes
 //!   as long as it is told, so that `UseDNS` costs something.
 //!
@@ -22,7 +24,10 @@
 pub mod busybox;
 pub mod dns;
 pub mod dovecot;
+mod kept;
+pub mod mariadb;
 pub mod nginx;
+pub mod postfix;
 pub mod postgres;
 pub mod sshd;
 
