@@ -58,7 +58,8 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
             })
         }),
         Setting::Config { language, key, .. } => {
-            let key = key.to_ascii_lowercase();
+            // MariaDB takes dashes for underscores.
+            let key = key.to_ascii_lowercase().replace('-', "_");
             let databases = matches!(language, ConfigLanguage::KeyValue | ConfigLanguage::Ini);
             match key.as_str() {
                 "fsync" | "full_page_writes" | "synchronous_commit" | "innodb_doublewrite"
@@ -66,6 +67,7 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
                 {
                     Some(LIES)
                 }
+                "skip_innodb_doublewrite" if databases && on => Some(LIES),
                 "innodb_flush_log_at_trx_commit"
                     if databases && matches!(value, Some("0" | "2")) =>
                 {
@@ -75,7 +77,7 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
                 _ => None,
             }
         }
-        Setting::Sysctl { .. } | Setting::Command { .. } => None,
+        Setting::Sysctl { .. } | Setting::Sysfs { .. } | Setting::Command { .. } => None,
     }
 }
 
@@ -90,6 +92,7 @@ pub fn survives_reboot(setting: &Setting) -> bool {
         | Setting::Command { .. } => true,
         Setting::ModuleParameter { .. }
         | Setting::Sysctl { .. }
+        | Setting::Sysfs { .. }
         | Setting::Queue { .. }
         | Setting::MountOption { .. } => false,
     }

@@ -162,3 +162,33 @@ fn values_and_names_that_are_traps_are_refused_before_anything_is_touched() {
         "{gone}"
     );
 }
+
+#[test]
+fn attributes_of_the_kernel_show_their_choices_and_others_kinds_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let session = journal.begin("trial", "/mnt").unwrap();
+    let pages = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let host = Recorded::new()
+        .file(pages, "always [madvise] never\n")
+        .file("/sys/devices/x/block/vda/queue/scheduler", "[none]\n")
+        .file("/sys/module/zfs/parameters/zfs_nocacheflush", "0\n");
+    let sysfs = |attribute: &str| Setting::Sysfs {
+        attribute: attribute.into(),
+    };
+    let choice = sysfs("kernel/mm/transparent_hugepage/enabled");
+    let switch = Switch::open(&session, &host, &choice).unwrap();
+    assert_eq!(switch.original().value.as_deref(), Some("madvise"));
+    let told = switch.set(Some("sometimes")).unwrap_err();
+    assert!(told.to_string().contains("always madvise never"), "{told}");
+    for (trap, why) in [
+        ("../proc/sys/vm/swappiness", "not a name"),
+        ("kernel//mm", "not a name"),
+        ("devices/x/block/vda/queue/scheduler", "kind queue"),
+        ("module/zfs/parameters/zfs_nocacheflush", "module-parameter"),
+        ("kernel/no_such", "this machine does not have it"),
+    ] {
+        let told = Switch::open(&session, &host, &sysfs(trap)).err().unwrap();
+        assert!(told.to_string().contains(why), "{trap}: {told}");
+    }
+}

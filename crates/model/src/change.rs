@@ -34,6 +34,12 @@ pub enum Setting {
         /// `scheduler`, `read_ahead_kb`, ….
         attribute: String,
     },
+    /// Another attribute of the kernel, below /sys; where it shows all choices, the value is the one in
+    /// brackets.
+    Sysfs {
+        /// `kernel/mm/transparent_hugepage/enabled`.
+        attribute: String,
+    },
     /// Which of several mount options is in effect, changed by a remount.
     MountOption {
         /// Where it is mounted.

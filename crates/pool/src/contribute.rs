@@ -138,6 +138,7 @@ fn kind(change: &Change) -> &'static str {
             Setting::ModuleParameter { .. } => "module-parameter",
             Setting::Sysctl { .. } => "sysctl",
             Setting::Queue { .. } => "queue",
+            Setting::Sysfs { .. } => "sysfs",
             Setting::MountOption { .. } => "mount-option",
             Setting::Config { .. } => "config",
             Setting::ConfigKeys { .. } => "config-keys",

@@ -10,6 +10,8 @@
 //! - [`http2::Server`]: nginx, h2o or Apache with HTTP/2.
 //! - [`dovecot::Dovecot`]: IMAP with two passdbs, PAM before SQL. The user is in SQL alone, so
 //!   every login first fails in PAM, which takes its time (pam_unix asks for 2 s).
+//! - [`postfix::Postfix`]: a queue of its own that empties into a sink.
+//! - [`postgres::Postgres`], [`mariadb::MariaDb`]: databases that listen on a socket alone.
 //! - [`sshd::Sshd`]: OpenSSH in a network namespace whose only resolver, [`dns::SlowDns`], takes
 //!   as long as it is told, so that `UseDNS` costs something.
 //!
@@ -24,7 +26,10 @@ pub mod busybox;
 pub mod dns;
 pub mod dovecot;
 pub mod http2;
+mod kept;
+pub mod mariadb;
 pub mod nginx;
+pub mod postfix;
 pub mod postgres;
 pub mod sshd;
 

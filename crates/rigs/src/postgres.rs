@@ -76,6 +76,82 @@ impl Postgres {
         }
     }
 
+    /// As [`Postgres::start`], started again whenever it ends, as a supervisor does, and with all of its
+    /// settings in its own file: what a trial changes.
+    ///
+    /// # Panics
+    /// It is there and does not start.
+    #[must_use]
+    pub fn kept() -> Option<Self> {
+        let programs = programs().or_else(|| {
+            assay_testing::skipped("postgresql", "not installed");
+            None
+        })?;
+        let made = Self::make(programs).and_then(|mut server| {
+            let dir = server.dir.path().to_owned();
+            let own = format!(
+                "listen_addresses = ''\nunix_socket_directories = '{}'\nfsync = off\n",
+                dir.display()
+            );
+            let mut config = fs::read(server.config())?;
+            config.extend(own.into_bytes());
+            fs::write(server.config(), config)?;
+            let mut run = server.command("postgres");
+            run.arg("-D").arg(dir.join("data"));
+            let mut stop = server.command("pg_ctl");
+            stop.args(["-s", "-m", "fast", "-w", "stop", "-D"])
+                .arg(dir.join("data"));
+            let mut ready = server.command("pg_isready");
+            ready.args(["-q", "-h"]).arg(&dir);
+            server.server = Some(crate::kept::keep(&dir, &run, &stop, &ready)?);
+            Ok(server)
+        });
+        match made {
+            Ok(server) => Some(server),
+            Err(error) => panic!("postgresql: {error}"),
+        }
+    }
+
+    /// Its file of settings.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.dir.path().join("data/postgresql.conf")
+    }
+
+    /// Says whether `{file}` is acceptable.
+    #[must_use]
+    pub fn validate(&self) -> Vec<String> {
+        let mut argv = vec![crate::text(&self.programs.join("postgres"))];
+        argv.extend(["-C", "shared_buffers", "-D"].map(str::to_owned));
+        argv.push(crate::text(&self.dir.path().join("data")));
+        argv.push("--config-file={file}".to_owned());
+        argv
+    }
+
+    /// Makes it read its file.
+    #[must_use]
+    pub fn reload(&self) -> Vec<String> {
+        let mut command = self.command("pg_ctl");
+        command.args(["-s", "reload", "-D"]);
+        command.arg(self.dir.path().join("data"));
+        crate::kept::words(&command)
+    }
+
+    /// Starts it anew, and returns when it answers; where it was [kept](Postgres::kept).
+    #[must_use]
+    pub fn restart(&self) -> Vec<String> {
+        vec![crate::text(&self.dir.path().join("restart"))]
+    }
+
+    /// What its clients need to find it.
+    #[must_use]
+    pub fn environment(&self) -> [(&'static str, String); 2] {
+        [
+            ("PGHOST", crate::text(self.dir.path())),
+            ("PGUSER", "assay".to_owned()),
+        ]
+    }
+
     /// A program of PostgreSQL, as a user who is not root.
     fn command(&self, program: &str) -> Command {
         let path = self.programs.join(program);

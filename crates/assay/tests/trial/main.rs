@@ -6,6 +6,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod databases;
+mod kernel;
+mod mail;
+mod nginx;
 mod refused;
 mod services;
 mod slots;

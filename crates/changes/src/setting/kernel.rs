@@ -1,4 +1,5 @@
-//! Attributes in /proc/sys and /sys: sysctls, module parameters, queues of block devices.
+//! Attributes in /proc/sys and /sys: sysctls, module parameters, queues of block devices, and others by their
+//! path.
 
 mod arc;
 
@@ -29,6 +30,8 @@ pub(super) struct Attribute {
     name: String,
     path: PathBuf,
     queue: bool,
+    /// Whether all choices may be shown, the one in force in brackets.
+    choices: bool,
 }
 
 /// The file of a module parameter.
@@ -92,6 +95,32 @@ pub(super) fn queue(
     Ok(whole.join("queue").join(attribute))
 }
 
+/// The file of an attribute below /sys. What is a setting of another kind is refused: that kind knows what
+/// changes along with it, and what is never kept.
+pub(super) fn sysfs(host: &dyn HostMut, attribute: &str) -> Result<PathBuf, ChangeError> {
+    let what = format!("/sys/{attribute}");
+    let mut path = PathBuf::from("/sys");
+    for part in attribute.split('/') {
+        path.push(plain(&what, part)?);
+    }
+    let path = match host.realpath(&path) {
+        // Said when it is read.
+        Err(error) if error.is_absent() => return Ok(path),
+        other => other?,
+    };
+    let within = |name: &str| path.iter().any(|part| part == name);
+    let kind = match () {
+        () if !path.starts_with("/sys") => {
+            return Err(ChangeError::refused(what, "leads out of /sys"));
+        }
+        () if within("queue") && (within("block") || within("devices")) => "queue",
+        () if path.starts_with("/sys/module") => "module-parameter",
+        () => return Ok(path),
+    };
+    let reason = format!("is a setting of the kind {kind}: name it so");
+    Err(ChangeError::refused(what, reason))
+}
+
 /// One component of a path and nothing else.
 fn plain<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
     match name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0', '\n']) {
@@ -106,7 +135,13 @@ fn plain<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
 impl Attribute {
     pub(super) fn new(name: String, path: PathBuf, setting: &Setting) -> Self {
         let queue = matches!(setting, Setting::Queue { .. });
-        Self { name, path, queue }
+        let choices = queue || matches!(setting, Setting::Sysfs { .. });
+        Self {
+            name,
+            path,
+            queue,
+            choices,
+        }
     }
 
     /// Whether it is the limit of ZFS's ARC, whose file does not tell what is in force.
@@ -221,8 +256,12 @@ impl Knob for Attribute {
         if self.counterpart().is_some() && value.trim() == "0" {
             return refuse("0 is not set but follows from setting its counterpart".into());
         }
-        if self.is_scheduler() {
-            let offered = text(host, &self.path)?;
+        let offered = match self.choices {
+            true => text(host, &self.path)?,
+            false => String::new(),
+        };
+        // Other attributes of queues are numbers, or words without brackets.
+        if self.is_scheduler() || chosen(&offered).is_some() {
             let offers = |one: &str| one.trim_matches(['[', ']']) == value;
             if !offered.split_ascii_whitespace().any(offers) {
                 let offered = offered.replace(['[', ']'], "");
@@ -244,7 +283,7 @@ impl Knob for Attribute {
             }
             other => other?,
         };
-        let value = match self.queue {
+        let value = match self.choices {
             true => chosen(&text).map_or(text.clone(), str::to_owned),
             false => text,
         };

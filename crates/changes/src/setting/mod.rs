@@ -24,6 +24,7 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
         Setting::Sysctl { key } => kernel::sysctl(key),
         Setting::Queue { device, attribute } => kernel::queue(host, device, attribute),
+        Setting::Sysfs { attribute } => kernel::sysfs(host, attribute),
         Setting::MountOption { mountpoint, .. } => mount::place(host, mountpoint),
         Setting::Config { file, .. } | Setting::ConfigKeys { file, .. } => {
             config::place(host, file)
@@ -87,9 +88,10 @@ pub(crate) fn knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
             reload: reload.clone(),
             seen: std::sync::Mutex::default(),
         }),
-        Setting::ModuleParameter { .. } | Setting::Sysctl { .. } | Setting::Queue { .. } => {
-            Box::new(kernel::Attribute::new(name, place, setting))
-        }
+        Setting::ModuleParameter { .. }
+        | Setting::Sysctl { .. }
+        | Setting::Queue { .. }
+        | Setting::Sysfs { .. } => Box::new(kernel::Attribute::new(name, place, setting)),
     }
 }
 
@@ -100,6 +102,7 @@ pub(crate) fn name(setting: &Setting) -> String {
         Setting::ModuleParameter { module, name } => format!("parameter {name} of {module}"),
         Setting::Sysctl { key } => key.clone(),
         Setting::Queue { device, attribute } => format!("{attribute} of {device}"),
+        Setting::Sysfs { attribute } => format!("/sys/{attribute}"),
         Setting::MountOption {
             mountpoint,
             choices,

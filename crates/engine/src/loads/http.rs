@@ -13,13 +13,6 @@ pub(super) fn run(meter: &Meter<'_>, slot: &Slot<'_>, load: &Http) -> Result<Tak
     let found = meter.tools.server(&load.kept());
     let found = found.ok_or(EngineError::Unfit("a web server that was looked up"))?;
     let stop = || meter.cancel.is_cancelled();
-    let server = match meter.tools.is_changing() {
-        false => Cow::Borrowed(found),
-        true => match found.again(&stop) {
-            Ok(now) => Cow::Owned(now),
-            Err(error) => return Ok(Taken::failed(error.to_string())),
-        },
-    };
     let manner = Manner {
         shuffled: load.shuffle,
         requests_per_connection: load.requests_per_connection,
@@ -28,6 +21,32 @@ pub(super) fn run(meter: &Meter<'_>, slot: &Slot<'_>, load: &Http) -> Result<Tak
         limit: Duration::from(slot.limit),
         threads: load.threads,
         seed: slot.seed,
+    };
+    let (server, manner) = match meter.tools.is_changing() {
+        false => (Cow::Borrowed(found), manner),
+        true => {
+            // A service that was told to reload answers by its old configuration for a while: what a good
+            // answer is now is looked up in the middle of the washout. What comes before does not count.
+            let half = manner.washout / 2;
+            if !half.is_zero() {
+                let first = Manner {
+                    washout: Duration::ZERO,
+                    window: half,
+                    ..manner
+                };
+                let _ = found.carry_out(&load, &first, slot.round, &stop);
+            }
+            match found.again(&stop) {
+                Ok(now) => {
+                    let rest = Manner {
+                        washout: manner.washout - half,
+                        ..manner
+                    };
+                    (Cow::Owned(now), rest)
+                }
+                Err(error) => return Ok(Taken::failed(error.to_string())),
+            }
+        }
     };
     let step = match server.carry_out(&load, &manner, slot.round, &stop) {
         Ok(step) => step,

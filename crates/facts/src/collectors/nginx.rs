@@ -1,4 +1,4 @@
-//! nginx: what its configuration says of its workers and, for all servers, of how it sends files. A
+//! nginx: what its configuration says of its workers and, for all servers, of how it sends answers. A
 //! server or a location may say otherwise for itself.
 
 use crate::gather::Gather;
@@ -10,11 +10,13 @@ pub(crate) const FILE: &str = "/etc/nginx/nginx.conf";
 /// Where its other files lie.
 pub(crate) const DIR: &str = "/etc/nginx/";
 
-/// Directive, the block it stands in, and its default (nginx.org, ngx_core_module and
-/// ngx_http_core_module).
-const DIRECTIVES: [(&str, &[&str], &str); 2] = [
+/// Directive, the block it stands in, and its default (nginx.org, ngx_core_module,
+/// ngx_http_core_module and ngx_http_gzip_module).
+const DIRECTIVES: [(&str, &[&str], &str); 4] = [
     ("worker_processes", &[], "1"),
     ("sendfile", &["http"], "off"),
+    ("worker_connections", &["events"], "512"),
+    ("gzip_comp_level", &["http"], "1"),
 ];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {

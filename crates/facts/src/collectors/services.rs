@@ -4,6 +4,7 @@
 pub(crate) mod apache;
 pub(crate) mod authorized_keys;
 pub(crate) mod certificates;
+pub(crate) mod databases;
 pub(crate) mod dnsbl;
 pub(crate) mod dovecot;
 pub(crate) mod lines;
@@ -45,6 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     apache::collect(g);
     tls_lines::collect(g);
     power::collect(g);
+    databases::collect(g);
 }
 
 /// What a key is worth to a check.

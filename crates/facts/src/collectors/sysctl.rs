@@ -1,4 +1,4 @@
-//! Kernel settings that decide how writes are cached: what is in force, and where it is configured.
+//! Kernel settings that decide how writes are cached, and those that web tuning names: what is in force, and where it is configured.
 
 use crate::gather::{Gather, scalar};
 use assay_conf::effective::files::OfHost;
@@ -6,7 +6,7 @@ use assay_conf::effective::{Program, ScopeId, Trouble, effective};
 use assay_model::FactKind;
 use std::path::Path;
 
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 18] = [
     "vm.dirty_ratio",
     "vm.dirty_bytes",
     "vm.dirty_background_ratio",
@@ -21,12 +21,31 @@ pub(crate) const NAMES: [&str; 14] = [
     "fs.aio-max-nr",
     "fs.aio-nr",
     "kernel.io_uring_disabled",
+    "net.core.somaxconn",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_tw_recycle",
+    "net.ipv4.tcp_tw_reuse",
 ];
 
 /// `sysctl --system` reads it after its drop-ins; Debian links it as 99-sysctl.conf.
 const LAST: &str = "/etc/sysctl.conf";
 
+/// How TCP shares a link, and what is there to choose from. Both are words.
+pub(crate) const CONGESTION: [&str; 2] = [
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+];
+
 pub(crate) fn collect(g: &mut Gather<'_>) {
+    let [control, controls] = CONGESTION.map(|name| {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        (format!("sysctl.{name}"), path)
+    });
+    g.text(&control.0, &control.1);
+    g.value(&controls.0, &controls.1, |text| {
+        let words = text.split_whitespace().map(str::to_owned);
+        Some(words.collect::<Vec<String>>())
+    });
     for name in NAMES {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         g.value(&format!("sysctl.{name}"), &path, |text| Some(scalar(text)));

@@ -5,7 +5,7 @@ use crate::gather::Gather;
 use assay_model::{FactKind, Place};
 
 /// Name in the key, and the command that says its version.
-const TOOLS: [(&str, &[&str]); 12] = [
+const TOOLS: [(&str, &[&str]); 14] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
     ("qemu-storage-daemon", &["qemu-storage-daemon", "--version"]),
@@ -18,6 +18,8 @@ const TOOLS: [(&str, &[&str]); 12] = [
     ("ssh", &["ssh", "-V"]),
     ("dovecot", &["dovecot", "--version"]),
     ("pgbench", &["pgbench", "--version"]),
+    ("mariadbd", &["mariadbd", "--version"]),
+    ("postfix", &["postconf", "-d", "mail_version"]),
 ];
 
 /// How many tools there are: each is asked on a thread of its own.

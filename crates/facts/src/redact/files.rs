@@ -2,8 +2,8 @@
 
 use super::{LEFT_OUT, cmdline, mount};
 use crate::collectors::services::{
-    authorized_keys, certificates, lines, mapped, packages, postfix, power, resolver, spam, ssh,
-    swap, timers, tls_lines,
+    authorized_keys, certificates, databases, lines, mapped, packages, postfix, power, resolver,
+    spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{kernel, nginx, services, sysctl};
 use crate::{libvirt, proxmox, qemu};
@@ -46,7 +46,7 @@ const SERIALS: [&str; 6] = [
 ];
 
 /// Parts of sysfs and procfs in which the kernel speaks of itself and of hardware.
-const KERNEL: [&str; 18] = [
+const KERNEL: [&str; 20] = [
     "/sys/block/",
     "/sys/class/ata_link/",
     "/sys/class/block/",
@@ -63,6 +63,8 @@ const KERNEL: [&str; 18] = [
     "/proc/device-tree/hypervisor/compatible",
     "/proc/meminfo",
     "/proc/self/cgroup",
+    "/proc/sys/net/ipv4/tcp_available_congestion_control",
+    "/proc/sys/net/ipv4/tcp_congestion_control",
     "/proc/spl/kstat/zfs/arcstats",
     "/run/systemd/container",
 ];
@@ -138,6 +140,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         resolver::ORDER => Rule::Lines(|line, _| resolver::redact_order(line)),
         resolver::RESOLV => Rule::Lines(|line, _| resolver::redact_domain(line)),
         lines::SAMBA => Rule::Lines(|line, _| lines::redact_samba(line)),
+        _ if databases::may_be(path) => Rule::Lines(|line, _| databases::redact(line)),
         _ if spam::may_be(path) => Rule::Lines(|line, _| spam::redact(line)),
         _ if path.starts_with(lines::VPN) => Rule::Lines(|line, _| lines::redact_vpn(line)),
         "/etc/pve/storage.cfg" => Rule::Lines(|line, _| proxmox::redact_store(line)),
@@ -186,6 +189,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || timers::CRON.contains(&dir.trim_end_matches('/'))
         || dir.starts_with(SSH)
         || dir.starts_with(lines::VPN)
+        || databases::may_be_listed(&dir)
         || spam::may_be_listed(&dir)
         || dir.starts_with(nginx::DIR)
         || services::dovecot::DIRS.contains(&dir.trim_end_matches('/'))

@@ -68,6 +68,7 @@ function line_of(class, line) {
     if (class == "hosts-order") return hosts_order(line)
     if (class == "domain") return domain(line)
     if (class == "samba") return samba(line)
+    if (class == "database") return database(line)
     if (class == "spam") return spam(line)
     if (class == "vpn") return vpn(line)
     if (class == "ssh") return ssh(line)
@@ -290,6 +291,30 @@ function samba(line,   text, at, name, value) {
     if (trim(name) == "include") return "include = (left-out)"
     gsub(/[ \t]/, "", name)
     return (tolower(name) in SMB && length(value) <= 12 && tolower(value) in SMB_VALUE) ? line : ""
+}
+# Settings of databases: a name, perhaps a sign, a word that may stand in quotation marks.
+function database(line,   name, rest, key, quote) {
+    line = trim(line)
+    if (line ~ /^\[/) {
+        if (!index(line, "]")) return ""
+        name = trim(substr(line, 2, index(line, "]") - 2)); key = name
+        sub(/-[0-9.]*$/, "", key)
+        return key in DB_GROUP ? "[" name "]" : "[left-out]"
+    }
+    match(line, /^[A-Za-z0-9_.!-]*/)
+    name = substr(line, 1, RLENGTH); rest = trim(substr(line, RLENGTH + 1))
+    if (name == "") return ""
+    sub(/^=/, "", rest); rest = trim(rest); quote = substr(rest, 1, 1)
+    if (quote == "\"" || quote == "\047") {
+        rest = substr(rest, 2)
+        if (index(rest, quote)) rest = substr(rest, 1, index(rest, quote) - 1)
+    } else sub(/[ \t#;].*$/, "", rest)
+    if (name ~ /^(!include|!includedir|include|include_dir|include_if_exists)$/) return plain(rest) ? name " " rest : ""
+    name = tolower(name); gsub("-", "_", name); key = name
+    while (key ~ /^(loose|skip|disable|enable)_/) sub(/^[a-z]+_/, "", key)
+    if (!(key in DATABASE)) return ""
+    if (rest == "") return name
+    return name " = " ((length(rest) <= 12 && rest ~ /^[A-Za-z0-9]+$/) ? rest : "(withheld)")
 }
 # Of a rule its kind, its name, numbers, and words that a check knows; no pattern.
 function spam(line,   n, words, i, out, m, parts, zone, last, type) {
@@ -519,7 +544,7 @@ function close_block(at) { if (skip) skip--; else put(at, "}"); depth-- }
 function nginx_value(name, value,   n, words, i, one, kept) {
     n = split(value, words, " "); one = n ? bare(words[1]) : ""; kept = ""
     if (name == "include") return pattern(value) ? value : ""
-    if (name == "worker_processes" || name == "sendfile") return (length(one) <= 8 && one ~ /^[A-Za-z0-9]+$/ && n == 1) ? one : "withheld"
+    if (name ~ /^(worker_processes|sendfile|worker_connections|gzip_comp_level)$/) return (length(one) <= 8 && one ~ /^[A-Za-z0-9]+$/ && n == 1) ? one : "withheld"
     if (name == "ssl" || name == "autoindex") return value ~ /^(on|off)$/ ? value : ""
     if (name == "ssl_certificate" || name == "ssl_certificate_key") { kept = one; sub(/^\/+/, "", kept); return file_name("/" kept) ? one : "" }
     if (name == "ssl_protocols") {

@@ -2,8 +2,8 @@
 //! collectors and of the rules of redaction.
 
 use crate::collectors::services::{
-    apache, certificates, dnsbl, lines, mail_queue, packages, postfix, power, resolver, spam, ssh,
-    swap, timers, tls_lines,
+    apache, certificates, databases, dnsbl, lines, mail_queue, packages, postfix, power, resolver,
+    spam, ssh, swap, timers, tls_lines,
 };
 use crate::collectors::{disk, ext4, kernel, sysctl, tools, zfs};
 use crate::qemu::lists as qemu;
@@ -51,6 +51,8 @@ pub(super) const WANTS: &[Want] = &[
         &[
             "/proc/meminfo",
             "/proc/self/cgroup",
+            "/proc/sys/net/ipv4/tcp_available_congestion_control",
+            "/proc/sys/net/ipv4/tcp_congestion_control",
             "/proc/spl/kstat/zfs/arcstats",
             "/proc/device-tree/hypervisor/compatible",
             "/run/systemd/container",
@@ -145,6 +147,15 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("guest", "/etc/pve/qemu-server", CONF),
     Want::File("storage", &["/etc/pve/storage.cfg"]),
     Want::Dir(&["/etc/libvirt/qemu"]),
+    Want::Files(
+        "database",
+        databases::POSTGRESQL,
+        &["*/*/postgresql.conf", "*/*/conf.d/*.conf"],
+    ),
+    Want::Files("database", databases::DATA, &["*/*/postgresql.auto.conf"]),
+    Want::File("database", &databases::OPTIONS),
+    Want::Files("database", "/etc/mysql", &["*.cnf", "*.d/*.cnf"]),
+    Want::Files("database", "/etc/my.cnf.d", &["*.cnf"]),
     Want::Files("cron", "/etc/cron.d", ALL),
     Want::Files("cron", "/etc/cron.daily", ALL),
     Want::Files("cron", "/etc/cron.weekly", ALL),
@@ -177,7 +188,7 @@ pub(super) fn disk() -> impl Iterator<Item = &'static str> {
 
 /// What `disks`, `mounts` and the other functions of the script look at: patterns, in which `**` stands for
 /// any number of directories.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: [&str; 29] = [
     "/sys/block/**",
     "/sys/class/block/**",
     "/sys/dev/block/*",
@@ -200,6 +211,11 @@ const ELSEWHERE: [&str; 24] = [
     "/proc/[0-9]*/**",
     "/proc",
     "/etc/libvirt/qemu/*.xml",
+    "/etc/mysql/*.d",
+    "/etc/postgresql/*",
+    "/etc/postgresql/*/*",
+    "/etc/postgresql/*/*/conf.d",
+    "/var/lib/postgresql/*/*",
     "/etc/letsencrypt/live/**",
     "/var/lib/spamassassin/**",
 ];
@@ -265,6 +281,8 @@ pub(super) fn tables() -> String {
         ("PACKAGE", join(packages::PACKAGES.to_vec())),
         ("SMB", join(lines::SMB.map(|(key, _)| key).to_vec())),
         ("SMB_VALUE", join(lines::SMB_VALUES.to_vec())),
+        ("DATABASE", join(databases::names())),
+        ("DB_GROUP", join(databases::GROUPS.to_vec())),
         ("PLUGIN", join(spam::PLUGINS.to_vec())),
         ("RULE_KIND", join(spam::KINDS.to_vec())),
         ("CLOSED", join(dnsbl::CLOSED.to_vec())),

@@ -169,6 +169,20 @@ fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("cmdline", "/proc/cmdline", text(cmdline)),
         ("packages", "/var/lib/dpkg/status", text(dpkg)),
         ("samba", "/etc/samba/smb.conf", text(samba)),
+        (
+            "database",
+            "/etc/postgresql/15/main/postgresql.conf",
+            text(
+                "fsync = off # hunter2\nfull_page_writes 'on'\ninclude_dir = 'conf.d'\nport = 5432\nssl_passphrase_command = 'hunter2'\nfsync=\"a b\"\n",
+            ),
+        ),
+        (
+            "database",
+            "/etc/mysql/mariadb.conf.d/50-server.cnf",
+            text(
+                "[mysqld]\nskip-innodb-doublewrite\nInnodb-Flush-Log-At-Trx-Commit=2\n[mariadb-10.11]\n[client]\npassword=hunter2\n!includedir /etc/mysql/conf.d/\n",
+            ),
+        ),
         ("vpn", "/etc/openvpn/server.conf", text(vpn)),
         (
             "sysctl",

@@ -54,6 +54,7 @@ pub(crate) fn setting(setting: &Setting) -> String {
         Setting::Queue { device, attribute } => {
             format!("{} of the block device {}", clean(attribute), clean(device))
         }
+        Setting::Sysfs { attribute } => format!("/sys/{}", clean(attribute)),
         Setting::MountOption { mountpoint, .. } => {
             format!("mount option of {}", clean(mountpoint))
         }
@@ -100,6 +101,9 @@ fn touches(setting: &Setting) -> String {
                 clean(attribute),
                 clean(device)
             )
+        }
+        Setting::Sysfs { attribute } => {
+            format!("/sys/{}, until the next boot", clean(attribute))
         }
         Setting::MountOption { mountpoint, .. } => {
             format!(
